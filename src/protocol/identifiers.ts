@@ -1,0 +1,38 @@
+/**
+ * The field's identifiers as branded strings: parse at the edge, trust inside.
+ *
+ * Grammar: atproto specs "DID", "Handle", "NSID", "TID", "Record Key", "AT URI"; the checks are those of
+ * `@atproto/syntax`.
+ */
+import {
+  isValidAtUri,
+  isValidDid,
+  isValidHandle,
+  isValidNsid,
+  isValidRecordKey,
+  isValidTid,
+  normalizeHandle,
+} from '@atproto/syntax'
+
+declare const brand: unique symbol
+type Brand<T, Name extends string> = T & { readonly [brand]: Name }
+
+export type Did = Brand<string, 'Did'>
+export type Handle = Brand<string, 'Handle'>
+export type Nsid = Brand<string, 'Nsid'>
+export type Tid = Brand<string, 'Tid'>
+export type RecordKey = Brand<string, 'RecordKey'>
+export type AtUri = Brand<string, 'AtUri'>
+
+/** An instant: integer milliseconds since the epoch. RFC 3339 text exists only on the wire. */
+export type Millis = number
+
+export const parseDid = (text: string): Did | null => (isValidDid(text) ? (text as string as Did) : null)
+/** Lower-cases: two handles that differ only in case are one. */
+export const parseHandle = (text: string): Handle | null => (isValidHandle(text) ? (normalizeHandle(text) as string as Handle) : null)
+export const parseNsid = (text: string): Nsid | null => (isValidNsid(text) ? (text as string as Nsid) : null)
+export const parseTid = (text: string): Tid | null => (isValidTid(text) ? (text as string as Tid) : null)
+export const parseRecordKey = (text: string): RecordKey | null => (isValidRecordKey(text) ? (text as string as RecordKey) : null)
+export const parseAtUri = (text: string): AtUri | null => (isValidAtUri(text) ? (text as string as AtUri) : null)
+
+export const recordUri = (did: Did, collection: Nsid, rkey: RecordKey): AtUri => `at://${did}/${collection}/${rkey}` as AtUri
