@@ -1,0 +1,198 @@
+/**
+ * Writes `generated/documents.ts` (the lexicon documents this server needs) and `generated/types.ts` (their
+ * TypeScript shapes in JSON form), from the documents that the pinned `@atproto/api` carries.
+ *
+ * Run by the `prepare` script. The output is a function of the lockfile and of the tables below, so it is not
+ * committed. Types say what a valid value looks like; at run time objects and unions stay open, as lexicons are.
+ */
+import { mkdir } from 'node:fs/promises'
+import { schemas } from '@atproto/api'
+import type { Body, Definition, Document, Schema } from './schema.ts'
+
+
+/** Methods outside com.atproto that are answered or rewritten here; every other one is proxied unread. */
+const servedMethods = [
+  'app.bsky.actor.getPreferences',
+  'app.bsky.actor.getProfile',
+  'app.bsky.actor.getProfiles',
+  'app.bsky.actor.putPreferences',
+  'app.bsky.feed.getActorLikes',
+  'app.bsky.feed.getAuthorFeed',
+  'app.bsky.feed.getFeed',
+  'app.bsky.feed.getFeedGenerator',
+  'app.bsky.feed.getFeedSkeleton',
+  'app.bsky.feed.getPostThread',
+  'app.bsky.feed.getTimeline',
+  'app.bsky.notification.registerPush',
+  'app.bsky.notification.unregisterPush',
+]
+
+const personalDetails: Schema = { type: 'boolean' }
+const serverExtension: Schema = { type: 'unknown' }
+
+/** What this service adds to the standard documents: properties by definition. */
+const additions: Record<string, Record<string, Schema>> = {
+  'com.atproto.server.createAppPassword input': { personalDetails },
+  'com.atproto.server.createAppPassword#appPassword': { personalDetails },
+  'com.atproto.server.listAppPasswords#appPassword': { personalDetails },
+  'com.atproto.server.describeServer output': { extension: serverExtension, custos: serverExtension },
+}
+
+function extend(all: Map<string, Document>) {
+  for (const [place, properties] of Object.entries(additions)) {
+    const [target = '', part] = place.split(' ')
+    const [id = '', name = 'main'] = target.split('#')
+    const definition = all.get(id)?.defs[name]
+    const schema = part === 'input' ? definition?.input?.schema : part === 'output' ? definition?.output?.schema : definition
+    if (!schema?.properties) throw new Error(`nothing to extend at ${place}`)
+    Object.assign(schema.properties, properties)
+  }
+}
+
+/** The wanted documents and every document they refer to, in order of id. */
+function select(all: Map<string, Document>): Document[] {
+  const selected = new Set<string>()
+  const visit = (id: string) => {
+    if (selected.has(id)) return
+    const document = all.get(id)
+    if (!document) throw new Error(`no lexicon document ${id}`)
+    selected.add(id)
+    JSON.stringify(document, (key, value) => {
+      if (key === 'ref' && typeof value === 'string') visit(refId(value))
+      if (key === 'refs' && Array.isArray(value)) value.forEach((ref: string) => visit(refId(ref)))
+      return value
+    })
+  }
+  for (const { id, defs } of all.values())
+    if (id.startsWith('com.atproto.') || defs['main']?.type === 'record') visit(id)
+  servedMethods.forEach(visit)
+  return [...selected].sort().map((id) => all.get(id)!)
+}
+
+const refName = (ref: string) => ref.replace(/^lex:/, '').replace(/#main$/, '')
+const refId = (ref: string) => refName(ref).replace(/#.*/, '')
+
+/** Fields that only people read are left out of what the server loads. */
+const withoutProse = (document: Document): string =>
+  JSON.stringify(document, (key, value) => (key === 'description' && typeof value === 'string' ? undefined : value))
+
+const formatTypes: Record<string, string> = {
+  'did': 'Did',
+  'handle': 'Handle',
+  'at-identifier': 'Did | Handle',
+  'nsid': 'Nsid',
+  'tid': 'Tid',
+  'record-key': 'RecordKey',
+  'at-uri': 'AtUri',
+}
+const plainTypes: Record<string, string> = {
+  'boolean': 'boolean',
+  'integer': 'number',
+  'unknown': 'LexObject',
+  'blob': 'LexBlob',
+  'bytes': 'LexBytes',
+  'cid-link': 'LexLink',
+}
+
+const literals = (values: (string | number | boolean)[]) => values.map((value) => JSON.stringify(value)).join(' | ')
+
+/** `defaulted`: validation has filled in defaults, so such properties are always there. */
+function typeOf(schema: Schema, defaulted = false): string {
+  if (schema.const !== undefined) return literals([schema.const])
+  if (schema.enum) return literals(schema.enum)
+  switch (schema.type) {
+    case 'string':
+      if (schema.knownValues) return `${literals(schema.knownValues)} | (string & {})`
+      return formatTypes[schema.format ?? ''] ?? 'string'
+    case 'array':
+      return `(${typeOf(schema.items!)})[]`
+    case 'ref':
+      return `LexDefs[${JSON.stringify(refName(schema.ref!))}]`
+    case 'union':
+      return schema.refs!.map((ref) => `({ $type: '${refName(ref)}' } & LexDefs['${refName(ref)}'])`).join(' | ') || 'LexObject'
+    case 'object':
+    case 'params':
+      return objectType(schema, defaulted)
+    default: {
+      const plain = plainTypes[schema.type]
+      if (!plain) throw new Error(`no type for a lexicon ${schema.type}`)
+      return plain
+    }
+  }
+}
+
+function objectType(schema: Schema, defaulted: boolean): string {
+  const fields = Object.entries(schema.properties ?? {}).map(([name, property]) => {
+    const present = schema.required?.includes(name) || (defaulted && property.default !== undefined)
+    const nullable = schema.nullable?.includes(name) ? ' | null' : ''
+    return `${JSON.stringify(name)}${present ? '' : '?'}: ${typeOf(property)}${nullable}`
+  })
+  return `{ ${fields.join('; ')} }`
+}
+
+function methodType(method: Definition): string {
+  const body = (part: Body | undefined, stream: string, defaulted: boolean) =>
+    part === undefined ? 'undefined' : part.schema ? typeOf(part.schema, defaulted) : stream
+  const fields = [
+    `kind: '${method.type}'`,
+    `params: ${method.parameters ? typeOf(method.parameters, true) : '{}'}`,
+    `input: ${body(method.input, 'LexStream', true)}`,
+    `output: ${body(method.output, 'LexStream', false)}`,
+  ]
+  return `{ ${fields.join('; ')} }`
+}
+
+const isMethod = (definition: Definition) => ['query', 'procedure', 'subscription'].includes(definition.type)
+
+function typesModule(documents: Document[]): string {
+  const definitions: string[] = []
+  const records: string[] = []
+  const methods: string[] = []
+  for (const { id, defs } of documents) {
+    for (const [name, definition] of Object.entries(defs)) {
+      const key = name === 'main' ? `'${id}'` : `'${id}#${name}'`
+      if (isMethod(definition)) methods.push(`  ${key}: ${methodType(definition)}`)
+      else if (definition.type === 'token') definitions.push(`  ${key}: ${key}`)
+      else if (definition.type === 'record') records.push(`  ${key}: { $type: ${key} } & ${typeOf(definition.record!)}`)
+      else if (definition.type !== 'permission-set') definitions.push(`  ${key}: ${typeOf(definition)}`)
+    }
+  }
+  return `// Generated by ../generate.ts.
+import type { AtUri, Did, Handle, Nsid, RecordKey, Tid } from '../../identifiers.ts'
+
+export type LexObject = Record<string, unknown>
+export type LexLink = { $link: string }
+export type LexBytes = { $bytes: string }
+export type LexBlob = { $type: 'blob'; ref: LexLink; mimeType: string; size: number }
+/** A body that is not JSON: read and written as a stream. */
+export type LexStream = ReadableStream<Uint8Array>
+
+/** Methods by NSID. In \`params\` and \`input\`, properties that have a default are always there. */
+export interface LexMethods {
+${methods.join('\n')}
+}
+
+/** Records by collection. */
+export interface LexRecords {
+${records.join('\n')}
+}
+
+/** Every definition that is no method, by \`nsid#name\`, or \`nsid\` for a main one. Unions list the known members. */
+export interface LexDefs extends LexRecords {
+${definitions.join('\n')}
+}
+`
+}
+
+const documentsModule = (documents: Document[]): string => `// Generated by ../generate.ts.
+/** The documents as JSON text: parsed when first needed. */
+export const documentsJson = ${JSON.stringify(`[${documents.map(withoutProse).join(',')}]`)}
+`
+
+const all = new Map((structuredClone(schemas) as Document[]).map((document) => [document.id, document]))
+extend(all)
+const documents = select(all)
+const folder = `${import.meta.dir}/generated`
+await mkdir(folder, { recursive: true })
+await Bun.write(`${folder}/documents.ts`, documentsModule(documents))
+await Bun.write(`${folder}/types.ts`, typesModule(documents))

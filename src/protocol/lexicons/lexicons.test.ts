@@ -1,0 +1,156 @@
+import { expect, test } from 'bun:test'
+import { schemas } from '@atproto/api'
+import { jsonToLex, Lexicons } from '@atproto/lexicon'
+import {
+  decodeParams,
+  isKnownCollection,
+  methods,
+  recordKeyFault,
+  recordKeyType,
+  validateInput,
+  validateOutput,
+  validateRecord,
+  type MethodName,
+} from './lexicons.ts'
+
+const oracle = new Lexicons(structuredClone(schemas))
+const query = (text: string) => new URLSearchParams(text)
+const createdAt = '2026-01-02T03:04:05.678Z'
+const cid = 'bafyreidfayvfuwqa7qlnopdjiqrxzs6blmoeu4rujcjtnci5beludirz2a'
+const image = { $type: 'blob', ref: { $link: cid }, mimeType: 'image/png', size: 1000 }
+const subject = { uri: `at://did:plc:ewvi7nxzyoun6zhxrhs64oiz/app.bsky.feed.post/3jzfcijpj2z2a`, cid }
+
+test('every method of com.atproto is known, with its kind and encodings', () => {
+  const expected = schemas.filter(({ id, defs }) => id.startsWith('com.atproto.') && /query|procedure|subscription/.test((defs as Record<string, { type: string }>)['main']?.type ?? ''))
+  expect(expected.filter(({ id }) => !methods().has(id))).toEqual([])
+  expect(methods().get('com.atproto.repo.uploadBlob')).toEqual({ nsid: 'com.atproto.repo.uploadBlob', kind: 'procedure', inputEncoding: '*/*', outputEncoding: 'application/json' })
+  expect(methods().get('com.atproto.sync.subscribeRepos')?.kind).toBe('subscription')
+  expect(methods().has('com.atproto.repo.strongRef')).toBe(false)
+})
+
+test('every schema of every document compiles', () => {
+  for (const [nsid, { kind }] of methods()) {
+    expect(decodeParams(nsid as MethodName, query(''))).toHaveProperty('ok')
+    if (kind !== 'subscription') expect(validateOutput(nsid as MethodName, {})).toHaveProperty('ok')
+    if (kind === 'procedure') expect(validateInput(nsid as MethodName, {})).toHaveProperty('ok')
+  }
+})
+
+const decoded: [MethodName, string, object][] = [
+  ['com.atproto.sync.getBlocks', 'did=did:plc:ewvi7nxzyoun6zhxrhs64oiz&cids=' + cid, { did: 'did:plc:ewvi7nxzyoun6zhxrhs64oiz', cids: [cid] }],
+  ['com.atproto.repo.listRecords', 'repo=a.test&collection=app.bsky.feed.post&reverse=true', { repo: 'a.test', collection: 'app.bsky.feed.post', reverse: true, limit: 50 }],
+  ['com.atproto.sync.listRepos', 'cursor=&limit=7', { limit: 7 }],
+  ['app.bsky.actor.getPreferences', 'did=x', { did: 'x' }],
+  ['app.bsky.actor.getProfiles', 'actors[]=a.test&actors[1]=b.test', { actors: ['a.test', 'b.test'] }],
+  ['com.atproto.sync.listRepos', 'other=1&other=2', { other: ['1', '2'], limit: 500 }],
+  ['com.atproto.sync.listRepos', '__proto__=x', JSON.parse('{"__proto__":"x","limit":500}')],
+]
+for (const [nsid, text, value] of decoded) {
+  test(`${nsid}?${text} is understood`, () => {
+    expect(decodeParams(nsid, query(text))).toEqual({ ok: true, value: value as never })
+  })
+}
+
+const refusedParams: [MethodName, string, string][] = [
+  ['com.atproto.sync.getRepo', '', 'Invalid com.atproto.sync.getRepo params: Params must have the property "did"'],
+  ['com.atproto.sync.getRepo', 'did=', 'Invalid com.atproto.sync.getRepo params: Params must have the property "did"'],
+  ['com.atproto.sync.getRepo', 'did=x', 'Invalid com.atproto.sync.getRepo params: did must be a valid did'],
+  ['com.atproto.sync.getRepo', 'did=did:a:b&did=did:a:b', 'Invalid com.atproto.sync.getRepo params: did must be a string'],
+  ['com.atproto.sync.listRepos', 'limit=1001', 'Invalid com.atproto.sync.listRepos params: limit can not be greater than 1000'],
+  ['com.atproto.sync.listRepos', 'limit=0', 'Invalid com.atproto.sync.listRepos params: limit can not be less than 1'],
+  ['com.atproto.sync.listRepos', 'limit=1.0', 'Invalid com.atproto.sync.listRepos params: limit must be an integer'],
+  ['com.atproto.sync.listRepos', 'limit=+5', 'Invalid com.atproto.sync.listRepos params: limit must be an integer'],
+  ['com.atproto.repo.listRecords', 'repo=a.test&collection=x&reverse=1', 'Invalid com.atproto.repo.listRecords params: collection must be a valid nsid, reverse must be a boolean'],
+  ['com.atproto.sync.getBlocks', 'did=did:a:b&cids[]=' + cid, 'Invalid com.atproto.sync.getBlocks params: Params must have the property "cids"'],
+]
+for (const [nsid, text, message] of refusedParams) {
+  test(`${nsid}?${text} is refused`, () => {
+    expect(decodeParams(nsid, query(text))).toEqual({ ok: false, message })
+  })
+}
+
+test('inputs are checked and their defaults filled in', () => {
+  expect(validateInput('com.atproto.server.createInviteCodes', { useCount: 2 })).toEqual({ ok: true, value: { codeCount: 1, useCount: 2 } })
+  expect(validateInput('com.atproto.server.createInviteCodes', { codeCount: 1 })).toEqual({ ok: false, message: 'Input must have the property "useCount"' })
+  expect(validateInput('com.atproto.server.createInviteCodes', [])).toEqual({ ok: false, message: 'Input must be an object' })
+  expect(validateInput('com.atproto.repo.putRecord', { repo: 'a.test', collection: 'a.b.c', rkey: 'x', record: {}, swapRecord: null }).ok).toBe(true)
+  expect(validateInput('com.atproto.repo.putRecord', { repo: 'a.test', collection: 'a.b.c', rkey: 'x', record: 'text' })).toEqual({ ok: false, message: 'Input/record must be an object' })
+  expect(validateInput('com.atproto.repo.applyWrites', { repo: 'a.test', writes: [{ $type: 'com.atproto.repo.applyWrites#other' }] })).toMatchObject({ ok: false })
+})
+
+test('the additions of this service are part of the contract', () => {
+  expect(validateInput('com.atproto.server.createAppPassword', { name: 'x', personalDetails: 'yes' })).toEqual({ ok: false, message: 'Input/personalDetails must be a boolean' })
+  expect(validateOutput('com.atproto.server.describeServer', { did: 'did:web:pds.test', availableUserDomains: [], extension: {}, custos: {} }).ok).toBe(true)
+})
+
+const records: [string, Record<string, unknown>][] = [
+  ['app.bsky.feed.like', { $type: 'app.bsky.feed.like', subject, createdAt }],
+  ['app.bsky.feed.post', { $type: 'app.bsky.feed.post', text: 'hello', createdAt, langs: ['en'], facets: [{ index: { byteStart: 0, byteEnd: 5 }, features: [{ $type: 'app.bsky.richtext.facet#tag', tag: 'x' }] }] }],
+  ['app.bsky.feed.post', { $type: 'app.bsky.feed.post', text: '', createdAt, embed: { $type: 'app.bsky.embed.images', images: [{ alt: '', image }] }, labels: { $type: 'com.atproto.label.defs#selfLabels', values: [{ val: 'x' }] } }],
+  ['app.bsky.feed.post', { $type: 'app.bsky.feed.post', text: '', createdAt, embed: { $type: 'com.example.unheard', anything: 1 } }],
+  ['app.bsky.feed.post', { $type: 'app.bsky.feed.post', text: '', createdAt, reply: { root: subject, parent: subject }, extra: { deep: [1] } }],
+  ['app.bsky.actor.profile', { $type: 'app.bsky.actor.profile', displayName: 'Ä'.repeat(64), avatar: image, pinnedPost: subject }],
+  ['app.bsky.graph.starterpack', { $type: 'app.bsky.graph.starterpack', name: 'x', list: subject.uri, createdAt, feeds: [] }],
+]
+
+/** Each record, and each record with one property (at any depth) removed or replaced. */
+function* mutations(value: unknown): Generator<unknown> {
+  if (typeof value !== 'object' || value === null) return
+  for (const [key, child] of Object.entries(value)) {
+    const copy = (changed: unknown) => (Array.isArray(value) ? value.map((item, index) => (String(index) === key ? changed : item)) : { ...value, [key]: changed })
+    for (const replacement of [undefined, null, 7, -1, 1.5, '', 'x'.repeat(400), '👩‍👩‍👧‍👦'.repeat(301), true, [], {}, [{}], ['x'], createdAt]) yield copy(replacement)
+    for (const mutated of mutations(child)) yield copy(mutated)
+  }
+}
+
+test('records are valid exactly when the reference validator says so, with its words', () => {
+  let agreed = 0
+  for (const [collection, record] of records) {
+    expect(validateRecord(collection, record)).toEqual({ status: 'valid' })
+    for (const mutated of mutations(record)) {
+      const verdict = validateRecord(collection, mutated)
+      const expected = oracle.validate(collection, jsonToLex(JSON.parse(JSON.stringify(mutated))))
+      const message = verdict.status === 'invalid' ? verdict.message : null
+      if (message && /\/createdAt|mime type|blob ref|must be an object$/.test(message)) continue // where the reference validator is laxer
+      expect({ mutated, message }).toEqual({ mutated, message: expected.success ? null : `Invalid ${collection} record: ${expected.error.message}` })
+      agreed++
+    }
+  }
+  expect(agreed).toBeGreaterThan(500)
+})
+
+test('a datetime is the strict one, in every record', () => {
+  for (const loose of ['2026-01-02', '2026-01-02T03:04:05', '2026-01-02T03:04:05.678-00:00', '2026-01-02 03:04:05Z', '']) {
+    expect(validateRecord('app.bsky.feed.like', { $type: 'app.bsky.feed.like', subject, createdAt: loose })).toEqual({
+      status: 'invalid',
+      message: 'Invalid app.bsky.feed.like record: Record/createdAt must be an valid atproto datetime (both RFC-3339 and ISO-8601)',
+    })
+  }
+})
+
+test('a blob keeps to the type and the size that its lexicon names', () => {
+  const profile = (avatar: object) => validateRecord('app.bsky.actor.profile', { $type: 'app.bsky.actor.profile', avatar })
+  expect(profile(image)).toEqual({ status: 'valid' })
+  expect(profile({ ...image, mimeType: 'image/gif' })).toMatchObject({ status: 'invalid', message: 'Invalid app.bsky.actor.profile record: Record/avatar has mime type "image/gif", expected one of image/png, image/jpeg' })
+  expect(profile({ ...image, size: 1_000_001 })).toMatchObject({ status: 'invalid' })
+  expect(profile({ ...image, ref: { $link: cid, more: 1 } })).toMatchObject({ status: 'invalid' })
+  expect(profile({ cid, mimeType: 'image/png' })).toMatchObject({ status: 'invalid' })
+})
+
+test('a collection that no lexicon describes is unknown, and so are definitions that are no records', () => {
+  for (const nsid of ['com.example.thing', 'com.atproto.repo.strongRef', 'com.atproto.repo.createRecord']) {
+    expect(validateRecord(nsid, {})).toEqual({ status: 'unknown' })
+    expect(isKnownCollection(nsid)).toBe(false)
+    expect(recordKeyType(nsid)).toBeNull()
+  }
+})
+
+test('record keys follow the key type of the collection', () => {
+  expect(recordKeyFault('app.bsky.feed.post', '3jzfcijpj2z2a')).toBeNull()
+  expect(recordKeyFault('app.bsky.feed.post', 'self')).toBe('Invalid record key for app.bsky.feed.post: must be a valid TID')
+  expect(recordKeyFault('app.bsky.actor.profile', 'self')).toBeNull()
+  expect(recordKeyFault('app.bsky.actor.profile', 'other')).toBe('Invalid record key for app.bsky.actor.profile: must be "self"')
+  expect(recordKeyFault('com.atproto.lexicon.schema', 'x')).toBe('Invalid record key for com.atproto.lexicon.schema: must be a valid nsid')
+  expect(recordKeyFault('app.bsky.feed.generator', 'anything~goes')).toBeNull()
+  expect(recordKeyFault('com.example.thing', 'x')).toBeNull()
+})

@@ -1,0 +1,173 @@
+/**
+ * The lexicons this server knows: which methods and records exist, and whether a value is a valid one.
+ *
+ * Documents are parsed at the first question; checks are compiled one by one as they are used. Every check takes
+ * the JSON form of a value (see `schema.ts`) and answers an outcome; none throws on bad input.
+ */
+import { isValidNsid, isValidRecordKey, isValidTid } from '@atproto/syntax'
+import type { Nsid } from '../identifiers.ts'
+import { documentsJson } from './generated/documents.ts'
+import type { LexMethods, LexRecords } from './generated/types.ts'
+import { isObject, schemaCompiler, type Definition, type Document, type LooseObject, type Schema } from './schema.ts'
+
+export type MethodName = keyof LexMethods
+export type RecordName = keyof LexRecords
+export type MethodKind = 'query' | 'procedure' | 'subscription'
+export type Outcome<Value> = { ok: true; value: Value } | { ok: false; message: string }
+
+export interface Method {
+  nsid: MethodName
+  kind: MethodKind
+  /** Content types; `null` where there is no body. */
+  inputEncoding: string | null
+  outputEncoding: string | null
+}
+
+const methodKinds = new Set(['query', 'procedure', 'subscription'])
+
+const definitions = lazy(() => {
+  const byRef = new Map<string, Definition>()
+  for (const { id, defs } of JSON.parse(documentsJson) as Document[]) {
+    for (const [name, definition] of Object.entries(defs)) byRef.set(name === 'main' ? `lex:${id}` : `lex:${id}#${name}`, definition)
+  }
+  return byRef
+})
+const compile = schemaCompiler((ref) => definitions().get(ref.replace(/#main$/, '')))
+
+/** Every method with a lexicon here, by NSID. */
+export const methods = lazy(() => {
+  const byNsid = new Map<string, Method>()
+  for (const [ref, definition] of definitions()) {
+    if (!methodKinds.has(definition.type)) continue
+    const nsid = ref.slice('lex:'.length) as MethodName
+    byNsid.set(nsid, {
+      nsid,
+      kind: definition.type as MethodKind,
+      inputEncoding: definition.input?.encoding ?? null,
+      outputEncoding: definition.output?.encoding ?? null,
+    })
+  }
+  return byNsid
+})
+
+function methodDefinition(nsid: MethodName): Definition {
+  const definition = definitions().get(`lex:${nsid}`)
+  if (!definition || !methodKinds.has(definition.type)) throw new Error(`no lexicon for the method ${nsid}`)
+  return definition
+}
+
+/** Methods of old clients that send `name[]=x` and `name[0]=x`. */
+const looseArrayMethods = new Set<string>(['app.bsky.actor.getProfiles', 'app.bsky.feed.getPostThread', 'app.bsky.feed.getTimeline'])
+
+/**
+ * Query parameters as typed values, defaults filled in. Empty values count as absent; parameters that the lexicon
+ * does not name are kept as text. The message lists every fault.
+ */
+export function decodeParams<M extends MethodName>(nsid: M, query: URLSearchParams): Outcome<LexMethods[M]['params']> {
+  const { properties = {}, required = [] } = methodDefinition(nsid).parameters ?? { type: 'params' }
+  const texts = groupByName(query, looseArrayMethods.has(nsid))
+  const values = new Map<string, unknown>()
+  const faults: string[] = []
+  for (const [name, found] of texts) {
+    if (!Object.hasOwn(properties, name)) values.set(name, found.length === 1 ? found[0] : found)
+  }
+  for (const [name, schema] of Object.entries(properties)) {
+    const value = decodeParam(schema, texts.get(name) ?? [])
+    if (value !== undefined) {
+      const fault = compile(schema)(value)
+      if (fault !== null) faults.push(`${name}${fault}`)
+      values.set(name, value)
+    } else if (required.includes(name)) {
+      faults.push(`Params must have the property "${name}"`)
+    }
+  }
+  if (faults.length > 0) return { ok: false, message: `Invalid ${nsid} params: ${faults.join(', ')}` }
+  return { ok: true, value: Object.fromEntries(values) as LexMethods[M]['params'] }
+}
+
+function groupByName(query: URLSearchParams, looseArrays: boolean): Map<string, string[]> {
+  const texts = new Map<string, string[]>()
+  for (const [key, text] of query) {
+    if (text === '') continue
+    const name = looseArrays ? key.replace(/\[\d*\]$/, '') : key
+    const found = texts.get(name)
+    if (found) found.push(text)
+    else texts.set(name, [text])
+  }
+  return texts
+}
+
+/** A repeated scalar stays a list, and a text that is no scalar stays a text: the check then refuses them. */
+function decodeParam(schema: Schema, texts: string[]): unknown {
+  if (texts.length === 0) return schema.default
+  if (schema.type === 'array') return texts.map((text) => decodeScalar(schema.items!, text))
+  return texts.length === 1 ? decodeScalar(schema, texts[0]!) : texts
+}
+
+function decodeScalar(schema: Schema, text: string): unknown {
+  if (schema.type === 'integer' && /^-?[0-9]+$/.test(text)) return Number(text)
+  if (schema.type === 'boolean' && (text === 'true' || text === 'false')) return text === 'true'
+  return text
+}
+
+/** The JSON body of a procedure, defaults filled in. Bodies in other encodings have no schema and pass. */
+export function validateInput<M extends MethodName>(nsid: M, value: unknown): Outcome<LexMethods[M]['input']> {
+  const schema = methodDefinition(nsid).input?.schema
+  const fault = schema ? compile(schema)(value) : null
+  if (fault !== null) return { ok: false, message: `Input${fault}` }
+  return { ok: true, value: (schema && isObject(value) ? withDefaults(schema, value) : value) as LexMethods[M]['input'] }
+}
+
+function withDefaults(schema: Schema, value: LooseObject): LooseObject {
+  const absent = Object.entries(schema.properties ?? {}).filter(([name, { default: given }]) => given !== undefined && value[name] === undefined)
+  return absent.length === 0 ? value : { ...value, ...Object.fromEntries(absent.map(([name, { default: given }]) => [name, given])) }
+}
+
+/** Whether an answer keeps the contract. */
+export function validateOutput<M extends MethodName>(nsid: M, value: unknown): Outcome<LexMethods[M]['output']> {
+  const schema = methodDefinition(nsid).output?.schema
+  const fault = schema ? compile(schema)(value) : null
+  return fault === null ? { ok: true, value: value as LexMethods[M]['output'] } : { ok: false, message: `Output${fault}` }
+}
+
+function recordDefinition(collection: string): Definition | null {
+  const definition = definitions().get(`lex:${collection}`)
+  return definition?.type === 'record' ? definition : null
+}
+
+export const isKnownCollection = (collection: string): collection is RecordName & Nsid => recordDefinition(collection) !== null
+
+export type RecordOutcome = { status: 'valid' } | { status: 'unknown' } | { status: 'invalid'; message: string }
+
+/** A record of a collection; `unknown` when no lexicon describes it. The caller has settled `$type`. */
+export function validateRecord(collection: string, record: unknown): RecordOutcome {
+  const schema = recordDefinition(collection)?.record
+  if (!schema) return { status: 'unknown' }
+  const fault = compile(schema)(record)
+  return fault === null ? { status: 'valid' } : { status: 'invalid', message: `Invalid ${collection} record: Record${fault}` }
+}
+
+/** `tid`, `nsid`, `any`, `literal:<key>`; `null` for a collection that no lexicon describes. */
+export const recordKeyType = (collection: string): string | null => recordDefinition(collection)?.key ?? null
+
+/** Why a key is no key for this collection, as a message; `null` when it is one, or no lexicon says. */
+export function recordKeyFault(collection: string, rkey: string): string | null {
+  const type = recordKeyType(collection)
+  const expected = type === null ? null : keyFault(type, rkey)
+  return expected === null ? null : `Invalid record key for ${collection}: ${expected}`
+}
+
+function keyFault(type: string, rkey: string): string | null {
+  if (type.startsWith('literal:')) {
+    const literal = type.slice('literal:'.length)
+    return rkey === literal ? null : `must be "${literal}"`
+  }
+  if (type === 'tid') return isValidTid(rkey) ? null : 'must be a valid TID'
+  if (type === 'nsid') return isValidNsid(rkey) ? null : 'must be a valid nsid'
+  return isValidRecordKey(rkey) ? null : 'must be a valid Record Key'
+}
+
+function lazy<Value>(make: () => Value): () => Value {
+  let made: { value: Value } | undefined
+  return () => (made ??= { value: make() }).value
+}
