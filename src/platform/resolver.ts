@@ -1,0 +1,49 @@
+/** Name resolution, as a handle: tests answer from a table instead of the network. */
+import { lookup, Resolver as DnsClient } from 'node:dns/promises'
+
+export interface Resolver {
+  /** Every IPv4 and IPv6 address of a host. Throws when there is none. */
+  addresses(host: string): Promise<string[]>
+  /** Every TXT record of a name, its parts joined. Empty when there is none; throws when nobody answered. */
+  texts(name: string): Promise<string[]>
+}
+
+const textTimeoutMs = 3000
+const absentCodes = new Set(['ENOTFOUND', 'ENODATA'])
+
+/**
+ * Host addresses come from the operating system (so `/etc/hosts` counts), TXT records from its name servers, and
+ * from `backupNameServers` when those have no answer.
+ */
+export function systemResolver(backupNameServers: readonly string[] = []): Resolver {
+  const clients = [dnsClient(), ...(backupNameServers.length > 0 ? [dnsClient(backupNameServers)] : [])]
+  return {
+    async addresses(host) {
+      const found = await lookup(host, { all: true, order: 'ipv4first' })
+      return found.map(({ address }) => address)
+    },
+    async texts(name) {
+      for (const client of clients) {
+        const texts = await queryTexts(client, name)
+        if (texts.length > 0) return texts
+      }
+      return []
+    },
+  }
+}
+
+function dnsClient(servers?: readonly string[]): DnsClient {
+  const client = new DnsClient({ timeout: textTimeoutMs, tries: 1 })
+  if (servers) client.setServers(servers)
+  return client
+}
+
+async function queryTexts(client: DnsClient, name: string): Promise<string[]> {
+  try {
+    const records = await client.resolveTxt(name)
+    return records.map((parts) => parts.join(''))
+  } catch (error) {
+    if (error instanceof Error && absentCodes.has((error as NodeJS.ErrnoException).code ?? '')) return []
+    throw error
+  }
+}
