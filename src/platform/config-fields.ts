@@ -1,0 +1,121 @@
+/** One declaration per configuration key: what it holds, its default, its environment name and its documentation. */
+import type { Kind } from './config-kinds.ts'
+
+/** What a default may be made from. The keys named here never derive from one another in a circle. */
+export interface Known {
+  readonly port: number
+  readonly dataDir: string
+  readonly publicUrl: string
+  readonly email: { readonly smtpTls: string }
+}
+
+/** A default made from other keys; `text` is how the documentation writes it. */
+export class Derived<T> {
+  constructor(
+    readonly text: string,
+    readonly derive: (known: Known) => T,
+  ) {}
+}
+
+export const derived = <T>(text: string, derive: (known: Known) => T) => new Derived(text, derive)
+
+interface Notes {
+  doc: string
+  /** Only where the name is not `SERVICE_` and the path. An empty list: the key can be set in the file alone. */
+  env?: readonly string[]
+  /** A key that the contract assumes without listing it. */
+  addition?: boolean
+  /** Said when the key is set in the file. */
+  inFile?: string
+}
+
+export interface Field<T> extends Notes {
+  readonly kind: Kind<T>
+  /** `undefined`: the key is required. */
+  readonly fallback: T | Derived<T> | undefined
+  /** The default of `holdfast dev`, where it differs. */
+  readonly development: T | Derived<T> | undefined
+}
+
+export const fileOnly: readonly string[] = []
+
+interface Defaults<T> {
+  default: T | Derived<T>
+  development?: T | Derived<T>
+}
+
+export const field = <T>(kind: Kind<T>, { default: fallback, development, ...notes }: Notes & Defaults<T>): Field<T> => ({
+  kind,
+  fallback,
+  development,
+  ...notes,
+})
+
+/** A key without a value is `null`. */
+export const optional = <T>(kind: Kind<T>, notes: Notes): Field<T | null> => ({
+  kind,
+  fallback: null,
+  development: undefined,
+  ...notes,
+})
+
+export const required = <T>(
+  kind: Kind<T>,
+  { development, ...notes }: Notes & { development: T | Derived<T> },
+): Field<T> => ({ kind, fallback: undefined, development, ...notes })
+
+/** The keys of one TOML table. */
+export class Section<Fields> {
+  constructor(
+    readonly fields: Fields,
+    /** In this section an empty string in the file counts as not set. */
+    readonly blankIsUnset: boolean,
+  ) {}
+}
+
+export const section = <Fields extends Record<string, Field<unknown>>>(fields: Fields, { blankIsUnset = false } = {}) =>
+  new Section(fields, blankIsUnset)
+
+export type ConfigOf<Declared> = {
+  readonly [Name in keyof Declared]: Declared[Name] extends Section<infer Fields>
+    ? ConfigOf<Fields>
+    : Declared[Name] extends Field<infer T>
+      ? T
+      : never
+}
+
+/** A declared key with every name it goes by. */
+export interface Key {
+  /** Dotted, as in the file: `oauth.access_token_ttl_secs`. */
+  readonly name: string
+  readonly section: string | null
+  /** The property names under `Config`. */
+  readonly path: readonly string[]
+  readonly env: readonly string[]
+  readonly blankIsUnset: boolean
+  readonly field: Field<unknown>
+}
+
+const ENV_PREFIX = 'SERVICE_'
+
+/** `accessTokenTtlSecs` is `access_token_ttl_secs`, `globalIpPer5min` is `global_ip_per_5min`, `ipv6` stays. */
+const snake = (name: string): string => name.replace(/(?<=[a-z])(?=[A-Z]|\d+[a-z])/g, '_').toLowerCase()
+
+export function listKeys(declared: Record<string, Field<unknown> | Section<Record<string, Field<unknown>>>>): Key[] {
+  const key = (path: string[], declaration: Field<unknown>, blankIsUnset: boolean): Key => {
+    const names = path.map(snake)
+    return {
+      name: names.join('.'),
+      section: names.length > 1 ? (names[0] ?? null) : null,
+      path,
+      env: declaration.env ?? [ENV_PREFIX + names.join('_').toUpperCase()],
+      blankIsUnset,
+      field: declaration,
+    }
+  }
+  return Object.entries(declared).flatMap(([name, entry]) =>
+    entry instanceof Section
+      ? Object.entries(entry.fields).map(([inner, declaration]) => key([name, inner], declaration, entry.blankIsUnset))
+      : [key([name], entry, false)],
+  )
+}

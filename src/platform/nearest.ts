@@ -1,0 +1,24 @@
+const MAX_EDITS = 2
+
+/** The candidate within two edits of a misspelt name, the closest first; `null` when there is none. */
+export function nearest(name: string, candidates: readonly string[]): string | null {
+  const [best] = candidates
+    .map((candidate) => ({ candidate, edits: editDistance(name, candidate) }))
+    .filter(({ edits }) => edits <= MAX_EDITS)
+    .toSorted((one, other) => one.edits - other.edits)
+  return best?.candidate ?? null
+}
+
+/** Insertions, deletions and substitutions between two texts. */
+function editDistance(from: string, to: string): number {
+  let previous = Array.from({ length: to.length + 1 }, (_, column) => column)
+  for (const [row, letter] of [...from].entries()) {
+    const current = [row + 1]
+    for (const [column, other] of [...to].entries()) {
+      const substituted = (previous[column] ?? 0) + (letter === other ? 0 : 1)
+      current.push(Math.min(substituted, (previous[column + 1] ?? 0) + 1, (current[column] ?? 0) + 1))
+    }
+    previous = current
+  }
+  return previous[to.length] ?? 0
+}

@@ -1,0 +1,77 @@
+/** The entries of `agent_auth.trusted_issuers`: whose assertions about agents are believed, and by which keys. */
+import { type KeyObject, createPublicKey } from 'node:crypto'
+import { type EntryReader, distinct, tableKind } from './config-entries.ts'
+import { type Kind, bad, checked, choice, httpUrl, listOf, text } from './config-kinds.ts'
+
+/** What a public key must be to fit an algorithm; the curve only where there is a choice. */
+const KEY_OF_ALGORITHM = {
+  ES256: { type: 'ec', curve: 'prime256v1' },
+  ES384: { type: 'ec', curve: 'secp384r1' },
+  RS256: { type: 'rsa', curve: undefined },
+  RS384: { type: 'rsa', curve: undefined },
+  RS512: { type: 'rsa', curve: undefined },
+  EdDSA: { type: 'ed25519', curve: undefined },
+} as const
+
+export type IssuerAlgorithm = keyof typeof KEY_OF_ALGORITHM
+
+export interface TrustedIssuer {
+  /** Compared with the token's `iss` byte for byte. */
+  issuer: string
+  /** The expected `aud`; `null` means the public URL. */
+  audience: string | null
+  algorithm: IssuerAlgorithm
+  keys: { source: 'fixed'; publicKeysPem: readonly string[] } | { source: 'jwks'; url: string }
+}
+
+const algorithmNames = Object.keys(KEY_OF_ALGORITHM) as IssuerAlgorithm[]
+
+const httpsUrl: Kind<string> = checked(httpUrl, (url) => (url.startsWith('https://') ? [] : [{ at: '', fault: 'must start with https://' }]))
+
+const publicKeyPem: Kind<string> = checked(text, (pem) => (parsePublicKey(pem) === null ? [{ at: '', fault: 'expected a public key in PEM form' }] : []))
+
+const trustedIssuer = tableKind<TrustedIssuer>(
+  'issuer',
+  (entry) => {
+    const issuer = entry.required('issuer', text)
+    const audience = entry.optional('audience', text)
+    const algorithm = entry.has('algorithm') ? entry.optional('algorithm', choice(...algorithmNames)) : 'ES256'
+    const keys = readKeys(entry)
+    if (issuer === null || algorithm === null || keys === null) return null
+    if (keys.source === 'fixed' && !keys.publicKeysPem.every((pem) => fits(pem, algorithm))) {
+      return entry.fault('', `public key does not fit ${algorithm}`)
+    }
+    return { issuer, audience, algorithm, keys }
+  },
+  () => bad('can be set in the file only'),
+)
+
+export const trustedIssuers = distinct(listOf(trustedIssuer), 'issuer', (entry) => entry.issuer)
+
+/** Exactly one of the three ways to name keys. */
+function readKeys(entry: EntryReader): TrustedIssuer['keys'] | null {
+  const given = ['public_key_pem', 'public_keys_pem', 'jwks_url'].filter((name) => entry.has(name))
+  if (given.length !== 1) return entry.fault('', 'needs exactly one of public_key_pem, public_keys_pem and jwks_url')
+  const pem = entry.optional('public_key_pem', publicKeyPem)
+  if (pem !== null) return { source: 'fixed', publicKeysPem: [pem] }
+  const pems = entry.optional('public_keys_pem', listOf(publicKeyPem))
+  if (pems !== null) return { source: 'fixed', publicKeysPem: pems }
+  const url = entry.optional('jwks_url', httpsUrl)
+  return url === null ? null : { source: 'jwks', url }
+}
+
+function fits(pem: string, algorithm: IssuerAlgorithm): boolean {
+  const { type, curve } = KEY_OF_ALGORITHM[algorithm]
+  const key = parsePublicKey(pem)
+  return key?.asymmetricKeyType === type && key.asymmetricKeyDetails?.namedCurve === curve
+}
+
+/** SPKI only: a private key in its place is a mistake to report, not a key to use. */
+function parsePublicKey(pem: string): KeyObject | null {
+  if (!pem.trimStart().startsWith('-----BEGIN PUBLIC KEY-----')) return null
+  try {
+    return createPublicKey(pem)
+  } catch {
+    return null
+  }
+}
