@@ -1,0 +1,128 @@
+/**
+ * The structured log: an event in plain words and its fields, one line each, on standard output. Variable data goes
+ * into fields, never into the message, so that what must not be logged can be told by its name: passwords, tokens,
+ * codes and keys are replaced before they are written, whoever passes them.
+ */
+import type { Millis } from '../protocol/identifiers.ts'
+
+export const LOG_LEVELS = ['debug', 'info', 'warn', 'error'] as const
+export type LogLevel = (typeof LOG_LEVELS)[number]
+
+export type Fields = Readonly<Record<string, unknown>>
+
+export interface Log {
+  debug(message: string, fields?: Fields): void
+  info(message: string, fields?: Fields): void
+  warn(message: string, fields?: Fields): void
+  error(message: string, fields?: Fields): void
+  /** A log that adds these fields to every line. `target` names the part of the service that speaks. */
+  child(fields: Fields): Log
+}
+
+export interface LogOptions {
+  format: 'text' | 'json'
+  level: LogLevel
+  now: () => Millis
+  write: (line: string) => void
+}
+
+interface Line {
+  at: Millis
+  level: LogLevel
+  target: string
+  message: string
+  fields: Fields
+}
+
+const DEFAULT_TARGET = 'holdfast'
+
+export function createLog({ format, level: least, now, write }: LogOptions): Log {
+  const render = format === 'json' ? jsonLine : textLine
+
+  const scoped = (target: string, context: Fields): Log => {
+    const logAt =
+      (level: LogLevel) =>
+      (message: string, fields: Fields = {}): void => {
+        if (LOG_LEVELS.indexOf(level) < LOG_LEVELS.indexOf(least)) return
+        write(render({ at: now(), level, target, message, fields: { ...context, ...fields } }))
+      }
+    return {
+      debug: logAt('debug'),
+      info: logAt('info'),
+      warn: logAt('warn'),
+      error: logAt('error'),
+      child: ({ target: childTarget, ...fields }) =>
+        scoped(typeof childTarget === 'string' ? childTarget : target, { ...context, ...fields }),
+    }
+  }
+  return scoped(DEFAULT_TARGET, {})
+}
+
+function jsonLine({ at, level, target, message, fields }: Line): string {
+  const plain = plainFields(fields)
+  return JSON.stringify({ ...plain, timestamp: new Date(at).toISOString(), level, target, message })
+}
+
+/** Texts of several lines, such as a stack, follow indented, so that no field can pass for a line of the log. */
+function textLine({ at, level, target, message, fields }: Line): string {
+  const inline: string[] = []
+  const blocks: string[] = []
+  for (const [name, value] of Object.entries(plainFields(fields))) {
+    const text = textOf(value)
+    if (text.includes('\n')) blocks.push(`  ${name}:`, ...text.split('\n').map((each) => `    ${printable(each)}`))
+    else inline.push(`${name}=${/^[^\s"=\p{Cc}]+$/u.test(text) ? text : JSON.stringify(text)}`)
+  }
+  const head = [new Date(at).toISOString(), level.toUpperCase().padEnd(5), `${target}:`, printable(message), ...inline].join(' ')
+  return [head, ...blocks].join('\n')
+}
+
+function textOf(value: unknown): string {
+  if (typeof value === 'string') return value
+  if (isLoggedError(value)) return value.cause === undefined ? value.stack : `${value.stack}\ncaused by ${textOf(value.cause)}`
+  return JSON.stringify(value) ?? 'undefined'
+}
+
+const printable = (text: string): string => text.replaceAll(/\p{Cc}/gu, (character) => JSON.stringify(character).slice(1, -1))
+
+/** Names whose values are never written. */
+const SENSITIVE_NAME =
+  /(?:password|passwd|secret|token|authorization|cookie|assertion|signature|private_?key|master_?key|proof|(?:invite|user|email|recovery|confirmation|claim)_?code)$/i
+
+const MAX_DEPTH = 4
+const MAX_ITEMS = 50
+const MAX_TEXT_CHARS = 10_000
+
+const plainFields = (fields: Fields) => plain(fields, 0) as Record<string, unknown>
+
+interface LoggedError {
+  name: string
+  message: string
+  stack: string
+  cause?: unknown
+}
+
+const isLoggedError = (value: unknown): value is LoggedError => typeof value === 'object' && value !== null && 'stack' in value && typeof value.stack === 'string'
+
+/** Any value as bounded JSON data without sensitive members. Never throws and never runs in circles. */
+function plain(value: unknown, depth: number): unknown {
+  if (typeof value === 'string') return value.length > MAX_TEXT_CHARS ? `${value.slice(0, MAX_TEXT_CHARS)}…` : value
+  if (typeof value !== 'object' || value === null) return typeof value === 'number' || typeof value === 'boolean' || value === null ? value : String(value)
+  if (value instanceof Error) return plainError(value, depth)
+  if (value instanceof Uint8Array) return `[${value.length} bytes]`
+  if (value instanceof Date) return Number.isNaN(value.getTime()) ? 'invalid date' : value.toISOString()
+  if (depth >= MAX_DEPTH) return '[…]'
+  if (Array.isArray(value)) return value.slice(0, MAX_ITEMS).map((item) => plain(item, depth + 1))
+  const prototype: unknown = Object.getPrototypeOf(value)
+  // Instances of classes speak for themselves: a CID prints as text, a secret as `[secret]`.
+  if (prototype !== Object.prototype && prototype !== null) return String(value)
+  const members = Object.entries(value)
+    .slice(0, MAX_ITEMS)
+    .filter(([, member]) => member !== undefined)
+  return Object.fromEntries(members.map(([name, member]) => [name, SENSITIVE_NAME.test(name) ? '[redacted]' : plain(member, depth + 1)]))
+}
+
+function plainError(error: Error, depth: number): LoggedError {
+  const { name, message, stack = '', cause } = error
+  const logged = { name, message, stack: stack.includes(message) ? stack : `${name}: ${message}\n${stack}` }
+  return cause === undefined || depth >= MAX_DEPTH ? logged : { ...logged, cause: plain(cause, depth + 1) }
+}
