@@ -44,7 +44,7 @@ interface Defaults<T> {
   development?: T | Derived<T>
 }
 
-export const field = <T>(kind: Kind<T>, { default: fallback, development, ...notes }: Notes & Defaults<T>): Field<T> => ({
+export const field = <T>(kind: Kind<T>, { default: fallback, development, ...notes }: Notes & Defaults<NoInfer<T>>): Field<T> => ({
   kind,
   fallback,
   development,

@@ -1,0 +1,104 @@
+/** Assembly: from a configuration to a running server. The same thing in a test, on the command line, in the binary. */
+import { mkdirSync } from 'node:fs'
+import packageJson from '../package.json' with { type: 'json' }
+import { features } from './features.ts'
+import type { Feature } from './http/feature.ts'
+import { serve } from './http/server.ts'
+import { isOffered } from './platform/capabilities.ts'
+import { systemClock } from './platform/clock.ts'
+import type { Config } from './platform/config.ts'
+import type { Context } from './platform/context.ts'
+import { Limits } from './platform/limits.ts'
+import { createLog } from './platform/log.ts'
+import { logMailer } from './platform/mailer.ts'
+import { migrate } from './platform/migrations.ts'
+import { migrations } from './platform/schema.ts'
+import { Signal } from './platform/signal.ts'
+import { openSqlite } from './platform/sqlite.ts'
+import { SweepRunner } from './platform/sweeps.ts'
+import { keyFileBeside, Vault } from './platform/vault.ts'
+
+/** How long running requests may take to end once the server was told to stop. */
+const STOP_GRACE_MILLIS = 30_000
+
+/** Handles that a test may put in place of the real ones. */
+export type Overrides = Partial<Pick<Context, 'clock' | 'log' | 'mailer'>> & { strictTransactions?: boolean; stopGraceMillis?: number }
+
+export interface App {
+  /** Where it listens, `http://<address>:<port>`. */
+  url: string
+  port: number
+  ctx: Context
+  stop(): Promise<void>
+}
+
+export const version: string = packageJson.version
+
+/** What is torn down again, last thing first, when the server stops or fails to start. */
+type Undo = () => void | Promise<void>
+
+export async function startApp(config: Config, overrides: Overrides = {}): Promise<App> {
+  const undos: Undo[] = []
+  const unwind = async () => {
+    for (const undo of undos.splice(0).reverse()) await undo()
+  }
+  try {
+    const ctx = await openContext(config, overrides, undos)
+    const active = features.filter((feature) => feature.enabled?.(ctx) ?? true)
+    for (const feature of active) await feature.prepare?.(ctx)
+    const edge = serve(ctx, endpointsOf(ctx, active))
+    undos.push(() => edge.stop(overrides.stopGraceMillis ?? STOP_GRACE_MILLIS))
+    for (const feature of active) {
+      const end = feature.start?.(ctx)
+      if (end) undos.push(end)
+    }
+    ctx.sweeps.start()
+    undos.push(() => ctx.sweeps.stop())
+    return { url: edge.url, port: edge.port, ctx, stop: unwind }
+  } catch (error) {
+    await unwind()
+    throw error
+  }
+}
+
+/** The handles alone, without a port: what commands work with. `undos` receives what closes them. */
+export async function openContext(config: Config, overrides: Overrides, undos: Undo[]): Promise<Context> {
+  mkdirSync(config.dataDir, { recursive: true })
+  const log = overrides.log ?? createLog(config.telemetry)
+  const clock = overrides.clock ?? systemClock
+  const db = openSqlite({ path: config.databaseUrl.replace(/^sqlite:(\/\/)?/, ''), strict: overrides.strictTransactions })
+  undos.push(() => db.close())
+  const applied = await migrate(db, migrations, clock.now())
+  if (applied.length > 0) log.info('schema brought up to date', { migrations: applied.length })
+
+  const ctx: Context = {
+    config,
+    version,
+    serverDid: config.serverDid,
+    clock,
+    log,
+    db,
+    vault: new Vault(config.signingKeyMasterKey?.reveal() ?? keyFileBeside(config.dataDir)),
+    mailer: overrides.mailer ?? logMailer(log),
+    limits: new Limits(config, clock),
+    signals: { events: new Signal(), stopping: new Signal() },
+    get sweeps() {
+      return sweeps
+    },
+  }
+  const sweeps = new SweepRunner(
+    ctx,
+    features.filter((feature) => feature.enabled?.(ctx) ?? true).flatMap((feature) => feature.sweeps ?? []),
+  )
+  return ctx
+}
+
+/** The endpoints that this deployment offers. */
+function endpointsOf({ config }: Context, active: readonly Feature[]) {
+  return active
+    .flatMap((feature) => feature.routes ?? [])
+    .filter((endpoint) => {
+      const capability = 'spec' in endpoint ? endpoint.spec.capability : undefined
+      return capability === undefined || isOffered(config, capability)
+    })
+}

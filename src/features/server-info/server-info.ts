@@ -1,0 +1,60 @@
+/** What the service tells about itself: description, health, landing page. */
+import { query, route } from '../../http/endpoint.ts'
+import type { Feature } from '../../http/feature.ts'
+import { offeredCapabilities } from '../../platform/capabilities.ts'
+import type { Context } from '../../platform/context.ts'
+import { sql } from '../../platform/database.ts'
+import { landingPage } from './landing-page.ts'
+
+/** The product's own name, as the health answer and the landing page say it. */
+export const SOFTWARE_NAME = 'holdfast'
+
+/** How long the database may take to answer before health says that it does not. */
+const HEALTH_TIMEOUT_MILLIS = 2000
+
+async function databaseAnswers({ db, log }: Context): Promise<boolean> {
+  try {
+    const late = new Promise<never>((_, reject) => setTimeout(() => reject(new Error('no answer in time')), HEALTH_TIMEOUT_MILLIS).unref())
+    await Promise.race([db.get(sql`SELECT 1`), late])
+    return true
+  } catch (error) {
+    log.error('health check failed', { error })
+    return false
+  }
+}
+
+export const serverInfo: Feature = {
+  name: 'server-info',
+  routes: [
+    query('com.atproto.server.describeServer', {
+      handler({ ctx: { config, serverDid, version } }) {
+        const { links, contact } = config
+        // Wallets read the extension under the second name only.
+        const extension = { version, capabilities: offeredCapabilities(config) }
+        return {
+          did: serverDid,
+          availableUserDomains: config.availableUserDomains.map((domain) => `.${domain.replace(/^\./, '')}`),
+          inviteCodeRequired: config.inviteCodeRequired,
+          phoneVerificationRequired: false,
+          blobUploadLimit: config.blobs.maxBlobSize,
+          links: { privacyPolicy: links.privacyPolicy ?? undefined, termsOfService: links.termsOfService ?? undefined },
+          contact: { email: contact.email ?? undefined },
+          extension,
+          custos: extension,
+        }
+      },
+    }),
+    route('GET', '/xrpc/_health', {
+      unlimited: true,
+      async handler({ ctx }) {
+        const version = `${SOFTWARE_NAME} v${ctx.version}`
+        if (await databaseAnswers(ctx)) return { version, db: 'ok' }
+        return Response.json({ version, db: 'error', error: 'Service Unavailable' }, { status: 503 })
+      },
+    }),
+    route('GET', '/', { handler: ({ ctx }) => landingPage(ctx) }),
+    route('GET', '/robots.txt', {
+      handler: () => new Response('# Crawling the public parts of the service is welcome.\nUser-agent: *\nAllow: /\n', { headers: { 'Content-Type': 'text/plain; charset=utf-8' } }),
+    }),
+  ],
+}

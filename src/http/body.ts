@@ -1,0 +1,112 @@
+/** Reading request bodies: bounded, decoded, strict about UTF-8, never more than once. */
+import { createBrotliDecompress, createGunzip, createInflate } from 'node:zlib'
+import { Readable, type Transform } from 'node:stream'
+import { payloadTooLarge, Refusal } from './errors.ts'
+
+/** JSON bodies without a bound of their own. */
+export const DEFAULT_JSON_BYTES = 150 * 1024
+
+const decoders: Record<string, () => Transform> = {
+  gzip: createGunzip,
+  'x-gzip': createGunzip,
+  deflate: createInflate,
+  br: createBrotliDecompress,
+}
+
+/** Clients of the reference match on this name for JSON and text, and on `PayloadTooLarge` for streams. */
+const textTooLarge = () => new Refusal(413, 'PayloadTooLargeError', 'request entity too large')
+
+const strictUtf8 = new TextDecoder('utf-8', { fatal: true })
+
+export class RequestBody {
+  constructor(readonly request: Request) {}
+
+  /** The media type without its parameters, lower-cased; null when the header is missing. */
+  get contentType(): string | null {
+    const header = this.request.headers.get('content-type')
+    return header === null ? null : header.split(';')[0]!.trim().toLowerCase()
+  }
+
+  /** Bytes announced by Content-Length; null when chunked. */
+  get announcedBytes(): number | null {
+    const header = this.request.headers.get('content-length')
+    if (header === null) return null
+    if (!/^[0-9]{1,15}$/.test(header)) throw new Refusal(400, 'InvalidRequest', 'invalid content-length')
+    return Number(header)
+  }
+
+  /** Whether the request says that it carries a body, be it an empty one. */
+  get isAnnounced(): boolean {
+    return this.request.headers.has('content-length') || this.request.headers.has('transfer-encoding')
+  }
+
+  /** The decoded body in chunks. Refuses as soon as more than `maxBytes` are announced or counted. */
+  async *stream(maxBytes: number, tooLarge = payloadTooLarge): AsyncGenerator<Uint8Array> {
+    const announced = this.announcedBytes
+    if (announced !== null && announced > maxBytes) throw tooLarge()
+    if (this.request.body === null) return
+    let count = 0
+    for await (const chunk of this.#decoded(this.request.body)) {
+      count += chunk.byteLength
+      if (count > maxBytes) throw tooLarge()
+      yield chunk
+    }
+  }
+
+  async bytes(maxBytes: number, tooLarge = payloadTooLarge): Promise<Uint8Array> {
+    const announced = this.announcedBytes
+    if (announced !== null && announced <= maxBytes && !this.request.headers.has('content-encoding')) return this.request.bytes()
+    const chunks: Uint8Array[] = []
+    for await (const chunk of this.stream(maxBytes, tooLarge)) chunks.push(chunk)
+    return Buffer.concat(chunks)
+  }
+
+  async text(maxBytes: number): Promise<string> {
+    try {
+      return strictUtf8.decode(await this.bytes(maxBytes, textTooLarge))
+    } catch (error) {
+      if (error instanceof TypeError) throw new Refusal(400, 'InvalidRequest', 'The body is not valid UTF-8')
+      throw error
+    }
+  }
+
+  /** Undefined when the body is empty. */
+  async json(maxBytes: number = DEFAULT_JSON_BYTES): Promise<unknown> {
+    const text = await this.text(maxBytes)
+    if (text === '') return undefined
+    try {
+      return JSON.parse(text)
+    } catch (error) {
+      throw new Refusal(400, 'SyntaxError', (error as SyntaxError).message)
+    }
+  }
+
+  #decoded(body: ReadableStream<Uint8Array>): AsyncIterable<Uint8Array> {
+    const codings = (this.request.headers.get('content-encoding') ?? '')
+      .split(',')
+      .map((coding) => coding.trim().toLowerCase())
+      .filter((coding) => coding !== '' && coding !== 'identity')
+    if (codings.length === 0) return body
+    const transforms = codings.reverse().map((coding) => {
+      const make = decoders[coding]
+      if (!make) throw new Refusal(415, 'UnsupportedMediaType', 'unsupported content-encoding')
+      return make()
+    })
+    return decode(body, transforms)
+  }
+}
+
+async function* decode(body: ReadableStream<Uint8Array>, transforms: readonly Transform[]): AsyncGenerator<Uint8Array> {
+  let source: Readable = Readable.fromWeb(body as Parameters<typeof Readable.fromWeb>[0])
+  for (const transform of transforms) {
+    const from = source
+    from.on('error', (error) => transform.destroy(error))
+    source = from.pipe(transform)
+  }
+  try {
+    for await (const chunk of source) yield chunk as Uint8Array
+  } catch (error) {
+    if ((error as { code?: string }).code?.startsWith('Z_') || (error as { code?: string }).code?.startsWith('ERR_')) throw new Refusal(400, 'InvalidRequest', 'The body does not match its content-encoding')
+    throw error
+  }
+}

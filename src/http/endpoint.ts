@@ -1,0 +1,140 @@
+/**
+ * How an endpoint is declared. A declaration names the lexicon method (or HTTP method and path), who may call it,
+ * what limits it and the capability it belongs to; `server.ts` turns it into a route.
+ *
+ * Order of work: parameters, authentication, body, limits, handler. So a request with a bad parameter and no token
+ * answers 400, one with no token and a bad body 401, and a refused request costs no rate-limit points.
+ */
+import type { CapabilityName } from '../platform/capabilities.ts'
+import type { Context } from '../platform/context.ts'
+import type { LimitName } from '../platform/limits.ts'
+import type { Log } from '../platform/log.ts'
+import type { LexMethods } from '../protocol/lexicons/generated/types.ts'
+import type { RequestBody } from './body.ts'
+
+/** One request on its way through the edge. */
+export interface Exchange {
+  readonly ctx: Context
+  readonly request: Request
+  readonly url: URL
+  /** Address of the client, `::ffff:` removed, proxies seen through. */
+  readonly ip: string
+  readonly requestId: string
+  readonly log: Log
+  /** NSID of the method that was called; null outside `/xrpc`. */
+  readonly nsid: string | null
+  /** Headers for the answer, whatever it will be. */
+  readonly replyHeaders: Headers
+}
+
+/** Says who calls, or refuses. Runs before the body is read. */
+export interface Guard<Caller> {
+  check(exchange: Exchange): Caller | Promise<Caller>
+  /** Answers depend on who asks: they are marked as private. */
+  personal: boolean
+}
+
+/** Everybody may call. */
+export const anyone: Guard<null> = { check: () => null, personal: false }
+
+export interface Common<Caller> {
+  auth?: Guard<Caller>
+  limit?: LimitName | readonly LimitName[]
+  /** The endpoint exists exactly when the capability is offered. */
+  capability?: CapabilityName
+  /** Exempt from the limit on all requests of one address. */
+  unlimited?: boolean
+  /** Answers or bodies that take as long as they take: no idle timeout. */
+  long?: boolean
+}
+
+type Reply<T> = T | Response | Promise<T | Response>
+
+export interface XrpcCall<Caller, Params, Input> extends Exchange {
+  caller: Caller
+  params: Params
+  input: Input
+}
+
+export interface RouteCall<Caller> extends Exchange {
+  caller: Caller
+  /** Values of `:name` segments of the path. */
+  path: Record<string, string>
+  body: RequestBody
+}
+
+/** Sends binary messages to one WebSocket client. */
+export interface Socket {
+  /** False when the message was dropped because the client's buffer is full. */
+  send(message: Uint8Array): boolean
+  bufferedBytes(): number
+  close(code: number, reason: string): void
+}
+
+export interface SocketHandler {
+  open(socket: Socket): void
+  /** The client has read what was buffered. */
+  drain(): void
+  closed(): void
+}
+
+export type Endpoint =
+  | { kind: 'query'; nsid: string; spec: Common<unknown>; handler: (call: XrpcCall<unknown, unknown, null>) => unknown }
+  | {
+      kind: 'procedure'
+      nsid: string
+      spec: Common<unknown> & { maxBytes?: number }
+      handler: (call: XrpcCall<unknown, unknown, unknown>) => unknown
+    }
+  | { kind: 'subscription'; nsid: string; accept: (exchange: Exchange) => SocketHandler }
+  | { kind: 'route'; method: string; path: string; spec: Common<unknown>; handler: (call: RouteCall<unknown>) => unknown }
+  | { kind: 'fallback'; spec: Common<unknown>; handler: (call: Exchange & { nsid: string; body: RequestBody }) => unknown }
+
+type Queries = { [N in keyof LexMethods]: LexMethods[N] extends { kind: 'query' } ? N : never }[keyof LexMethods]
+type Procedures = { [N in keyof LexMethods]: LexMethods[N] extends { kind: 'procedure' } ? N : never }[keyof LexMethods]
+type InputOf<N extends Procedures> = LexMethods[N] extends { input: infer Input } ? Input : null
+/** A method whose lexicon has no JSON output answers a `Response` or nothing. */
+type OutputOf<N extends keyof LexMethods> = LexMethods[N] extends { output: infer Output } ? Output : void
+
+/** A query served here: GET, parameters checked against its lexicon. */
+export function query<N extends Queries, Caller = null>(
+  nsid: N,
+  { handler, ...spec }: Common<Caller> & { handler(call: XrpcCall<Caller, LexMethods[N]['params'], null>): Reply<OutputOf<N>> },
+): Endpoint {
+  return { kind: 'query', nsid, spec, handler: handler as (call: XrpcCall<unknown, unknown, null>) => unknown }
+}
+
+/**
+ * A procedure served here: POST, parameters and input checked against its lexicon.
+ *
+ * `input` is the parsed JSON body, null where the lexicon has none, and a `RequestBody` where its encoding is not
+ * JSON. `maxBytes` is for the decoded body.
+ */
+export function procedure<N extends Procedures, Caller = null>(
+  nsid: N,
+  { handler, ...spec }: Common<Caller> & { maxBytes?: number; handler(call: XrpcCall<Caller, LexMethods[N]['params'], InputOf<N>>): Reply<OutputOf<N>> },
+): Endpoint {
+  return { kind: 'procedure', nsid, spec, handler: handler as (call: XrpcCall<unknown, unknown, unknown>) => unknown }
+}
+
+/** A WebSocket subscription. `accept` may refuse before the upgrade by throwing. */
+export function subscription(nsid: string, accept: (exchange: Exchange) => SocketHandler): Endpoint {
+  return { kind: 'subscription', nsid, accept }
+}
+
+/**
+ * An endpoint outside `/xrpc`. `path` may hold `:name` segments. The handler answers a `Response`, or a value that is
+ * sent as JSON. It reads the body itself: `await body.json(maxBytes)`.
+ */
+export function route<Caller = null>(
+  method: 'GET' | 'POST' | 'PUT' | 'DELETE',
+  path: string,
+  { handler, ...spec }: Common<Caller> & { handler(call: RouteCall<Caller>): unknown },
+): Endpoint {
+  return { kind: 'route', method, path, spec, handler: handler as (call: RouteCall<unknown>) => unknown }
+}
+
+/** What answers a well-formed NSID that is not served here. At most one. */
+export function fallback({ handler, ...spec }: Common<unknown> & { handler(call: Exchange & { nsid: string; body: RequestBody }): unknown }): Endpoint {
+  return { kind: 'fallback', spec, handler }
+}

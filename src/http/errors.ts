@@ -1,0 +1,70 @@
+/**
+ * Refusals: errors that are part of the wire contract. One class, told on the wire in the dialect of the surface
+ * that was asked (`surfaces.ts`). Anything else that is thrown is a bug or an outage and answers 500 without its text.
+ */
+
+export interface RefusalOptions {
+  /** Code in the nested dialect of `/v1` where it is not the one of `NESTED_CODES`. */
+  code?: string
+  headers?: Record<string, string>
+  details?: unknown
+}
+
+/** `name` is the lexicon's or the field's error name; `status` the HTTP status. */
+export class Refusal extends Error {
+  constructor(
+    readonly status: number,
+    override readonly name: string,
+    message: string,
+    readonly options: RefusalOptions = {},
+  ) {
+    super(message)
+  }
+}
+
+/** A refusal in the vocabulary of RFC 6749: `error` is a lower-case code, `error_description` the message. */
+export class OAuthError extends Refusal {
+  constructor(status: number, error: string, description: string, headers?: Record<string, string>) {
+    super(status, error, description, { headers })
+  }
+}
+
+export const invalidRequest = (message: string) => new Refusal(400, 'InvalidRequest', message)
+export const invalidToken = (message: string) => new Refusal(400, 'InvalidToken', message)
+export const expiredToken = (message: string) => new Refusal(400, 'ExpiredToken', message)
+export const authMissing = () => new Refusal(401, 'AuthMissing', 'Authentication Required')
+export const authenticationRequired = (message = 'Authentication Required') => new Refusal(401, 'AuthenticationRequired', message)
+export const forbidden = (message = 'Forbidden') => new Refusal(403, 'Forbidden', message)
+export const notFound = (message = 'Not Found') => new Refusal(404, 'NotFound', message)
+export const payloadTooLarge = () => new Refusal(413, 'PayloadTooLarge', 'request entity too large')
+export const methodNotImplemented = () => new Refusal(501, 'MethodNotImplemented', 'Method Not Implemented')
+export const upstreamFailure = (message = 'Upstream service unreachable') => new Refusal(502, 'UpstreamFailure', message)
+export const serviceUnavailable = (message: string) => new Refusal(503, 'ServiceUnavailable', message)
+
+export const internalError = () => new Refusal(500, 'InternalServerError', 'Internal Server Error')
+
+/** The nested dialect's code for a name; a name without a row keeps its own spelling. */
+export const NESTED_CODES: Record<string, string> = {
+  InvalidClaim: 'INVALID_CLAIM',
+  InvalidHandle: 'INVALID_HANDLE',
+  HandleResolutionFailed: 'HANDLE_RESOLUTION_FAILED',
+  AuthenticationRequired: 'UNAUTHORIZED',
+  AuthMissing: 'AUTHENTICATION_REQUIRED',
+  InvalidToken: 'INVALID_TOKEN',
+  ExpiredToken: 'TOKEN_EXPIRED',
+  Forbidden: 'FORBIDDEN',
+  NotFound: 'NOT_FOUND',
+  HandleNotFound: 'HANDLE_NOT_FOUND',
+  HandleNotAvailable: 'HANDLE_TAKEN',
+  ClaimCodeRedeemed: 'CLAIM_CODE_REDEEMED',
+  DidAlreadyExists: 'DID_ALREADY_EXISTS',
+  Conflict: 'CONFLICT',
+  PayloadTooLarge: 'PAYLOAD_TOO_LARGE',
+  PayloadTooLargeError: 'PAYLOAD_TOO_LARGE',
+  SyntaxError: 'InvalidRequest',
+  RateLimitExceeded: 'RATE_LIMITED',
+  InternalServerError: 'INTERNAL_ERROR',
+  PlcDirectoryError: 'PLC_DIRECTORY_ERROR',
+  DnsError: 'DNS_ERROR',
+  ServiceUnavailable: 'SERVICE_UNAVAILABLE',
+}

@@ -1,0 +1,43 @@
+/** One request on its way through the edge; what is seldom needed is worked out when asked for. */
+import type { Context } from '../platform/context.ts'
+import type { Log } from '../platform/log.ts'
+import { clientAddress } from './client-address.ts'
+import type { Exchange } from './endpoint.ts'
+
+export interface RequestServer {
+  requestIP(request: Request): { address: string } | null
+  timeout(request: Request, seconds: number): void
+  upgrade(request: Request, options: { data: object; headers?: Record<string, string> }): boolean
+}
+
+export class RequestExchange implements Exchange {
+  readonly replyHeaders = new Headers()
+  #url: URL | null = null
+  #ip: string | null = null
+  #requestId: string | null = null
+  #log: Log | null = null
+
+  constructor(
+    readonly ctx: Context,
+    readonly request: Request,
+    readonly server: RequestServer,
+    readonly path: string,
+    readonly nsid: string | null,
+  ) {}
+
+  get url(): URL {
+    return (this.#url ??= new URL(this.request.url))
+  }
+
+  get ip(): string {
+    return (this.#ip ??= clientAddress(this.server.requestIP(this.request)?.address ?? '', this.request.headers.get('x-forwarded-for')))
+  }
+
+  get requestId(): string {
+    return (this.#requestId ??= crypto.randomUUID())
+  }
+
+  get log(): Log {
+    return (this.#log ??= this.ctx.log.child({ requestId: this.requestId }))
+  }
+}

@@ -1,0 +1,16 @@
+/** How a feature plugs in: a value that names what it brings. `features.ts` lists them. */
+import type { Endpoint } from './endpoint.ts'
+import type { Context } from '../platform/context.ts'
+import type { Sweep } from '../platform/sweeps.ts'
+
+export interface Feature {
+  name: string
+  routes?: readonly Endpoint[]
+  sweeps?: readonly Sweep[]
+  /** Mounted when true; left out otherwise. Capabilities gate single routes, this gates the whole. */
+  enabled?(ctx: Context): boolean
+  /** Before the port opens: load keys, repair, restore. */
+  prepare?(ctx: Context): Promise<void>
+  /** After the port is open. Returns what ends it. */
+  start?(ctx: Context): (() => void | Promise<void>) | void
+}

@@ -1,0 +1,280 @@
+/**
+ * The edge: from declarations to a listening server. The only module that knows Elysia.
+ *
+ * Elysia never parses a body for us and handlers never see it: every route is `({ request, server }) => …` with
+ * `parse: 'none'`, answering a `Response`. Elysia guesses from a handler's source text what to parse, and a minifier
+ * changes that text; literal destructuring is what survives.
+ */
+import { Elysia } from 'elysia'
+import type { ServerWebSocket } from 'bun'
+import type { Context } from '../platform/context.ts'
+import { decodeParams, methods, validateInput, validateOutput, type Method, type MethodName } from '../protocol/lexicons/lexicons.ts'
+import { parseNsid } from '../protocol/identifiers.ts'
+import { DEFAULT_JSON_BYTES, RequestBody } from './body.ts'
+import { anyone, type Common, type Endpoint, type Socket, type SocketHandler } from './endpoint.ts'
+import { invalidRequest, methodNotImplemented, Refusal } from './errors.ts'
+import { RequestExchange, type RequestServer } from './exchange.ts'
+import { chargeAddress } from './limiting.ts'
+import { failure, finish, preflight, success } from './reply.ts'
+import { surfaceOf } from './surfaces.ts'
+
+/** Bound of what the listener lets through at all; each route has its own, lower one. */
+const MAX_REQUEST_BYTES = 16 * 1024 ** 3
+/** A connection on which nothing moves for so long is closed; `long` endpoints are exempt. */
+const IDLE_TIMEOUT_SECS = 90
+/** Elysia finds the path behind the 11th character of a URL, so a shorter Host would move it. */
+const MIN_HOST_LENGTH = 4
+/** What a client may leave unread before a message to it is dropped. `Socket.send` tells. */
+const SOCKET_BACKPRESSURE_BYTES = 16 * 1024 ** 2
+/** The server pings a silent WebSocket client, and drops it after this. */
+const SOCKET_IDLE_SECS = 30
+
+const XRPC_PREFIX = '/xrpc/'
+
+export interface Edge {
+  /** `http://<address>:<port>` of the listener. */
+  url: string
+  port: number
+  /** Refuse new connections, let running requests end (at most `graceMillis`), then close what is left. */
+  stop(graceMillis: number): Promise<void>
+}
+
+type XrpcEndpoint = Extract<Endpoint, { kind: 'query' | 'procedure' | 'subscription' }>
+type RouteEndpoint = Extract<Endpoint, { kind: 'route' }>
+
+export function serve(ctx: Context, endpoints: readonly Endpoint[]): Edge {
+  const table = xrpcTable(endpoints)
+  const catchAll = endpoints.find((endpoint) => endpoint.kind === 'fallback') ?? null
+  const handleHosts = new HandleHosts(ctx)
+  const sockets = new Set<ServerWebSocket<unknown>>()
+  let running = 0
+  let stopping = false
+
+  /** Everything a request goes through, whichever route it takes. */
+  const answer = async (request: Request, server: RequestServer, path: string, nsid: string | null, work: (exchange: RequestExchange) => Promise<Response>) => {
+    const surface = surfaceOf(path)
+    if (request.method === 'OPTIONS') return preflight(surface, request)
+    const exchange = new RequestExchange(ctx, request, server, path, nsid)
+    running++
+    try {
+      if (handleHosts.hides(request, path)) throw new Refusal(404, 'NotFound', 'Not Found')
+      return finish(exchange, surface, await work(exchange))
+    } catch (error) {
+      return finish(exchange, surface, failure(exchange, surface, error))
+    } finally {
+      running--
+    }
+  }
+
+  const xrpc = (request: Request, server: RequestServer) => {
+    const path = pathOf(request.url)
+    const nsid = path.slice(XRPC_PREFIX.length).replace(/\/$/, '')
+    return answer(request, server, path, nsid, async (exchange) => {
+      const entry = table.get(nsid)
+      if (entry?.endpoint.kind === 'query') return runQuery(exchange, entry as Entry<'query'>)
+      if (entry?.endpoint.kind === 'procedure') return runProcedure(exchange, entry as Entry<'procedure'>)
+      if (entry?.endpoint.kind === 'subscription' && request.headers.get('upgrade')?.toLowerCase() === 'websocket')
+        return openSocket(exchange, entry.endpoint, sockets)
+      if (parseNsid(nsid) === null) throw invalidRequest('invalid xrpc path')
+      if (!['GET', 'HEAD', 'POST'].includes(request.method)) throw invalidRequest('XRPC requests only supports GET and POST')
+      if (!catchAll) throw methodNotImplemented()
+      if (catchAll.spec.long) server.timeout(request, 0)
+      return success(await catchAll.handler(Object.assign(exchange, { nsid, body: new RequestBody(request) })))
+    })
+  }
+
+  const app = new Elysia({
+    aot: true,
+    serve: {
+      hostname: ctx.config.bindAddress,
+      port: ctx.config.port,
+      reusePort: false,
+      development: false,
+      maxRequestBodySize: MAX_REQUEST_BYTES,
+      idleTimeout: IDLE_TIMEOUT_SECS,
+    },
+    websocket: {
+      perMessageDeflate: false,
+      backpressureLimit: SOCKET_BACKPRESSURE_BYTES,
+      closeOnBackpressureLimit: false,
+      idleTimeout: SOCKET_IDLE_SECS,
+      sendPings: true,
+    },
+  })
+  app.onRequest(({ request }) => {
+    if (stopping) return new Response('shutting down\n', { status: 503, headers: { Connection: 'close' } })
+    if ((request.headers.get('host') ?? '').length < MIN_HOST_LENGTH) return new Response('a Host header is required\n', { status: 400 })
+    return undefined
+  })
+  app.all('/xrpc/*', ({ request, server }) => xrpc(request, server as unknown as RequestServer), { parse: 'none' })
+  for (const endpoint of endpoints) {
+    if (endpoint.kind !== 'route') continue
+    const run = (request: Request, server: unknown, params: Record<string, string>) =>
+      answer(request, server as RequestServer, pathOf(request.url), null, (exchange) => runRoute(exchange, endpoint, params))
+    app.route(endpoint.method, endpoint.path, ({ request, server, params }) => run(request, server, params as Record<string, string>), { parse: 'none', config: {} } as never)
+  }
+  app.all('/*', ({ request, server }) => answer(request, server as unknown as RequestServer, pathOf(request.url), null, async () => {
+    throw new Refusal(404, 'NotFound', 'Not Found')
+  }), { parse: 'none' })
+  app.listen({})
+
+  const server = app.server!
+  return {
+    url: `http://${server.hostname}:${server.port}`,
+    port: server.port!,
+    async stop(graceMillis) {
+      stopping = true
+      ctx.signals.stopping.notify()
+      const closed = server.stop()
+      for (const socket of sockets) socket.close(1001, 'server is going down')
+      const deadline = performance.now() + graceMillis
+      while (running > 0 && performance.now() < deadline) await Bun.sleep(5)
+      await server.stop(true)
+      await closed
+    },
+  }
+}
+
+interface Entry<Kind extends XrpcEndpoint['kind'] = XrpcEndpoint['kind']> {
+  endpoint: Extract<XrpcEndpoint, { kind: Kind }>
+  method: Method
+}
+
+function xrpcTable(endpoints: readonly Endpoint[]): Map<string, Entry> {
+  const table = new Map<string, Entry>()
+  for (const endpoint of endpoints) {
+    if (endpoint.kind === 'route' || endpoint.kind === 'fallback') continue
+    if (table.has(endpoint.nsid)) throw new Error(`${endpoint.nsid} is declared twice`)
+    const method = methods().get(endpoint.nsid as MethodName)
+    if (!method || method.kind !== endpoint.kind) throw new Error(`${endpoint.nsid} is no ${endpoint.kind} of its lexicon`)
+    table.set(endpoint.nsid, { endpoint, method })
+  }
+  return table
+}
+
+async function runQuery(exchange: RequestExchange, { endpoint, method }: Entry<'query'>): Promise<Response> {
+  const { request } = exchange
+  if (request.method === 'POST') throw invalidRequest('Incorrect HTTP method (POST) expected GET')
+  if (request.method !== 'GET' && request.method !== 'HEAD') throw invalidRequest('XRPC requests only supports GET and POST')
+  const params = paramsOf(exchange, method.nsid)
+  const caller = await authenticate(exchange, endpoint.spec)
+  // The runtime does not hand over what a GET carries, so its announcement has to do.
+  if ((new RequestBody(request).announcedBytes ?? 0) > 0) throw unexpectedBody()
+  limit(exchange, endpoint.spec)
+  return checked(exchange, method, await endpoint.handler(Object.assign(exchange, { caller, params, input: null })))
+}
+
+async function runProcedure(exchange: RequestExchange, { endpoint, method }: Entry<'procedure'>): Promise<Response> {
+  const { request } = exchange
+  if (request.method === 'GET' || request.method === 'HEAD') throw invalidRequest('Incorrect HTTP method (GET) expected POST')
+  if (request.method !== 'POST') throw invalidRequest('XRPC requests only supports GET and POST')
+  const params = paramsOf(exchange, method.nsid)
+  const caller = await authenticate(exchange, endpoint.spec)
+  const input = await inputOf(new RequestBody(request), method, endpoint.spec.maxBytes ?? DEFAULT_JSON_BYTES)
+  limit(exchange, endpoint.spec)
+  return checked(exchange, method, await endpoint.handler(Object.assign(exchange, { caller, params, input })))
+}
+
+async function runRoute(exchange: RequestExchange, endpoint: RouteEndpoint, path: Record<string, string>): Promise<Response> {
+  limit(exchange, endpoint.spec)
+  const caller = await authenticate(exchange, endpoint.spec)
+  return success(await endpoint.handler(Object.assign(exchange, { caller, path, body: new RequestBody(exchange.request) })))
+}
+
+function paramsOf({ url }: RequestExchange, nsid: MethodName): unknown {
+  const outcome = decodeParams(nsid, url.searchParams)
+  if (!outcome.ok) throw invalidRequest(outcome.message)
+  return outcome.value
+}
+
+async function authenticate(exchange: RequestExchange, { auth = anyone, long }: Common<unknown>): Promise<unknown> {
+  if (long) exchange.server.timeout(exchange.request, 0)
+  if (auth.personal) {
+    exchange.replyHeaders.set('Cache-Control', 'private')
+    exchange.replyHeaders.set('Vary', 'Authorization')
+  }
+  return auth.check(exchange)
+}
+
+function limit(exchange: RequestExchange, spec: Common<unknown>): void {
+  const names = spec.limit === undefined ? [] : typeof spec.limit === 'string' ? [spec.limit] : spec.limit
+  for (const name of names) chargeAddress(exchange, name)
+  if (!spec.unlimited) chargeAddress(exchange, 'globalIp')
+}
+
+async function inputOf(body: RequestBody, method: Method, maxBytes: number): Promise<unknown> {
+  if (method.inputEncoding === null) {
+    if (body.isAnnounced && (await body.bytes(DEFAULT_JSON_BYTES)).byteLength > 0) throw unexpectedBody()
+    return null
+  }
+  if (!body.isAnnounced) throw invalidRequest('A request body is expected but none was provided')
+  const { contentType } = body
+  if (contentType === null) throw invalidRequest('Request encoding (Content-Type) required but not provided')
+  if (method.inputEncoding !== '*/*' && contentType !== method.inputEncoding) throw invalidRequest(`Wrong request encoding (Content-Type): ${contentType}`)
+  if (method.inputEncoding !== 'application/json') return body
+  const outcome = validateInput(method.nsid, (await body.json(maxBytes)) ?? {})
+  if (!outcome.ok) throw invalidRequest(outcome.message)
+  return outcome.value
+}
+
+/** In development and in tests an answer that breaks its lexicon is a fault of ours. */
+function checked({ ctx }: RequestExchange, { nsid }: Method, value: unknown): Response {
+  if (ctx.config.development && !(value instanceof Response)) {
+    const outcome = validateOutput(nsid, value)
+    if (!outcome.ok) throw new Error(`${nsid} answered against its lexicon: ${outcome.message}`)
+  }
+  return success(value)
+}
+
+const unexpectedBody = () => invalidRequest('A request body was provided when none was expected')
+
+function openSocket(exchange: RequestExchange, endpoint: Extract<Endpoint, { kind: 'subscription' }>, sockets: Set<ServerWebSocket<unknown>>): Response {
+  const handler: SocketHandler = endpoint.accept(exchange)
+  const data = {
+    open(raw: ServerWebSocket<unknown>) {
+      sockets.add(raw)
+      handler.open(socketOf(raw))
+    },
+    drain: () => handler.drain(),
+    close(raw: ServerWebSocket<unknown>) {
+      sockets.delete(raw)
+      handler.closed()
+    },
+  }
+  if (!exchange.server.upgrade(exchange.request, { data })) throw invalidRequest('Expected a WebSocket upgrade')
+  // The connection belongs to the socket now; what is answered here reaches nobody.
+  return new Response(null)
+}
+
+const socketOf = (raw: ServerWebSocket<unknown>): Socket => ({
+  send: (message) => raw.sendBinary(message) !== 0,
+  bufferedBytes: () => raw.getBufferedAmount(),
+  close: (code, reason) => raw.close(code, reason),
+})
+
+/** Path of an absolute URL, without building a `URL`. */
+function pathOf(url: string): string {
+  const start = url.indexOf('/', url.indexOf('://') + 3)
+  if (start < 0) return '/'
+  const query = url.indexOf('?', start)
+  return query < 0 ? url.slice(start) : url.slice(start, query)
+}
+
+/** Hosts that are accounts' handles: they serve what proves the handle, and nothing else. */
+class HandleHosts {
+  readonly #own: string
+  readonly #suffixes: string[]
+
+  constructor({ config }: Context) {
+    this.#own = new URL(config.publicUrl).host.toLowerCase()
+    this.#suffixes = config.availableUserDomains.map((domain) => `.${domain.replace(/^\./, '').toLowerCase()}`)
+  }
+
+  hides(request: Request, path: string): boolean {
+    const host = (request.headers.get('host') ?? '').toLowerCase()
+    if (host === this.#own || path.startsWith('/.well-known/')) return false
+    const name = host.replace(/:\d+$/, '')
+    return this.#suffixes.some((suffix) => name.endsWith(suffix))
+  }
+}
+

@@ -1,0 +1,47 @@
+/** What functions are given to work with: one object, built in `app.ts`. There is no other way to reach a handle. */
+import type { Did } from '../protocol/identifiers.ts'
+import type { Clock } from './clock.ts'
+import type { Config } from './config.ts'
+import type { Database } from './database.ts'
+import type { Limits } from './limits.ts'
+import type { Log } from './log.ts'
+import type { Mailer } from './mailer.ts'
+import type { Signal } from './signal.ts'
+import type { SweepRunner } from './sweeps.ts'
+import type { Vault } from './vault.ts'
+
+export interface Context {
+  readonly config: Config
+  /** Software version, `major.minor.patch`. */
+  readonly version: string
+  /** The service's own DID. */
+  readonly serverDid: Did
+  readonly clock: Clock
+  readonly log: Log
+  readonly db: Database
+  readonly vault: Vault
+  readonly mailer: Mailer
+  readonly limits: Limits
+  readonly signals: Signals
+  readonly sweeps: SweepRunner
+}
+
+export interface Signals {
+  /** A row was added to `repo_seq`. */
+  events: Signal
+  /** The server is going down: long answers end now. */
+  stopping: Signal
+}
+
+/**
+ * State that belongs to one running server and to one feature: a cache, a key, an outbox. Made at first use.
+ * The alternative, a module's variable, would be shared by every server of the process.
+ */
+export function perContext<T>(make: (ctx: Context) => T): (ctx: Context) => T {
+  const made = new WeakMap<Context, { value: T }>()
+  return (ctx) => {
+    let held = made.get(ctx)
+    if (!held) made.set(ctx, (held = { value: make(ctx) }))
+    return held.value
+  }
+}

@@ -1,0 +1,99 @@
+/**
+ * The database seam: `all`, `get`, `run`, `transaction` over sql`…` templates.
+ *
+ * What holds for every adapter:
+ * - A transaction is durable when its promise resolves, and leaves nothing behind when it rejects.
+ * - Transactions run one after another; inside one, await nothing but `tx`, for everybody else is waiting.
+ * - `db.all` and `db.get` read what is committed. Inside a transaction read through `tx`.
+ *
+ * SQL is written in the subset that SQLite and PostgreSQL share. Column types in migrations are INTEGER (64 bit),
+ * TEXT and BLOB; booleans are 0 and 1; instants are milliseconds.
+ */
+
+export type SqlValue = string | number | null | Uint8Array
+
+/** A piece of SQL with its parameters. Made by the `sql` tag; may be nested in another one. */
+export class Sql {
+  constructor(
+    /** One more text than there are values. */
+    readonly texts: readonly string[],
+    readonly values: readonly SqlValue[],
+  ) {}
+}
+
+/** sql`SELECT cid FROM blob WHERE did = ${did}`: every value becomes a parameter, a nested `Sql` is spliced in. */
+export function sql(strings: TemplateStringsArray, ...values: (SqlValue | Sql)[]): Sql {
+  if (!values.some((value) => value instanceof Sql)) return new Sql(strings, values as SqlValue[])
+  const texts = [strings[0]!]
+  const flat: SqlValue[] = []
+  values.forEach((value, i) => {
+    const after = strings[i + 1]!
+    if (value instanceof Sql) {
+      texts[texts.length - 1] += value.texts[0]!
+      texts.push(...value.texts.slice(1))
+      flat.push(...value.values)
+      texts[texts.length - 1] += after
+    } else {
+      texts.push(after)
+      flat.push(value)
+    }
+  })
+  return new Sql(texts, flat)
+}
+
+/** `(?, ?, ?)` for IN. An empty list matches nothing. */
+export function sqlList(values: readonly SqlValue[]): Sql {
+  if (values.length === 0) return new Sql(['(SELECT NULL WHERE 1 = 0)'], [])
+  return new Sql(['(', ...Array<string>(values.length - 1).fill(', '), ')'], values)
+}
+
+/** `(?, ?), (?, ?)` for a multi-row VALUES. Rows must not be empty and must have one width. */
+export function sqlRows(rows: readonly (readonly SqlValue[])[]): Sql {
+  const texts = ['(']
+  const values: SqlValue[] = []
+  rows.forEach((row, r) => {
+    row.forEach((value, c) => {
+      values.push(value)
+      texts.push(c < row.length - 1 ? ', ' : r < rows.length - 1 ? '), (' : ')')
+    })
+  })
+  return new Sql(texts, values)
+}
+
+/** Conditions that are all to hold; `true` when there are none. */
+export function sqlAnd(conditions: readonly Sql[]): Sql {
+  return conditions.reduce((all, one) => sql`${all} AND ${one}`, sql`1 = 1`)
+}
+
+export interface Reader {
+  all<Row>(query: Sql): Promise<Row[]>
+  /** The first row, or null. */
+  get<Row>(query: Sql): Promise<Row | null>
+}
+
+export interface Tx extends Reader {
+  /** How many rows the statement changed. */
+  run(query: Sql): Promise<number>
+}
+
+export interface Database extends Reader {
+  /** One statement in a transaction of its own. */
+  run(query: Sql): Promise<number>
+  transaction<T>(work: (tx: Tx) => Promise<T>): Promise<T>
+  readonly counters: DatabaseCounters
+  close(): Promise<void>
+}
+
+/** What the database was asked for since it was opened; for metrics and for counting in tests. */
+export interface DatabaseCounters {
+  statements: number
+  transactions: number
+  /** Durable commits; several transactions may share one. */
+  commits: number
+}
+
+/** Whether a statement failed because a row with its key is there already. */
+export function isUniqueViolation(error: unknown): boolean {
+  const { code, errno } = error as { code?: unknown; errno?: unknown }
+  return code === 'SQLITE_CONSTRAINT_PRIMARYKEY' || code === 'SQLITE_CONSTRAINT_UNIQUE' || code === '23505' || errno === '23505'
+}

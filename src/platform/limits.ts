@@ -1,0 +1,120 @@
+/**
+ * Rate limits: a table of rules and the counters behind them.
+ *
+ * A window starts with the first request that counts; a refused request is not counted, so that hammering does not
+ * extend the block. Counters live in memory and are bounded.
+ */
+import type { Millis } from '../protocol/identifiers.ts'
+import type { Clock } from './clock.ts'
+import type { Config } from './config.ts'
+
+interface Rule {
+  windowSecs: number
+  /** 0 switches the rule off. */
+  points(config: Config): number
+}
+
+const MINUTES_5 = 300
+const HOUR = 3600
+const DAY = 86_400
+
+/** Keys kept per rule; the oldest goes first. */
+const MAX_KEYS = 100_000
+
+/** Every limiter of the server, by what it limits. Endpoints that share a budget share a name. */
+const rules = {
+  globalIp: [{ windowSecs: MINUTES_5, points: (config) => config.rateLimit.globalIpPer5min }],
+  createAccount: [{ windowSecs: MINUTES_5, points: (config) => config.rateLimit.createAccountPer5min }],
+  createSession: [{ windowSecs: MINUTES_5, points: (config) => config.rateLimit.createSessionPer5min }],
+  resetPassword: [{ windowSecs: MINUTES_5, points: (config) => config.rateLimit.resetPasswordPer5min }],
+  updateHandle: [{ windowSecs: MINUTES_5, points: (config) => config.rateLimit.updateHandlePer5min }],
+  transferAccept: [{ windowSecs: MINUTES_5, points: (config) => config.rateLimit.transferAcceptPer5min }],
+  agentClaimConfirm: [{ windowSecs: MINUTES_5, points: (config) => config.rateLimit.agentClaimConfirmPer5min }],
+  recovery: [{ windowSecs: MINUTES_5, points: (config) => config.rateLimit.recoveryPer5min }],
+  oauthConsentCreate: [{ windowSecs: MINUTES_5, points: (config) => config.rateLimit.oauthConsentCreatePer5min }],
+  oauthConsentAction: [{ windowSecs: MINUTES_5, points: (config) => config.rateLimit.oauthConsentActionPer5min }],
+  waitlist: [{ windowSecs: MINUTES_5, points: (config) => config.rateLimit.waitlistPer5min }],
+  repoWrite: [
+    { windowSecs: HOUR, points: (config) => config.rateLimit.writePointsHourly },
+    { windowSecs: DAY, points: (config) => config.rateLimit.writePointsDaily },
+  ],
+  getRepo: [{ windowSecs: MINUTES_5, points: () => 6000 }],
+  deleteAccount: [{ windowSecs: MINUTES_5, points: () => 50 }],
+  requestPasswordReset: [
+    { windowSecs: HOUR, points: () => 15 },
+    { windowSecs: DAY, points: () => 50 },
+  ],
+  requestMail: [
+    { windowSecs: HOUR, points: () => 5 },
+    { windowSecs: DAY, points: () => 15 },
+  ],
+  uploadBlob: [{ windowSecs: DAY, points: () => 1000 }],
+  reserveSigningKey: [{ windowSecs: MINUTES_5, points: () => 30 }],
+} satisfies Record<string, readonly Rule[]>
+
+export type LimitName = keyof typeof rules
+
+/** What a limited answer tells in its headers. */
+export interface LimitState {
+  allowed: boolean
+  limit: number
+  remaining: number
+  resetAt: Millis
+  windowSecs: number
+}
+
+interface Window {
+  used: number
+  resetAt: Millis
+}
+
+export class Limits {
+  readonly #windows = new Map<Rule, Map<string, Window>>()
+
+  constructor(
+    readonly config: Config,
+    readonly clock: Clock,
+  ) {}
+
+  /**
+   * Take `cost` points from every rule of the limiter, or from none when one of them has too few left.
+   * Returns the state of the tightest rule, or null when nothing limits.
+   */
+  charge(name: LimitName, key: string, cost = 1): LimitState | null {
+    if (!this.config.rateLimit.enabled) return null
+    const now = this.clock.now()
+    const windows = rules[name]
+      .map((rule: Rule) => ({ rule, limit: rule.points(this.config) }))
+      .filter(({ limit }) => limit > 0)
+      .map(({ rule, limit }) => ({ rule, limit, window: this.#window(rule, key, now) }))
+    if (windows.length === 0) return null
+    const allowed = windows.every(({ limit, window }) => window.used + cost <= limit)
+    if (allowed) for (const { window } of windows) window.used += cost
+    return windows
+      .map(({ rule, limit, window }) => ({
+        allowed: allowed || window.used + cost <= limit,
+        limit,
+        remaining: Math.max(0, limit - window.used),
+        resetAt: window.resetAt,
+        windowSecs: rule.windowSecs,
+      }))
+      .reduce(tighter)
+  }
+
+  #window(rule: Rule, key: string, now: Millis): Window {
+    let keys = this.#windows.get(rule)
+    if (!keys) this.#windows.set(rule, (keys = new Map()))
+    const kept = keys.get(key)
+    if (kept && kept.resetAt > now) return kept
+    keys.delete(key)
+    const window = { used: 0, resetAt: now + rule.windowSecs * 1000 }
+    keys.set(key, window)
+    if (keys.size > MAX_KEYS) keys.delete(keys.keys().next().value!)
+    return window
+  }
+}
+
+export const tighter = (a: LimitState, b: LimitState): LimitState => {
+  if (a.allowed !== b.allowed) return a.allowed ? b : a
+  return b.remaining / b.limit < a.remaining / a.limit ? b : a
+}

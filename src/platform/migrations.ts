@@ -1,0 +1,45 @@
+/**
+ * The schema's history: numbered SQL files, embedded in the binary, each applied once and in one transaction.
+ *
+ * A file is never edited once released. An older binary refuses a database that a newer one has migrated.
+ */
+import { sql, Sql, type Database } from './database.ts'
+
+export interface Migration {
+  number: number
+  name: string
+  /** Statements, each ended by a semicolon at the end of a line. */
+  text: string
+}
+
+export class SchemaTooNew extends Error {}
+
+/** Bring the schema up to date. Returns the names of the migrations that were applied. */
+export async function migrate(db: Database, migrations: readonly Migration[], now: number): Promise<string[]> {
+  await db.run(sql`CREATE TABLE IF NOT EXISTS schema_migration (
+    number INTEGER PRIMARY KEY, name TEXT NOT NULL, applied_at INTEGER NOT NULL)`)
+  const applied = new Set((await db.all<{ number: number }>(sql`SELECT number FROM schema_migration`)).map((row) => row.number))
+  const known = new Set(migrations.map((migration) => migration.number))
+  const foreign = [...applied].filter((number) => !known.has(number)).sort((a, b) => a - b)
+  if (foreign.length > 0)
+    throw new SchemaTooNew(`the database has migration ${foreign.join(', ')}, which this version does not know; start the newer version that wrote it`)
+
+  const missing = migrations.filter((migration) => !applied.has(migration.number)).sort((a, b) => a.number - b.number)
+  for (const { number, name, text } of missing) {
+    await db.transaction(async (tx) => {
+      for (const statement of statements(text)) await tx.run(new Sql([statement], []))
+      await tx.run(sql`INSERT INTO schema_migration (number, name, applied_at) VALUES (${number}, ${name}, ${now})`)
+    })
+  }
+  return missing.map((migration) => migration.name)
+}
+
+function statements(text: string): string[] {
+  return text
+    .split('\n')
+    .filter((line) => !line.trimStart().startsWith('--'))
+    .join('\n')
+    .split(/;\s*(?:\n|$)/)
+    .map((statement) => statement.trim())
+    .filter((statement) => statement !== '')
+}

@@ -1,0 +1,91 @@
+/**
+ * Periodic passes beside the server. The runner owns the period, the last report and the errors; a sweep is a value.
+ *
+ * A pass never overlaps itself, a pass that overruns delays the next, missed ticks are not made up, and a failed
+ * pass leaves the last report as it was: a stale time is the alarm.
+ */
+import type { Config } from './config.ts'
+import type { Context } from './context.ts'
+
+/** The longest delay a timer takes; it would fire at once beyond it. */
+const MAX_TIMER_MILLIS = 2 ** 31 - 1
+
+export type SweepReport = Record<string, number>
+
+export interface Sweep {
+  /** Kebab-case; unique. Also the name in `holdfast sweep <name>`. */
+  name: string
+  /** 0 switches the sweep off. */
+  intervalSecs(config: Config): number
+  /** Run the first pass at start instead of after one interval. */
+  atStart?: boolean
+  run(ctx: Context): Promise<SweepReport>
+}
+
+export interface SweepState {
+  completedAt: number
+  report: SweepReport
+}
+
+export class SweepRunner {
+  readonly #running = new Map<string, Promise<SweepReport>>()
+  readonly #timers = new Map<string, Timer>()
+  readonly last = new Map<string, SweepState>()
+  #stopped = false
+
+  constructor(
+    readonly ctx: Context,
+    readonly sweeps: readonly Sweep[],
+  ) {}
+
+  start(): void {
+    for (const sweep of this.sweeps) {
+      if (sweep.intervalSecs(this.ctx.config) === 0) continue
+      if (sweep.atStart) void this.#tick(sweep)
+      else this.#schedule(sweep)
+    }
+  }
+
+  /** One pass now; a pass that is under way already is joined. */
+  run(name: string): Promise<SweepReport> {
+    const sweep = this.sweeps.find((one) => one.name === name)
+    if (!sweep) throw new Error(`there is no sweep named ${name}`)
+    return this.#pass(sweep)
+  }
+
+  async stop(): Promise<void> {
+    this.#stopped = true
+    for (const timer of this.#timers.values()) clearTimeout(timer)
+    await Promise.allSettled(this.#running.values())
+  }
+
+  #schedule(sweep: Sweep): void {
+    if (this.#stopped) return
+    const timer = setTimeout(() => void this.#tick(sweep), Math.min(sweep.intervalSecs(this.ctx.config) * 1000, MAX_TIMER_MILLIS))
+    timer.unref()
+    this.#timers.set(sweep.name, timer)
+  }
+
+  async #tick(sweep: Sweep): Promise<void> {
+    try {
+      await this.#pass(sweep)
+    } catch (error) {
+      this.ctx.log.error('sweep failed', { sweep: sweep.name, error })
+    }
+    this.#schedule(sweep)
+  }
+
+  #pass(sweep: Sweep): Promise<SweepReport> {
+    const running = this.#running.get(sweep.name)
+    if (running) return running
+    const pass = sweep
+      .run(this.ctx)
+      .then((report) => {
+        this.last.set(sweep.name, { completedAt: this.ctx.clock.now(), report })
+        return report
+      })
+      .finally(() => this.#running.delete(sweep.name))
+    this.#running.set(sweep.name, pass)
+    return pass
+  }
+}

@@ -1,0 +1,84 @@
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { isUniqueViolation, sql, sqlAnd, sqlList, sqlRows, type Database } from '../../src/platform/database.ts'
+import { migrate, SchemaTooNew } from '../../src/platform/migrations.ts'
+import { openSqlite } from '../../src/platform/sqlite.ts'
+
+const dir = mkdtempSync(join(tmpdir(), 'holdfast-db-'))
+let db: Database
+
+beforeAll(async () => {
+  db = openSqlite({ path: join(dir, 'test.db'), strict: true })
+  await db.run(sql`CREATE TABLE item (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE)`)
+})
+afterAll(async () => {
+  await db.close()
+  rmSync(dir, { recursive: true })
+})
+
+const names = async () => (await db.all<{ name: string }>(sql`SELECT name FROM item ORDER BY name`)).map((row) => row.name)
+const add = (name: string) => db.transaction(async (tx) => tx.run(sql`INSERT INTO item (name) VALUES (${name})`))
+
+test('templates nest, and lists and rows become parameters', async () => {
+  await db.run(sql`INSERT INTO item (id, name) VALUES ${sqlRows([[1, 'a'], [2, 'b'], [3, "c'; DROP TABLE item"]])}`)
+  const where = sqlAnd([sql`id > ${1}`, sql`name IN ${sqlList(['b', 'a', "c'; DROP TABLE item"])}`])
+  expect(await db.all<{ id: number }>(sql`SELECT id FROM item WHERE ${where} ORDER BY id`)).toEqual([{ id: 2 }, { id: 3 }])
+  expect(await db.all(sql`SELECT id FROM item WHERE id IN ${sqlList([])}`)).toEqual([])
+  await db.run(sql`DELETE FROM item`)
+})
+
+test('transactions of one tick share a commit, and a failed one falls alone', async () => {
+  const before = { ...db.counters }
+  const outcomes = await Promise.allSettled([add('one'), add('two'), add('two'), add('three')])
+  expect(outcomes.map((outcome) => outcome.status)).toEqual(['fulfilled', 'fulfilled', 'rejected', 'fulfilled'])
+  expect(isUniqueViolation((outcomes[2] as PromiseRejectedResult).reason)).toBe(true)
+  expect(await names()).toEqual(['one', 'three', 'two'])
+  expect(db.counters.commits - before.commits).toBe(1)
+  expect(db.counters.transactions - before.transactions).toBe(4)
+})
+
+test('what a failed transaction did before its fault is gone', async () => {
+  const failing = db.transaction(async (tx) => {
+    await tx.run(sql`INSERT INTO item (name) VALUES ('half')`)
+    throw new Error('no')
+  })
+  await expect(failing).rejects.toThrow('no')
+  expect(await names()).not.toContain('half')
+})
+
+test('readers do not see what is not committed', async () => {
+  await db.transaction(async (tx) => {
+    await tx.run(sql`INSERT INTO item (name) VALUES ('unseen')`)
+    expect(await tx.get(sql`SELECT name FROM item WHERE name = 'unseen'`)).not.toBeNull()
+    expect(await db.get(sql`SELECT name FROM item WHERE name = 'unseen'`)).toBeNull()
+  })
+  expect(await names()).toContain('unseen')
+})
+
+test('a transaction that waits for something else is refused where that is checked', async () => {
+  const waiting = db.transaction(async () => {
+    await new Promise((resolve) => setTimeout(resolve, 20))
+  })
+  await expect(waiting).rejects.toThrow('something other than its database')
+})
+
+test('values that would change on their way are refused', async () => {
+  await expect(db.run(sql`INSERT INTO item (name) VALUES (${2 ** 60})`)).rejects.toThrow(TypeError)
+  await expect(db.run(sql`INSERT INTO item (name) VALUES (${undefined as unknown as string})`)).rejects.toThrow(TypeError)
+})
+
+test('migrations run once, in order, each whole or not at all, and a newer schema is refused', async () => {
+  const path = join(dir, 'migrated.db')
+  const first = { number: 1, name: 'first', text: '-- a; comment\nCREATE TABLE a (x INTEGER);\nINSERT INTO a (x) VALUES (1);\n' }
+  const second = { number: 2, name: 'second', text: 'CREATE TABLE b (x INTEGER);\n' }
+  const broken = { number: 3, name: 'broken', text: 'CREATE TABLE c (x INTEGER);\nINSERT INTO nowhere VALUES (1);\n' }
+  const fresh = openSqlite({ path })
+  expect(await migrate(fresh, [second, first], 0)).toEqual(['first', 'second'])
+  expect(await migrate(fresh, [first, second], 0)).toEqual([])
+  await expect(migrate(fresh, [first, second, broken], 0)).rejects.toThrow()
+  expect(await fresh.get(sql`SELECT name FROM sqlite_master WHERE name = 'c'`)).toBeNull()
+  await expect(migrate(fresh, [first], 0)).rejects.toThrow(SchemaTooNew)
+  await fresh.close()
+})

@@ -1,0 +1,90 @@
+/** The real server on a free port with a folder of its own, and what a test needs around it. */
+import { mkdtempSync, rmSync } from 'node:fs'
+import { createServer, type AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { startApp, type App, type Overrides } from '../../src/app.ts'
+import { testConfig, type ConfigOverrides } from './config.ts'
+import type { Context } from '../../src/platform/context.ts'
+import { createLog } from '../../src/platform/log.ts'
+import type { Mail, Mailer } from '../../src/platform/mailer.ts'
+import { Secret } from '../../src/platform/secret.ts'
+import type { SweepReport } from '../../src/platform/sweeps.ts'
+import { TestClock } from './clock.ts'
+
+/** What `admin_token` is in tests. */
+export const ADMIN_TOKEN = 'test-admin-token-of-more-than-32-characters'
+
+export interface TestPds extends AsyncDisposable {
+  /** Where to send requests; also the configured public address. */
+  readonly url: string
+  readonly dataDir: string
+  readonly clock: TestClock
+  readonly ctx: Context
+  /** Mail that was sent, oldest first. */
+  readonly mails: Mail[]
+  runSweep(name: string): Promise<SweepReport>
+  /** Stop and start again on the same folder and port. */
+  restart(config?: ConfigOverrides): Promise<void>
+  stop(): Promise<void>
+}
+
+export async function startPds(config: ConfigOverrides = {}, overrides: Overrides = {}): Promise<TestPds> {
+  const dataDir = mkdtempSync(join(tmpdir(), 'holdfast-test-'))
+  const port = await freePort()
+  const clock = new TestClock()
+  const mails: Mail[] = []
+  const mailer: Mailer = {
+    async send(mail) {
+      mails.push(mail)
+    },
+  }
+  const url = `http://localhost:${port}`
+  const start = (changes: ConfigOverrides) =>
+    startApp(testConfig({ dataDir, port, publicUrl: url }, { adminToken: new Secret(ADMIN_TOKEN), ...config, ...changes }), {
+      clock,
+      mailer,
+      log: createLog({ logFormat: 'text', logLevel: 'error' }),
+      strictTransactions: true,
+      stopGraceMillis: 2000,
+      ...overrides,
+    })
+  let app: App | null = await start({})
+
+  const stop = async () => {
+    await app?.stop()
+    app = null
+  }
+  return {
+    url,
+    dataDir,
+    clock,
+    mails,
+    get ctx() {
+      if (!app) throw new Error('the server is stopped')
+      return app.ctx
+    },
+    runSweep: (name) => app!.ctx.sweeps.run(name),
+    async restart(changes = {}) {
+      await stop()
+      app = await start(changes)
+    },
+    stop,
+    async [Symbol.asyncDispose]() {
+      await stop()
+      rmSync(dataDir, { recursive: true, force: true })
+    },
+  }
+}
+
+/** A port that was free a moment ago: the public address must be known before the server listens. */
+export function freePort(): Promise<number> {
+  const { promise, resolve, reject } = Promise.withResolvers<number>()
+  const probe = createServer()
+  probe.once('error', reject)
+  probe.listen(0, '127.0.0.1', () => {
+    const { port } = probe.address() as AddressInfo
+    probe.close(() => resolve(port))
+  })
+  return promise
+}
