@@ -64,8 +64,9 @@ export async function startApp(config: Config, overrides: Overrides = {}): Promi
 /** The handles alone, without a port: what commands work with. `undos` receives what closes them. */
 export async function openContext(config: Config, overrides: Overrides, undos: Undo[]): Promise<Context> {
   mkdirSync(config.dataDir, { recursive: true })
-  const log = overrides.log ?? createLog(config.telemetry)
   const clock = overrides.clock ?? systemClock
+  const { logFormat: format, logLevel: level } = config.telemetry
+  const log = overrides.log ?? createLog({ format, level, now: clock.now, write: (line) => void process.stdout.write(line) })
   const db = openSqlite({ path: config.databaseUrl.replace(/^sqlite:(\/\/)?/, ''), strict: overrides.strictTransactions })
   undos.push(() => db.close())
   const applied = await migrate(db, migrations, clock.now())
