@@ -1,0 +1,153 @@
+/**
+ * Content identifiers, in the one shape atproto blesses: CIDv1, codec dag-cbor or raw, SHA-256.
+ *
+ * A `Cid` is its 36 bytes; the text form is made once, on demand. Two Cids are equal when their bytes are.
+ *
+ * Source: atproto "Data Model", "Link and CID formats"; DASL "CID".
+ */
+
+export const codecs = { dagCbor: 0x71, raw: 0x55 } as const
+type Codec = (typeof codecs)[keyof typeof codecs]
+
+/** `01 codec 12 20`, then the 32 bytes of the digest. */
+export const cidBytesLength = 36
+const digestOffset = 4
+const digestLength = 32
+const sha256Code = 0x12
+
+export class Cid {
+  readonly bytes: Uint8Array
+  #text: string | null = null
+
+  /** `bytes` are 36 valid CID bytes that nobody changes: use the functions below for anything unproven. */
+  constructor(bytes: Uint8Array) {
+    this.bytes = bytes
+  }
+
+  toString(): string {
+    return (this.#text ??= `b${base32(this.bytes)}`)
+  }
+
+  toJSON(): { $link: string } {
+    return { $link: this.toString() }
+  }
+
+  equals(other: Cid | null | undefined): boolean {
+    return other != null && (this === other || equalBytes(this.bytes, other.bytes))
+  }
+
+  // What `multiformats` asks of a CID of another implementation, so that `@atproto/lexicon` takes ours as it is.
+  get '/'(): Uint8Array {
+    return this.bytes
+  }
+  get version(): 1 {
+    return 1
+  }
+  get code(): Codec {
+    return this.bytes[1] as Codec
+  }
+  get digest(): Uint8Array {
+    return this.bytes.subarray(digestOffset)
+  }
+  get multihash(): { code: number; size: number; digest: Uint8Array; bytes: Uint8Array } {
+    return { code: sha256Code, size: digestLength, digest: this.digest, bytes: this.bytes.subarray(2) }
+  }
+}
+
+export const cidOfCbor = (block: Uint8Array): Cid => cidOf(codecs.dagCbor, block)
+export const cidOfBlob = (bytes: Uint8Array): Cid => cidOf(codecs.raw, bytes)
+
+function cidOf(codec: Codec, content: Uint8Array): Cid {
+  const bytes = cidPrefix(codec)
+  Bun.SHA256.hash(content, bytes.subarray(digestOffset))
+  return new Cid(bytes)
+}
+
+/** The CID of raw bytes whose SHA-256 was computed while they streamed past. `digest` is 32 bytes. */
+export function cidOfBlobDigest(digest: Uint8Array): Cid {
+  const bytes = cidPrefix(codecs.raw)
+  bytes.set(digest, digestOffset)
+  return new Cid(bytes)
+}
+
+function cidPrefix(codec: Codec): Uint8Array {
+  const bytes = new Uint8Array(cidBytesLength)
+  bytes[0] = 1
+  bytes[1] = codec
+  bytes[2] = sha256Code
+  bytes[3] = digestLength
+  return bytes
+}
+
+/** Takes the bytes as they are, without a copy. */
+export function cidFromBytes(bytes: Uint8Array): Cid | null {
+  return bytes.length === cidBytesLength && hasCidPrefix(bytes, 0) ? new Cid(bytes) : null
+}
+
+/** Whether a CID of ours starts at `at`; the caller has made sure that 36 bytes are there. */
+export function hasCidPrefix(bytes: Uint8Array, at: number): boolean {
+  const codec = bytes[at + 1]
+  return (
+    bytes[at] === 1 &&
+    (codec === codecs.dagCbor || codec === codecs.raw) &&
+    bytes[at + 2] === sha256Code &&
+    bytes[at + 3] === digestLength
+  )
+}
+
+const textLength = 59 // 'b' and 58 letters of five bits
+
+/** Accepts the canonical text only: lower-case base32, no padding, unused bits zero. */
+export function parseCid(text: string): Cid | null {
+  if (text.length !== textLength || text.charCodeAt(0) !== 0x62) return null
+  const bytes = new Uint8Array(cidBytesLength)
+  let at = 0
+  let bits = 0
+  let value = 0
+  for (let i = 1; i < textLength; i++) {
+    const digit = base32Digits[text.charCodeAt(i)] ?? noDigit
+    if (digit === noDigit) return null
+    value = (value << 5) | digit
+    bits += 5
+    if (bits >= 8) {
+      bits -= 8
+      bytes[at++] = value >>> bits
+      value &= (1 << bits) - 1
+    }
+  }
+  return value === 0 && hasCidPrefix(bytes, 0) ? new Cid(bytes) : null
+}
+
+const base32Alphabet = 'abcdefghijklmnopqrstuvwxyz234567'
+const noDigit = 255
+const base32Digits = new Uint8Array(128).fill(noDigit)
+for (let i = 0; i < 32; i++) base32Digits[base32Alphabet.charCodeAt(i)] = i
+
+/** Ten bits at a time: every pair of letters, by value. */
+const base32Pairs = Array.from({ length: 1024 }, (_, i) => base32Alphabet.charAt(i >>> 5) + base32Alphabet.charAt(i & 31))
+
+/** RFC 4648 base32, lower-case, unpadded. */
+export function base32(bytes: Uint8Array): string {
+  let text = ''
+  let bits = 0
+  let value = 0
+  for (const byte of bytes) {
+    value = (value << 8) | byte
+    bits += 8
+    if (bits >= 10) {
+      bits -= 10
+      text += base32Pairs[value >>> bits]
+      value &= (1 << bits) - 1
+    }
+  }
+  if (bits > 5) text += base32Pairs[value << (10 - bits)]
+  else if (bits > 0) text += base32Alphabet.charAt((value << (5 - bits)) & 31)
+  return text
+}
+
+export function equalBytes(a: Uint8Array, b: Uint8Array): boolean {
+  if (a.length !== b.length) return false
+  // From the end: CIDs share their first bytes.
+  for (let i = a.length - 1; i >= 0; i--) if (a[i] !== b[i]) return false
+  return true
+}
