@@ -1,0 +1,353 @@
+/**
+ * DRISL, the deterministic CBOR of atproto: one encoding for each value, one strict decoder.
+ *
+ * The encoder and the decoder are exact inverses: whatever the decoder accepts, the encoder writes back byte for byte.
+ * So a block that decodes is a block in canonical form, and re-encoding a record never changes its CID.
+ *
+ * Both work on state of the module instead of objects passed along, because they sit under every commit. Neither
+ * calls out, so nothing can re-enter them.
+ *
+ * Source: DASL "DRISL"; IPLD "DAG-CBOR"; atproto "Data Model" (no floats, integers within 53 bits).
+ */
+import { Cid, cidBytesLength, hasCidPrefix } from './cid.ts'
+import { Malformed } from './malformed.ts'
+
+export type Data = null | boolean | number | string | Uint8Array | Cid | Data[] | DataObject
+export interface DataObject {
+  [key: string]: Data
+}
+
+/** How deep lists and objects may nest, in levels. Far above any lexicon, far below the stack. */
+export const maxDepthLevels = 128
+
+const major = { unsigned: 0x00, negative: 0x20, bytes: 0x40, text: 0x60, list: 0x80, map: 0xa0, tag: 0xc0 } as const
+const simple = { false: 0xf4, true: 0xf5, null: 0xf6 } as const
+/** Tag 42, a byte string of 37, and the zero byte that precedes a CID. */
+const linkHead = [0xd8, 42, 0x58, cidBytesLength + 1, 0] as const
+const linkLength = linkHead.length + cidBytesLength
+const two32 = 0x1_0000_0000
+
+// Encoding
+
+const initialBytes = 64 * 1024
+const keptBytes = 1024 * 1024
+const longestHead = 9
+
+let out = Buffer.allocUnsafe(initialBytes)
+let end = 0
+
+/** Encode one value. Throws a `TypeError` for what the data model does not have: it is a bug of the caller. */
+export function encode(value: Data): Uint8Array {
+  end = 0
+  writeValue(value, 0)
+  const bytes = new Uint8Array(end)
+  bytes.set(out.subarray(0, end))
+  if (out.length > keptBytes) out = Buffer.allocUnsafe(initialBytes)
+  return bytes
+}
+
+function reserve(length: number): void {
+  if (end + length <= out.length) return
+  const larger = Buffer.allocUnsafe(Math.max(out.length * 2, end + length))
+  out.copy(larger, 0, 0, end)
+  out = larger
+}
+
+function writeValue(value: Data, depth: number): void {
+  switch (typeof value) {
+    case 'string':
+      return writeText(value)
+    case 'number':
+      if (!Number.isSafeInteger(value)) throw new TypeError(`Not an integer of 53 bits: ${value}`)
+      return value < 0 ? writeHead(major.negative, -1 - value) : writeHead(major.unsigned, value)
+    case 'boolean':
+      reserve(1)
+      out[end++] = value ? simple.true : simple.false
+      return
+    case 'object':
+      if (value === null) {
+        reserve(1)
+        out[end++] = simple.null
+      } else if (value instanceof Cid) writeLink(value)
+      else if (value instanceof Uint8Array) writeBytes(value)
+      else if (depth >= maxDepthLevels) throw new TypeError(`Nested deeper than ${maxDepthLevels} levels`)
+      else if (Array.isArray(value)) {
+        writeHead(major.list, value.length)
+        for (const item of value) writeValue(item, depth + 1)
+      } else writeMap(value, depth + 1)
+      return
+    default:
+      throw new TypeError(`Not a value of the data model: ${typeof value}`)
+  }
+}
+
+function writeHead(kind: number, argument: number): void {
+  reserve(longestHead)
+  if (argument < 24) out[end++] = kind | argument
+  else if (argument < 0x100) {
+    out[end++] = kind | 24
+    out[end++] = argument
+  } else if (argument < 0x1_0000) {
+    out[end++] = kind | 25
+    out[end++] = argument >>> 8
+    out[end++] = argument
+  } else if (argument < two32) {
+    out[end++] = kind | 26
+    end = out.writeUInt32BE(argument, end)
+  } else {
+    out[end++] = kind | 27
+    end = out.writeUInt32BE(Math.floor(argument / two32), end)
+    end = out.writeUInt32BE(argument % two32, end)
+  }
+}
+
+function writeText(text: string): void {
+  const { length } = text
+  if (length < 24) {
+    reserve(length + 1)
+    const start = end + 1
+    let i = 0
+    for (; i < length; i++) {
+      const unit = text.charCodeAt(i)
+      if (unit > 0x7f) break
+      out[start + i] = unit
+    }
+    if (i === length) {
+      out[end] = major.text | length
+      end = start + length
+      return
+    }
+  }
+  const byteLength = Buffer.byteLength(text)
+  writeHead(major.text, byteLength)
+  reserve(byteLength)
+  end += out.write(text, end, byteLength, 'utf8')
+}
+
+function writeBytes(bytes: Uint8Array): void {
+  writeHead(major.bytes, bytes.length)
+  reserve(bytes.length)
+  out.set(bytes, end)
+  end += bytes.length
+}
+
+function writeLink(cid: Cid): void {
+  reserve(linkLength)
+  for (const byte of linkHead) out[end++] = byte
+  out.set(cid.bytes, end)
+  end += cidBytesLength
+}
+
+function writeMap(map: DataObject, depth: number): void {
+  const keys = sortKeys(Object.keys(map))
+  writeHead(major.map, keys.length)
+  for (const key of keys) {
+    writeText(key)
+    writeValue(map[key] as Data, depth)
+  }
+}
+
+const insertionSortLimit = 24
+
+/** Into the order of DAG-CBOR, in place: the shorter first, then by bytes. Keys are few and mostly ASCII. */
+function sortKeys(keys: string[]): string[] {
+  if (keys.length > insertionSortLimit || !keys.every(isAscii)) return keys.sort(compareKeys)
+  for (let i = 1; i < keys.length; i++) {
+    const key = keys[i] as string
+    let at = i - 1
+    for (; at >= 0 && comesBefore(key, keys[at] as string); at--) keys[at + 1] = keys[at] as string
+    keys[at + 1] = key
+  }
+  return keys
+}
+
+const comesBefore = (a: string, b: string): boolean => (a.length === b.length ? a < b : a.length < b.length)
+
+function compareKeys(a: string, b: string): number {
+  const [x, y] = [Buffer.from(a), Buffer.from(b)]
+  return x.length - y.length || Buffer.compare(x, y)
+}
+
+function isAscii(text: string): boolean {
+  for (let i = 0; i < text.length; i++) if (text.charCodeAt(i) > 0x7f) return false
+  return true
+}
+
+// Decoding
+
+const nothing = new Uint8Array(0)
+const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
+
+let source: Uint8Array = nothing
+let at = 0
+
+/** Decode exactly one value that fills `bytes`. Throws `Malformed`. The result shares no memory with `bytes`. */
+export function decode(bytes: Uint8Array): Data {
+  const { value, rest } = decodeFirst(bytes)
+  if (rest.length > 0) throw new Malformed('Bytes after the end of the value')
+  return value
+}
+
+/** Decode the first of several values, and give back the bytes that follow it. Throws `Malformed`. */
+export function decodeFirst(bytes: Uint8Array): { value: Data; rest: Uint8Array } {
+  source = bytes
+  at = 0
+  try {
+    const value = readValue(0)
+    return { value, rest: bytes.subarray(at) }
+  } finally {
+    source = nothing
+  }
+}
+
+function readValue(depth: number): Data {
+  if (at >= source.length) throw new Malformed('Value ends early')
+  const head = source[at++] as number
+  switch (head & 0xe0) {
+    case major.unsigned:
+      return readArgument(head)
+    case major.negative:
+      return readNegative(head)
+    case major.bytes:
+      return readBytes(readLength(head, 1))
+    case major.text:
+      return readText(readLength(head, 1))
+    case major.list:
+      return readList(readLength(head, 1), depth + 1)
+    case major.map:
+      return readMap(readLength(head, 2), depth + 1)
+    case major.tag:
+      return readLink(head)
+    default:
+      return readSimple(head)
+  }
+}
+
+/** The number that belongs to a head byte, in its shortest form, within 53 bits. */
+function readArgument(head: number): number {
+  const info = head & 0x1f
+  if (info < 24) return info
+  if (info > 27) throw new Malformed('Indefinite or reserved length')
+  const width = 1 << (info - 24)
+  if (at + width > source.length) throw new Malformed('Value ends early')
+  let value = 0
+  for (let i = 0; i < width; i++) value = value * 256 + (source[at++] as number)
+  const shortestAbove = width === 1 ? 23 : width === 2 ? 0xff : width === 4 ? 0xffff : two32 - 1
+  if (value <= shortestAbove) throw new Malformed('Number not in its shortest form')
+  if (value > Number.MAX_SAFE_INTEGER) throw new Malformed('Number beyond 53 bits')
+  return value
+}
+
+function readNegative(head: number): number {
+  const value = -1 - readArgument(head)
+  if (value < Number.MIN_SAFE_INTEGER) throw new Malformed('Number beyond 53 bits')
+  return value
+}
+
+/** A count of items, each at least `itemBytes` long: a length the input cannot hold is refused before any allocation. */
+function readLength(head: number, itemBytes: 1 | 2): number {
+  const length = readArgument(head)
+  if (length * itemBytes > source.length - at) throw new Malformed('Value ends early')
+  return length
+}
+
+function readBytes(length: number): Uint8Array {
+  const start = at
+  at += length
+  // Not slice(): of a Buffer it would be a view.
+  return new Uint8Array(source.subarray(start, at))
+}
+
+const shortTextBytes = 32
+
+function readText(length: number): string {
+  const start = at
+  at += length
+  if (length <= shortTextBytes) {
+    let text = ''
+    let i = start
+    for (; i < at; i++) {
+      const byte = source[i] as number
+      if (byte > 0x7f) break
+      text += String.fromCharCode(byte)
+    }
+    if (i === at) return text
+  }
+  try {
+    return utf8.decode(source.subarray(start, at))
+  } catch {
+    throw new Malformed('Text is not UTF-8')
+  }
+}
+
+function readList(length: number, depth: number): Data[] {
+  checkDepth(depth)
+  const list: Data[] = []
+  for (let i = 0; i < length; i++) list.push(readValue(depth))
+  return list
+}
+
+function readMap(length: number, depth: number): DataObject {
+  checkDepth(depth)
+  const map: DataObject = {}
+  let previousStart = 0
+  let previousEnd = 0
+  for (let i = 0; i < length; i++) {
+    if (at >= source.length) throw new Malformed('Value ends early')
+    const head = source[at++] as number
+    if ((head & 0xe0) !== major.text) throw new Malformed('Map key is not text')
+    const keyLength = readLength(head, 1)
+    const start = at
+    if (i > 0 && !ascends(previousStart, previousEnd, start, start + keyLength)) {
+      throw new Malformed('Map keys out of order or repeated')
+    }
+    previousStart = start
+    previousEnd = start + keyLength
+    setOwn(map, readText(keyLength), readValue(depth))
+  }
+  return map
+}
+
+/** Whether the key of the second range follows the key of the first: longer, or of equal length and larger bytes. */
+function ascends(aStart: number, aEnd: number, bStart: number, bEnd: number): boolean {
+  const length = aEnd - aStart
+  if (length !== bEnd - bStart) return length < bEnd - bStart
+  for (let i = 0; i < length; i++) {
+    const difference = (source[aStart + i] as number) - (source[bStart + i] as number)
+    if (difference !== 0) return difference < 0
+  }
+  return false
+}
+
+/** Set a key that may be `__proto__`, which a plain assignment would take for the prototype. */
+export function setOwn<T>(object: Record<string, T>, key: string, value: T): void {
+  if (key === '__proto__') Object.defineProperty(object, key, { value, writable: true, enumerable: true, configurable: true })
+  else object[key] = value
+}
+
+function checkDepth(depth: number): void {
+  if (depth > maxDepthLevels) throw new Malformed(`Nested deeper than ${maxDepthLevels} levels`)
+}
+
+function readLink(head: number): Cid {
+  const start = at - 1
+  if (start + linkLength > source.length) throw new Malformed('Value ends early')
+  if (head !== linkHead[0] || linkHead.some((byte, i) => source[start + i] !== byte)) throw new Malformed('A tag that is not a link')
+  const cidStart = start + linkHead.length
+  if (!hasCidPrefix(source, cidStart)) throw new Malformed('Link is not a CID of a known kind')
+  at = cidStart + cidBytesLength
+  return new Cid(new Uint8Array(source.subarray(cidStart, at)))
+}
+
+function readSimple(head: number): boolean | null {
+  switch (head) {
+    case simple.false:
+      return false
+    case simple.true:
+      return true
+    case simple.null:
+      return null
+    default:
+      throw new Malformed('Floats and other simple values are not data')
+  }
+}
