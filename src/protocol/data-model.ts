@@ -1,0 +1,159 @@
+/**
+ * The atproto data model: lexicon JSON (`$link`, `$bytes`) to values and back, and the blobs a value refers to.
+ *
+ * A record is converted once. The same value is validated by `@atproto/lexicon`, searched for blobs and encoded:
+ * - a link is a `Cid`, which answers what `multiformats` asks of a foreign CID, so `cid-link` fields pass;
+ * - bytes are a `Uint8Array` on both sides;
+ * - a blob reference has the four keys of the data model as its own and `BlobRef.prototype` behind them: the
+ *   validator knows it by `instanceof`, and everyone else sees a plain object.
+ * The library's own route would be JSON to IPLD to lex for validation, and back to IPLD to encode: three more walks.
+ *
+ * Source: atproto "Data Model"; interop tests `data-model/`.
+ */
+import { BlobRef } from '@atproto/lexicon'
+import { type Data, type DataObject, maxDepthLevels, setOwn } from './cbor.ts'
+import { Cid, codecs, parseCid } from './cid.ts'
+import { Malformed } from './malformed.ts'
+
+export type Json = null | boolean | number | string | Json[] | { [key: string]: Json }
+
+export interface BlobReference {
+  $type: 'blob'
+  ref: Cid
+  mimeType: string
+  /** In bytes. */
+  size: number
+}
+
+/** Convert parsed JSON. Throws `Malformed` for what cannot be stored and come back the same. */
+export function jsonToData(json: unknown): Data {
+  return convert(json, 0)
+}
+
+/** Convert parsed JSON that must be an object, as every record is. Throws `Malformed`. */
+export function jsonToObject(json: unknown): DataObject {
+  const data = convert(json, 0)
+  if (!isObject(data)) throw new Malformed('Expected an object')
+  return data
+}
+
+function convert(json: unknown, depth: number): Data {
+  switch (typeof json) {
+    case 'string':
+    case 'boolean':
+      return json
+    case 'number':
+      if (!Number.isSafeInteger(json)) throw new Malformed(`Numbers must be integers of at most 53 bits, got ${json}`)
+      return json === 0 ? 0 : json // -0 has no encoding of its own
+    case 'object':
+      if (json === null) return null
+      if (depth >= maxDepthLevels) throw new Malformed(`Nested deeper than ${maxDepthLevels} levels`)
+      if (!Array.isArray(json)) return convertObject(json as Record<string, unknown>, depth + 1)
+      return json.map((item) => convert(item, depth + 1))
+    default:
+      throw new Malformed(`Not JSON: ${typeof json}`)
+  }
+}
+
+function convertObject(json: Record<string, unknown>, depth: number): Data {
+  if (Object.hasOwn(json, '$link')) return convertLink(json)
+  if (Object.hasOwn(json, '$bytes')) return convertBytes(json)
+  const object: DataObject = {}
+  for (const key of Object.keys(json)) setOwn(object, key, convert(json[key], depth))
+  if (!Object.hasOwn(object, '$type')) return object
+  if (typeof object['$type'] !== 'string' || object['$type'] === '') throw new Malformed('$type must be a text that is not empty')
+  return object['$type'] === 'blob' ? convertBlob(object) : object
+}
+
+function convertLink(json: Record<string, unknown>): Cid {
+  const text = soleValue(json, '$link')
+  const cid = parseCid(text)
+  if (cid === null) throw new Malformed(`$link is not a CID of a known kind: ${text.slice(0, 80)}`)
+  return cid
+}
+
+function convertBytes(json: Record<string, unknown>): Uint8Array {
+  const text = soleValue(json, '$bytes')
+  if (!isBase64(text)) throw new Malformed('$bytes is not base64')
+  return new Uint8Array(Buffer.from(text, 'base64'))
+}
+
+function soleValue(json: Record<string, unknown>, key: '$link' | '$bytes'): string {
+  const value = json[key]
+  if (typeof value !== 'string') throw new Malformed(`${key} must be text`)
+  if (Object.keys(json).length !== 1) throw new Malformed(`${key} must stand alone in its object`)
+  return value
+}
+
+/** RFC 4648 section 4, padded or not. */
+function isBase64(text: string): boolean {
+  const digits = /^[A-Za-z0-9+/]*/.exec(text)?.[0].length ?? 0
+  const padding = text.length - digits
+  if (digits % 4 === 1) return false
+  return padding === 0 || (text.length % 4 === 0 && padding <= 2 && text.endsWith('='.repeat(padding)))
+}
+
+/** What `@atproto/lexicon` takes for a `BlobRef`, which reads `original` when it is asked for its own JSON. */
+const blobPrototype: object = Object.create(BlobRef.prototype, {
+  original: {
+    get(this: object) {
+      return { ...this }
+    },
+  },
+})
+
+const blobKeys = 4
+
+function convertBlob(object: DataObject): DataObject {
+  const { ref, mimeType, size } = object
+  const wellFormed =
+    ref instanceof Cid &&
+    ref.code === codecs.raw &&
+    typeof mimeType === 'string' &&
+    mimeType.includes('/') &&
+    typeof size === 'number' &&
+    size >= 0 &&
+    Object.keys(object).length === blobKeys
+  if (!wellFormed) throw new Malformed('A blob needs ref (the link of a raw CID), mimeType and size, and nothing else')
+  return Object.assign(Object.create(blobPrototype) as DataObject, object)
+}
+
+/** The JSON form of a value, with `$link` and `$bytes` (unpadded base64). */
+export function dataToJson(data: Data): Json {
+  if (typeof data !== 'object' || data === null) return data
+  if (data instanceof Cid) return data.toJSON()
+  if (data instanceof Uint8Array) return { $bytes: Buffer.from(data).toString('base64').replace(/=+$/, '') }
+  if (Array.isArray(data)) return data.map(dataToJson)
+  const json: Record<string, Json> = {}
+  for (const key of Object.keys(data)) setOwn(json, key, dataToJson(data[key] as Data))
+  return json
+}
+
+/** The blobs a value refers to, in order, repetitions kept; and the CIDs of references in the old shape, as text. */
+export function findBlobs(data: Data): { blobs: BlobReference[]; legacy: string[] } {
+  const found = { blobs: [] as BlobReference[], legacy: [] as string[] }
+  collectBlobs(data, found)
+  return found
+}
+
+function collectBlobs(data: Data, found: { blobs: BlobReference[]; legacy: string[] }): void {
+  if (Array.isArray(data)) {
+    for (const item of data) collectBlobs(item, found)
+  } else if (isObject(data)) {
+    if (isBlobReference(data)) found.blobs.push(data as unknown as BlobReference)
+    else if (isLegacyBlob(data)) found.legacy.push(data['cid'] as string)
+    else for (const key of Object.keys(data)) collectBlobs(data[key] as Data, found)
+  }
+}
+
+const isBlobReference = (object: DataObject): boolean => object['$type'] === 'blob' && object['ref'] instanceof Cid
+
+/** Before lexicon `blob` had a `$type`, a reference was exactly `{ cid, mimeType }`, both text. */
+function isLegacyBlob(object: DataObject): boolean {
+  const { cid, mimeType } = object
+  return typeof cid === 'string' && typeof mimeType === 'string' && Object.keys(object).length === 2 && parseCid(cid) !== null
+}
+
+function isObject(data: Data): data is DataObject {
+  return typeof data === 'object' && data !== null && !Array.isArray(data) && !(data instanceof Uint8Array) && !(data instanceof Cid)
+}
