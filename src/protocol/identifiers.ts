@@ -5,7 +5,7 @@
  * `@atproto/syntax`.
  */
 import {
-  isValidAtUri,
+  isAtUriString,
   isValidDid,
   isValidHandle,
   isValidNsid,
@@ -33,6 +33,6 @@ export const parseHandle = (text: string): Handle | null => (isValidHandle(text)
 export const parseNsid = (text: string): Nsid | null => (isValidNsid(text) ? (text as string as Nsid) : null)
 export const parseTid = (text: string): Tid | null => (isValidTid(text) ? (text as string as Tid) : null)
 export const parseRecordKey = (text: string): RecordKey | null => (isValidRecordKey(text) ? (text as string as RecordKey) : null)
-export const parseAtUri = (text: string): AtUri | null => (isValidAtUri(text) ? (text as string as AtUri) : null)
+export const parseAtUri = (text: string): AtUri | null => (isAtUriString(text, { strict: true }) ? (text as string as AtUri) : null)
 
 export const recordUri = (did: Did, collection: Nsid, rkey: RecordKey): AtUri => `at://${did}/${collection}/${rkey}` as AtUri
