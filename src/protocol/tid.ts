@@ -1,0 +1,41 @@
+/**
+ * Timestamp identifiers: 53 bits of microseconds and 10 bits of clock id, in 13 sortable characters.
+ *
+ * The clock is a value: each TID is made from the one before, so a clock that stands still or steps back never
+ * repeats or reverses it.
+ *
+ * Source: atproto "Timestamp Identifiers (TIDs)".
+ */
+import type { Tid } from './identifiers.ts'
+
+const alphabet = '234567abcdefghijklmnopqrstuvwxyz'
+const microsChars = 11
+const clockIdChars = 2
+
+/** A clock id is 0 to 1023. */
+export const clockIds = 1024
+
+/**
+ * The TID after `previous`, at `nowMicros` if that is later, else one microsecond after it. Microseconds count from
+ * the epoch. `previous` may come from any clock id.
+ */
+export function nextTid(previous: Tid | null, nowMicros: number, clockId: number): Tid {
+  const micros = previous === null ? nowMicros : Math.max(nowMicros, tidMicros(previous) + 1)
+  return (encodeDigits(micros, microsChars) + encodeDigits(clockId, clockIdChars)) as Tid
+}
+
+/** The microseconds since the epoch that a TID carries. */
+export function tidMicros(tid: Tid): number {
+  let micros = 0
+  for (let i = 0; i < microsChars; i++) micros = micros * 32 + alphabet.indexOf(tid.charAt(i))
+  return micros
+}
+
+function encodeDigits(value: number, length: number): string {
+  let text = ''
+  for (let rest = value, i = 0; i < length; i++) {
+    text = alphabet.charAt(rest % 32) + text
+    rest = Math.floor(rest / 32)
+  }
+  return text
+}
