@@ -1,0 +1,210 @@
+/**
+ * CAR v1 archives: a header with roots, then blocks, each as `varint length, CID, bytes`.
+ *
+ * Both directions stream in pages of blocks and keep memory flat: the writer fills chunks of 64 KiB, the reader holds
+ * one block and one chunk. The reader trusts nothing: it bounds what it buffers, and checks each block's hash.
+ *
+ * Source: IPLD "CARv1"; atproto "Repository", "CAR File Serialization".
+ */
+import { decode, encode } from './cbor.ts'
+import { Cid, cidBytesLength, cidOfBlob, cidOfCbor, codecs, hasCidPrefix } from './cid.ts'
+import { Malformed } from './malformed.ts'
+
+export interface Block {
+  cid: Cid
+  bytes: Uint8Array
+}
+
+type Pages = Iterable<readonly Block[]> | AsyncIterable<readonly Block[]>
+
+const chunkBytes = 64 * 1024
+const headerVersion = 1
+
+// Writing
+
+/** A whole archive in one array: for the few blocks of a commit. */
+export function carOf(root: Cid, blocks: readonly Block[]): Uint8Array {
+  const header = headerOf([root])
+  let length = header.length
+  for (const block of blocks) length += sectionLength(block)
+  const car = new Uint8Array(length)
+  car.set(header)
+  let at = header.length
+  for (const block of blocks) at = writeSection(car, at, block)
+  return car
+}
+
+/** An archive as a stream of chunks near 64 KiB. A block that is larger travels as a chunk of its own. */
+export async function* writeCar(root: Cid, pages: Pages): AsyncGenerator<Uint8Array> {
+  let chunk = new Uint8Array(chunkBytes)
+  chunk.set(headerOf([root]))
+  let at = headerOf([root]).length
+  for await (const page of pages) {
+    for (const block of page) {
+      const length = sectionLength(block)
+      if (at + length > chunkBytes) {
+        if (at > 0) yield chunk.subarray(0, at)
+        chunk = new Uint8Array(Math.max(length, chunkBytes)) // the reader of the stream owns what it was given
+        at = 0
+      }
+      at = writeSection(chunk, at, block)
+    }
+  }
+  if (at > 0) yield chunk.subarray(0, at)
+}
+
+function headerOf(roots: Cid[]): Uint8Array {
+  const header = encode({ roots, version: headerVersion })
+  const framed = new Uint8Array(varintLength(header.length) + header.length)
+  framed.set(header, writeVarint(framed, 0, header.length))
+  return framed
+}
+
+function sectionLength(block: Block): number {
+  const length = cidBytesLength + block.bytes.length
+  return varintLength(length) + length
+}
+
+function writeSection(target: Uint8Array, start: number, block: Block): number {
+  const at = writeVarint(target, start, cidBytesLength + block.bytes.length)
+  target.set(block.cid.bytes, at)
+  target.set(block.bytes, at + cidBytesLength)
+  return at + cidBytesLength + block.bytes.length
+}
+
+function varintLength(value: number): number {
+  let length = 1
+  for (let rest = value; rest >= 0x80; rest = Math.floor(rest / 0x80)) length++
+  return length
+}
+
+function writeVarint(target: Uint8Array, start: number, value: number): number {
+  let at = start
+  let rest = value
+  for (; rest >= 0x80; rest = Math.floor(rest / 0x80)) target[at++] = (rest & 0x7f) | 0x80
+  target[at++] = rest
+  return at
+}
+
+// Reading
+
+export interface CarBounds {
+  /** Largest header, in bytes. */
+  maxHeaderBytes: number
+  /** Largest block, in bytes, its CID not counted. */
+  maxBlockBytes: number
+}
+
+/** A header with dozens of roots, a block as large as the largest commit event. */
+export const carBounds: CarBounds = { maxHeaderBytes: 4096, maxBlockBytes: 2_000_000 }
+
+export interface Car {
+  roots: Cid[]
+  /** Verified blocks, in the order of the archive, one page for each chunk that arrived. Throws `Malformed`. */
+  pages: AsyncGenerator<Block[]>
+}
+
+/** Read the header of an archive; its blocks follow as the caller asks for them. Throws `Malformed`. */
+export async function readCar(source: Iterable<Uint8Array> | AsyncIterable<Uint8Array>, bounds: CarBounds = carBounds): Promise<Car> {
+  const reader = new SectionReader(source)
+  const header = await reader.next(bounds.maxHeaderBytes)
+  if (header === null) throw new Malformed('CAR is empty')
+  const roots = parseHeader(header)
+  return { roots, pages: readPages(reader, bounds.maxBlockBytes) }
+}
+
+function parseHeader(bytes: Uint8Array): Cid[] {
+  const header = decode(bytes) as { version?: unknown; roots?: unknown } | null
+  if (header?.version !== headerVersion) throw new Malformed('CAR is not of version 1')
+  const { roots } = header
+  if (!Array.isArray(roots) || !roots.every((root) => root instanceof Cid)) throw new Malformed('CAR header has no list of roots')
+  return roots
+}
+
+async function* readPages(reader: SectionReader, maxBlockBytes: number): AsyncGenerator<Block[]> {
+  const maxSectionBytes = maxBlockBytes + cidBytesLength
+  for (;;) {
+    const first = await reader.next(maxSectionBytes)
+    if (first === null) return
+    const page = [parseBlock(first)]
+    for (let section = reader.buffered(maxSectionBytes); section !== null; section = reader.buffered(maxSectionBytes)) {
+      page.push(parseBlock(section))
+    }
+    yield page
+  }
+}
+
+function parseBlock(section: Uint8Array): Block {
+  if (section.length < cidBytesLength || !hasCidPrefix(section, 0)) throw new Malformed('CAR block has no CID of a known kind')
+  const claimed = new Cid(new Uint8Array(section.subarray(0, cidBytesLength)))
+  const bytes = new Uint8Array(section.subarray(cidBytesLength))
+  const actual = claimed.code === codecs.raw ? cidOfBlob(bytes) : cidOfCbor(bytes)
+  if (!actual.equals(claimed)) throw new Malformed(`CAR block does not match its CID ${claimed}`)
+  return { cid: claimed, bytes }
+}
+
+const maxVarintBytes = 4
+const firstBufferBytes = 2 * chunkBytes
+
+/** Cuts a stream of chunks into sections. What it returns is a view, good until the next call. */
+class SectionReader {
+  readonly #chunks: Iterator<Uint8Array> | AsyncIterator<Uint8Array>
+  #buffer = new Uint8Array(firstBufferBytes)
+  #start = 0
+  #end = 0
+
+  constructor(source: Iterable<Uint8Array> | AsyncIterable<Uint8Array>) {
+    this.#chunks = Symbol.asyncIterator in source ? source[Symbol.asyncIterator]() : source[Symbol.iterator]()
+  }
+
+  /** The next section, waiting for as many chunks as it needs; `null` at the end. */
+  async next(maxBytes: number): Promise<Uint8Array | null> {
+    for (;;) {
+      const section = this.buffered(maxBytes)
+      if (section !== null) return section
+      const chunk = await this.#chunks.next()
+      if (chunk.done) {
+        if (this.#start === this.#end) return null
+        throw new Malformed('CAR ends early')
+      }
+      this.#append(chunk.value)
+    }
+  }
+
+  /** The next section if all of it has arrived. Refuses a length as soon as it is known. */
+  buffered(maxBytes: number): Uint8Array | null {
+    const buffer = this.#buffer
+    let at = this.#start
+    let length = 0
+    for (let i = 0; ; i++) {
+      if (i === maxVarintBytes) throw new Malformed('CAR section length is too large')
+      if (at === this.#end) return null
+      const byte = buffer[at++] as number
+      length |= (byte & 0x7f) << (7 * i)
+      if (byte < 0x80) {
+        if (byte === 0 && i > 0) throw new Malformed('CAR section length not in its shortest form')
+        break
+      }
+    }
+    if (length === 0) throw new Malformed('CAR section is empty')
+    if (length > maxBytes) throw new Malformed(`CAR section of ${length} bytes, at most ${maxBytes} allowed`)
+    if (at + length > this.#end) return null
+    this.#start = at + length
+    return buffer.subarray(at, this.#start)
+  }
+
+  #append(chunk: Uint8Array): void {
+    const held = this.#end - this.#start
+    if (this.#end + chunk.length > this.#buffer.length) {
+      const needed = held + chunk.length
+      const target = needed > this.#buffer.length ? new Uint8Array(Math.max(needed, this.#buffer.length * 2)) : this.#buffer
+      if (target === this.#buffer) target.copyWithin(0, this.#start, this.#end)
+      else target.set(this.#buffer.subarray(this.#start, this.#end))
+      this.#buffer = target
+      this.#start = 0
+      this.#end = held
+    }
+    this.#buffer.set(chunk, this.#end)
+    this.#end += chunk.length
+  }
+}
