@@ -1,0 +1,190 @@
+/**
+ * Signing keys of both atproto curves, P-256 and secp256k1 (K-256), and their text forms.
+ *
+ * Signatures are 64 bytes, `r` then `s`, over the SHA-256 of the message. They are always made low-S; a high-S
+ * signature is refused unless the caller asks otherwise. P-256 runs in `node:crypto`, K-256 in `@noble/curves`, because
+ * the runtime has no secp256k1.
+ *
+ * Source: atproto "Cryptography"; interop tests `crypto/`.
+ */
+import { createPrivateKey, createPublicKey, type KeyObject, sign, verify } from 'node:crypto'
+import { p256 } from '@noble/curves/nist.js'
+import { secp256k1 } from '@noble/curves/secp256k1.js'
+import { base58btc } from 'multiformats/bases/base58'
+import type { Did } from './identifiers.ts'
+
+export type Curve = 'p256' | 'k256'
+
+export interface PublicKey {
+  curve: Curve
+  /** The compressed point, 33 bytes. */
+  bytes: Uint8Array
+  verify(message: Uint8Array, signature: Uint8Array, options?: { allowHighS: boolean }): boolean
+}
+
+export interface SigningKey {
+  publicKey: PublicKey
+  /** Low-S, 64 bytes. P-256 signatures differ from call to call; K-256 ones do not (RFC 6979). */
+  sign(message: Uint8Array): Uint8Array
+}
+
+const signatureBytes = 64
+const halfBytes = 32
+const compressedBytes = 33
+
+// Making keys
+
+/** A key from its 32-byte scalar, big-endian. Throws on a scalar that is zero or not below the order. */
+export function signingKey(curve: Curve, secret: Uint8Array): SigningKey {
+  return curve === 'p256' ? p256SigningKey(secret) : k256SigningKey(secret)
+}
+
+/** A key from its point, compressed or not; `null` when it is not on the curve. */
+export function publicKey(curve: Curve, point: Uint8Array): PublicKey | null {
+  try {
+    const compressed = (curve === 'p256' ? p256 : secp256k1).Point.fromBytes(point).toBytes(true)
+    return curve === 'p256' ? p256PublicKey(compressed) : k256PublicKey(compressed)
+  } catch {
+    return null // the library throws for every point it does not like
+  }
+}
+
+// P-256. DER before the scalar of a PKCS #8 key without its public half, and before a compressed point in an SPKI.
+const p256Pkcs8 = Buffer.from('3041020100301306072a8648ce3d020106082a8648ce3d030107042730250201010420', 'hex')
+const p256Spki = Buffer.from('3039301306072a8648ce3d020106082a8648ce3d030107032200', 'hex')
+
+function p256SigningKey(secret: Uint8Array): SigningKey {
+  const key = createPrivateKey({ key: Buffer.concat([p256Pkcs8, secret]), format: 'der', type: 'pkcs8' })
+  const publicKey = p256PublicKey(p256.getPublicKey(secret, true))
+  return {
+    publicKey,
+    sign: (message) => lowerS(sign('sha256', message, { key, dsaEncoding: 'ieee-p1363' })),
+  }
+}
+
+function p256PublicKey(bytes: Uint8Array): PublicKey {
+  let key: KeyObject | null = null
+  return {
+    curve: 'p256',
+    bytes,
+    verify(message, signature, options) {
+      if (signature.length !== signatureBytes || (isHighS(signature) && !options?.allowHighS)) return false
+      key ??= createPublicKey({ key: Buffer.concat([p256Spki, bytes]), format: 'der', type: 'spki' })
+      return verify('sha256', message, { key, dsaEncoding: 'ieee-p1363' }, signature)
+    },
+  }
+}
+
+/** The order of P-256 and its half, big-endian. */
+const p256Order = Buffer.from('ffffffff00000000ffffffffffffffffbce6faada7179e84f3b9cac2fc632551', 'hex')
+const p256HalfOrder = Buffer.from('7fffffff800000007fffffffffffffffde737d56d38bcf4279dce5617e3192a8', 'hex')
+
+const isHighS = (signature: Uint8Array): boolean => Buffer.compare(signature.subarray(halfBytes), p256HalfOrder) > 0
+
+/** Replace a high `s` by `n - s`, in place. */
+function lowerS(signature: Uint8Array): Uint8Array {
+  if (!isHighS(signature)) return signature
+  let borrow = 0
+  for (let i = halfBytes - 1; i >= 0; i--) {
+    const difference = (p256Order[i] as number) - (signature[halfBytes + i] as number) - borrow
+    borrow = difference < 0 ? 1 : 0
+    signature[halfBytes + i] = difference & 0xff
+  }
+  return signature
+}
+
+// K-256
+
+function sha256(message: Uint8Array): Uint8Array {
+  const digest = new Uint8Array(32)
+  Bun.SHA256.hash(message, digest)
+  return digest
+}
+
+function k256SigningKey(secret: Uint8Array): SigningKey {
+  const publicKey = k256PublicKey(secp256k1.getPublicKey(secret, true))
+  return { publicKey, sign: (message) => secp256k1.sign(sha256(message), secret, { lowS: true }).toBytes('compact') }
+}
+
+function k256PublicKey(bytes: Uint8Array): PublicKey {
+  return {
+    curve: 'k256',
+    bytes,
+    verify(message, signature, options) {
+      if (signature.length !== signatureBytes) return false
+      try {
+        return secp256k1.verify(signature, sha256(message), bytes, { lowS: !options?.allowHighS, format: 'compact' })
+      } catch {
+        return false // the library throws on numbers outside the group
+      }
+    },
+  }
+}
+
+// Text forms
+
+/** The multicodec of a compressed point, as the two bytes of its varint. */
+const multicodecs: Record<Curve, readonly [number, number]> = { p256: [0x80, 0x24], k256: [0xe7, 0x01] }
+const curves = Object.keys(multicodecs) as Curve[]
+const didKeyPrefix = 'did:key:'
+/** Longer than any key in base58, whose decoding takes quadratic time. */
+const maxMultibaseChars = 128
+
+/** `z…`: multicodec and compressed point, as in the `Multikey` of a DID document. */
+export function formatMultikey(key: PublicKey): string {
+  return base58btc.encode(Buffer.concat([Buffer.from(multicodecs[key.curve]), key.bytes]))
+}
+
+export const formatDidKey = (key: PublicKey): Did => `${didKeyPrefix}${formatMultikey(key)}` as Did
+
+export function parseMultikey(text: string): PublicKey | null {
+  return parsedKeys.get(text, () => {
+    const bytes = decodeMultibase(text)
+    const curve = curves.find((name) => multicodecs[name].every((byte, i) => bytes?.[i] === byte))
+    if (bytes === null || curve === undefined || bytes.length !== compressedBytes + 2) return null
+    return publicKey(curve, bytes.subarray(2))
+  })
+}
+
+export function parseDidKey(text: string): PublicKey | null {
+  return text.startsWith(didKeyPrefix) ? parseMultikey(text.slice(didKeyPrefix.length)) : null
+}
+
+/** `z…`: the point alone, as in the older verification methods that name the curve in their type. */
+export const formatBareMultibase = (key: PublicKey): string => base58btc.encode(key.bytes)
+
+export function parseBareMultibase(curve: Curve, text: string): PublicKey | null {
+  const bytes = decodeMultibase(text)
+  return bytes === null ? null : publicKey(curve, bytes)
+}
+
+function decodeMultibase(text: string): Uint8Array | null {
+  if (!text.startsWith('z') || text.length > maxMultibaseChars) return null
+  try {
+    return base58btc.decode(text)
+  } catch {
+    return null // a letter outside base58
+  }
+}
+
+/** The keys parsed last, the oldest dropped first: finding a point from its `x` costs far more than a lookup. */
+class KeyCache {
+  readonly #keys = new Map<string, PublicKey>()
+  readonly #maxKeys: number
+
+  constructor(maxKeys: number) {
+    this.#maxKeys = maxKeys
+  }
+
+  get(text: string, parse: () => PublicKey | null): PublicKey | null {
+    const known = this.#keys.get(text)
+    if (known !== undefined) return known
+    const key = parse()
+    if (key === null) return null
+    if (this.#keys.size >= this.#maxKeys) this.#keys.delete(this.#keys.keys().next().value as string)
+    this.#keys.set(text, key)
+    return key
+  }
+}
+
+const parsedKeys = new KeyCache(10_000)
