@@ -1,13 +1,13 @@
 /**
- * The one way out for requests whose target somebody else chose: handles, did:web, client metadata, key sets,
- * lexicons, proxied services.
+ * The one way out. Requests whose target somebody else chose (handles, did:web, client metadata, key sets, lexicons,
+ * proxied services) reach public hosts only; requests to services that the operator configured reach any.
  *
  * Every connection resolves the host itself, refuses unless *all* of its addresses are public unicast ones, and
  * connects to an address it has checked, with the name kept for `Host` and the certificate. So a name that changes
  * its address between check and use (DNS rebinding) gains nothing. Only https; no redirects unless asked for, and
  * then each hop is checked like the first. Time and size have bounds.
  *
- * `allowLoopback` (development and tests) adds loopback addresses and plain http to them, and nothing else.
+ * Development and tests add loopback addresses, and plain http to them, and nothing else.
  */
 import { isIpAddress, isLoopbackAddress, isPublicAddress } from '../protocol/ip-address.ts'
 import type { Resolver } from './resolver.ts'
@@ -56,9 +56,15 @@ export interface Outbound {
   fetch(url: string | URL, request?: OutboundRequest): Promise<Response>
 }
 
+/**
+ * `public`: https to public unicast addresses. `loopback`: the same, and http(s) to loopback. `anywhere`: http(s) to
+ * any address, for targets that the operator named.
+ */
+export type Reach = 'public' | 'loopback' | 'anywhere'
+
 export interface OutboundOptions {
   resolver: Resolver
-  allowLoopback: boolean
+  reach: Reach
   /** Where https goes when the URL names no port. */
   httpsPort?: number
   /** Certificate authorities to trust instead of the system's, as PEM. */
@@ -153,10 +159,11 @@ async function connect(options: OutboundOptions, target: URL, request: BoundedRe
 async function checkedAddresses(options: OutboundOptions, target: URL, signal: AbortSignal): Promise<string[]> {
   const host = target.hostname.replace(/^\[(.*)\]$/, '$1')
   const addresses = isIpAddress(host) ? [host] : await resolve(options.resolver, host, signal)
-  const allLoopback = options.allowLoopback && addresses.every(isLoopbackAddress)
-  if (target.protocol !== 'https:' && !(target.protocol === 'http:' && allLoopback)) throw new OutboundError('refused', `not an https URL: ${target.protocol}`)
-  if (isIpAddress(host) && !allLoopback) throw new OutboundError('refused', 'a URL without a host name')
-  if (!allLoopback && !addresses.every(isPublicAddress)) throw new OutboundError('refused', `${host} is not a public host`)
+  const isFree = options.reach === 'anywhere' || (options.reach === 'loopback' && addresses.every(isLoopbackAddress))
+  if (isFree) return addresses.slice(0, maxAddressesTried)
+  if (target.protocol !== 'https:') throw new OutboundError('refused', 'not an https URL')
+  if (isIpAddress(host)) throw new OutboundError('refused', 'a URL without a host name')
+  if (!addresses.every(isPublicAddress)) throw new OutboundError('refused', `${host} is not a public host`)
   return addresses.slice(0, maxAddressesTried)
 }
 

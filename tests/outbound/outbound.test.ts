@@ -8,7 +8,7 @@ let dns: FakeDns
 let outbound: Outbound
 
 const client = (changes: Partial<OutboundOptions> = {}) =>
-  createOutbound({ resolver: dns, allowLoopback: true, httpsPort: web.port, certificateAuthorities: web.authority, ...changes })
+  createOutbound({ resolver: dns, reach: 'loopback', httpsPort: web.port, certificateAuthorities: web.authority, ...changes })
 
 beforeAll(() => {
   web = startWebHost()
@@ -53,13 +53,13 @@ const privateAddresses = ['127.0.0.1', '10.1.2.3', '192.168.0.1', '169.254.169.2
 for (const address of privateAddresses) {
   test(`a name that means ${address} is refused in production`, async () => {
     dns.setAddresses('inside.web.test', address)
-    expect(await faultOf(client({ allowLoopback: false }).fetch('https://inside.web.test/'))).toBe('refused')
+    expect(await faultOf(client({ reach: 'public' }).fetch('https://inside.web.test/'))).toBe('refused')
   })
 }
 
 test('one private address among public ones is enough to refuse', async () => {
   dns.setAddresses('mixed.web.test', '93.184.216.34', '10.0.0.1')
-  expect(await faultOf(client({ allowLoopback: false }).fetch('https://mixed.web.test/'))).toBe('refused')
+  expect(await faultOf(client({ reach: 'public' }).fetch('https://mixed.web.test/'))).toBe('refused')
   dns.setAddresses('mixed.web.test', '127.0.0.1', '10.0.0.1')
   expect(await faultOf(outbound.fetch('https://mixed.web.test/'))).toBe('refused')
 })
@@ -71,7 +71,7 @@ const refusedUrls = [
 for (const url of refusedUrls) {
   test(`${url.slice(0, 40) || 'an empty URL'} is refused in production`, async () => {
     const before = web.requests.length
-    expect(['refused', 'unresolved']).toContain(await faultOf(client({ allowLoopback: false }).fetch(url)))
+    expect(['refused', 'unresolved']).toContain(await faultOf(client({ reach: 'public' }).fetch(url)))
     expect(web.requests.length).toBe(before)
   })
 }
@@ -190,4 +190,13 @@ test('development may use plain http on loopback, and only there', async () => {
   expect(await faultOf(outbound.fetch('http://public.test/'))).toBe('refused')
   await plain.stop(true)
   expect(await faultOf(outbound.fetch(`http://127.0.0.1:${plain.port}/`))).toBe('unreachable')
+})
+
+test('what the operator named may be anywhere', async () => {
+  const inside = Bun.serve({ hostname: '127.0.0.1', port: 0, fetch: () => new Response('inside') })
+  const trusted = client({ reach: 'anywhere' })
+  expect(await (await trusted.fetch(`http://web.test:${inside.port}/`)).text()).toBe('inside')
+  expect(await (await trusted.fetch(`http://[::ffff:127.0.0.1]:${inside.port}/`)).text()).toBe('inside')
+  expect(await faultOf(trusted.fetch('file:///etc/passwd'))).toBe('refused')
+  await inside.stop(true)
 })

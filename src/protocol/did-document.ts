@@ -1,0 +1,128 @@
+/**
+ * DID documents: reading them out of JSON, asking them what atproto needs, and rendering them from PLC state.
+ *
+ * Members that are not named here are kept, because a document is passed on as it came.
+ *
+ * Source: W3C DID Core; atproto "DID", "Identity".
+ */
+import { parseDid, parseHandle, type Did, type Handle } from './identifiers.ts'
+import { formatDidKey, parseBareMultibase, parseMultikey, type Curve } from './keys.ts'
+import { pdsServiceName, signingKeyName, type PlcState } from './plc.ts'
+
+export interface VerificationMethod {
+  id: string
+  type: string
+  controller: string
+  publicKeyMultibase?: string
+}
+export interface Service {
+  id: string
+  type: string
+  serviceEndpoint: string | object
+}
+export interface DidDocument {
+  id: Did
+  alsoKnownAs?: string[]
+  verificationMethod?: VerificationMethod[]
+  service?: Service[]
+  [member: string]: unknown
+}
+
+type Member = Record<string, unknown>
+const isMember = (value: unknown): value is Member => typeof value === 'object' && value !== null && !Array.isArray(value)
+const isListOf = (value: unknown, holds: (item: unknown) => boolean) => value === undefined || (Array.isArray(value) && value.every(holds))
+
+/** Takes JSON that claims to be the document of `did`; `null` when it is not. */
+export function parseDidDocument(value: unknown, did: Did): DidDocument | null {
+  if (!isMember(value) || value['id'] !== did) return null
+  const isAlias = (item: unknown) => typeof item === 'string'
+  const isMethod = (item: unknown) => isMember(item) && ['id', 'type', 'controller'].every((name) => typeof item[name] === 'string') && ['undefined', 'string'].includes(typeof item['publicKeyMultibase'])
+  const isService = (item: unknown) => isMember(item) && typeof item['id'] === 'string' && typeof item['type'] === 'string' && ['string', 'object'].includes(typeof item['serviceEndpoint'])
+  const fits = isListOf(value['alsoKnownAs'], isAlias) && isListOf(value['verificationMethod'], isMethod) && isListOf(value['service'], isService)
+  return fits ? (value as DidDocument) : null
+}
+
+/** Ids may be written in full or as a bare fragment. */
+const hasId = (document: DidDocument, id: string, name: string) => id === `#${name}` || id === `${document.id}#${name}`
+
+/** The first verification method of that name, as a did:key; `null` when there is none of a curve we know. */
+export function verificationKey(document: DidDocument, name: string): string | null {
+  const method = document.verificationMethod?.find(({ id }) => hasId(document, id, name))
+  return method ? methodKey(method) : null
+}
+
+/** Types of before Multikey: the bare point, compressed or not, without saying its curve. */
+const bareKeyCurves: Record<string, Curve> = {
+  EcdsaSecp256r1VerificationKey2019: 'p256',
+  EcdsaSecp256k1VerificationKey2019: 'k256',
+}
+
+function methodKey({ type, publicKeyMultibase }: VerificationMethod): string | null {
+  if (!publicKeyMultibase) return null
+  const curve = bareKeyCurves[type]
+  const key = curve ? parseBareMultibase(curve, publicKeyMultibase) : type === 'Multikey' ? parseMultikey(publicKeyMultibase) : null
+  return key && formatDidKey(key)
+}
+
+/** The key that signs the repository, as a did:key. */
+export const signingKey = (document: DidDocument): string | null => verificationKey(document, signingKeyName)
+
+/** The endpoint of a service by its fragment, and by type where that matters: an http(s) URL. */
+export function serviceEndpoint(document: DidDocument, name: string, type?: string): string | null {
+  const service = document.service?.find(({ id }) => hasId(document, id, name))
+  if (!service || (type !== undefined && service.type !== type) || typeof service.serviceEndpoint !== 'string') return null
+  return /^https?:\/\//.test(service.serviceEndpoint) && URL.canParse(service.serviceEndpoint) ? service.serviceEndpoint : null
+}
+
+export const pdsEndpoint = (document: DidDocument): string | null => serviceEndpoint(document, pdsServiceName, 'AtprotoPersonalDataServer')
+
+/** The handle that the document claims. A claim only: it counts when the handle resolves back. */
+export function claimedHandle(document: DidDocument): Handle | null {
+  const name = document.alsoKnownAs?.find((alias) => alias.startsWith('at://'))
+  return name === undefined ? null : parseHandle(name.slice('at://'.length))
+}
+
+/** The document of a PLC identity: its own key and service first, the others by name. */
+export function renderDidDocument(did: Did, state: PlcState): DidDocument {
+  return {
+    '@context': ['https://www.w3.org/ns/did/v1'],
+    'id': did,
+    'alsoKnownAs': state.alsoKnownAs,
+    'verificationMethod': ordered(state.verificationMethods, signingKeyName).map(([name, key]) => ({
+      id: `${did}#${name}`,
+      type: 'Multikey',
+      controller: did,
+      publicKeyMultibase: key.slice('did:key:'.length),
+    })),
+    'service': ordered(state.services, pdsServiceName).map(([name, { type, endpoint }]) => ({ id: `#${name}`, type, serviceEndpoint: endpoint })),
+  }
+}
+
+function ordered<Value>(entries: Record<string, Value>, first: string): [string, Value][] {
+  const rank = (name: string) => (name === first ? 0 : 1)
+  return Object.entries(entries).sort(([a], [b]) => rank(a) - rank(b) || (a < b ? -1 : 1))
+}
+
+/**
+ * Where a did:web document lives: `null` for another method, and for what cannot be a host.
+ *
+ * `did:web:{host}` is at `/.well-known/did.json`, `did:web:{host}:a:b` at `/a/b/did.json`; a port's colon is `%3A`.
+ */
+export function didWebUrl(did: Did): URL | null {
+  if (!did.startsWith('did:web:')) return null
+  const [host = '', ...path] = did.slice('did:web:'.length).split(':').map(decodeSegment)
+  if (!/^[a-z0-9.-]+(:[0-9]{1,5})?$/i.test(host) || path.some((segment) => !/^[^/?#\\]+$/.test(segment) || segment === '.' || segment === '..')) return null
+  const scheme = /^localhost(:|$)/.test(host) ? 'http' : 'https'
+  return URL.parse(`${scheme}://${host}${path.length > 0 ? path.map((segment) => `/${segment}`).join('') : '/.well-known'}/did.json`)
+}
+
+function decodeSegment(segment: string): string {
+  try {
+    return decodeURIComponent(segment)
+  } catch {
+    return ''
+  }
+}
+
+/** The did:web of a host, whose port may be part of it. */
+export const didWebOfHost = (host: string): Did | null => parseDid(`did:web:${host.toLowerCase().replace(':', '%3A')}`)

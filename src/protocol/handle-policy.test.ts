@@ -1,0 +1,59 @@
+import { expect, test } from 'bun:test'
+import { checkHandle, servedDomain, type HandlePolicy } from './handle-policy.ts'
+
+const policy: HandlePolicy = {
+  serviceDomains: ['.pds.test', 'second.example.com'],
+  reservedLabels: new Set(['admin', 'about']),
+  blockedWords: ['badword'],
+}
+
+const good: [string, string, 'served' | 'external'][] = [
+  ['alice.pds.test', 'alice.pds.test', 'served'],
+  ['ALICE.Pds.Test', 'alice.pds.test', 'served'],
+  ['bob-1.second.example.com', 'bob-1.second.example.com', 'served'],
+  [`${'a'.repeat(18)}.pds.test`, `${'a'.repeat(18)}.pds.test`, 'served'],
+  ['abc.pds.test', 'abc.pds.test', 'served'],
+  ['alice.com', 'alice.com', 'external'],
+  ['pds.test', 'pds.test', 'external'],
+  ['alicepds.test', 'alicepds.test', 'external'],
+  ['admin.elsewhere.com', 'admin.elsewhere.com', 'external'],
+]
+for (const [text, handle, kind] of good) {
+  test(`${text} is a handle somebody may have`, () => {
+    expect(checkHandle(text, policy)).toEqual({ ok: true, handle: handle as never, kind })
+  })
+}
+
+const bad: [string, string, string][] = [
+  ['alice', 'InvalidHandle', 'Input/handle must be a valid handle'],
+  [' alice.pds.test', 'InvalidHandle', 'Input/handle must be a valid handle'],
+  ['-alice.pds.test', 'InvalidHandle', 'Input/handle must be a valid handle'],
+  ['al_ice.pds.test', 'InvalidHandle', 'Input/handle must be a valid handle'],
+  ['alice.1com', 'InvalidHandle', 'Input/handle must be a valid handle'],
+  [`${'a'.repeat(250)}.pds.test`, 'InvalidHandle', 'Input/handle must be a valid handle'],
+  ['alice.local', 'InvalidHandle', 'Handle TLD is invalid or disallowed'],
+  ['alice.internal', 'InvalidHandle', 'Handle TLD is invalid or disallowed'],
+  ['my-b4dw0rd.com', 'InvalidHandle', 'Inappropriate language in handle'],
+  ['bad-word.pds.test', 'InvalidHandle', 'Inappropriate language in handle'],
+  ['a.alice.pds.test', 'InvalidHandle', 'Invalid characters in handle'],
+  ['al.pds.test', 'InvalidHandle', 'Handle too short'],
+  [`${'a'.repeat(19)}.pds.test`, 'InvalidHandle', 'Handle too long'],
+  ['admin.pds.test', 'HandleNotAvailable', 'Reserved handle'],
+  ['About.second.example.com', 'HandleNotAvailable', 'Reserved handle'],
+]
+for (const [text, error, message] of bad) {
+  test(`${text.slice(0, 40)} is refused: ${message}`, () => {
+    expect(checkHandle(text, policy)).toEqual({ ok: false, error: error as never, message })
+  })
+}
+
+test('an operator hands out reserved names, but no malformed ones', () => {
+  expect(checkHandle('admin.pds.test', policy, { allowReserved: true })).toMatchObject({ ok: true })
+  expect(checkHandle('badword.pds.test', policy, { allowReserved: true })).toMatchObject({ ok: true })
+  expect(checkHandle('al.pds.test', policy, { allowReserved: true })).toMatchObject({ ok: false, message: 'Handle too short' })
+})
+
+test('the first domain that fits decides', () => {
+  expect(servedDomain('alice.pds.test', ['test', 'pds.test'])).toBe('test')
+  expect(servedDomain('pds.test', ['pds.test'])).toBeNull()
+})

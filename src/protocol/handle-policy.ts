@@ -1,0 +1,55 @@
+/**
+ * Which handles an account here may take. Rules in order; the first that is broken names the refusal.
+ *
+ * Under a domain of ours a handle is one label in front of it; anywhere else it belongs to whoever can make it
+ * resolve to the account's DID, which is the caller's business to find out (`kind: 'external'`).
+ */
+import { isValidTld } from '@atproto/syntax'
+import { parseHandle, type Handle } from './identifiers.ts'
+
+export interface HandlePolicy {
+  /** Domains under which handles are given away; a leading dot is ignored. */
+  serviceDomains: readonly string[]
+  /** Labels that nobody takes, lower-case. */
+  reservedLabels: ReadonlySet<string>
+  /** Words that no handle contains, lower-case, letters only; separators and look-alike digits do not hide them. */
+  blockedWords?: readonly string[]
+}
+
+export type HandleFault = 'InvalidHandle' | 'HandleNotAvailable'
+export type HandleOutcome =
+  | { ok: true; handle: Handle; kind: 'served' | 'external' }
+  | { ok: false; error: HandleFault; message: string }
+
+const minLabelChars = 3
+const maxLabelChars = 18
+
+/** `allowReserved`: an operator may hand out reserved labels and words. */
+export function checkHandle(text: string, policy: HandlePolicy, { allowReserved = false } = {}): HandleOutcome {
+  const refuse = (error: HandleFault, message: string): HandleOutcome => ({ ok: false, error, message })
+  const handle = parseHandle(text)
+  if (!handle) return refuse('InvalidHandle', 'Input/handle must be a valid handle')
+  if (!isValidTld(handle)) return refuse('InvalidHandle', 'Handle TLD is invalid or disallowed')
+  if (!allowReserved && containsBlockedWord(handle, policy.blockedWords ?? [])) return refuse('InvalidHandle', 'Inappropriate language in handle')
+  const domain = servedDomain(handle, policy.serviceDomains)
+  if (domain === null) return { ok: true, handle, kind: 'external' }
+  const label = handle.slice(0, -domain.length - 1)
+  if (label.includes('.')) return refuse('InvalidHandle', 'Invalid characters in handle')
+  if (label.length < minLabelChars) return refuse('InvalidHandle', 'Handle too short')
+  if (label.length > maxLabelChars) return refuse('InvalidHandle', 'Handle too long')
+  if (!allowReserved && policy.reservedLabels.has(label)) return refuse('HandleNotAvailable', 'Reserved handle')
+  return { ok: true, handle, kind: 'served' }
+}
+
+/** The first of our domains that the name lies under, without its leading dot; `null` for a name of others. */
+export function servedDomain(name: string, serviceDomains: readonly string[]): string | null {
+  return serviceDomains.map((domain) => domain.replace(/^\./, '')).find((domain) => name.endsWith(`.${domain}`)) ?? null
+}
+
+/** Digits that are read as letters. */
+const lookAlikes: Record<string, string> = { 0: 'o', 1: 'i', 3: 'e', 4: 'a', 5: 's', 7: 't' }
+
+function containsBlockedWord(handle: string, words: readonly string[]): boolean {
+  const letters = handle.replace(/[.-]/g, '').replace(/[0-9]/g, (digit) => lookAlikes[digit] ?? digit)
+  return words.some((word) => letters.includes(word))
+}

@@ -1,0 +1,215 @@
+import { expect, test } from 'bun:test'
+import { P256Keypair, Secp256k1Keypair, type Keypair } from '@atproto/crypto'
+import * as oracle from '@did-plc/lib'
+import { CID } from 'multiformats/cid'
+import authority from '../../tests/vectors/plc-authority-v1.json'
+import genesis from '../../tests/vectors/plc-genesis-v1.json'
+import rotation from '../../tests/vectors/plc-repo-key-rotation-v1.json'
+import { renderDidDocument } from './did-document.ts'
+import type { Did, Handle } from './identifiers.ts'
+import {
+  checkAuditLog,
+  checkNext,
+  genesisDid,
+  genesisFault,
+  genesisOperation,
+  headOf,
+  nextOperation,
+  operationBytes,
+  operationCid,
+  parseAuditLog,
+  parseOperation,
+  recoveryWindowMillis,
+  signerOf,
+  stateOf,
+  tombstone,
+  unsignedBytes,
+  withHandle,
+  type LogOperation,
+  type Operation,
+  type Signed,
+  type Standing,
+  type UnsignedOperation,
+  type UnsignedTombstone,
+} from './plc.ts'
+
+const hex = (bytes: Uint8Array) => Buffer.from(bytes).toString('hex')
+const operationOf = (json: unknown) => parseOperation(json)!
+
+async function signed<Unsigned extends UnsignedOperation | UnsignedTombstone>(operation: Unsigned, key: Keypair): Promise<Signed<Unsigned>> {
+  return { ...operation, sig: Buffer.from(await key.sign(unsignedBytes(operation))).toString('base64url') }
+}
+
+test('a genesis gives the bytes, the CID, the DID and the document of the vector', () => {
+  const operation = operationOf(genesis.request.signedCreationOp) as Operation
+  expect(hex(unsignedBytes(operation))).toBe(genesis.expect.unsignedCborHex)
+  expect(hex(operationBytes(operation))).toBe(genesis.expect.signedCborHex)
+  expect(operationCid(operation).toString()).toBe(genesis.expect.cid)
+  expect(genesisDid(operation)).toBe(genesis.expect.did as Did)
+  expect(genesisFault(genesis.expect.did, operation)).toBeNull()
+  expect(renderDidDocument(genesis.expect.did as Did, stateOf(operation)!)).toEqual(genesis.expect.didDocument as never)
+})
+
+test('a genesis is refused when it is not exactly one', () => {
+  const faults = Object.fromEntries(
+    genesis.reject.map(({ name, rotationKeyPublic, signedCreationOp }) => {
+      const operation = parseOperation(signedCreationOp)
+      if (!operation) return [name, 'no operation']
+      const fault = genesisFault(genesisDid(operation), operation)
+      return [name, fault ?? (signerOf(operation, [rotationKeyPublic]) ? 'for the caller to judge' : 'signed by another key')]
+    }),
+  )
+  expect(faults).toMatchObject({
+    'signed-by-repo-key': 'signed by another key',
+    'prev-not-null': 'misordered',
+    'wrong-type': 'no operation',
+    'unknown-member': 'no operation',
+    'high-s': 'bad-signature',
+  })
+})
+
+test('a key rotation follows its log, and the wrong ones do not', () => {
+  const log = parseAuditLog(rotation.auditLogBefore)!
+  const standing = log.map(({ cid, createdAt, operation }) => ({ cid, createdAt: Date.parse(createdAt), operation }))
+  const accept = operationOf(rotation.accept.operation) as Operation
+  expect(hex(unsignedBytes(accept))).toBe(rotation.accept.unsignedCborHex)
+  expect(checkNext(rotation.did, standing, accept, Date.now())).toEqual({ ok: true, nullified: [] })
+  expect(checkAuditLog(rotation.did, parseAuditLog(rotation.auditLogAfter)!)).toMatchObject({ ok: true, head: { cid: rotation.accept.cid } })
+  const refused = rotation.reject.filter(({ name }) => name === 'signer-not-current' || name === 'stale-prev')
+  expect(refused.map(({ operation }) => checkNext(rotation.did, standing, operationOf(operation), Date.now()))).toEqual([
+    { ok: false, fault: 'bad-signature' },
+    { ok: false, fault: 'misordered' },
+  ])
+})
+
+test('the head of a log is its last entry that stands', () => {
+  for (const { name, log, authorised } of authority.cases) {
+    const head = headOf(parseAuditLog(log)!)
+    expect([name, stateOf(head!.operation)?.rotationKeys ?? []]).toEqual([name, authorised])
+  }
+})
+
+test('only exact operations are read', () => {
+  const good = genesis.request.signedCreationOp
+  expect(parseOperation(good)).not.toBeNull()
+  const spoilt: unknown[] = [null, [], 'x', {}, { type: 'constructor' }, { type: 'plc_tombstone', sig: 'x' }, { ...good, rotationKeys: 'x' }, { ...good, services: { a: { type: 'x' } } }]
+  for (const member of Object.keys(good)) {
+    const { [member as keyof typeof good]: _, ...rest } = good
+    spoilt.push(rest, { ...good, [member]: 7 })
+  }
+  expect(spoilt.filter((value) => parseOperation(value) !== null)).toEqual([])
+  expect(parseAuditLog([{ did: 'x' }])).toBeNull()
+  expect(parseAuditLog({})).toBeNull()
+})
+
+test('a signature has one spelling', () => {
+  const operation = operationOf(genesis.request.signedCreationOp) as Operation
+  const keys = operation.rotationKeys
+  expect(signerOf(operation, keys)).toBe(keys[0]!)
+  for (const sig of [operation.sig + '=', operation.sig + '==', operation.sig.replaceAll('-', '+').replaceAll('_', '/'), ` ${operation.sig}`, operation.sig.slice(0, -1) + 'B', '']) {
+    expect(signerOf({ ...operation, sig }, keys)).toBeNull()
+  }
+})
+
+test('what follows an operation keeps what it does not change', async () => {
+  const key = await P256Keypair.create()
+  const first = await signed(genesisOperation({ rotationKeys: [key.did()], signingKey: key.did(), handle: 'a.test' as Handle, pdsEndpoint: 'https://pds.test' }), key)
+  const next = nextOperation(first, { alsoKnownAs: withHandle(['https://x.test', 'at://a.test', 'at://b.test'], 'c.test' as Handle) })
+  const { sig: _, ...unsigned } = first
+  expect(next).toEqual({ ...unsigned, alsoKnownAs: ['https://x.test', 'at://c.test', 'at://b.test'], prev: operationCid(first).toString() })
+  expect(withHandle(['https://x.test'], 'c.test' as Handle)).toEqual(['at://c.test', 'https://x.test'])
+  expect(nextOperation(await signed(tombstone(first), key), {})).toBeNull()
+})
+
+test('a genesis of the first kind still starts a log', async () => {
+  const [signing, recovery] = [await Secp256k1Keypair.create(), await Secp256k1Keypair.create()]
+  const unsigned = { type: 'create' as const, signingKey: signing.did(), recoveryKey: recovery.did(), handle: 'old.test', service: 'pds.test', prev: null }
+  const create = { ...(await oracle.deprecatedSignCreate(unsigned, signing)) }
+  const operation = operationOf(create)
+  const did = genesisDid(operation)
+  expect(did).toBe((await oracle.didForCreateOp(create)) as Did)
+  expect(genesisFault(did, operation)).toBeNull()
+  const { sig: _, prev: __, type: ___, ...state } = oracle.normalizeOp(create)
+  expect(stateOf(operation)).toEqual(state)
+})
+
+/** Random logs with forks, tombstones, foreign signers and long waits: the same verdicts as the directory's library. */
+test('an operation is allowed exactly when the directory allows it', async () => {
+  const keys = [await P256Keypair.create(), await Secp256k1Keypair.create(), await P256Keypair.create(), await Secp256k1Keypair.create()]
+  const random = generator(7)
+  const pick = <T>(values: readonly T[]): T => values[Math.floor(random() * values.length)]!
+  const verdicts = { ok: 0, nullifying: 0, refused: 0 }
+
+  for (let round = 0; round < 25; round++) {
+    const trusted = keys.slice(0, 3)
+    const first = await signed(genesisOperation({ rotationKeys: trusted.map((key) => key.did()), signingKey: keys[0]!.did(), handle: 'a.test' as Handle, pdsEndpoint: 'https://pds.test' }), pick(trusted))
+    const did = genesisDid(first)
+    let standing: Standing[] = [{ cid: operationCid(first).toString(), createdAt: Date.now(), operation: first }]
+    for (let step = 0; step < 8; step++) {
+      const waitMillis = pick([1000, 30, 71 * 3_600_000, 73 * 3_600_000])
+      standing = standing.map((entry) => ({ ...entry, createdAt: entry.createdAt - waitMillis }))
+      const previous = random() < 0.6 ? standing.at(-1)! : pick(standing)
+      const operation = await randomOperation(previous, previous !== standing.at(-1))
+      const expected = await verdictOfOracle(did, standing, operation)
+      const outcome = checkNext(did, standing, operation, Date.now())
+      expect({ ok: outcome.ok, nullified: outcome.ok ? outcome.nullified : [] }).toEqual(expected)
+      if (!outcome.ok) {
+        verdicts.refused++
+        continue
+      }
+      verdicts[outcome.nullified.length > 0 ? 'nullifying' : 'ok']++
+      standing = [...standing.filter(({ cid }) => !outcome.nullified.includes(cid)), { cid: operationCid(operation).toString(), createdAt: Date.now(), operation }]
+    }
+  }
+  expect(Math.min(verdicts.ok, verdicts.nullifying, verdicts.refused)).toBeGreaterThan(10)
+
+  async function randomOperation(previous: Standing, isFork: boolean): Promise<LogOperation> {
+    if (random() < 0.05 || previous.operation.type !== 'plc_operation') return signed({ type: 'plc_tombstone', prev: previous.cid } as const, pick(keys))
+    const rotationKeys = keys.filter(() => random() < 0.7).map((key) => key.did())
+    const changes = pick([{}, {}, {}, {}, {}, {}, { rotationKeys }, { alsoKnownAs: [] }, { verificationMethods: { atproto: 'did:key:zNope' } }, { rotationKeys: Array(6).fill(keys[0]!.did()) }])
+    const next = nextOperation(previous.operation, changes)!
+    const ranked = (previous.operation as Operation).rotationKeys
+    const signerDid = random() < 0.7 ? ranked[isFork ? 0 : ranked.length - 1] : pick(ranked)
+    const signer = random() < 0.9 ? keys.find((key) => key.did() === signerDid) : pick(keys)
+    return signed(random() < 0.05 ? { ...next, prev: null } : next, signer ?? keys[0]!)
+  }
+})
+
+async function verdictOfOracle(did: string, standing: Standing[], operation: LogOperation) {
+  const indexed = standing.map((entry) => ({ did, cid: CID.parse(entry.cid), nullified: false, createdAt: new Date(entry.createdAt), operation: entry.operation }))
+  try {
+    const { nullified } = await oracle.assureValidNextOp(did, indexed as never, operation as never)
+    return { ok: true, nullified: nullified.map(String) }
+  } catch {
+    return { ok: false, nullified: [] }
+  }
+}
+
+/** A small generator with a seed, so that a failure comes back. */
+function generator(seed: number): () => number {
+  let state = seed
+  return () => {
+    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0
+    return state / 2 ** 32
+  }
+}
+
+test('the recovery window ends after exactly 72 hours', async () => {
+  const [high, low] = [await P256Keypair.create(), await P256Keypair.create()]
+  const first = await signed(genesisOperation({ rotationKeys: [high.did(), low.did()], signingKey: low.did(), handle: 'a.test' as Handle, pdsEndpoint: 'https://pds.test' }), high)
+  const stolen = await signed(nextOperation(first, { rotationKeys: [low.did()] })!, low)
+  const rescue = await signed(nextOperation(first, { alsoKnownAs: [] })!, high)
+  const did = genesisDid(first)
+  const entry = (operation: LogOperation, createdAt: number) => ({ cid: operationCid(operation).toString(), createdAt, operation })
+  const standing = [entry(first, 0), entry(stolen, 1000)]
+  expect(checkNext(did, standing, rescue, 1000 + recoveryWindowMillis)).toEqual({ ok: true, nullified: [operationCid(stolen).toString()] })
+  expect(checkNext(did, standing, rescue, 1001 + recoveryWindowMillis)).toEqual({ ok: false, fault: 'too-late' })
+  expect(checkNext(did, standing, await signed(nextOperation(first, {})!, low), 1000)).toEqual({ ok: false, fault: 'bad-signature' })
+
+  const audit = (nullified: boolean) =>
+    [first, stolen, rescue].map((operation, index) => ({ did, cid: operationCid(operation).toString(), createdAt: new Date(index * 1000).toISOString(), nullified: nullified && index === 1, operation }))
+  expect(checkAuditLog(did, audit(true))).toMatchObject({ ok: true, state: { alsoKnownAs: [] } })
+  expect(checkAuditLog(did, audit(false))).toEqual({ ok: false, fault: 'malformed' })
+  expect(checkAuditLog(did, audit(true).slice(0, 2))).toEqual({ ok: false, fault: 'malformed' })
+  expect(checkAuditLog(did, [])).toEqual({ ok: false, fault: 'malformed' })
+})

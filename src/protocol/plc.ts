@@ -1,0 +1,308 @@
+/**
+ * did:plc operations: making, signing and checking them, one by one and as the log of a DID.
+ *
+ * A DID is the hash of its signed genesis operation; every later operation names the CID of the signed operation it
+ * follows (`prev`) and is signed by a rotation key of that one. Order of rotation keys is rank: for 72 hours a
+ * higher key may go back to before an operation of a lower key, which nullifies that operation and all after it.
+ *
+ * Checks answer outcomes and never throw on bad input. Operations are exact: unknown members are refused, because
+ * they would be signed without being understood.
+ *
+ * Source: did:plc specification 0.1; the public directory, whose library is the oracle in the tests.
+ */
+import { base32, cidOfCbor, type Cid } from './cid.ts'
+import { encode, type DataObject } from './cbor.ts'
+import type { Did, Handle, Millis } from './identifiers.ts'
+import { parseDidKey, type SigningKey } from './keys.ts'
+
+export interface PlcService {
+  type: string
+  endpoint: string
+}
+
+/** What an operation says about its DID. Keys are did:keys; rotation keys in order of rank, highest first. */
+export interface PlcState {
+  rotationKeys: string[]
+  verificationMethods: Record<string, string>
+  alsoKnownAs: string[]
+  services: Record<string, PlcService>
+}
+
+export interface UnsignedOperation extends PlcState {
+  type: 'plc_operation'
+  /** CID of the signed operation before; `null` in a genesis. */
+  prev: string | null
+}
+export interface UnsignedTombstone {
+  type: 'plc_tombstone'
+  prev: string
+}
+/** The form of the first geneses. Still found at the start of logs, no longer made. */
+interface LegacyGenesis {
+  type: 'create'
+  signingKey: string
+  recoveryKey: string
+  handle: string
+  service: string
+  prev: null
+  sig: string
+}
+
+export type Signed<Unsigned> = Unsigned & { sig: string }
+export type Operation = Signed<UnsignedOperation>
+export type Tombstone = Signed<UnsignedTombstone>
+export type LogOperation = Operation | Tombstone | LegacyGenesis
+
+/** An entry of the audit log, as the directory serves it. `createdAt` is RFC 3339. */
+export interface AuditEntry {
+  did: string
+  cid: string
+  createdAt: string
+  nullified: boolean
+  operation: LogOperation
+}
+
+export const maxRotationKeys = 5
+export const recoveryWindowMillis = 72 * 60 * 60 * 1000
+/** Of an ECDSA signature as raw `r || s`. */
+const signatureBytes = 64
+
+// Reading
+
+const isText = (value: unknown): value is string => typeof value === 'string'
+const isTexts = (value: unknown): value is string[] => Array.isArray(value) && value.every(isText)
+const isRecordOf = (value: unknown, holds: (entry: unknown) => boolean) =>
+  typeof value === 'object' && value !== null && !Array.isArray(value) && Object.values(value).every(holds)
+const isTextOrNull = (value: unknown) => value === null || isText(value)
+const isService = (value: unknown) => hasShape(value, { type: isText, endpoint: isText })
+
+type Shape = Record<string, (value: unknown) => boolean>
+
+const stateShape: Shape = {
+  rotationKeys: isTexts,
+  verificationMethods: (value) => isRecordOf(value, isText),
+  alsoKnownAs: isTexts,
+  services: (value) => isRecordOf(value, isService),
+}
+
+const shapes: Record<LogOperation['type'], Shape> = {
+  plc_operation: { ...stateShape, type: isText, prev: isTextOrNull, sig: isText },
+  plc_tombstone: { type: isText, prev: isText, sig: isText },
+  create: {
+    type: isText,
+    signingKey: isText,
+    recoveryKey: isText,
+    handle: isText,
+    service: isText,
+    prev: (value) => value === null,
+    sig: isText,
+  },
+}
+
+/** Exactly these members, each as it should be. */
+function hasShape(value: unknown, shape: Shape): boolean {
+  if (typeof value !== 'object' || value === null) return false
+  const members = Object.entries(value)
+  return members.length === Object.keys(shape).length && members.every(([name, member]) => Object.hasOwn(shape, name) && shape[name]!(member))
+}
+
+/** A signed operation out of JSON; `null` when it is none. Says nothing about signature or place in a log. */
+export function parseOperation(value: unknown): LogOperation | null {
+  const type = (value as { type?: unknown } | null)?.type
+  if (!isText(type) || !Object.hasOwn(shapes, type)) return null
+  return hasShape(value, shapes[type as LogOperation['type']]) ? (value as LogOperation) : null
+}
+
+/** An audit log out of JSON, as the directory answers it; `null` when it is none. */
+export function parseAuditLog(value: unknown): AuditEntry[] | null {
+  const entryShape: Shape = {
+    did: isText,
+    cid: isText,
+    createdAt: (instant) => isText(instant) && !Number.isNaN(Date.parse(instant)),
+    nullified: (flag) => typeof flag === 'boolean',
+    operation: (operation) => parseOperation(operation) !== null,
+  }
+  return Array.isArray(value) && value.every((entry) => hasShape(entry, entryShape)) ? (value as AuditEntry[]) : null
+}
+
+/** A state out of JSON, as the directory's `/data` answers it (with the DID beside it); `null` when it is none. */
+export function parseState(value: unknown): PlcState | null {
+  const { did: _, ...state } = (value ?? {}) as Record<string, unknown>
+  return hasShape(state, stateShape) ? (state as unknown as PlcState) : null
+}
+
+/** What an operation says, in today's form; `null` for a tombstone. */
+export function stateOf(operation: LogOperation): PlcState | null {
+  switch (operation.type) {
+    case 'plc_tombstone':
+      return null
+    case 'create':
+      return {
+        rotationKeys: [operation.recoveryKey, operation.signingKey],
+        verificationMethods: { atproto: operation.signingKey },
+        alsoKnownAs: [`at://${operation.handle.replace(/^(at|https?):\/\//, '')}`],
+        services: { [pdsServiceName]: pdsService(withScheme(operation.service)) },
+      }
+    case 'plc_operation': {
+      const { rotationKeys, verificationMethods, alsoKnownAs, services } = operation
+      return { rotationKeys, verificationMethods, alsoKnownAs, services }
+    }
+  }
+}
+
+const withScheme = (host: string) => (/^https?:\/\//.test(host) ? host : `https://${host}`)
+
+// Bytes
+
+/** The bytes that are signed: canonical CBOR of the operation without `sig`. */
+export function unsignedBytes(operation: UnsignedOperation | UnsignedTombstone | LogOperation): Uint8Array {
+  const { sig: _, ...unsigned } = operation as LogOperation
+  return encode(unsigned as unknown as DataObject)
+}
+
+export const operationBytes = (operation: LogOperation): Uint8Array => encode(operation as unknown as DataObject)
+export const operationCid = (operation: LogOperation): Cid => cidOfCbor(operationBytes(operation))
+
+const didSuffixChars = 24
+
+/** The DID that a signed genesis operation makes. */
+export const genesisDid = (genesis: LogOperation): Did => `did:plc:${base32(operationCid(genesis).digest).slice(0, didSuffixChars)}` as Did
+
+export const isPlcDid = (did: string): boolean => /^did:plc:[a-z2-7]{24}$/.test(did)
+
+// Making
+
+export const pdsServiceName = 'atproto_pds'
+export const signingKeyName = 'atproto'
+export const pdsService = (endpoint: string): PlcService => ({ type: 'AtprotoPersonalDataServer', endpoint })
+
+/** The first operation of an account: `rotationKeys` in order of rank. */
+export function genesisOperation(account: { rotationKeys: string[]; signingKey: string; handle: Handle; pdsEndpoint: string }): UnsignedOperation {
+  return {
+    type: 'plc_operation',
+    rotationKeys: account.rotationKeys,
+    verificationMethods: { [signingKeyName]: account.signingKey },
+    alsoKnownAs: [`at://${account.handle}`],
+    services: { [pdsServiceName]: pdsService(account.pdsEndpoint) },
+    prev: null,
+  }
+}
+
+/** The operation after `last`, with the named parts changed; `null` when `last` ended the DID. */
+export function nextOperation(last: LogOperation, changes: Partial<PlcState>): UnsignedOperation | null {
+  const state = stateOf(last)
+  return state && { type: 'plc_operation', ...state, ...changes, prev: operationCid(last).toString() }
+}
+
+export const tombstone = (last: LogOperation): UnsignedTombstone => ({ type: 'plc_tombstone', prev: operationCid(last).toString() })
+
+/** Puts the handle in the place of the first at:// name, or in front when there is none; other names stay. */
+export function withHandle(alsoKnownAs: readonly string[], handle: Handle): string[] {
+  const place = alsoKnownAs.findIndex((name) => name.startsWith('at://'))
+  return place < 0 ? [`at://${handle}`, ...alsoKnownAs] : alsoKnownAs.with(place, `at://${handle}`)
+}
+
+export function signOperation<Unsigned extends UnsignedOperation | UnsignedTombstone>(
+  operation: Unsigned,
+  key: Pick<SigningKey, 'sign'>,
+): Signed<Unsigned> {
+  return { ...operation, sig: Buffer.from(key.sign(unsignedBytes(operation))).toString('base64url') }
+}
+
+// Checking
+
+export type PlcFault =
+  | 'malformed'
+  | 'unsupported-key'
+  | 'rotation-keys'
+  | 'misordered'
+  | 'bad-signature'
+  | 'wrong-did'
+  | 'too-late'
+
+/** The first of `keys` that signed the operation; `null` when none did. */
+export function signerOf(operation: LogOperation, keys: readonly string[]): string | null {
+  const signature = decodeSignature(operation.sig)
+  if (!signature) return null
+  const signed = unsignedBytes(operation)
+  return keys.find((key) => parseDidKey(key)?.verify(signed, signature)) ?? null
+}
+
+/** One spelling per signature: base64url, no padding, no stray bits. */
+function decodeSignature(text: string): Uint8Array | null {
+  const bytes = Buffer.from(text, 'base64url')
+  return bytes.length === signatureBytes && bytes.toString('base64url') === text ? bytes : null
+}
+
+/** What an operation must be whatever its place: keys of curves we know, and 1 to 5 rotation keys. */
+function contentFault(operation: LogOperation): PlcFault | null {
+  const state = stateOf(operation)
+  if (!state) return null
+  if (![...Object.values(state.verificationMethods), ...state.rotationKeys].every(parseDidKey)) return 'unsupported-key'
+  return state.rotationKeys.length < 1 || state.rotationKeys.length > maxRotationKeys ? 'rotation-keys' : null
+}
+
+export function genesisFault(did: string, operation: LogOperation): PlcFault | null {
+  const state = stateOf(operation)
+  if (!state || operation.prev !== null) return 'misordered'
+  const fault = contentFault(operation)
+  if (fault) return fault
+  if (signerOf(operation, state.rotationKeys) === null) return 'bad-signature'
+  return genesisDid(operation) === did ? null : 'wrong-did'
+}
+
+/** An operation that stands in a log: not nullified, at its instant. */
+export interface Standing {
+  cid: string
+  createdAt: Millis
+  operation: LogOperation
+}
+
+export type NextOutcome = { ok: true; nullified: string[] } | { ok: false; fault: PlcFault }
+
+/**
+ * Whether `operation` may follow the log at the instant `now`, and the CIDs it nullifies.
+ *
+ * `standing` are the operations of the DID that are not nullified, oldest first; empty for a genesis.
+ */
+export function checkNext(did: string, standing: readonly Standing[], operation: LogOperation, now: Millis): NextOutcome {
+  const refuse = (fault: PlcFault): NextOutcome => ({ ok: false, fault })
+  if (standing.length === 0) {
+    const fault = genesisFault(did, operation)
+    return fault ? refuse(fault) : { ok: true, nullified: [] }
+  }
+  const fault = contentFault(operation)
+  if (fault) return refuse(fault)
+  const place = standing.findIndex(({ cid }) => cid === operation.prev)
+  const state = place < 0 ? null : stateOf(standing[place]!.operation)
+  if (!state) return refuse('misordered')
+  const [disputed, ...later] = standing.slice(place + 1)
+  const rank = disputed ? state.rotationKeys.indexOf(signerOf(disputed.operation, state.rotationKeys) ?? '') : state.rotationKeys.length
+  if (signerOf(operation, state.rotationKeys.slice(0, Math.max(rank, 0))) === null) return refuse('bad-signature')
+  if (!disputed) return { ok: true, nullified: [] }
+  if (now - disputed.createdAt > recoveryWindowMillis) return refuse('too-late')
+  return { ok: true, nullified: [disputed, ...later].map(({ cid }) => cid) }
+}
+
+export type LogOutcome = { ok: true; head: AuditEntry; state: PlcState | null } | { ok: false; fault: PlcFault }
+
+/**
+ * Replay a whole audit log: every entry was allowed when it came, and what is marked nullified is what later
+ * entries nullified. Answers the head and its state (`null` once tombstoned).
+ */
+export function checkAuditLog(did: string, log: readonly AuditEntry[]): LogOutcome {
+  let standing: Standing[] = []
+  for (const { cid, createdAt, operation, did: subject } of log) {
+    if (subject !== did || operationCid(operation).toString() !== cid) return { ok: false, fault: 'malformed' }
+    const outcome = checkNext(did, standing, operation, Date.parse(createdAt))
+    if (!outcome.ok) return outcome
+    standing = [...standing.filter((entry) => !outcome.nullified.includes(entry.cid)), { cid, createdAt: Date.parse(createdAt), operation }]
+  }
+  const stands = new Set(standing.map(({ cid }) => cid))
+  const head = headOf(log)
+  if (!head || log.some((entry) => entry.nullified === stands.has(entry.cid))) return { ok: false, fault: 'malformed' }
+  return { ok: true, head, state: stateOf(head.operation) }
+}
+
+/** The last entry that is not nullified: what the DID is now. */
+export const headOf = (log: readonly AuditEntry[]): AuditEntry | null => log.findLast((entry) => !entry.nullified) ?? null
