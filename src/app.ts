@@ -66,7 +66,7 @@ export async function openContext(config: Config, overrides: Overrides, undos: U
   mkdirSync(config.dataDir, { recursive: true })
   const clock = overrides.clock ?? systemClock
   const { logFormat: format, logLevel: level } = config.telemetry
-  const log = overrides.log ?? createLog({ format, level, now: clock.now, write: (line) => void process.stdout.write(line) })
+  const log = overrides.log ?? createLog({ format, level, now: clock.now, write: (line) => void process.stdout.write(`${line}\n`) })
   const db = openSqlite({ path: config.databaseUrl.replace(/^sqlite:(\/\/)?/, ''), strict: overrides.strictTransactions })
   undos.push(() => db.close())
   const applied = await migrate(db, migrations, clock.now())

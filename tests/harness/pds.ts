@@ -44,7 +44,7 @@ export async function startPds(config: ConfigOverrides = {}, overrides: Override
     startApp(testConfig({ dataDir, port, publicUrl: url }, { adminToken: new Secret(ADMIN_TOKEN), ...config, ...changes }), {
       clock,
       mailer,
-      log: createLog({ format: 'text', level: 'error', now: () => clock.now(), write: (line) => void process.stderr.write(line) }),
+      log: createLog({ format: 'text', level: 'error', now: () => clock.now(), write: (line) => void process.stderr.write(`${line}\n`) }),
       strictTransactions: true,
       stopGraceMillis: 2000,
       ...overrides,
