@@ -36,7 +36,7 @@ export class Cid {
     return other != null && (this === other || equalBytes(this.bytes, other.bytes))
   }
 
-  // What `multiformats` asks of a CID of another implementation, so that `@atproto/lexicon` takes ours as it is.
+  // What `multiformats` asks of a CID of another implementation, so that its users take ours as it is.
   get '/'(): Uint8Array {
     return this.bytes
   }

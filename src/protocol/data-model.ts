@@ -1,16 +1,10 @@
 /**
  * The atproto data model: lexicon JSON (`$link`, `$bytes`) to values and back, and the blobs a value refers to.
  *
- * A record is converted once. The same value is validated by `@atproto/lexicon`, searched for blobs and encoded:
- * - a link is a `Cid`, which answers what `multiformats` asks of a foreign CID, so `cid-link` fields pass;
- * - bytes are a `Uint8Array` on both sides;
- * - a blob reference has the four keys of the data model as its own and `BlobRef.prototype` behind them: the
- *   validator knows it by `instanceof`, and everyone else sees a plain object.
- * The library's own route would be JSON to IPLD to lex for validation, and back to IPLD to encode: three more walks.
+ * A record is converted once. The same value is validated (`lexicons/`), searched for blobs and encoded.
  *
  * Source: atproto "Data Model"; interop tests `data-model/`.
  */
-import { BlobRef } from '@atproto/lexicon'
 import { type Data, type DataObject, maxDepthLevels, setOwn } from './cbor.ts'
 import { Cid, codecs, parseCid } from './cid.ts'
 import { Malformed } from './malformed.ts'
@@ -93,15 +87,6 @@ function isBase64(text: string): boolean {
   return padding === 0 || (text.length % 4 === 0 && padding <= 2 && text.endsWith('='.repeat(padding)))
 }
 
-/** What `@atproto/lexicon` takes for a `BlobRef`, which reads `original` when it is asked for its own JSON. */
-const blobPrototype: object = Object.create(BlobRef.prototype, {
-  original: {
-    get(this: object) {
-      return { ...this }
-    },
-  },
-})
-
 const blobKeys = 4
 
 function convertBlob(object: DataObject): DataObject {
@@ -115,7 +100,7 @@ function convertBlob(object: DataObject): DataObject {
     size >= 0 &&
     Object.keys(object).length === blobKeys
   if (!wellFormed) throw new Malformed('A blob needs ref (the link of a raw CID), mimeType and size, and nothing else')
-  return Object.assign(Object.create(blobPrototype) as DataObject, object)
+  return object
 }
 
 /** The JSON form of a value, with `$link` and `$bytes` (unpadded base64). */

@@ -24,6 +24,7 @@ import {
   isValidUri,
 } from '@atproto/syntax'
 import { CID } from 'multiformats/cid'
+import { Cid, parseCid } from '../cid.ts'
 
 export interface Schema {
   type: string
@@ -73,7 +74,8 @@ export type Check = (value: unknown) => string | null
 export type FindSchema = (ref: string) => Schema | undefined
 
 export type LooseObject = Record<string, unknown>
-export const isObject = (value: unknown): value is LooseObject => typeof value === 'object' && value !== null && !Array.isArray(value)
+export const isObject = (value: unknown): value is LooseObject =>
+  typeof value === 'object' && value !== null && !Array.isArray(value) && !(value instanceof Cid) && !(value instanceof Uint8Array)
 
 /** The longest text of a CID with any digest in use; decoding is quadratic in some bases. */
 const maxCidChars = 128
@@ -176,7 +178,7 @@ export function schemaCompiler(find: FindSchema): (schema: Schema) => Check {
     string,
     integer,
     boolean,
-    'cid-link': () => (value) => (linkText(value) === null ? ' must be a CID' : null),
+    'cid-link': () => (value) => (isLink(value) ? null : ' must be a CID'),
     'unknown': () => (value) => (isObject(value) ? null : ' must be an object'),
   }
   return compile
@@ -262,7 +264,7 @@ function blob(schema: Schema): Check {
   return (value) => {
     const reference = isObject(value) && value['$type'] === 'blob' ? value : null
     const { ref, mimeType, size } = reference ?? {}
-    if (linkText(ref) === null || typeof mimeType !== 'string' || !Number.isSafeInteger(size)) return ' should be a blob ref'
+    if (!isLink(ref) || typeof mimeType !== 'string' || !Number.isSafeInteger(size)) return ' should be a blob ref'
     if (schema.accept && !schema.accept.some((pattern) => acceptsType(pattern, mimeType)))
       return ` has mime type "${mimeType}", expected one of ${schema.accept.join(', ')}`
     if (schema.maxSize !== undefined && (size as number) > schema.maxSize) return ` is ${size} bytes, at most ${schema.maxSize} are allowed`
@@ -273,11 +275,10 @@ function blob(schema: Schema): Check {
 const acceptsType = (pattern: string, mimeType: string) =>
   pattern === '*/*' || pattern === mimeType || (pattern.endsWith('/*') && mimeType.startsWith(pattern.slice(0, -1)))
 
-function linkText(value: unknown): string | null {
-  const cid = CID.asCID(value)
-  if (cid) return cid.toString()
+function isLink(value: unknown): boolean {
+  if (value instanceof Cid) return true
   const text = soleProperty(value, '$link')
-  return text !== null && isCidText(text) ? text : null
+  return text !== null && parseCid(text) !== null
 }
 
 /** The text of an object that has this one property and no other. */
