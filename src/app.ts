@@ -2,17 +2,21 @@
 import { mkdirSync } from 'node:fs'
 import packageJson from '../package.json' with { type: 'json' }
 import { features } from './features.ts'
+import { localPlcDirectory } from './features/plc-directory/plc-directory.ts'
 import type { Feature } from './http/feature.ts'
 import { serve } from './http/server.ts'
 import { isOffered } from './platform/capabilities.ts'
 import { systemClock } from './platform/clock.ts'
 import type { Config } from './platform/config.ts'
 import type { Context } from './platform/context.ts'
+import { remotePlcDirectory } from './platform/directory-client.ts'
 import { Limits } from './platform/limits.ts'
 import { createLog } from './platform/log.ts'
 import { logMailer } from './platform/mailer.ts'
 import { migrate } from './platform/migrations.ts'
 import { migrations } from './platform/schema.ts'
+import { createOutbound } from './platform/outbound.ts'
+import { systemResolver } from './platform/resolver.ts'
 import { Signal } from './platform/signal.ts'
 import { openSqlite } from './platform/sqlite.ts'
 import { SweepRunner } from './platform/sweeps.ts'
@@ -22,7 +26,7 @@ import { keyFileBeside, Vault } from './platform/vault.ts'
 const STOP_GRACE_MILLIS = 30_000
 
 /** Handles that a test may put in place of the real ones. */
-export type Overrides = Partial<Pick<Context, 'clock' | 'log' | 'mailer'>> & { strictTransactions?: boolean; stopGraceMillis?: number }
+export type Overrides = Partial<Pick<Context, 'clock' | 'log' | 'mailer' | 'resolver' | 'outbound' | 'plc'>> & { strictTransactions?: boolean; stopGraceMillis?: number }
 
 export interface App {
   /** Where it listens, `http://<address>:<port>`. */
@@ -72,6 +76,9 @@ export async function openContext(config: Config, overrides: Overrides, undos: U
   const applied = await migrate(db, migrations, clock.now())
   if (applied.length > 0) log.info('schema brought up to date', { migrations: applied.length })
 
+  const resolver = overrides.resolver ?? systemResolver()
+  const upstream = createOutbound({ resolver, reach: 'anywhere' })
+
   const ctx: Context = {
     config,
     version,
@@ -81,6 +88,10 @@ export async function openContext(config: Config, overrides: Overrides, undos: U
     db,
     vault: new Vault(config.signingKeyMasterKey?.reveal() ?? keyFileBeside(config.dataDir)),
     mailer: overrides.mailer ?? logMailer(log),
+    resolver,
+    outbound: overrides.outbound ?? createOutbound({ resolver, reach: config.development ? 'loopback' : 'public' }),
+    upstream,
+    plc: overrides.plc ?? (config.plcDirectoryUrl === null ? localPlcDirectory({ db, clock }) : remotePlcDirectory(config.plcDirectoryUrl, upstream)),
     limits: new Limits(config, clock),
     signals: { events: new Signal(), stopping: new Signal() },
     get sweeps() {

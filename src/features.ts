@@ -1,5 +1,6 @@
 /** Everything the service does. */
 import type { Feature } from './http/feature.ts'
+import { plcDirectory } from './features/plc-directory/plc-directory.ts'
 import { serverInfo } from './features/server-info/server-info.ts'
 
-export const features: readonly Feature[] = [serverInfo]
+export const features: readonly Feature[] = [plcDirectory, serverInfo]

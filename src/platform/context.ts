@@ -3,9 +3,12 @@ import type { Did } from '../protocol/identifiers.ts'
 import type { Clock } from './clock.ts'
 import type { Config } from './config.ts'
 import type { Database } from './database.ts'
+import type { PlcDirectory } from './directory-client.ts'
 import type { Limits } from './limits.ts'
 import type { Log } from './log.ts'
 import type { Mailer } from './mailer.ts'
+import type { Outbound } from './outbound.ts'
+import type { Resolver } from './resolver.ts'
 import type { Signal } from './signal.ts'
 import type { SweepRunner } from './sweeps.ts'
 import type { Vault } from './vault.ts'
@@ -21,6 +24,12 @@ export interface Context {
   readonly db: Database
   readonly vault: Vault
   readonly mailer: Mailer
+  readonly resolver: Resolver
+  /** For requests whose target a stranger chose. */
+  readonly outbound: Outbound
+  /** For requests to services that the operator configured. */
+  readonly upstream: Outbound
+  readonly plc: PlcDirectory
   readonly limits: Limits
   readonly signals: Signals
   readonly sweeps: SweepRunner

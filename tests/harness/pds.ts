@@ -11,6 +11,7 @@ import type { Mail, Mailer } from '../../src/platform/mailer.ts'
 import { Secret } from '../../src/platform/secret.ts'
 import type { SweepReport } from '../../src/platform/sweeps.ts'
 import { TestClock } from './clock.ts'
+import { fakeDns, type FakeDns } from './dns.ts'
 
 /** What `admin_token` is in tests. */
 export const ADMIN_TOKEN = 'test-admin-token-of-more-than-32-characters'
@@ -20,6 +21,8 @@ export interface TestPds extends AsyncDisposable {
   readonly url: string
   readonly dataDir: string
   readonly clock: TestClock
+  /** What names mean to the server; it knows `localhost` and what a test adds. */
+  readonly dns: FakeDns
   readonly ctx: Context
   /** Mail that was sent, oldest first. */
   readonly mails: Mail[]
@@ -33,6 +36,7 @@ export async function startPds(config: ConfigOverrides = {}, overrides: Override
   const dataDir = mkdtempSync(join(tmpdir(), 'holdfast-test-'))
   const port = await freePort()
   const clock = new TestClock()
+  const dns = fakeDns()
   const mails: Mail[] = []
   const mailer: Mailer = {
     async send(mail) {
@@ -44,6 +48,7 @@ export async function startPds(config: ConfigOverrides = {}, overrides: Override
     startApp(testConfig({ dataDir, port, publicUrl: url }, { adminToken: new Secret(ADMIN_TOKEN), ...config, ...changes }), {
       clock,
       mailer,
+      resolver: dns,
       log: createLog({ format: 'text', level: 'error', now: () => clock.now(), write: (line) => void process.stderr.write(`${line}\n`) }),
       strictTransactions: true,
       stopGraceMillis: 2000,
@@ -59,6 +64,7 @@ export async function startPds(config: ConfigOverrides = {}, overrides: Override
     url,
     dataDir,
     clock,
+    dns,
     mails,
     get ctx() {
       if (!app) throw new Error('the server is stopped')

@@ -168,9 +168,9 @@ test('the caller can end the request, and the other side learns of it', async ()
   const response = await outbound.fetch('https://a.web.test/endless', { signal: abort.signal })
   const gone = new Error('client went away')
   abort.abort(gone)
-  expect(response.arrayBuffer()).rejects.toBe(gone)
+  await expect(response.arrayBuffer()).rejects.toBe(gone)
   await upstream.promise
-  expect(outbound.fetch('https://a.web.test/endless', { signal: abort.signal })).rejects.toBe(gone)
+  await expect(outbound.fetch('https://a.web.test/endless', { signal: abort.signal })).rejects.toBe(gone)
 })
 
 test('a request body and its headers arrive', async () => {

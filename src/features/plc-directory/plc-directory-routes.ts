@@ -1,0 +1,70 @@
+import { route, type RouteCall } from '../../http/endpoint.ts'
+import { PlcDirectoryError } from '../../platform/directory-client.ts'
+import type { Did } from '../../protocol/identifiers.ts'
+import { parseOperation } from '../../protocol/plc.ts'
+import { readLog, readOperationsAfter } from './plc-operation-store.ts'
+
+const maxOperationBytes = 100 * 1024
+const maxExported = 1000
+
+const refuse = (status: number, message: string) => Response.json({ message }, { status })
+const notRegistered = (did: Did) => refuse(404, `DID not registered: ${did}`)
+const notAvailable = (did: Did) => refuse(404, `DID not available: ${did}`)
+
+type Call = RouteCall<unknown>
+const didOf = ({ path }: Call) => decodeURIComponent(path['did'] ?? '') as Did
+
+/** What a DID has now, as JSON; the public directory tells one that never was from one that has ended. */
+async function answerState(call: Call, find: (did: Did) => Promise<object | null>, contentType = 'application/json'): Promise<Response> {
+  const did = didOf(call)
+  const found = await find(did)
+  if (found) return Response.json(found, { headers: { 'Content-Type': contentType } })
+  return (await call.ctx.plc.auditLog(did)) ? notAvailable(did) : notRegistered(did)
+}
+
+export const plcDirectoryRoutes = [
+  route('GET', '/plc/export', {
+    async handler({ ctx, url }) {
+      const count = Number(url.searchParams.get('count') ?? maxExported)
+      if (!Number.isSafeInteger(count) || count < 1) return refuse(400, 'Invalid count parameter')
+      const after = Date.parse(url.searchParams.get('after') ?? '') || 0
+      const entries = await readOperationsAfter(ctx.db, after, Math.min(count, maxExported))
+      return new Response(entries.map((entry) => JSON.stringify(entry)).join('\n'), { headers: { 'Content-Type': 'application/jsonlines' } })
+    },
+  }),
+  route('GET', '/plc/:did', {
+    handler: (call) => answerState(call, call.ctx.plc.document, 'application/did+ld+json'),
+  }),
+  route('GET', '/plc/:did/data', {
+    handler: (call) => answerState(call, async (did) => {
+      const state = await call.ctx.plc.state(did)
+      return state && { did, ...state }
+    }),
+  }),
+  route('GET', '/plc/:did/log', {
+    async handler(call) {
+      const log = await readLog(call.ctx.db, didOf(call))
+      return log.length === 0 ? notRegistered(didOf(call)) : log.filter(({ nullified }) => !nullified).map(({ operation }) => operation)
+    },
+  }),
+  route('GET', '/plc/:did/log/audit', {
+    handler: async (call) => (await call.ctx.plc.auditLog(didOf(call))) ?? notRegistered(didOf(call)),
+  }),
+  route('GET', '/plc/:did/log/last', {
+    handler: async (call) => (await call.ctx.plc.lastOperation(didOf(call))) ?? notRegistered(didOf(call)),
+  }),
+  route('POST', '/plc/:did', {
+    async handler(call) {
+      const operation = parseOperation(await call.body.json(maxOperationBytes))
+      // Logs may begin with the form of the first geneses, but nobody makes it any more.
+      if (!operation || operation.type === 'create') return refuse(400, 'Not a valid operation')
+      try {
+        await call.ctx.plc.submit(didOf(call), operation)
+      } catch (error) {
+        if (error instanceof PlcDirectoryError) return refuse(error.status ?? 500, error.message)
+        throw error
+      }
+      return new Response('OK')
+    },
+  }),
+]

@@ -1,0 +1,43 @@
+import { sql, sqlList, type Reader, type Tx } from '../../platform/database.ts'
+import type { Millis } from '../../protocol/identifiers.ts'
+import type { AuditEntry, LogOperation } from '../../protocol/plc.ts'
+
+interface OperationRow {
+  did: string
+  cid: string
+  operation: string
+  nullified: number
+  created_at: Millis
+}
+
+const entryOf = ({ did, cid, operation, nullified, created_at }: OperationRow): AuditEntry => ({
+  did,
+  operation: JSON.parse(operation) as LogOperation,
+  cid,
+  nullified: nullified === 1,
+  createdAt: new Date(created_at).toISOString(),
+})
+
+/** Every operation of a DID, nullified ones too, oldest first. */
+export async function readLog(reader: Reader, did: string): Promise<AuditEntry[]> {
+  const rows = await reader.all<OperationRow>(sql`
+    SELECT did, cid, operation, nullified, created_at FROM plc_operation WHERE did = ${did} ORDER BY seq`)
+  return rows.map(entryOf)
+}
+
+/** The operations of all DIDs after an instant, oldest first. */
+export async function readOperationsAfter(reader: Reader, after: Millis, limit: number): Promise<AuditEntry[]> {
+  const rows = await reader.all<OperationRow>(sql`
+    SELECT did, cid, operation, nullified, created_at FROM plc_operation WHERE created_at > ${after} ORDER BY seq LIMIT ${limit}`)
+  return rows.map(entryOf)
+}
+
+export async function appendOperation(tx: Tx, { did, cid, operation, now }: { did: string; cid: string; operation: LogOperation; now: Millis }): Promise<void> {
+  await tx.run(sql`
+    INSERT INTO plc_operation (seq, did, cid, operation, nullified, created_at)
+    SELECT COALESCE(MAX(seq), 0) + 1, ${did}, ${cid}, ${JSON.stringify(operation)}, 0, ${now} FROM plc_operation`)
+}
+
+export async function nullify(tx: Tx, did: string, cids: readonly string[]): Promise<void> {
+  await tx.run(sql`UPDATE plc_operation SET nullified = 1 WHERE did = ${did} AND cid IN ${sqlList(cids)}`)
+}
