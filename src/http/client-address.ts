@@ -1,5 +1,5 @@
 /** Which address a request comes from. */
-import { isIP } from 'node:net'
+import { BlockList, isIP } from 'node:net'
 
 /** `::ffff:192.0.2.1` is what a dual-stack listener calls an IPv4 peer. */
 export const normalizeAddress = (address: string): string => address.replace(/^::ffff:(?=\d+\.\d+\.\d+\.\d+$)/i, '').toLowerCase()
@@ -11,14 +11,27 @@ export function isNear(address: string): boolean {
 }
 
 /**
- * The client's address. A peer nearby is taken for a proxy: `X-Forwarded-For` is read from the right, skipping
- * addresses nearby. A public peer's header is ignored. With nothing usable, the peer itself.
+ * The client's address. A peer nearby, or one of the operator's `proxies`, is taken for a proxy: `X-Forwarded-For` is
+ * read from the right, skipping proxies. Any other peer's header is ignored. With nothing usable, the peer itself.
  */
-export function clientAddress(peer: string, forwardedFor: string | null): string {
+export function clientAddress(peer: string, forwardedFor: string | null, proxies: BlockList | null = null): string {
   const direct = normalizeAddress(peer)
-  if (forwardedFor === null || !isNear(direct)) return direct
+  const isProxy = (address: string) => isNear(address) || (proxies?.check(address, isIP(address) === 6 ? 'ipv6' : 'ipv4') ?? false)
+  if (forwardedFor === null || !isProxy(direct)) return direct
   const hops = forwardedFor.split(',').map((hop) => normalizeAddress(hop.trim()))
-  return hops.reverse().find((hop) => isIP(hop) !== 0 && !isNear(hop)) ?? direct
+  return hops.reverse().find((hop) => isIP(hop) !== 0 && !isProxy(hop)) ?? direct
+}
+
+/** The operator's proxies, `address/prefix` each; null when there are none. */
+export function proxyList(networks: readonly string[]): BlockList | null {
+  if (networks.length === 0) return null
+  const list = new BlockList()
+  for (const network of networks) {
+    const [address = '', prefix] = network.split('/')
+    const family = isIP(address) === 6 ? 'ipv6' : 'ipv4'
+    list.addSubnet(address, prefix === undefined ? (family === 'ipv6' ? 128 : 32) : Number(prefix), family)
+  }
+  return list
 }
 
 /** What limits count by: the address, or the /64 network of an IPv6 client. */

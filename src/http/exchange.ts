@@ -1,7 +1,7 @@
 /** One request on its way through the edge; what is seldom needed is worked out when asked for. */
-import type { Context } from '../platform/context.ts'
+import { perContext, type Context } from '../platform/context.ts'
 import type { Log } from '../platform/log.ts'
-import { clientAddress } from './client-address.ts'
+import { clientAddress, proxyList } from './client-address.ts'
 import type { Exchange } from './endpoint.ts'
 
 export interface RequestServer {
@@ -9,6 +9,8 @@ export interface RequestServer {
   timeout(request: Request, seconds: number): void
   upgrade(request: Request, options: { data: object; headers?: Record<string, string> }): boolean
 }
+
+const proxiesOf = perContext(({ config }) => proxyList(config.trustedProxies))
 
 export class RequestExchange implements Exchange {
   readonly replyHeaders = new Headers()
@@ -30,7 +32,7 @@ export class RequestExchange implements Exchange {
   }
 
   get ip(): string {
-    return (this.#ip ??= clientAddress(this.server.requestIP(this.request)?.address ?? '', this.request.headers.get('x-forwarded-for')))
+    return (this.#ip ??= clientAddress(this.server.requestIP(this.request)?.address ?? '', this.request.headers.get('x-forwarded-for'), proxiesOf(this.ctx)))
   }
 
   get requestId(): string {

@@ -79,7 +79,7 @@ export function serve(ctx: Context, endpoints: readonly Endpoint[]): Edge {
       if (!['GET', 'HEAD', 'POST'].includes(request.method)) throw invalidRequest('XRPC requests only supports GET and POST')
       if (!catchAll) throw methodNotImplemented()
       if (catchAll.spec.long) server.timeout(request, 0)
-      return success(await catchAll.handler(Object.assign(exchange, { nsid, body: new RequestBody(request) })))
+      return success(request, await catchAll.handler(Object.assign(exchange, { nsid, body: new RequestBody(request) })))
     })
   }
 
@@ -178,7 +178,7 @@ async function runProcedure(exchange: RequestExchange, { endpoint, method }: Ent
 async function runRoute(exchange: RequestExchange, endpoint: RouteEndpoint, path: Record<string, string>): Promise<Response> {
   limit(exchange, endpoint.spec)
   const caller = await authenticate(exchange, endpoint.spec)
-  return success(await endpoint.handler(Object.assign(exchange, { caller, path, body: new RequestBody(exchange.request) })))
+  return success(exchange.request, await endpoint.handler(Object.assign(exchange, { caller, path, body: new RequestBody(exchange.request) })))
 }
 
 function paramsOf({ url }: RequestExchange, nsid: MethodName): unknown {
@@ -218,12 +218,12 @@ async function inputOf(body: RequestBody, method: Method, maxBytes: number): Pro
 }
 
 /** In development and in tests an answer that breaks its lexicon is a fault of ours. */
-function checked({ ctx }: RequestExchange, { nsid }: Method, value: unknown): Response {
+function checked({ ctx, request }: RequestExchange, { nsid }: Method, value: unknown): Response {
   if (ctx.config.development && !(value instanceof Response)) {
     const outcome = validateOutput(nsid, value)
     if (!outcome.ok) throw new Error(`${nsid} answered against its lexicon: ${outcome.message}`)
   }
-  return success(value)
+  return success(request, value)
 }
 
 const unexpectedBody = () => invalidRequest('A request body was provided when none was expected')

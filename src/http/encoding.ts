@@ -1,0 +1,61 @@
+/** Smaller answers: content codings that the client asks for, and none at all when it has the answer already. */
+import { Readable, type Transform } from 'node:stream'
+import { constants, createBrotliCompress, createDeflate, createGzip } from 'node:zlib'
+
+/** Below this a coding costs more than it saves. */
+const MIN_BYTES = 1024
+const BROTLI_QUALITY = 4
+const ZLIB_LEVEL = 4
+
+/** In the order of preference among codings that the client likes alike. */
+const coders: Record<string, () => Transform> = {
+  br: () => createBrotliCompress({ params: { [constants.BROTLI_PARAM_QUALITY]: BROTLI_QUALITY } }),
+  gzip: () => createGzip({ level: ZLIB_LEVEL }),
+  deflate: () => createDeflate({ level: ZLIB_LEVEL }),
+}
+
+const compressible = /^(text\/|application\/(json|javascript|xml|[\w.+-]+\+json|vnd\.ipld\.car))/
+
+/** The coding to use, or null for none. RFC 9110 section 12.5.3; a malformed weight counts as 0. */
+export function chosenCoding(acceptEncoding: string | null): string | null {
+  if (acceptEncoding === null || acceptEncoding === '') return null
+  const weights = new Map(
+    acceptEncoding.split(',').map((item) => {
+      const [coding = '', ...parameters] = item.split(';').map((part) => part.trim().toLowerCase())
+      const quality = parameters.find((parameter) => parameter.startsWith('q='))
+      return [coding, quality === undefined ? 1 : Number(quality.slice(2)) || 0] as const
+    }),
+  )
+  const best = Object.keys(coders)
+    .map((coding) => ({ coding, weight: weights.get(coding) ?? weights.get('*') ?? 0 }))
+    .reduce((a, b) => (b.weight > a.weight ? b : a))
+  return best.weight > 0 && best.weight >= (weights.get('identity') ?? 0) ? best.coding : null
+}
+
+/** The same answer in the coding that the request prefers, where that is worth it. */
+export function encoded(request: Request, response: Response): Response {
+  const { headers, body, status } = response
+  if (body === null || status === 304 || headers.has('content-encoding') || !compressible.test(headers.get('content-type') ?? '')) return response
+  const length = headers.get('content-length')
+  if (length !== null && Number(length) < MIN_BYTES) return response
+  headers.append('Vary', 'Accept-Encoding')
+  const coding = chosenCoding(request.headers.get('accept-encoding'))
+  if (coding === null) return response
+  headers.set('Content-Encoding', coding)
+  headers.delete('Content-Length')
+  const coder = coders[coding]!()
+  const source = Readable.fromWeb(body as Parameters<typeof Readable.fromWeb>[0])
+  source.on('error', (error) => coder.destroy(error))
+  coder.on('close', () => source.destroy())
+  return new Response(Readable.toWeb(source.pipe(coder)) as ReadableStream, { status, headers })
+}
+
+/** A weak validator of a JSON text: it says that the meaning is the same, not the bytes. */
+export const weakEtag = (text: string): string => `W/"${text.length.toString(16)}-${Bun.hash(text).toString(36)}"`
+
+/** RFC 9110 section 13.1.2: weak comparison. */
+export function matches(ifNoneMatch: string | null, etag: string): boolean {
+  if (ifNoneMatch === null) return false
+  const opaque = (tag: string) => tag.trim().replace(/^W\//, '')
+  return ifNoneMatch.trim() === '*' || ifNoneMatch.split(',').some((tag) => opaque(tag) === opaque(etag))
+}
