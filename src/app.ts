@@ -1,6 +1,5 @@
 /** Assembly: from a configuration to a running server. The same thing in a test, on the command line, in the binary. */
 import { mkdirSync } from 'node:fs'
-import packageJson from '../package.json' with { type: 'json' }
 import { features } from './features.ts'
 import { localPlcDirectory } from './features/plc-directory/plc-directory.ts'
 import type { Feature } from './http/feature.ts'
@@ -11,7 +10,7 @@ import type { Config } from './platform/config.ts'
 import type { Context } from './platform/context.ts'
 import { remotePlcDirectory } from './platform/directory-client.ts'
 import { Limits } from './platform/limits.ts'
-import { createLog } from './platform/log.ts'
+import { processLog } from './platform/log.ts'
 import { logMailer } from './platform/mailer.ts'
 import { migrate } from './platform/migrations.ts'
 import { migrations } from './platform/schema.ts'
@@ -21,6 +20,7 @@ import { Signal } from './platform/signal.ts'
 import { openSqlite } from './platform/sqlite.ts'
 import { SweepRunner } from './platform/sweeps.ts'
 import { keyFileBeside, Vault } from './platform/vault.ts'
+import { VERSION } from './platform/version.ts'
 
 /** How long running requests may take to end once the server was told to stop. */
 const STOP_GRACE_MILLIS = 30_000
@@ -35,8 +35,6 @@ export interface App {
   ctx: Context
   stop(): Promise<void>
 }
-
-export const version: string = packageJson.version
 
 /** What is torn down again, last thing first, when the server stops or fails to start. */
 type Undo = () => void | Promise<void>
@@ -69,8 +67,7 @@ export async function startApp(config: Config, overrides: Overrides = {}): Promi
 export async function openContext(config: Config, overrides: Overrides, undos: Undo[]): Promise<Context> {
   mkdirSync(config.dataDir, { recursive: true })
   const clock = overrides.clock ?? systemClock
-  const { logFormat: format, logLevel: level } = config.telemetry
-  const log = overrides.log ?? createLog({ format, level, now: clock.now, write: (line) => void process.stdout.write(`${line}\n`) })
+  const log = overrides.log ?? processLog(config.telemetry)
   const db = openSqlite({ path: config.databaseUrl.replace(/^sqlite:(\/\/)?/, ''), strict: overrides.strictTransactions })
   undos.push(() => db.close())
   const applied = await migrate(db, migrations, clock.now())
@@ -81,7 +78,7 @@ export async function openContext(config: Config, overrides: Overrides, undos: U
 
   const ctx: Context = {
     config,
-    version,
+    version: VERSION,
     serverDid: config.serverDid,
     clock,
     log,

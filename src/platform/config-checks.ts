@@ -28,6 +28,7 @@ const LOOPBACK_HOST = /^(?:localhost|.+\.localhost|127\.\d+\.\d+\.\d+|\[::1\])$/
 export const checks: readonly Check[] = [
   fault('public_url', ({ publicUrl, development }) => {
     const url = new URL(publicUrl)
+    if (url.port === '0') return 'must be set when the port is 0'
     if (url.protocol === 'https:') return null
     return development && LOOPBACK_HOST.test(url.hostname) ? null : 'must start with https://'
   }),

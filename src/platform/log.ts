@@ -4,6 +4,7 @@
  * codes and keys are replaced before they are written, whoever passes them.
  */
 import type { Millis } from '../protocol/identifiers.ts'
+import type { Config } from './config.ts'
 
 export const LOG_LEVELS = ['debug', 'info', 'warn', 'error'] as const
 export type LogLevel = (typeof LOG_LEVELS)[number]
@@ -23,7 +24,7 @@ export interface LogOptions {
   format: 'text' | 'json'
   level: LogLevel
   now: () => Millis
-  write: (line: string) => void
+  write: (line: string) => unknown
 }
 
 interface Line {
@@ -58,9 +59,14 @@ export function createLog({ format, level: least, now, write }: LogOptions): Log
   return scoped(DEFAULT_TARGET, {})
 }
 
+/** The log of a running process: on standard output, by the system's clock. */
+export const processLog = ({ logFormat, logLevel }: Config['telemetry']): Log =>
+  createLog({ format: logFormat, level: logLevel, now: Date.now, write: (line) => process.stdout.write(`${line}\n`) })
+
 function jsonLine({ at, level, target, message, fields }: Line): string {
-  const plain = plainFields(fields)
-  return JSON.stringify({ ...plain, timestamp: new Date(at).toISOString(), level, target, message })
+  const head = { timestamp: new Date(at).toISOString(), level, target, message }
+  // Once for the order and once for the values: no field can replace them.
+  return JSON.stringify({ ...head, ...plainFields(fields), ...head })
 }
 
 /** Texts of several lines, such as a stack, follow indented, so that no field can pass for a line of the log. */

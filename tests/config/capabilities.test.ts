@@ -1,9 +1,9 @@
 import { expect, test } from 'bun:test'
 import { offeredCapabilities } from '../../src/platform/capabilities.ts'
 import { Secret } from '../../src/platform/secret.ts'
-import { type ConfigOverrides, testConfig } from '../harness/test-config.ts'
+import { type ConfigOverrides, testConfig } from '../harness/config.ts'
 
-const offered = (overrides: ConfigOverrides) => offeredCapabilities(testConfig({ dataDir: '/nowhere', ...overrides }))
+const offered = (overrides: ConfigOverrides) => offeredCapabilities(testConfig({ dataDir: '/nowhere', port: 0, publicUrl: 'http://localhost:2583' }, overrides))
 
 const ALWAYS = ['sovereignSessions', 'walletConsent', 'walletAccountDelete', 'didWebHosting', 'appPasswordPersonalDetails'] as const
 

@@ -1,7 +1,6 @@
 import { describe, expect, test } from 'bun:test'
 import { generateKeyPairSync } from 'node:crypto'
 import { type Mode, configKeys, describeProblems, loadConfig } from '../../src/platform/config.ts'
-import { testConfig } from '../harness/test-config.ts'
 
 const REQUIRED = {
   SERVICE_PUBLIC_URL: 'https://pds.example.com',
@@ -449,9 +448,4 @@ test('labelers may not be listed twice, and are DIDs', () => {
     'labeler.watched[1].did (SERVICE_LABELER_WATCHED): is listed twice',
   ])
   expect(problemsOf(withEnv({ SERVICE_LABELER_WATCHED: 'a.example' }))).toEqual(['labeler.watched[0] (SERVICE_LABELER_WATCHED): expected a DID'])
-})
-
-test('the configuration of tests follows its overrides', () => {
-  const config = testConfig({ dataDir: '/tmp/x', blobs: { tempTtlSecs: 60 }, crawlers: { urls: ['http://127.0.0.1:9'] } })
-  expect(config).toMatchObject({ port: 0, databaseUrl: '/tmp/x/holdfast.db', blobs: { tempTtlSecs: 60, gcIntervalSecs: 1800 }, crawlers: { urls: ['http://127.0.0.1:9'] } })
 })

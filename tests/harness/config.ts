@@ -12,8 +12,18 @@ export interface Place {
   publicUrl: string
 }
 
+/** Nothing listens there, so that a test which forgets its fake upstream fails at once and stays on this machine. */
+const NOWHERE = 'http://127.0.0.1:1'
+
 export function testConfig({ dataDir, port, publicUrl }: Place, overrides: ConfigOverrides = {}): Config {
-  const env = { SERVICE_DATA_DIR: dataDir, SERVICE_PORT: String(port), SERVICE_PUBLIC_URL: publicUrl }
+  const env = {
+    SERVICE_DATA_DIR: dataDir,
+    SERVICE_PORT: String(port),
+    SERVICE_PUBLIC_URL: publicUrl,
+    SERVICE_APPVIEW_URL: NOWHERE,
+    SERVICE_CHAT_URL: NOWHERE,
+    SERVICE_MODERATION_REPORT_URL: NOWHERE,
+  }
   const loaded = loadConfig({ env, readFile: () => null }, 'dev')
   if (!loaded.ok) throw new Error('development mode needs no configuration')
   return merged(loaded.config, overrides) as Config

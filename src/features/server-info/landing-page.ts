@@ -1,5 +1,6 @@
 /** The page a person sees who opens the server's address in a browser. No scripts; every value is escaped. */
 import type { Context } from '../../platform/context.ts'
+import { SOFTWARE } from '../../platform/version.ts'
 
 const style = `
   :root { color-scheme: light dark; font: 1.05rem/1.6 system-ui, sans-serif }
@@ -10,11 +11,11 @@ const style = `
   a { color: light-dark(#0b57d0, #a8c7fa) }
 `
 
-export function landingPage({ config, serverDid, version }: Context): Response {
+export function landingPage({ config, serverDid }: Context): Response {
   const { host } = new URL(config.publicUrl)
   const facts: [string, string][] = [
     ['Server DID', Bun.escapeHTML(serverDid)],
-    ['Software', `holdfast v${Bun.escapeHTML(version)}`],
+    ['Software', SOFTWARE],
     ['Handles under', config.availableUserDomains.map((domain) => Bun.escapeHTML(`.${domain.replace(/^\./, '')}`)).join(', ')],
     ['Sign-up', config.inviteCodeRequired ? 'with an invite code' : 'open to everyone'],
   ]

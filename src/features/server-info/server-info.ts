@@ -4,10 +4,8 @@ import type { Feature } from '../../http/feature.ts'
 import { offeredCapabilities } from '../../platform/capabilities.ts'
 import type { Context } from '../../platform/context.ts'
 import { sql } from '../../platform/database.ts'
+import { SOFTWARE } from '../../platform/version.ts'
 import { landingPage } from './landing-page.ts'
-
-/** The product's own name, as the health answer and the landing page say it. */
-export const SOFTWARE_NAME = 'holdfast'
 
 /** How long the database may take to answer before health says that it does not. */
 const HEALTH_TIMEOUT_MILLIS = 2000
@@ -47,9 +45,8 @@ export const serverInfo: Feature = {
     route('GET', '/xrpc/_health', {
       unlimited: true,
       async handler({ ctx }) {
-        const version = `${SOFTWARE_NAME} v${ctx.version}`
-        if (await databaseAnswers(ctx)) return { version, db: 'ok' }
-        return Response.json({ version, db: 'error', error: 'Service Unavailable' }, { status: 503 })
+        if (await databaseAnswers(ctx)) return { version: SOFTWARE, db: 'ok' }
+        return Response.json({ version: SOFTWARE, db: 'error', error: 'Service Unavailable' }, { status: 503 })
       },
     }),
     route('GET', '/', { handler: ({ ctx }) => landingPage(ctx) }),

@@ -1,0 +1,104 @@
+/** From the words of a command line to a command, its help, or one sentence about what is wrong with them. */
+import { parseArgs } from 'node:util'
+import { type Command, CommandError, EXIT, type ExitCode, type Terminal } from './commands/command.ts'
+import { commands } from './commands/commands.ts'
+import { nearest } from './platform/nearest.ts'
+import { SOFTWARE, SOFTWARE_NAME } from './platform/version.ts'
+
+export async function runCommand(terminal: Terminal, words: readonly string[]): Promise<ExitCode> {
+  const [first, ...others] = words
+  if (first === undefined) return misuse(terminal, 'say what to do', overview())
+  if (first === '--help' || first === '-h') return answer(terminal, overview())
+  if (first === '--version' || first === '-v') return answer(terminal, SOFTWARE)
+  if (first === 'help') return help(terminal, others)
+
+  const command = findCommand(words)
+  if (command === null) return misuse(terminal, unknownCommand(words), `Run "${SOFTWARE_NAME} --help" for the list.`)
+  return runOne(terminal, command, words.slice(wordsOf(command).length))
+}
+
+async function runOne(terminal: Terminal, command: Command, args: string[]): Promise<ExitCode> {
+  if (args.includes('--help') || args.includes('-h')) return answer(terminal, helpOf(command))
+  const parsed = parse(command, args)
+  if (!parsed.ok) return misuse(terminal, parsed.fault, `Run "${SOFTWARE_NAME} ${command.name} --help" for its use.`)
+  try {
+    return await command.run({ terminal, positionals: parsed.positionals, options: parsed.options })
+  } catch (error) {
+    terminal.err(`${SOFTWARE_NAME} ${command.name}: ${describeFailure(error)}`)
+    return EXIT.failed
+  }
+}
+
+const wordsOf = ({ name }: Command) => name.split(' ')
+
+const findCommand = (words: readonly string[]): Command | null =>
+  commands.find((command) => wordsOf(command).every((word, index) => words[index] === word)) ?? null
+
+function unknownCommand(words: readonly string[]): string {
+  const [first = '', second = ''] = words
+  const group = commands.filter(({ name }) => name.startsWith(`${first} `))
+  if (group.length > 0) return `"${first}" needs one of: ${group.map((command) => wordsOf(command)[1]).join(', ')}`
+  const names = commands.map(({ name }) => name)
+  const meant = nearest(first, names) ?? nearest(`${first} ${second}`, names)
+  return `there is no command "${first}"${meant === null ? '' : `; did you mean "${meant}"?`}`
+}
+
+type ParsedArguments =
+  | { ok: true; positionals: string[]; options: Record<string, string | boolean | undefined> }
+  | { ok: false; fault: string }
+
+function parse({ options = {}, parameters = [] }: Command, args: string[]): ParsedArguments {
+  const types = Object.entries(options).map(([name, { value }]) => [name, { type: value === undefined ? 'boolean' : 'string' }] as const)
+  try {
+    const { positionals, values } = parseArgs({ args, allowPositionals: true, options: Object.fromEntries(types) })
+    const extra = positionals[parameters.length]
+    if (extra !== undefined) return { ok: false, fault: `"${extra}" is one word too many` }
+    return { ok: true, positionals, options: values as Record<string, string | boolean | undefined> }
+  } catch (error) {
+    // The first sentence says what is wrong; the others advise on a syntax that no command here needs.
+    return { ok: false, fault: describeFailure(error).split('. ', 1)[0] ?? '' }
+  }
+}
+
+function help(terminal: Terminal, words: readonly string[]): ExitCode {
+  if (words.length === 0) return answer(terminal, overview())
+  const command = findCommand(words)
+  return command === null ? misuse(terminal, unknownCommand(words), overview()) : answer(terminal, helpOf(command))
+}
+
+function overview(): string {
+  const width = Math.max(...commands.map(({ name }) => name.length))
+  return `${SOFTWARE}, a Personal Data Server for the AT Protocol
+
+Usage: ${SOFTWARE_NAME} <command>
+
+${commands.map(({ name, summary }) => `  ${name.padEnd(width)}  ${summary}`).join('\n')}
+
+Run "${SOFTWARE_NAME} <command> --help" for more about one.`
+}
+
+function helpOf({ name, summary, details, parameters = [], options = {} }: Command): string {
+  const flags = Object.entries(options).map(([option, { value, doc }]) => [`--${option}${value === undefined ? '' : ` ${value}`}`, doc] as const)
+  const usage = [SOFTWARE_NAME, name, ...flags.map(([flag]) => `[${flag}]`), ...parameters.map((parameter) => `[${parameter}]`)].join(' ')
+  const width = Math.max(0, ...flags.map(([flag]) => flag.length))
+  const list = flags.length === 0 ? '' : `\n\n${flags.map(([flag, doc]) => `  ${flag.padEnd(width)}  ${doc}`).join('\n')}`
+  return `${summary}\n\nUsage: ${usage}${list}\n\n${details}`
+}
+
+function answer(terminal: Terminal, text: string): ExitCode {
+  terminal.out(text)
+  return EXIT.ok
+}
+
+function misuse(terminal: Terminal, fault: string, advice: string): ExitCode {
+  terminal.err(`${SOFTWARE_NAME}: ${fault}\n\n${advice}`)
+  return EXIT.misused
+}
+
+/** A sentence where the reader can act on it; otherwise the whole story. */
+function describeFailure(error: unknown): string {
+  if (error instanceof CommandError) return error.message
+  if (!(error instanceof Error)) return String(error)
+  const { code } = error as NodeJS.ErrnoException
+  return code === undefined ? (error.stack ?? error.message) : error.message
+}

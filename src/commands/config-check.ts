@@ -1,0 +1,36 @@
+import { type Config, configKeys } from '../platform/config.ts'
+import { Secret } from '../platform/secret.ts'
+import { type Command, EXIT } from './command.ts'
+import { loadOrExplain } from './load-or-explain.ts'
+
+export const configCheckCommand: Command = {
+  name: 'config check',
+  summary: 'Check the configuration and print what it comes to.',
+  details: `Reads the file named by SERVICE_CONFIG, or ./pds.toml, and the environment, as "serve" does, and prints every
+key with its value as TOML. Secrets show as ***. Reports all problems at once and then exits with 1.
+Opens no port and no database.`,
+  options: { dev: { doc: 'Check for "dev" instead of "serve".' } },
+  async run({ terminal, options }) {
+    const config = loadOrExplain(terminal, options['dev'] === true ? 'dev' : 'serve', (warning) => terminal.err(`warning: ${warning}`))
+    if (config === null) return EXIT.failed
+    terminal.out(describeConfig(config))
+    return EXIT.ok
+  },
+}
+
+function describeConfig(config: Config): string {
+  const lines = configKeys.map(({ name, path }) => {
+    const value = path.reduce<unknown>((under, step) => (under as Record<string, unknown>)[step], config)
+    return value === null ? `# ${name} is not set` : `${name} = ${toToml(value)}`
+  })
+  return lines.join('\n')
+}
+
+function toToml(value: unknown): string {
+  if (value instanceof Secret) return '"***"'
+  if (Array.isArray(value)) return `[${value.map(toToml).join(', ')}]`
+  if (typeof value !== 'object' || value === null) return JSON.stringify(value)
+  return `{ ${Object.entries(value)
+    .map(([name, member]) => `${name} = ${toToml(member)}`)
+    .join(', ')} }`
+}

@@ -1,0 +1,39 @@
+import type { App } from '../app.ts'
+import type { Config } from '../platform/config.ts'
+import type { Command } from './command.ts'
+import { runServer } from './run-server.ts'
+
+export const devCommand: Command = {
+  name: 'dev',
+  summary: 'Run a server for development. Needs no configuration.',
+  details: `Listens on loopback, port 2583; keeps its data in ./data; hands out handles under .test without invites; writes
+mail to the log; and runs a PLC directory of its own, so that it needs no network.
+
+Every configuration key still works, for example PORT=3000.`,
+  run: ({ terminal }) => runServer(terminal, 'dev', (app, config) => terminal.out(introduction(app, config, terminal.self))),
+}
+
+function introduction({ url }: App, { availableUserDomains }: Config, self: string): string {
+  const handle = `alice.${availableUserDomains[0]?.replace(/^\./, '')}`
+  const json = "-H 'content-type: application/json'"
+  const account = JSON.stringify({ handle, email: 'alice@example.com', password: 'alice-password' })
+  const login = JSON.stringify({ identifier: handle, password: 'alice-password' })
+  const post = JSON.stringify({
+    repo: handle,
+    collection: 'app.bsky.feed.post',
+    record: { $type: 'app.bsky.feed.post', text: 'Hello!', createdAt: new Date().toISOString() },
+  })
+  return `
+Holdfast is listening on ${url}
+
+Create an account:
+  curl ${url}/xrpc/com.atproto.server.createAccount ${json} -d '${account}'
+
+Post:
+  TOKEN=$(curl -s ${url}/xrpc/com.atproto.server.createSession ${json} -d '${login}' | sed 's/.*"accessJwt":"\\([^"]*\\)".*/\\1/')
+  curl ${url}/xrpc/com.atproto.repo.createRecord -H "authorization: Bearer $TOKEN" ${json} -d '${post}'
+
+Read the firehose from the beginning:
+  ${self} firehose ${url} --cursor 0
+`
+}

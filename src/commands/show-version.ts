@@ -1,0 +1,12 @@
+import { SOFTWARE } from '../platform/version.ts'
+import { type Command, EXIT } from './command.ts'
+
+export const versionCommand: Command = {
+  name: 'version',
+  summary: 'Print the version.',
+  details: 'The same text stands in the answer of /xrpc/_health.',
+  async run({ terminal }) {
+    terminal.out(SOFTWARE)
+    return EXIT.ok
+  },
+}

@@ -1,0 +1,42 @@
+import { type Data, decodeFirst } from '../protocol/cbor.ts'
+import { dataToJson } from '../protocol/data-model.ts'
+import { type Command, CommandError, EXIT, type ExitCode, type Terminal } from './command.ts'
+
+export const firehoseCommand: Command = {
+  name: 'firehose',
+  summary: 'Print the events of a server as they happen.',
+  details: 'Follows com.atproto.sync.subscribeRepos, one line for each event, until it is interrupted or the server closes.',
+  parameters: ['URL'],
+  options: { cursor: { value: 'SEQ', doc: 'Begin with the first event after this one; 0 for the oldest kept.' } },
+  async run({ terminal, positionals, options }) {
+    const base = URL.parse(positionals[0] ?? 'http://localhost:2583')
+    if (base === null) throw new CommandError(`${positionals[0]} is not a URL`)
+    const address = new URL('/xrpc/com.atproto.sync.subscribeRepos', base)
+    address.protocol = base.protocol === 'https:' ? 'wss:' : 'ws:'
+    if (typeof options['cursor'] === 'string') address.searchParams.set('cursor', options['cursor'])
+    return follow(address, terminal)
+  },
+}
+
+function follow(address: URL, terminal: Terminal): Promise<ExitCode> {
+  return new Promise((resolve, reject) => {
+    const socket = new WebSocket(address)
+    socket.binaryType = 'arraybuffer'
+    socket.addEventListener('message', ({ data }) => terminal.out(describeFrame(new Uint8Array(data as ArrayBuffer))))
+    socket.addEventListener('error', () => reject(new CommandError(`${address.href} cannot be read`)))
+    socket.addEventListener('close', ({ code }) => {
+      terminal.err(`closed by the server (${code})`)
+      resolve(EXIT.ok)
+    })
+  })
+}
+
+/** One line: the kind of event, then its header fields and operations; blocks are left out. */
+function describeFrame(frame: Uint8Array): string {
+  const { value: header, rest } = decodeFirst(frame)
+  const { value: body } = decodeFirst(rest)
+  const { t: kind = 'error' } = header as { t?: Data }
+  const { blocks: _, ops, ...fields } = dataToJson(body) as Record<string, unknown> & { ops?: { action: string; path: string }[] }
+  const words = Object.entries(fields).map(([name, value]) => `${name}=${typeof value === 'string' ? value : JSON.stringify(value)}`)
+  return [kind, ...words, ...(ops ?? []).map(({ action, path }) => `${action} ${path}`)].join(' ')
+}

@@ -1,0 +1,125 @@
+import { describe, expect, test } from 'bun:test'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { connect } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import packageJson from '../../package.json'
+import { commands } from '../../src/commands/commands.ts'
+import { freePort } from '../harness/pds.ts'
+import { runProgram, startProgram } from '../harness/program.ts'
+
+const SOFTWARE = `holdfast v${packageJson.version}`
+
+function temporaryFolder() {
+  const path = mkdtempSync(join(tmpdir(), 'holdfast-cli-'))
+  return { path, [Symbol.dispose]: () => rmSync(path, { recursive: true, force: true }) }
+}
+
+describe('help', () => {
+  test('lists every command', async () => {
+    const { code, out } = await runProgram(['--help'])
+    expect(code).toBe(0)
+    for (const { name, summary } of commands) expect(out).toMatch(new RegExp(`^  ${name} .*${summary}$`, 'm'))
+  })
+
+  test('of a command is the same from both sides', async () => {
+    const [before, after] = await Promise.all([runProgram(['help', 'config', 'check']), runProgram(['config', 'check', '--help'])])
+    expect(before).toEqual(after)
+    expect(before.out).toContain('Usage: holdfast config check [--dev]')
+  })
+})
+
+test('version prints name and version', async () => {
+  expect(await runProgram(['version'])).toEqual({ code: 0, out: `${SOFTWARE}\n`, err: '' })
+})
+
+test.each([
+  [[], 'holdfast: say what to do'],
+  [['srve'], 'holdfast: there is no command "srve"; did you mean "serve"?'],
+  [['config'], 'holdfast: "config" needs one of: check'],
+  [['dev', 'now'], 'holdfast: "now" is one word too many'],
+  [['version', '--colour'], "holdfast: Unknown option '--colour'"],
+])('%p is refused with a sentence and status 2', async (words, sentence) => {
+  const { code, out, err } = await runProgram(words)
+  expect({ code, out }).toEqual({ code: 2, out: '' })
+  expect(err.split('\n')[0]).toBe(sentence)
+})
+
+describe('config check', () => {
+  const env = {
+    SERVICE_PUBLIC_URL: 'https://pds.example.com',
+    SERVICE_AVAILABLE_USER_DOMAINS: 'example.com',
+    SERVICE_DATA_DIR: '/nowhere',
+    SERVICE_ADMIN_TOKEN: 'correct-horse-battery-staple',
+  }
+
+  test('prints the resolved configuration as TOML, without secrets', async () => {
+    const { code, out, err } = await runProgram(['config', 'check'], env)
+    expect(code).toBe(0)
+    expect(Bun.TOML.parse(out)).toMatchObject({ public_url: 'https://pds.example.com', admin_token: '***', oauth: { access_token_ttl_secs: 900 } })
+    expect(out + err).not.toContain('horse')
+    expect(err).toContain('warning: admin_token (SERVICE_ADMIN_TOKEN): is shorter than 32 characters')
+  })
+
+  test('reports every problem and fails', async () => {
+    const { code, out, err } = await runProgram(['config', 'check'], { ...env, SERVICE_PORT: 'x', SERVICE_PUBLIC_URL: 'http://a.example' })
+    expect({ code, out }).toEqual({ code: 1, out: '' })
+    expect(err).toContain('configuration is invalid (2 problems)')
+  })
+})
+
+describe('serve', () => {
+  test('refuses to start without configuration, as plain text whatever the log format', async () => {
+    using folder = temporaryFolder()
+    const { code, out, err } = await runProgram(['serve'], { SERVICE_LOG_FORMAT: 'json', SERVICE_DATA_DIR: join(folder.path, 'data') })
+    expect({ code, out }).toEqual({ code: 1, out: '' })
+    expect(err).toStartWith('configuration is invalid (2 problems)\n- public_url (SERVICE_PUBLIC_URL): required\n')
+  })
+
+  test('says in one sentence that its port is taken', async () => {
+    using folder = temporaryFolder()
+    await using first = await startProgram(['dev'], { PORT: String(await freePort()) }, folder.path)
+    const { code, err } = await runProgram(['dev'], { PORT: new URL(first.url).port })
+    expect(code).toBe(1)
+    expect(err.trim().split('\n')).toEqual([expect.stringMatching(/^holdfast dev: .*port/)])
+  })
+})
+
+describe('dev', () => {
+  const start = async (folder: string, env: Record<string, string> = {}) => startProgram(['dev'], { PORT: String(await freePort()), ...env }, folder)
+
+  test('needs no configuration, shows what to try, and names its version in its health', async () => {
+    using folder = temporaryFolder()
+    await using server = await start(folder.path)
+    expect(await (await fetch(`${server.url}/xrpc/_health`)).json()).toMatchObject({ version: SOFTWARE, db: 'ok' })
+    server.signal('SIGTERM')
+    expect(await server.exited).toBe(0)
+    expect(server.output()).toMatch(/Create an account:\n  curl http.*\n\nPost:\n.*\n.*createRecord.*\n\nRead the firehose.*:\n  .* firehose http/)
+  })
+
+  test('logs JSON when asked to', async () => {
+    using folder = temporaryFolder()
+    await using server = await start(folder.path, { SERVICE_LOG_FORMAT: 'json' })
+    const events = server
+      .output()
+      .split('\n')
+      .filter((line) => line.startsWith('{'))
+      .map((line) => JSON.parse(line) as { message: string; level: string })
+    expect(events).toContainEqual(expect.objectContaining({ message: 'listening', level: 'info' }))
+  })
+
+  test('ends at once with 130 at a second signal, while a request still runs', async () => {
+    using folder = temporaryFolder()
+    await using server = await start(folder.path)
+    const { port } = new URL(server.url)
+    const half = connect(Number(port), '127.0.0.1')
+    half.on('error', () => {})
+    half.write('POST /xrpc/com.atproto.server.createSession HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{')
+    await fetch(`${server.url}/xrpc/_health`)
+    server.signal('SIGINT')
+    while (!server.output().includes('stopping')) await Bun.sleep(5)
+    server.signal('SIGINT')
+    expect(await server.exited).toBe(130)
+    half.destroy()
+  })
+})

@@ -1,0 +1,68 @@
+/** The program as a process of its own: `bun src/main.ts` with a folder and an environment that hold nothing else. */
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+
+const MAIN = join(import.meta.dir, '../../src/main.ts')
+
+export interface Ended {
+  code: number
+  out: string
+  err: string
+}
+
+/** Run it to its end. */
+export async function runProgram(words: string[], env: Record<string, string> = {}): Promise<Ended> {
+  const folder = mkdtempSync(join(tmpdir(), 'holdfast-cli-'))
+  try {
+    const child = spawn(words, env, folder)
+    const [code, out, err] = await Promise.all([child.exited, new Response(child.stdout).text(), new Response(child.stderr).text()])
+    return { code, out, err }
+  } finally {
+    rmSync(folder, { recursive: true, force: true })
+  }
+}
+
+export interface RunningServer extends AsyncDisposable {
+  url: string
+  /** Everything written to standard output so far. */
+  output(): string
+  signal(name: NodeJS.Signals): void
+  exited: Promise<number>
+}
+
+/** Run `dev` or `serve` until it listens. `folder` is its working directory. */
+export async function startProgram(words: string[], env: Record<string, string>, folder: string): Promise<RunningServer> {
+  const child = spawn(words, env, folder)
+  let output = ''
+  const listening = Promise.withResolvers<string>()
+  const reading = (async () => {
+    for await (const chunk of child.stdout.pipeThrough(new TextDecoderStream())) {
+      output += chunk
+      const url = /\burl"?[=:]"?(http:[^\s",]+)/.exec(output)?.[1]
+      if (url !== undefined) listening.resolve(url)
+    }
+    listening.reject(new Error(`the program ended before it listened:\n${output}${await new Response(child.stderr).text()}`))
+  })()
+  const url = await listening.promise
+  listening.promise.catch(() => {})
+  return {
+    url,
+    output: () => output,
+    signal: (name) => child.kill(name),
+    exited: child.exited,
+    async [Symbol.asyncDispose]() {
+      child.kill('SIGKILL')
+      await Promise.all([child.exited, reading])
+    },
+  }
+}
+
+const spawn = (words: string[], env: Record<string, string>, folder: string) =>
+  Bun.spawn([process.execPath, MAIN, ...words], {
+    cwd: folder,
+    env: { PATH: process.env['PATH'] ?? '', HOME: folder, ...env },
+    stdin: 'ignore',
+    stdout: 'pipe',
+    stderr: 'pipe',
+  })
