@@ -1,8 +1,13 @@
 /** The migrations, embedded in the binary. A new one is a new line; numbers are given once and kept. */
 import server from '../../migrations/0001-server.sql' with { type: 'text' }
+import blobs from '../../migrations/0005-blobs.sql' with { type: 'text' }
 import plcDirectory from '../../migrations/0020-plc-directory.sql' with { type: 'text' }
 import type { Migration } from './migrations.ts'
 
 const migration = (number: number, name: string, text: unknown): Migration => ({ number, name, text: text as string })
 
-export const migrations: readonly Migration[] = [migration(1, 'server', server), migration(20, 'plc-directory', plcDirectory)]
+export const migrations: readonly Migration[] = [
+  migration(1, 'server', server),
+  migration(5, 'blobs', blobs),
+  migration(20, 'plc-directory', plcDirectory),
+]

@@ -1,0 +1,65 @@
+/** Rows of `blob`: the uploads that accounts own. */
+import type { Did, Millis } from '../../protocol/identifiers.ts'
+import { sql, sqlList, type Reader, type Sql, type Tx } from '../../platform/database.ts'
+
+export interface BlobRow {
+  did: Did
+  cid: string
+  mimeType: string
+  size: number
+}
+
+export interface ClaimedBlob {
+  cid: string
+  mimeType: string
+  size: number
+  /** A record referred to it before. */
+  isPermanent: boolean
+}
+
+const isReferenced = (): Sql => sql`EXISTS (SELECT 1 FROM blob_reference r WHERE r.did = blob.did AND r.cid = blob.cid)`
+
+/** Stop the grace clock of blobs that records are about to refer to. Returns those that may be referred to. */
+export async function claimBlobs(tx: Tx, did: Did, cids: readonly string[]): Promise<ClaimedBlob[]> {
+  const rows = await tx.all<Omit<ClaimedBlob, 'isPermanent'> & { referenced: number }>(sql`
+    UPDATE blob SET unreferenced_at = NULL
+    WHERE did = ${did} AND cid IN ${sqlList(cids)} AND takedown_ref IS NULL
+    RETURNING cid, mime_type AS "mimeType", size, CASE WHEN ${isReferenced()} THEN 1 ELSE 0 END AS referenced`)
+  return rows.map(({ referenced, ...blob }) => ({ ...blob, isPermanent: referenced === 1 }))
+}
+
+/** Start the grace clock of those among `cids` that no record refers to any more. Returns how many. */
+export function releaseUnreferenced(tx: Tx, did: Did, cids: readonly string[], now: Millis): Promise<number> {
+  return tx.run(sql`
+    UPDATE blob SET unreferenced_at = ${now}
+    WHERE did = ${did} AND cid IN ${sqlList(cids)} AND unreferenced_at IS NULL AND NOT ${isReferenced()}`)
+}
+
+/** Set every grace clock of the account by what its records refer to; a clock that runs is left alone. */
+export async function settleClocks(tx: Tx, did: Did, now: Millis): Promise<{ stopped: number; started: number }> {
+  const stopped = await tx.run(sql`
+    UPDATE blob SET unreferenced_at = NULL WHERE did = ${did} AND unreferenced_at IS NOT NULL AND ${isReferenced()}`)
+  const started = await tx.run(sql`
+    UPDATE blob SET unreferenced_at = ${now} WHERE did = ${did} AND unreferenced_at IS NULL AND NOT ${isReferenced()}`)
+  return { stopped, started }
+}
+
+/** Returns the CIDs that were deleted. */
+export async function deleteAllBlobs(tx: Tx, did: Did): Promise<string[]> {
+  return (await tx.all<{ cid: string }>(sql`DELETE FROM blob WHERE did = ${did} RETURNING cid`)).map((row) => row.cid)
+}
+
+/** Set or clear the takedown. False when the account has no such blob. */
+export async function updateTakedown(tx: Tx, { did, cid, ref }: { did: Did; cid: string; ref: string | null }): Promise<boolean> {
+  return (await tx.run(sql`UPDATE blob SET takedown_ref = ${ref} WHERE did = ${did} AND cid = ${cid}`)) > 0
+}
+
+export function findTakedown(reader: Reader, did: Did, cid: string): Promise<{ ref: string | null } | null> {
+  return reader.get(sql`SELECT takedown_ref AS ref FROM blob WHERE did = ${did} AND cid = ${cid}`)
+}
+
+/** Number and bytes of what the account owns. */
+export async function blobUsage(reader: Reader, did: Did): Promise<{ count: number; bytes: number }> {
+  return (await reader.get<{ count: number; bytes: number }>(sql`
+    SELECT COUNT(*) AS count, COALESCE(SUM(size), 0) AS bytes FROM blob WHERE did = ${did}`))!
+}

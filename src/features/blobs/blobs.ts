@@ -1,0 +1,20 @@
+/** What other features ask of blobs. */
+import type { Reader, Tx } from '../../platform/database.ts'
+import type { Did } from '../../protocol/identifiers.ts'
+import { blobUsage, deleteAllBlobs, findTakedown, updateTakedown } from './blob-store.ts'
+import { countReferencedCids, deleteAllReferences } from './reference-store.ts'
+
+export { applyBlobChanges, forgetBlobReferences, importBlobReferences, type AddedReference, type BlobChanges } from './blob-references.ts'
+export { findTakedown as blobTakedown, updateTakedown as setBlobTakedown }
+
+/** Blobs that records point at, blobs that are here, and their bytes. */
+export async function countBlobs(reader: Reader, did: Did): Promise<{ expected: number; imported: number; bytes: number }> {
+  const { count, bytes } = await blobUsage(reader, did)
+  return { expected: await countReferencedCids(reader, did), imported: count, bytes }
+}
+
+/** In the transaction that purges an account. Returns the CIDs for `removeBlobFiles`, to be called once it is committed. */
+export async function deleteAccountBlobs(tx: Tx, did: Did): Promise<string[]> {
+  await deleteAllReferences(tx, did)
+  return deleteAllBlobs(tx, did)
+}

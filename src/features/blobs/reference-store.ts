@@ -1,0 +1,53 @@
+/** Rows of `blob_reference`: which record points at which blob, whether or not its bytes are here. */
+import type { Did, Tid } from '../../protocol/identifiers.ts'
+import { sql, sqlList, sqlRows, type Reader, type Tx } from '../../platform/database.ts'
+
+export interface ReferenceRow {
+  /** `collection/rkey`. */
+  record: string
+  cid: string
+}
+
+/** Rows of one INSERT, well below the 32,766 parameters of a statement. */
+const ROWS_PER_INSERT = 1000
+
+export async function insertReferences(tx: Tx, did: Did, rev: Tid, references: readonly ReferenceRow[]): Promise<void> {
+  for (let start = 0; start < references.length; start += ROWS_PER_INSERT) {
+    const rows = references.slice(start, start + ROWS_PER_INSERT).map(({ record, cid }) => [did, cid, record, rev])
+    await tx.run(sql`INSERT INTO blob_reference (did, cid, record, rev) VALUES ${sqlRows(rows)} ON CONFLICT (did, cid, record) DO NOTHING`)
+  }
+}
+
+/** Drop what the records refer to. Returns what was dropped. */
+export function deleteReferences(tx: Tx, did: Did, records: readonly string[]): Promise<ReferenceRow[]> {
+  return tx.all(sql`DELETE FROM blob_reference WHERE did = ${did} AND record IN ${sqlList(records)} RETURNING record, cid`)
+}
+
+export async function deleteAllReferences(tx: Tx, did: Did): Promise<void> {
+  await tx.run(sql`DELETE FROM blob_reference WHERE did = ${did}`)
+}
+
+/** CIDs that records of the account refer to, ascending, after `cursor`; only by records written after `since`. */
+export async function listReferencedCids(
+  reader: Reader,
+  { did, since, cursor, limit }: { did: Did; since?: string; cursor?: string; limit: number },
+): Promise<string[]> {
+  const rows = await reader.all<{ cid: string }>(sql`
+    SELECT DISTINCT cid FROM blob_reference
+    WHERE did = ${did} AND cid > ${cursor ?? ''} AND rev > ${since ?? ''}
+    ORDER BY cid LIMIT ${limit}`)
+  return rows.map((row) => row.cid)
+}
+
+/** Referenced CIDs whose blob the account does not have, ascending, each with one of its records. */
+export function listMissing(reader: Reader, { did, cursor, limit }: { did: Did; cursor?: string; limit: number }): Promise<ReferenceRow[]> {
+  return reader.all(sql`
+    SELECT r.cid AS cid, MIN(r.record) AS record FROM blob_reference r
+    WHERE r.did = ${did} AND r.cid > ${cursor ?? ''}
+      AND NOT EXISTS (SELECT 1 FROM blob b WHERE b.did = r.did AND b.cid = r.cid)
+    GROUP BY r.cid ORDER BY r.cid LIMIT ${limit}`)
+}
+
+export async function countReferencedCids(reader: Reader, did: Did): Promise<number> {
+  return (await reader.get<{ count: number }>(sql`SELECT COUNT(DISTINCT cid) AS count FROM blob_reference WHERE did = ${did}`))!.count
+}
