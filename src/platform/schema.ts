@@ -1,5 +1,6 @@
 /** The migrations, embedded in the binary. A new one is a new line; numbers are given once and kept. */
 import server from '../../migrations/0001-server.sql' with { type: 'text' }
+import firehose from '../../migrations/0004-firehose.sql' with { type: 'text' }
 import blobs from '../../migrations/0005-blobs.sql' with { type: 'text' }
 import plcDirectory from '../../migrations/0020-plc-directory.sql' with { type: 'text' }
 import type { Migration } from './migrations.ts'
@@ -8,6 +9,7 @@ const migration = (number: number, name: string, text: unknown): Migration => ({
 
 export const migrations: readonly Migration[] = [
   migration(1, 'server', server),
+  migration(4, 'firehose', firehose),
   migration(5, 'blobs', blobs),
   migration(20, 'plc-directory', plcDirectory),
 ]

@@ -1,0 +1,90 @@
+/**
+ * What the firehose tells, as plain data and as frames.
+ *
+ * A frame is two CBOR items in a row, a header and a body. A body is encoded once, when its event is numbered; the
+ * header is one of a few constants, so a stored body becomes a frame by being copied behind its header.
+ *
+ * Source: atproto "Event Stream"; lexicon com.atproto.sync.subscribeRepos.
+ */
+import { encode, type DataObject } from '../../protocol/cbor.ts'
+import type { Cid } from '../../protocol/cid.ts'
+import type { Did, Handle, Millis, Tid } from '../../protocol/identifiers.ts'
+
+export type AccountStatus = 'active' | 'takendown' | 'suspended' | 'deleted' | 'deactivated'
+
+export interface RepoOp {
+  action: 'create' | 'update' | 'delete'
+  /** `<collection>/<rkey>` */
+  path: string
+  /** Null when the record was deleted. */
+  cid: Cid | null
+  /** The record's CID before an update or a deletion; absent for a creation. */
+  prev?: Cid
+}
+
+export type RepoEvent =
+  | {
+      type: 'commit'
+      did: Did
+      commit: Cid
+      rev: Tid
+      /** Revision before this one; null for the first. */
+      since: Tid | null
+      /** CAR with the commit as its root. */
+      blocks: Uint8Array
+      ops: readonly RepoOp[]
+      /** Root of the tree before this commit; absent for the first. */
+      prevData?: Cid
+    }
+  /** `blocks` is a CAR that holds the commit alone. */
+  | { type: 'sync'; did: Did; rev: Tid; blocks: Uint8Array }
+  | { type: 'identity'; did: Did; handle?: Handle }
+  | { type: 'account'; did: Did; status: AccountStatus }
+
+export type EventType = RepoEvent['type']
+
+/** Body of an event, in the bytes that every replay repeats. */
+export function encodeBody(event: RepoEvent, seq: number, sequencedAt: Millis): Uint8Array {
+  return encode({ seq, time: new Date(sequencedAt).toISOString(), ...bodyFields(event) })
+}
+
+function bodyFields(event: RepoEvent): DataObject {
+  switch (event.type) {
+    case 'commit': {
+      const { did, commit, rev, since, blocks, ops, prevData } = event
+      const known = { repo: did, commit, rev, since, blocks, ops: ops.map(opFields), rebase: false, tooBig: false, blobs: [] }
+      return prevData === undefined ? known : { ...known, prevData }
+    }
+    case 'sync':
+      return { did: event.did, rev: event.rev, blocks: event.blocks }
+    case 'identity':
+      return event.handle === undefined ? { did: event.did } : { did: event.did, handle: event.handle }
+    case 'account':
+      return event.status === 'active' ? { did: event.did, active: true } : { did: event.did, active: false, status: event.status }
+  }
+}
+
+const opFields = ({ action, path, cid, prev }: RepoOp): DataObject => (prev === undefined ? { action, path, cid } : { action, path, cid, prev })
+
+const header = (name: string) => encode({ op: 1, t: `#${name}` })
+const headers: Record<EventType, Uint8Array> = {
+  commit: header('commit'),
+  sync: header('sync'),
+  identity: header('identity'),
+  account: header('account'),
+}
+
+export const eventFrame = (type: EventType, body: Uint8Array): Uint8Array => join(headers[type], body)
+
+/** A notice that has no number, and is not part of the log. */
+export const infoFrame = (name: string, message: string): Uint8Array => join(header('info'), encode({ name, message }))
+
+/** The last frame of a stream that ends for a reason. */
+export const errorFrame = (error: string, message: string): Uint8Array => join(encode({ op: -1 }), encode({ error, message }))
+
+function join(head: Uint8Array, body: Uint8Array): Uint8Array {
+  const frame = new Uint8Array(head.length + body.length)
+  frame.set(head)
+  frame.set(body, head.length)
+  return frame
+}

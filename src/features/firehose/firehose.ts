@@ -1,0 +1,37 @@
+/**
+ * The door of the firehose: numbering events, and telling the world that there are new ones.
+ *
+ * An event is a row of the log, written in the transaction that makes what it tells true. Transactions run one after
+ * another, so the order of numbers is the order of commits, and a reader who has seen a number has seen all below it.
+ * A number is read from the log itself: right after a rollback, a restart, and a command of another process.
+ */
+import type { Context } from '../../platform/context.ts'
+import type { Tx } from '../../platform/database.ts'
+import { deleteEventsOf, headSeq, insertEvents, type EventRow } from './event-log.ts'
+import { encodeBody, type RepoEvent } from './events.ts'
+
+export type { AccountStatus, RepoEvent, RepoOp } from './events.ts'
+
+/**
+ * Append events to the log, in the caller's transaction. Returns their numbers, consecutive, in order.
+ *
+ * Call it late in the transaction, and `announce` once the transaction is durable. The event that an account is deleted
+ * removes what the log holds about it.
+ */
+export async function sequenceEvents({ clock }: Pick<Context, 'clock'>, tx: Tx, events: readonly RepoEvent[]): Promise<number[]> {
+  const head = await headSeq(tx)
+  const sequencedAt = clock.now()
+  const rows: EventRow[] = []
+  for (const event of events) {
+    const seq = head + 1 + rows.length
+    rows.push({ seq, type: event.type, did: event.did, body: encodeBody(event, seq, sequencedAt), sequencedAt })
+    if (event.type === 'account' && event.status === 'deleted') await deleteEventsOf(tx, event.did)
+  }
+  await insertEvents(tx, rows)
+  return rows.map(({ seq }) => seq)
+}
+
+/** Tell that events were added. Call it after the transaction has committed; it waits for nothing. */
+export function announce(ctx: Context): void {
+  ctx.signals.events.notify()
+}

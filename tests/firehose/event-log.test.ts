@@ -1,0 +1,62 @@
+/** Numbering of events: strictly ascending whatever happens to transactions, rows and processes. */
+import { expect, test } from 'bun:test'
+import { announce, sequenceEvents, type RepoEvent } from '../../src/features/firehose/firehose.ts'
+import { headSeq } from '../../src/features/firehose/event-log.ts'
+import { sql } from '../../src/platform/database.ts'
+import type { Did, Handle } from '../../src/protocol/identifiers.ts'
+import { startPds, type TestPds } from '../harness/pds.ts'
+
+const alice = 'did:plc:aliceaaaaaaaaaaaaaaaaaaa' as Did
+const bob = 'did:plc:bobbbbbbbbbbbbbbbbbbbbbb' as Did
+const identity = (did: Did): RepoEvent => ({ type: 'identity', did, handle: 'alice.test' as Handle })
+
+const sequence = ({ ctx }: TestPds, ...events: RepoEvent[]) => ctx.db.transaction((tx) => sequenceEvents(ctx, tx, events))
+const rows = ({ ctx }: TestPds) => ctx.db.all<{ seq: number; did: string; event_type: string }>(sql`SELECT seq, did, event_type FROM repo_seq ORDER BY seq`)
+
+test('events of one transaction are numbered in a row, and those of the next follow', async () => {
+  await using pds = await startPds()
+  expect(await sequence(pds, identity(alice), { type: 'account', did: alice, status: 'active' })).toEqual([1, 2])
+  expect(await sequence(pds, identity(bob))).toEqual([3])
+})
+
+test('a transaction that fails leaves neither a row nor a hole, and its neighbours in the group keep theirs', async () => {
+  await using pds = await startPds()
+  const failing = pds.ctx.db.transaction(async (tx) => {
+    await sequenceEvents(pds.ctx, tx, [identity(alice)])
+    throw new Error('changed its mind')
+  })
+  const outcomes = await Promise.allSettled([sequence(pds, identity(alice)), failing, sequence(pds, identity(bob))])
+  expect(outcomes.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'fulfilled'])
+  expect((await rows(pds)).map(({ seq, did }) => [seq, did])).toEqual([[1, alice], [2, bob]])
+})
+
+test('the event of a deletion takes the earlier events of the account out of the log', async () => {
+  await using pds = await startPds()
+  await sequence(pds, identity(alice), identity(bob), identity(alice))
+  expect(await sequence(pds, { type: 'account', did: alice, status: 'deleted' })).toEqual([4])
+  expect((await rows(pds)).map(({ seq }) => seq)).toEqual([2, 4])
+})
+
+test('numbers go on where they were after a restart, even when no row is left', async () => {
+  await using pds = await startPds()
+  await sequence(pds, identity(alice), identity(alice))
+  await pds.restart()
+  expect(await sequence(pds, identity(alice))).toEqual([3])
+  await pds.ctx.db.transaction(async (tx) => {
+    await tx.run(sql`UPDATE repo_seq_past SET spent_through = 3`)
+    await tx.run(sql`DELETE FROM repo_seq`)
+  })
+  await pds.restart()
+  expect(await headSeq(pds.ctx.db)).toBe(3)
+  expect(await sequence(pds, identity(alice))).toEqual([4])
+})
+
+test('announcing wakes whoever follows the log', async () => {
+  await using pds = await startPds()
+  let woken = 0
+  const end = pds.ctx.signals.events.subscribe(() => woken++)
+  announce(pds.ctx)
+  end()
+  announce(pds.ctx)
+  expect(woken).toBe(1)
+})
