@@ -19,6 +19,8 @@ const textTooLarge = () => new Refusal(413, 'PayloadTooLargeError', 'request ent
 const strictUtf8 = new TextDecoder('utf-8', { fatal: true })
 
 export class RequestBody {
+  #bytes: Promise<Uint8Array> | null = null
+
   constructor(readonly request: Request) {}
 
   /** The media type without its parameters, lower-cased; null when the header is missing. */
@@ -53,7 +55,12 @@ export class RequestBody {
     }
   }
 
-  async bytes(maxBytes: number, tooLarge = payloadTooLarge): Promise<Uint8Array> {
+  /** The whole decoded body. A guard that signs over it and the handler may both ask. */
+  bytes(maxBytes: number, tooLarge = payloadTooLarge): Promise<Uint8Array> {
+    return (this.#bytes ??= this.#read(maxBytes, tooLarge))
+  }
+
+  async #read(maxBytes: number, tooLarge: typeof payloadTooLarge): Promise<Uint8Array> {
     const announced = this.announcedBytes
     if (announced !== null && announced <= maxBytes && !this.request.headers.has('content-encoding')) return this.request.bytes()
     const chunks: Uint8Array[] = []

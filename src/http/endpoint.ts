@@ -16,6 +16,8 @@ import type { RequestBody } from './body.ts'
 export interface Exchange {
   readonly ctx: Context
   readonly request: Request
+  /** Where reading starts: `await body.json(maxBytes)`. XRPC handlers get it read and checked, as `input`. */
+  readonly body: RequestBody
   readonly url: URL
   /** Address of the client, `::ffff:` removed, proxies seen through. */
   readonly ip: string
@@ -60,7 +62,6 @@ export interface RouteCall<Caller> extends Exchange {
   caller: Caller
   /** Values of `:name` segments of the path. */
   path: Record<string, string>
-  body: RequestBody
 }
 
 /** Sends binary messages to one WebSocket client. */
@@ -88,7 +89,7 @@ export type Endpoint =
     }
   | { kind: 'subscription'; nsid: string; accept: (exchange: Exchange) => SocketHandler }
   | { kind: 'route'; method: string; path: string; spec: Common<unknown>; handler: (call: RouteCall<unknown>) => unknown }
-  | { kind: 'fallback'; spec: Common<unknown>; handler: (call: Exchange & { nsid: string; body: RequestBody }) => unknown }
+  | { kind: 'fallback'; spec: Common<unknown>; handler: (call: Exchange & { nsid: string }) => unknown }
 
 type Queries = { [N in keyof LexMethods]: LexMethods[N] extends { kind: 'query' } ? N : never }[keyof LexMethods]
 type Procedures = { [N in keyof LexMethods]: LexMethods[N] extends { kind: 'procedure' } ? N : never }[keyof LexMethods]
@@ -124,7 +125,7 @@ export function subscription(nsid: string, accept: (exchange: Exchange) => Socke
 
 /**
  * An endpoint outside `/xrpc`. `path` may hold `:name` segments. The handler answers a `Response`, or a value that is
- * sent as JSON. It reads the body itself: `await body.json(maxBytes)`.
+ * sent as JSON. It reads the body itself.
  */
 export function route<Caller = null>(
   method: 'GET' | 'POST' | 'PUT' | 'DELETE',
@@ -135,6 +136,6 @@ export function route<Caller = null>(
 }
 
 /** What answers a well-formed NSID that is not served here. At most one. */
-export function fallback({ handler, ...spec }: Common<unknown> & { handler(call: Exchange & { nsid: string; body: RequestBody }): unknown }): Endpoint {
+export function fallback({ handler, ...spec }: Common<unknown> & { handler(call: Exchange & { nsid: string }): unknown }): Endpoint {
   return { kind: 'fallback', spec, handler }
 }

@@ -1,6 +1,7 @@
 /** One request on its way through the edge; what is seldom needed is worked out when asked for. */
 import { perContext, type Context } from '../platform/context.ts'
 import type { Log } from '../platform/log.ts'
+import { RequestBody } from './body.ts'
 import { clientAddress, proxyList } from './client-address.ts'
 import type { Exchange } from './endpoint.ts'
 
@@ -14,6 +15,7 @@ const proxiesOf = perContext(({ config }) => proxyList(config.trustedProxies))
 
 export class RequestExchange implements Exchange {
   readonly replyHeaders = new Headers()
+  #body: RequestBody | null = null
   #url: URL | null = null
   #ip: string | null = null
   #requestId: string | null = null
@@ -26,6 +28,10 @@ export class RequestExchange implements Exchange {
     readonly path: string,
     readonly nsid: string | null,
   ) {}
+
+  get body(): RequestBody {
+    return (this.#body ??= new RequestBody(this.request))
+  }
 
   get url(): URL {
     return (this.#url ??= new URL(this.request.url))

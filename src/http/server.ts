@@ -10,7 +10,7 @@ import type { ServerWebSocket } from 'bun'
 import type { Context } from '../platform/context.ts'
 import { decodeParams, methods, validateInput, validateOutput, type Method, type MethodName } from '../protocol/lexicons/lexicons.ts'
 import { parseNsid } from '../protocol/identifiers.ts'
-import { DEFAULT_JSON_BYTES, RequestBody } from './body.ts'
+import { DEFAULT_JSON_BYTES, type RequestBody } from './body.ts'
 import { anyone, type Common, type Endpoint, type Socket, type SocketHandler } from './endpoint.ts'
 import { invalidRequest, methodNotImplemented, Refusal } from './errors.ts'
 import { RequestExchange, type RequestServer } from './exchange.ts'
@@ -79,7 +79,7 @@ export function serve(ctx: Context, endpoints: readonly Endpoint[]): Edge {
       if (!['GET', 'HEAD', 'POST'].includes(request.method)) throw invalidRequest('XRPC requests only supports GET and POST')
       if (!catchAll) throw methodNotImplemented()
       if (catchAll.spec.long) server.timeout(request, 0)
-      return success(request, await catchAll.handler(Object.assign(exchange, { nsid, body: new RequestBody(request) })))
+      return success(request, await catchAll.handler(Object.assign(exchange, { nsid })))
     })
   }
 
@@ -159,7 +159,7 @@ async function runQuery(exchange: RequestExchange, { endpoint, method }: Entry<'
   const params = paramsOf(exchange, method.nsid)
   const caller = await authenticate(exchange, endpoint.spec)
   // The runtime does not hand over what a GET carries, so its announcement has to do.
-  if ((new RequestBody(request).announcedBytes ?? 0) > 0) throw unexpectedBody()
+  if ((exchange.body.announcedBytes ?? 0) > 0) throw unexpectedBody()
   limit(exchange, endpoint.spec)
   return checked(exchange, method, await endpoint.handler(Object.assign(exchange, { caller, params, input: null })))
 }
@@ -170,7 +170,7 @@ async function runProcedure(exchange: RequestExchange, { endpoint, method }: Ent
   if (request.method !== 'POST') throw invalidRequest('XRPC requests only supports GET and POST')
   const params = paramsOf(exchange, method.nsid)
   const caller = await authenticate(exchange, endpoint.spec)
-  const input = await inputOf(new RequestBody(request), method, endpoint.spec.maxBytes ?? DEFAULT_JSON_BYTES)
+  const input = await inputOf(exchange.body, method, endpoint.spec.maxBytes ?? DEFAULT_JSON_BYTES)
   limit(exchange, endpoint.spec)
   return checked(exchange, method, await endpoint.handler(Object.assign(exchange, { caller, params, input })))
 }
@@ -178,7 +178,7 @@ async function runProcedure(exchange: RequestExchange, { endpoint, method }: Ent
 async function runRoute(exchange: RequestExchange, endpoint: RouteEndpoint, path: Record<string, string>): Promise<Response> {
   limit(exchange, endpoint.spec)
   const caller = await authenticate(exchange, endpoint.spec)
-  return success(exchange.request, await endpoint.handler(Object.assign(exchange, { caller, path, body: new RequestBody(exchange.request) })))
+  return success(exchange.request, await endpoint.handler(Object.assign(exchange, { caller, path })))
 }
 
 function paramsOf({ url }: RequestExchange, nsid: MethodName): unknown {
