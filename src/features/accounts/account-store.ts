@@ -1,0 +1,76 @@
+/** Rows of `account`. */
+import type { Did, Handle, Millis } from '../../protocol/identifiers.ts'
+import { sql, type Reader, type Sql, type Tx } from '../../platform/database.ts'
+
+export interface Account {
+  did: Did
+  /** Null is reported as `handle.invalid`. */
+  handle: Handle | null
+  email: string | null
+  emailConfirmedAt: Millis | null
+  createdAt: Millis
+  deactivatedAt: Millis | null
+  /** When a deactivated account is to be deleted. */
+  deleteAfter: Millis | null
+  takedownRef: string | null
+  invitesDisabled: boolean
+  hasPassword: boolean
+}
+
+export type AccountStatus = 'active' | 'deactivated' | 'takendown'
+
+type Row = Omit<Account, 'invitesDisabled' | 'hasPassword'> & { invitesDisabled: number; hasPassword: number }
+
+const columns = sql`did, handle, email, email_confirmed_at AS "emailConfirmedAt", created_at AS "createdAt",
+  deactivated_at AS "deactivatedAt", delete_after AS "deleteAfter", takedown_ref AS "takedownRef",
+  invites_disabled AS "invitesDisabled", CASE WHEN password_hash IS NULL THEN 0 ELSE 1 END AS "hasPassword"`
+
+async function findBy(reader: Reader, condition: Sql): Promise<Account | null> {
+  const row = await reader.get<Row>(sql`SELECT ${columns} FROM account WHERE ${condition}`)
+  return row && { ...row, invitesDisabled: row.invitesDisabled === 1, hasPassword: row.hasPassword === 1 }
+}
+
+export const findByDid = (reader: Reader, did: Did): Promise<Account | null> => findBy(reader, sql`did = ${did}`)
+export const findByHandle = (reader: Reader, handle: Handle): Promise<Account | null> => findBy(reader, sql`handle = ${handle}`)
+export const findByEmail = (reader: Reader, email: string): Promise<Account | null> => findBy(reader, sql`email = ${email.toLowerCase()}`)
+
+/** Null when there is no such account. */
+export async function findStatus(reader: Reader, did: Did): Promise<AccountStatus | null> {
+  const row = await reader.get<Pick<Account, 'deactivatedAt' | 'takedownRef'>>(
+    sql`SELECT deactivated_at AS "deactivatedAt", takedown_ref AS "takedownRef" FROM account WHERE did = ${did}`,
+  )
+  return row && statusOf(row)
+}
+
+/** A takedown outweighs a deactivation. */
+export function statusOf({ takedownRef, deactivatedAt }: Pick<Account, 'takedownRef' | 'deactivatedAt'>): AccountStatus {
+  if (takedownRef !== null) return 'takendown'
+  return deactivatedAt === null ? 'active' : 'deactivated'
+}
+
+export interface NewAccount {
+  did: Did
+  handle: Handle
+  email: string | null
+  passwordHash: string | null
+  signingKey: string
+  signingKeyWrapped: string
+  createdAt: Millis
+  deactivatedAt: Millis | null
+  deleteAfter: Millis | null
+}
+
+/** Throws a unique violation when DID, handle or address belong to another account. */
+export async function insertAccount(tx: Tx, account: NewAccount): Promise<void> {
+  const { did, handle, email, passwordHash, signingKey, signingKeyWrapped, createdAt, deactivatedAt, deleteAfter } = account
+  await tx.run(sql`
+    INSERT INTO account (did, handle, email, password_hash, signing_key, signing_key_wrapped, created_at, deactivated_at, delete_after)
+    VALUES (${did}, ${handle}, ${email?.toLowerCase() ?? null}, ${passwordHash}, ${signingKey}, ${signingKeyWrapped}, ${createdAt},
+      ${deactivatedAt}, ${deleteAfter})`)
+}
+
+export const findPasswordHash = async (reader: Reader, did: Did): Promise<string | null> =>
+  (await reader.get<{ hash: string | null }>(sql`SELECT password_hash AS hash FROM account WHERE did = ${did}`))?.hash ?? null
+
+export const findSigningKey = (reader: Reader, did: Did): Promise<{ signingKey: string; wrapped: string } | null> =>
+  reader.get(sql`SELECT signing_key AS "signingKey", signing_key_wrapped AS wrapped FROM account WHERE did = ${did}`)

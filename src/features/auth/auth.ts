@@ -1,0 +1,168 @@
+/**
+ * Guards: who may call an endpoint. Each is named in the declaration of the endpoint, runs before the body is read,
+ * and answers the caller that the handler works with.
+ */
+import type { Exchange, Guard } from '../../http/endpoint.ts'
+import { authenticationRequired, authMissing, expiredToken, forbidden, invalidToken, OAuthError } from '../../http/errors.ts'
+import type { Context } from '../../platform/context.ts'
+import type { Did } from '../../protocol/identifiers.ts'
+import { accountStatus, refuseTakendown } from '../accounts/accounts.ts'
+import { carriesAdminToken } from './admin-token.ts'
+import { authorizationOf } from './authorization-header.ts'
+import { assertPermission, type Permissions } from './permissions.ts'
+import { readAccessToken, readRefreshToken, type SessionKind } from './session-tokens.ts'
+
+export type { Permissions } from './permissions.ts'
+
+/** An account holder, or who acts for one. */
+export type AccessCaller = SessionCaller | GrantCaller
+
+/** A session of ours: opened with a password, an app password, or a proof of the wallet. */
+export interface SessionCaller {
+  did: Did
+  credential: SessionKind
+  permissions: null
+  /** Whether the birth date is within reach. */
+  personalDetails: boolean
+}
+
+/** An app or an agent, limited to what was granted to it. */
+export interface GrantCaller {
+  did: Did
+  credential: 'oauth' | 'agent'
+  permissions: Permissions
+  personalDetails: false
+  /** Of the grant, for the audit. */
+  tokenId: string
+}
+
+type GrantRule = 'any' | 'refuse' | { refuse: string } | ((permissions: Permissions, exchange: Exchange) => void)
+
+export interface AccessOptions {
+  /** Sessions that may call. */
+  sessions?: readonly SessionKind[]
+  /** What an app or agent needs: any grant, none will do (and what to tell it), or a check like `assertRepo`. */
+  grants?: GrantRule
+  /** Taken-down and missing accounts are refused here, and not by the handler. */
+  standing?: boolean
+}
+
+const STANDARD: readonly SessionKind[] = ['full', 'privileged', 'app']
+
+/** For account holders. Without options: any session but that of a taken-down account, and no apps. */
+export function access({ sessions = STANDARD, grants = 'refuse', standing = false }: AccessOptions = {}): Guard<AccessCaller> {
+  return {
+    personal: true,
+    async check(exchange) {
+      const caller = await accessCaller(exchange)
+      if (caller.permissions === null && !sessions.includes(caller.credential)) throw invalidToken('Bad token scope')
+      if (standing || caller.permissions !== null) refuseTakendown(await accountStatus(exchange.ctx.db, caller.did))
+      if (caller.permissions !== null) applyRule(grants, caller.permissions, exchange)
+      return caller
+    },
+  }
+}
+
+/** For what only the account itself may do: no app password, no app, no agent. */
+export const fullAccess = (options: Pick<AccessOptions, 'standing'> = {}): Guard<AccessCaller> => access({ ...options, sessions: ['full'] })
+
+/** For checks that need the body: refuses apps and agents whose grant does not reach that far. */
+export function requirePermission({ permissions }: AccessCaller, check: (permissions: Permissions) => void): void {
+  if (permissions !== null) assertPermission(permissions, check)
+}
+
+async function accessCaller({ ctx, request }: Exchange): Promise<AccessCaller> {
+  const authorization = authorizationOf(request)
+  switch (authorization?.scheme) {
+    case undefined:
+      throw authMissing()
+    case 'basic':
+      throw invalidToken('Unexpected authorization type')
+    case 'bearer':
+      return sessionCaller(ctx, authorization.value)
+    case 'dpop':
+      return grantCaller()
+  }
+}
+
+async function sessionCaller(ctx: Context, token: string): Promise<SessionCaller> {
+  const { did, kind, personalDetails } = accepted(await readAccessToken(ctx, token))
+  return { did, credential: kind, permissions: null, personalDetails: personalDetails || kind === 'full' }
+}
+
+/** DPoP-bound tokens are issued by the authorization server. Without one there is none that holds. */
+function grantCaller(): never {
+  const description = 'The access token is invalid'
+  throw new OAuthError(401, 'invalid_token', description, { 'WWW-Authenticate': `DPoP error="invalid_token", error_description="${description}"` })
+}
+
+function accepted<Read extends { ok: true }>(read: Read | { ok: false; fault: 'unverifiable' | 'expired' }): Read {
+  if (read.ok) return read
+  throw read.fault === 'expired' ? expiredToken('Token has expired') : invalidToken('Token could not be verified')
+}
+
+function applyRule(rule: GrantRule, permissions: Permissions, exchange: Exchange): void {
+  if (rule === 'any') return
+  if (rule === 'refuse') throw forbidden('OAuth credentials are not supported for this endpoint')
+  if (typeof rule === 'object') throw forbidden(rule.refuse)
+  assertPermission(permissions, (granted) => rule(granted, exchange))
+}
+
+export interface RefreshCaller {
+  did: Did
+  tokenId: string
+}
+
+/** For the holder of a refresh token. `expired`: also of one whose time is over. */
+export function refresh({ expired = false } = {}): Guard<RefreshCaller> {
+  return {
+    personal: true,
+    async check({ ctx, request }) {
+      const authorization = authorizationOf(request)
+      if (authorization === null) throw authMissing()
+      if (authorization.scheme !== 'bearer') throw invalidToken('Unexpected authorization type')
+      const read = accepted(await readRefreshToken(ctx, authorization.value))
+      if (read.expired && !expired) throw expiredToken('Token has expired')
+      return { did: read.did, tokenId: read.tokenId }
+    },
+  }
+}
+
+export interface AdminCaller {
+  /** Who is named in the audit. */
+  actor: string
+}
+
+/** For the operator. */
+export const admin: Guard<AdminCaller> = {
+  personal: true,
+  check(exchange) {
+    if (!carriesAdminToken(exchange)) throw authenticationRequired()
+    return { actor: 'master-token' }
+  },
+}
+
+/** Who looks: `did` sees its own account in any state, `admin` every account, anybody what is public. */
+export interface Viewer {
+  did: Did | null
+  admin: boolean
+}
+
+/** For reads that are open to all, and show more to the owner and to the operator. */
+export function optionalAccess(options: AccessOptions = { grants: 'any' }): Guard<Viewer> {
+  const owner = access(options)
+  return {
+    personal: true,
+    async check(exchange) {
+      switch (authorizationOf(exchange.request)?.scheme) {
+        case undefined:
+          return { did: null, admin: false }
+        case 'basic':
+          if (!carriesAdminToken(exchange)) throw authenticationRequired()
+          return { did: null, admin: true }
+        default:
+          return { did: (await owner.check(exchange)).did, admin: false }
+      }
+    },
+  }
+}

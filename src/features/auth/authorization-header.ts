@@ -1,0 +1,20 @@
+/** The grammar of the `Authorization` header: a scheme and one value, separated by one space. */
+import { invalidToken } from '../../http/errors.ts'
+
+export interface Authorization {
+  scheme: 'basic' | 'bearer' | 'dpop'
+  value: string
+}
+
+const schemes: ReadonlySet<string> = new Set(['basic', 'bearer', 'dpop'] satisfies Authorization['scheme'][])
+
+/** Null when the header is absent. */
+export function authorizationOf(request: Request): Authorization | null {
+  const header = request.headers.get('authorization')
+  if (header === null || header === '') return null
+  const [scheme = '', value, ...rest] = header.split(' ')
+  if (value === undefined || rest.length > 0) throw invalidToken('Malformed authorization header')
+  const known = scheme.toLowerCase()
+  if (!schemes.has(known)) throw invalidToken(`Unsupported authorization type: ${scheme}`)
+  return { scheme: known as Authorization['scheme'], value }
+}

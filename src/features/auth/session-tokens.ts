@@ -1,0 +1,121 @@
+/**
+ * Session tokens: HS256 JWTs that the service issues to itself.
+ *
+ * Only tokens with exactly our two headers are looked at, so neither algorithm nor type is up to the caller. Access
+ * tokens are not stored and live two hours; a refresh token counts only together with its row (`session-store.ts`).
+ */
+import { createHmac, createSecretKey, timingSafeEqual, type KeyObject } from 'node:crypto'
+import { perContext, type Context } from '../../platform/context.ts'
+import { serverSecret } from '../../platform/vault.ts'
+import { parseDid, type Did, type Millis } from '../../protocol/identifiers.ts'
+
+export const ACCESS_TTL_SECS = 120 * 60
+export const REFRESH_TTL_SECS = 90 * 86_400
+
+/** What a session reaches: the account itself, an app password with or without direct messages, the way out of a taken-down account. */
+export type SessionKind = 'full' | 'privileged' | 'app' | 'takendown'
+
+const scopes: Record<SessionKind, string> = {
+  full: 'com.atproto.access',
+  privileged: 'com.atproto.appPassPrivileged',
+  app: 'com.atproto.appPass',
+  takendown: 'com.atproto.takendown',
+}
+const kinds = new Map(Object.entries(scopes).map(([kind, scope]) => [scope, kind as SessionKind]))
+const REFRESH_SCOPE = 'com.atproto.refresh'
+
+const encoded = (value: object) => Buffer.from(JSON.stringify(value)).toString('base64url')
+const ACCESS_HEADER = encoded({ typ: 'at+jwt', alg: 'HS256' })
+const REFRESH_HEADER = encoded({ typ: 'refresh+jwt', alg: 'HS256' })
+
+export interface AccessClaims {
+  did: Did
+  kind: SessionKind
+  /** An app password with this grant reads and sets the birth date. */
+  personalDetails: boolean
+}
+
+export interface RefreshClaims {
+  did: Did
+  /** 32 bytes in base64. */
+  tokenId: string
+}
+
+interface Payload {
+  scope: string
+  aud: string
+  sub: string
+  iat: number
+  exp: number
+  jti?: string
+  personal_details?: true
+}
+
+type Fault = 'unverifiable' | 'expired'
+
+/** The key is read once, when the server starts. */
+export const sessionTokenKey = perContext(async (ctx) => createSecretKey(await serverSecret(ctx.db, ctx.vault, 'session-token')))
+
+export async function issueAccessToken(ctx: Context, { did, kind, personalDetails }: AccessClaims): Promise<string> {
+  const times = lifetime(ctx.clock.now(), ACCESS_TTL_SECS)
+  return issue(ACCESS_HEADER, await sessionTokenKey(ctx), {
+    scope: scopes[kind],
+    aud: ctx.serverDid,
+    sub: did,
+    ...times,
+    ...(personalDetails ? { personal_details: true as const } : {}),
+  })
+}
+
+export async function issueRefreshToken(ctx: Context, { did, tokenId }: RefreshClaims): Promise<string> {
+  const times = lifetime(ctx.clock.now(), REFRESH_TTL_SECS)
+  return issue(REFRESH_HEADER, await sessionTokenKey(ctx), { scope: REFRESH_SCOPE, aud: ctx.serverDid, sub: did, ...times, jti: tokenId })
+}
+
+export async function readAccessToken(ctx: Context, token: string): Promise<({ ok: true } & AccessClaims) | { ok: false; fault: Fault }> {
+  const read = open(ctx, await sessionTokenKey(ctx), ACCESS_HEADER, token)
+  if (!read.ok) return read
+  const did = parseDid(read.payload.sub)
+  const kind = kinds.get(read.payload.scope)
+  if (did === null || kind === undefined) return { ok: false, fault: 'unverifiable' }
+  if (read.expired) return { ok: false, fault: 'expired' }
+  return { ok: true, did, kind, personalDetails: read.payload.personal_details === true }
+}
+
+/** `expired` tokens are read as well: they may still end their session. */
+export async function readRefreshToken(
+  ctx: Context,
+  token: string,
+): Promise<({ ok: true; expired: boolean } & RefreshClaims) | { ok: false; fault: Fault }> {
+  const read = open(ctx, await sessionTokenKey(ctx), REFRESH_HEADER, token)
+  if (!read.ok) return read
+  const did = parseDid(read.payload.sub)
+  const { jti, scope } = read.payload
+  if (did === null || jti === undefined || scope !== REFRESH_SCOPE) return { ok: false, fault: 'unverifiable' }
+  return { ok: true, expired: read.expired, did, tokenId: jti }
+}
+
+function lifetime(now: Millis, ttlSecs: number): { iat: number; exp: number } {
+  const iat = Math.floor(now / 1000)
+  return { iat, exp: iat + ttlSecs }
+}
+
+const mac = (key: KeyObject, signed: string) => createHmac('sha256', key).update(signed).digest()
+
+function issue(header: string, key: KeyObject, payload: Payload): string {
+  const signed = `${header}.${encoded(payload)}`
+  return `${signed}.${mac(key, signed).toString('base64url')}`
+}
+
+function open(ctx: Context, key: KeyObject, header: string, token: string): { ok: true; payload: Payload; expired: boolean } | { ok: false; fault: 'unverifiable' } {
+  const unverifiable = { ok: false, fault: 'unverifiable' } as const
+  const end = token.lastIndexOf('.')
+  if (!token.startsWith(`${header}.`) || end <= header.length) return unverifiable
+  const given = Buffer.from(token.slice(end + 1), 'base64url')
+  const expected = mac(key, token.slice(0, end))
+  if (given.length !== expected.length || !timingSafeEqual(given, expected)) return unverifiable
+  // What carries our seal was written by `issue`.
+  const payload = JSON.parse(Buffer.from(token.slice(header.length + 1, end), 'base64url').toString()) as Payload
+  if (payload.aud !== ctx.serverDid) return unverifiable
+  return { ok: true, payload, expired: ctx.clock.now() >= payload.exp * 1000 }
+}
