@@ -15,7 +15,7 @@ export interface PlcDirectory {
 
 export class PlcDirectoryError extends Error {
   constructor(
-    /** What the directory answered; `null` when it did not, or not in its own language. */
+    /** What the directory answered (200: something that is no answer); `null` when it did not. */
     readonly status: number | null,
     message: string,
     options?: ErrorOptions,
@@ -47,7 +47,7 @@ export function remotePlcDirectory(url: string, outbound: Outbound): PlcDirector
     if (response.status === 404 || response.status === 410) return null
     if (!response.ok) throw refusedBy(response, json)
     const value = parse(json)
-    if (value === null) throw new PlcDirectoryError(null, 'PLC directory gave an answer that is no answer')
+    if (value === null) throw new PlcDirectoryError(response.status, 'PLC directory gave an answer that is no answer')
     return value
   }
 

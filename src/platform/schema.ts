@@ -4,6 +4,7 @@ import server from '../../migrations/0001-server.sql' with { type: 'text' }
 import firehose from '../../migrations/0004-firehose.sql' with { type: 'text' }
 import blobs from '../../migrations/0005-blobs.sql' with { type: 'text' }
 import plcDirectory from '../../migrations/0020-plc-directory.sql' with { type: 'text' }
+import identity from '../../migrations/0021-identity.sql' with { type: 'text' }
 import type { Migration } from './migrations.ts'
 
 const migration = (number: number, name: string, text: unknown): Migration => ({ number, name, text: text as string })
@@ -14,4 +15,5 @@ export const migrations: readonly Migration[] = [
   migration(4, 'firehose', firehose),
   migration(5, 'blobs', blobs),
   migration(20, 'plc-directory', plcDirectory),
+  migration(21, 'identity', identity),
 ]

@@ -1,0 +1,25 @@
+/** Rows of `did_document`. */
+import { sql, type Reader, type Tx } from '../../platform/database.ts'
+import type { DidDocument } from '../../protocol/did-document.ts'
+import type { Did, Millis } from '../../protocol/identifiers.ts'
+
+export interface FetchedDocument {
+  document: DidDocument
+  fetchedAt: Millis
+}
+
+export async function findDocument(reader: Reader, did: Did): Promise<FetchedDocument | null> {
+  const row = await reader.get<{ document: string; fetchedAt: Millis }>(
+    sql`SELECT document, fetched_at AS "fetchedAt" FROM did_document WHERE did = ${did}`,
+  )
+  return row && { document: JSON.parse(row.document) as DidDocument, fetchedAt: row.fetchedAt }
+}
+
+export const putDocument = (tx: Tx, document: DidDocument, fetchedAt: Millis): Promise<number> =>
+  tx.run(sql`
+    INSERT INTO did_document (did, document, fetched_at) VALUES (${document.id}, ${JSON.stringify(document)}, ${fetchedAt})
+    ON CONFLICT (did) DO UPDATE SET document = excluded.document, fetched_at = excluded.fetched_at`)
+
+export const deleteDocument = (tx: Tx, did: Did): Promise<number> => tx.run(sql`DELETE FROM did_document WHERE did = ${did}`)
+
+export const deleteDocumentsBefore = (tx: Tx, instant: Millis): Promise<number> => tx.run(sql`DELETE FROM did_document WHERE fetched_at < ${instant}`)

@@ -1,0 +1,120 @@
+/**
+ * From a DID to its document. For resolution only: what a proof depends on is read live (`signing-authority.ts`).
+ *
+ * A document is fresh for an hour. After that it is still served, for a day since it was fetched, while a newer one
+ * is fetched behind the answer. Requests for one DID share one fetch.
+ */
+import { perContext, type Context } from '../../platform/context.ts'
+import { PlcDirectoryError } from '../../platform/directory-client.ts'
+import { OutboundError } from '../../platform/outbound.ts'
+import type { Sweep } from '../../platform/sweeps.ts'
+import { didWebUrl, parseDidDocument, type DidDocument } from '../../protocol/did-document.ts'
+import type { Did } from '../../protocol/identifiers.ts'
+import { isPlcDid } from '../../protocol/plc.ts'
+import { deleteDocument, deleteDocumentsBefore, findDocument, putDocument } from './did-document-store.ts'
+
+export type ResolutionFault =
+  | 'not-found'
+  | 'deactivated' // the DID was ended
+  | 'unsupported' // a method we do not know, or a did:web with a path
+  | 'unreachable' // nobody answered, or nothing that is a document of this DID
+
+export type DidResolution = { ok: true; document: DidDocument } | { ok: false; fault: ResolutionFault }
+
+const freshMillis = 60 * 60 * 1000
+const keptMillis = 24 * freshMillis
+const didWebTimeoutMs = 3000
+const maxDocumentBytes = 64 * 1024
+
+const pending = perContext(() => new Map<Did, Promise<DidResolution>>())
+
+/** `live`: do not trust the cache, and renew it. */
+export async function resolveDid(ctx: Context, did: Did, { live = false } = {}): Promise<DidResolution> {
+  const cached = live ? null : await findDocument(ctx.db, did)
+  const ageMillis = cached ? ctx.clock.now() - cached.fetchedAt : Infinity
+  if (!cached || ageMillis >= keptMillis) return fetchShared(ctx, did)
+  if (ageMillis >= freshMillis) void fetchShared(ctx, did)
+  return { ok: true, document: cached.document }
+}
+
+/** Fetch once for everybody who asks meanwhile. Never rejects. */
+function fetchShared(ctx: Context, did: Did): Promise<DidResolution> {
+  const fetches = pending(ctx)
+  const running = fetches.get(did)
+  if (running) return running
+  const fetching = fetchAndKeep(ctx, did).finally(() => fetches.delete(did))
+  fetches.set(did, fetching)
+  return fetching
+}
+
+async function fetchAndKeep(ctx: Context, did: Did): Promise<DidResolution> {
+  try {
+    const resolution = await fetchDocument(ctx, did)
+    if (resolution.ok) await putDocument(ctx.db, resolution.document, ctx.clock.now())
+    else if (resolution.fault !== 'unreachable') await deleteDocument(ctx.db, did)
+    return resolution
+  } catch (error) {
+    ctx.log.error('DID document could not be kept', { did, error })
+    return { ok: false, fault: 'unreachable' }
+  }
+}
+
+async function fetchDocument(ctx: Context, did: Did): Promise<DidResolution> {
+  if (isPlcDid(did)) return fetchPlcDocument(ctx, did)
+  const url = didWebUrl(did)
+  return url?.pathname === hostDocumentPath ? fetchWebDocument(ctx, did, url) : { ok: false, fault: 'unsupported' }
+}
+
+/** atproto knows did:web for whole hosts only. */
+const hostDocumentPath = '/.well-known/did.json'
+
+async function fetchPlcDocument({ plc, log }: Context, did: Did): Promise<DidResolution> {
+  try {
+    const document = await plc.document(did)
+    if (document) return { ok: true, document }
+    return { ok: false, fault: (await plc.auditLog(did)) ? 'deactivated' : 'not-found' }
+  } catch (error) {
+    if (!(error instanceof PlcDirectoryError)) throw error
+    log.warn('PLC directory did not answer', { did, status: error.status })
+    return { ok: false, fault: 'unreachable' }
+  }
+}
+
+/** The document at the authoritative place of a did:web, with a path or without, as that place serves it now. */
+export async function fetchWebDocument({ outbound }: Pick<Context, 'outbound'>, did: Did, url: URL): Promise<DidResolution> {
+  try {
+    const response = await outbound.fetch(url, {
+      headers: { accept: 'application/did+ld+json, application/json' },
+      headersTimeoutMs: didWebTimeoutMs,
+      bodyTimeoutMs: didWebTimeoutMs,
+      maxBytes: maxDocumentBytes,
+    })
+    const fault = webFaults[response.status]
+    if (!response.ok) {
+      await response.body?.cancel()
+      return { ok: false, fault: fault ?? 'unreachable' }
+    }
+    const document = parseDidDocument(parseJson(await response.text()), did)
+    return document ? { ok: true, document } : { ok: false, fault: 'unreachable' }
+  } catch (error) {
+    if (error instanceof OutboundError) return { ok: false, fault: 'unreachable' }
+    throw error
+  }
+}
+
+const webFaults: Record<number, ResolutionFault> = { 404: 'not-found', 410: 'deactivated' }
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}
+
+/** Forgets documents that are too old to be served. */
+export const didCacheSweep: Sweep = {
+  name: 'did-cache',
+  intervalSecs: () => 3600,
+  run: async ({ db, clock }) => ({ deleted: await deleteDocumentsBefore(db, clock.now() - keptMillis) }),
+}

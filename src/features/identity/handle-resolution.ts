@@ -1,0 +1,52 @@
+/**
+ * From a handle to the DID that its owner published, in DNS or on the web. Whether that DID claims the handle too is
+ * the caller's question.
+ *
+ * Source: atproto "Handle", "Handle Resolution".
+ */
+import type { Context } from '../../platform/context.ts'
+import { OutboundError } from '../../platform/outbound.ts'
+import { parseDid, type Did, type Handle } from '../../protocol/identifiers.ts'
+
+const stepTimeoutMs = 3000
+const maxAnswerBytes = 4096
+const maxRedirects = 3
+const recordPrefix = 'did='
+
+/** `null`: nobody published an answer that can be used. */
+export async function lookUpHandle(ctx: Pick<Context, 'resolver' | 'outbound'>, handle: Handle): Promise<Did | null> {
+  return (await askDns(ctx, handle)) ?? (await askWeb(ctx, handle))
+}
+
+/** Exactly one `did=` record is an answer; several are none. */
+async function askDns({ resolver }: Pick<Context, 'resolver'>, handle: Handle): Promise<Did | null> {
+  const timeout = Promise.withResolvers<string[]>()
+  const timer = setTimeout(() => timeout.resolve([]), stepTimeoutMs)
+  try {
+    const texts = await Promise.race([resolver.texts(`_atproto.${handle}`).catch(() => []), timeout.promise])
+    const [record, ...others] = texts.filter((text) => text.startsWith(recordPrefix))
+    return record === undefined || others.length > 0 ? null : parseDid(record.slice(recordPrefix.length))
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
+async function askWeb({ outbound }: Pick<Context, 'outbound'>, handle: Handle): Promise<Did | null> {
+  try {
+    const response = await outbound.fetch(`https://${handle}/.well-known/atproto-did`, {
+      headersTimeoutMs: stepTimeoutMs,
+      bodyTimeoutMs: stepTimeoutMs,
+      maxBytes: maxAnswerBytes,
+      maxRedirects,
+    })
+    if (!response.ok) {
+      await response.body?.cancel()
+      return null
+    }
+    const [firstLine = ''] = (await response.text()).trim().split('\n')
+    return parseDid(firstLine.trim())
+  } catch (error) {
+    if (error instanceof OutboundError) return null
+    throw error
+  }
+}

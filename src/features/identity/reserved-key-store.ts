@@ -1,0 +1,21 @@
+/** Rows of `reserved_signing_key`. */
+import { sql, type Reader, type Tx } from '../../platform/database.ts'
+import type { Did, Millis } from '../../protocol/identifiers.ts'
+
+export interface ReservedKey {
+  /** As a did:key. */
+  signingKey: string
+  /** The secret under the master key. */
+  wrapped: string
+}
+
+export const findReservedKey = (reader: Reader, did: Did): Promise<ReservedKey | null> =>
+  reader.get(sql`SELECT signing_key AS "signingKey", wrapped FROM reserved_signing_key WHERE did = ${did}`)
+
+export const insertReservedKey = (tx: Tx, { signingKey, wrapped }: ReservedKey, did: Did | null, now: Millis): Promise<number> =>
+  tx.run(sql`INSERT INTO reserved_signing_key (signing_key, did, wrapped, created_at) VALUES (${signingKey}, ${did}, ${wrapped}, ${now})`)
+
+export const deleteReservedKey = (tx: Tx, did: Did): Promise<number> => tx.run(sql`DELETE FROM reserved_signing_key WHERE did = ${did}`)
+
+export const deleteReservedKeysBefore = (tx: Tx, instant: Millis): Promise<number> =>
+  tx.run(sql`DELETE FROM reserved_signing_key WHERE created_at < ${instant}`)
