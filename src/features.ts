@@ -1,6 +1,7 @@
 /** Everything the service does. */
 import type { Feature } from './http/feature.ts'
+import { firehose } from './features/firehose/firehose-feature.ts'
 import { plcDirectory } from './features/plc-directory/plc-directory.ts'
 import { serverInfo } from './features/server-info/server-info.ts'
 
-export const features: readonly Feature[] = [plcDirectory, serverInfo]
+export const features: readonly Feature[] = [firehose, plcDirectory, serverInfo]

@@ -33,3 +33,30 @@ export async function insertEvents(tx: Tx, events: readonly EventRow[]): Promise
 export function deleteEventsOf(tx: Tx, did: Did): Promise<number> {
   return tx.run(sql`DELETE FROM repo_seq WHERE did = ${did}`)
 }
+
+/** Events read at once, by number and by size of their bodies; a larger event is a page of its own. */
+const PAGE_EVENTS = 500
+const PAGE_BYTES = 1024 * 1024
+
+/** The next page of events after a number; empty at the end of the log. */
+export async function eventsAfter(reader: Reader, cursor: number): Promise<StoredEvent[]> {
+  // The size of a body is known without reading it.
+  const sizes = await reader.all<{ seq: number; bytes: number }>(sql`
+    SELECT seq, length(event) AS bytes FROM repo_seq WHERE seq > ${cursor} ORDER BY seq LIMIT ${PAGE_EVENTS}`)
+  if (sizes.length === 0) return []
+  let through = sizes[0]!.seq
+  let total = 0
+  for (const { seq, bytes } of sizes) {
+    total += bytes
+    if (total > PAGE_BYTES) break
+    through = seq
+  }
+  return reader.all<StoredEvent>(sql`
+    SELECT seq, event_type AS type, event AS body FROM repo_seq WHERE seq > ${cursor} AND seq <= ${through} ORDER BY seq`)
+}
+
+/** Retention has removed events up to this number; 0 when none. */
+export async function prunedThrough(reader: Reader): Promise<number> {
+  const row = await reader.get<{ pruned: number }>(sql`SELECT pruned_through AS pruned FROM repo_seq_past`)
+  return row!.pruned
+}

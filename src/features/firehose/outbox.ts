@@ -1,0 +1,127 @@
+/**
+ * One subscriber's way through the log: its cursor, and the socket that takes the frames after it.
+ *
+ * Frames are sent while the socket's buffer is low, and go on when the client has read. A client that leaves its buffer
+ * full while the log grows far past it is told so and closed; no frame is ever left out.
+ */
+import { setImmediate } from 'node:timers/promises'
+import type { Exchange, Socket, SocketHandler } from '../../http/endpoint.ts'
+import type { Context } from '../../platform/context.ts'
+import { decodeParams } from '../../protocol/lexicons/lexicons.ts'
+import { eventsAfter, headSeq, prunedThrough } from './event-log.ts'
+import { errorFrame, infoFrame } from './events.ts'
+import { frameOf, tailOf, type Frame } from './tail.ts'
+
+/** Unsent bytes of one client above which it has to read first. */
+const HIGH_WATER_BYTES = 1024 * 1024
+/** Events that may be added to the log while a client reads nothing of a full buffer. */
+const MAX_EVENTS_WHILE_FULL = 5000
+
+const closeCode = { policy: 1008, fault: 1011 } as const
+
+type Start = { ok: true; cursor: number; isOutdated: boolean } | Refused
+type Refused = { ok: false; error: 'InvalidRequest' | 'FutureCursor' | 'ConsumerTooSlow'; message: string }
+
+const consumerTooSlow: Refused = { ok: false, error: 'ConsumerTooSlow', message: 'Stream consumer too slow' }
+
+export class Outbox implements SocketHandler {
+  readonly #ctx: Context
+  readonly #params: URLSearchParams
+  #hasEnded = false
+  #hasNews = false
+  /** Ends the present wait, whatever it is for. */
+  #resume: (() => void) | null = null
+  /** Head of the log when the buffer was found full; null while it is not. */
+  #fullSince: number | null = null
+
+  constructor({ ctx, url }: Pick<Exchange, 'ctx' | 'url'>) {
+    this.#ctx = ctx
+    this.#params = url.searchParams
+  }
+
+  open(socket: Socket): void {
+    this.#run(socket).catch((error: unknown) => {
+      this.#ctx.log.error('subscriber lost', { error })
+      this.#end()
+      socket.close(closeCode.fault, 'InternalServerError')
+    })
+  }
+
+  drain(): void {
+    this.#resume?.()
+  }
+
+  closed(): void {
+    this.#end()
+  }
+
+  async #run(socket: Socket): Promise<void> {
+    const start = await startOf(this.#ctx, this.#params)
+    if (!start.ok) return this.#refuse(socket, start)
+    if (start.isOutdated) socket.send(infoFrame('OutdatedCursor', 'Requested cursor exceeded limit. Possibly missing events'))
+    const tail = tailOf(this.#ctx)
+    const leave = tail.follow(() => this.#onNews(socket, tail.head))
+    try {
+      let { cursor } = start
+      while (!this.#hasEnded) {
+        this.#hasNews = false
+        const frames = tail.after(cursor) ?? (await this.#storedFrames(cursor))
+        for (const { seq, bytes } of frames) {
+          if (socket.bufferedBytes() > HIGH_WATER_BYTES) await this.#room(socket, tail.head)
+          if (this.#hasEnded) return
+          if (!socket.send(bytes)) return this.#refuse(socket, consumerTooSlow)
+          cursor = seq
+        }
+        if (frames.length === 0 && !this.#hasNews) await this.#wait()
+      }
+    } finally {
+      leave()
+    }
+  }
+
+  async #storedFrames(cursor: number): Promise<Frame[]> {
+    // A long replay leaves turns to everybody else.
+    await setImmediate()
+    return (await eventsAfter(this.#ctx.db, cursor)).map(frameOf)
+  }
+
+  async #room(socket: Socket, head: number): Promise<void> {
+    this.#fullSince = head
+    while (!this.#hasEnded && socket.bufferedBytes() > HIGH_WATER_BYTES) await this.#wait()
+    this.#fullSince = null
+  }
+
+  #wait(): Promise<void> {
+    return new Promise((resolve) => {
+      this.#resume = resolve
+    })
+  }
+
+  #onNews(socket: Socket, head: number): void {
+    this.#hasNews = true
+    if (this.#fullSince === null) this.#resume?.()
+    else if (head - this.#fullSince > MAX_EVENTS_WHILE_FULL) this.#refuse(socket, consumerTooSlow)
+  }
+
+  #refuse(socket: Socket, { error, message }: Refused): void {
+    this.#end()
+    socket.send(errorFrame(error, message))
+    socket.close(closeCode.policy, error)
+  }
+
+  #end(): void {
+    this.#hasEnded = true
+    this.#resume?.()
+  }
+}
+
+async function startOf({ db }: Context, params: URLSearchParams): Promise<Start> {
+  const decoded = decodeParams('com.atproto.sync.subscribeRepos', params)
+  if (!decoded.ok) return { ok: false, error: 'InvalidRequest', message: decoded.message }
+  const { cursor } = decoded.value as { cursor?: number }
+  const head = await headSeq(db)
+  if (cursor === undefined) return { ok: true, cursor: head, isOutdated: false }
+  if (cursor < 0) return { ok: false, error: 'InvalidRequest', message: 'cursor must not be negative' }
+  if (cursor > head) return { ok: false, error: 'FutureCursor', message: 'Cursor in the future.' }
+  return { ok: true, cursor, isOutdated: cursor < (await prunedThrough(db)) }
+}

@@ -1,0 +1,129 @@
+/**
+ * The newest events as frames in memory, so that any number of live subscribers costs one read of the log.
+ *
+ * It follows the log while somebody follows it. Who is behind what it holds reads the log itself: there is no moment at
+ * which an event is in neither place.
+ */
+import { perContext, type Context } from '../../platform/context.ts'
+import { eventsAfter, headSeq, type StoredEvent } from './event-log.ts'
+import { eventFrame } from './events.ts'
+
+export interface Frame {
+  seq: number
+  bytes: Uint8Array
+}
+
+/** Frames kept in memory; half of them go when it is more. */
+const KEPT_BYTES = 16 * 1024 * 1024
+
+export const frameOf = ({ seq, type, body }: StoredEvent): Frame => ({ seq, bytes: eventFrame(type, body) })
+
+export class Tail {
+  readonly #ctx: Pick<Context, 'db' | 'signals' | 'log'>
+  readonly #followers = new Set<() => void>()
+  #unsubscribe: (() => void) | null = null
+  #reading = false
+  #stale = false
+  /** Everything after `#floor` and up to `head` is in `#frames`. */
+  #frames: Frame[] = []
+  #bytes = 0
+  #floor: number | null = null
+  #head = 0
+
+  constructor(ctx: Pick<Context, 'db' | 'signals' | 'log'>) {
+    this.#ctx = ctx
+  }
+
+  get followers(): number {
+    return this.#followers.size
+  }
+
+  /** The newest number that was seen. */
+  get head(): number {
+    return this.#head
+  }
+
+  /** Be called whenever there may be news. Returns what ends it. */
+  follow(onNews: () => void): () => void {
+    this.#followers.add(onNews)
+    this.#unsubscribe ??= this.#ctx.signals.events.subscribe(() => this.#wake())
+    this.#wake()
+    return () => {
+      this.#followers.delete(onNews)
+      if (this.#followers.size === 0) this.#rest()
+    }
+  }
+
+  /** The frames after a number, or null when some of them are in the log alone. */
+  after(cursor: number): Frame[] | null {
+    if (this.#floor === null || cursor < this.#floor) return null
+    let low = 0
+    let high = this.#frames.length
+    while (low < high) {
+      const middle = (low + high) >>> 1
+      if (this.#frames[middle]!.seq > cursor) high = middle
+      else low = middle + 1
+    }
+    return low === 0 ? this.#frames.slice() : this.#frames.slice(low)
+  }
+
+  #wake(): void {
+    this.#stale = true
+    if (!this.#reading) void this.#catchUp()
+  }
+
+  async #catchUp(): Promise<void> {
+    this.#reading = true
+    try {
+      while (this.#stale && this.#followers.size > 0) {
+        this.#stale = false
+        if (this.#floor === null) this.#head = this.#floor = await headSeq(this.#ctx.db)
+        const events = await eventsAfter(this.#ctx.db, this.#head)
+        if (events.length > 0) {
+          this.#stale = true
+          this.#append(events)
+        }
+        for (const onNews of this.#followers) onNews()
+      }
+    } catch (error) {
+      this.#ctx.log.error('event log not readable', { error })
+    } finally {
+      this.#reading = false
+    }
+  }
+
+  #append(events: readonly StoredEvent[]): void {
+    for (const event of events) {
+      // A deletion takes rows out of the log, and may have taken some of those that are held here.
+      if (event.type === 'account') this.#dropThrough(this.#frames.length, this.#head)
+      const frame = frameOf(event)
+      this.#frames.push(frame)
+      this.#bytes += frame.bytes.length
+      this.#head = frame.seq
+    }
+    if (this.#bytes > KEPT_BYTES) this.#halve()
+  }
+
+  #halve(): void {
+    let bytes = this.#bytes
+    let count = 0
+    while (bytes > KEPT_BYTES / 2) bytes -= this.#frames[count++]!.bytes.length
+    this.#dropThrough(count, this.#frames[count - 1]!.seq)
+  }
+
+  #dropThrough(count: number, floor: number): void {
+    for (const { bytes } of this.#frames.splice(0, count)) this.#bytes -= bytes.length
+    this.#floor = floor
+  }
+
+  /** Nobody listens: forget, and start anew with the next follower. */
+  #rest(): void {
+    this.#unsubscribe?.()
+    this.#unsubscribe = null
+    this.#frames = []
+    this.#bytes = 0
+    this.#floor = null
+  }
+}
+
+export const tailOf = perContext((ctx) => new Tail(ctx))
