@@ -18,8 +18,8 @@ export interface RepoOp {
   path: string
   /** Null when the record was deleted. */
   cid: Cid | null
-  /** The record's CID before an update or a deletion; absent for a creation. */
-  prev?: Cid
+  /** The record's CID before an update or a deletion; null for a creation. */
+  prev: Cid | null
 }
 
 export type RepoEvent =
@@ -33,8 +33,8 @@ export type RepoEvent =
       /** CAR with the commit as its root. */
       blocks: Uint8Array
       ops: readonly RepoOp[]
-      /** Root of the tree before this commit; absent for the first. */
-      prevData?: Cid
+      /** Root of the tree before this commit; null for the first. */
+      prevData: Cid | null
     }
   /** `blocks` is a CAR that holds the commit alone. */
   | { type: 'sync'; did: Did; rev: Tid; blocks: Uint8Array }
@@ -53,7 +53,7 @@ function bodyFields(event: RepoEvent): DataObject {
     case 'commit': {
       const { did, commit, rev, since, blocks, ops, prevData } = event
       const known = { repo: did, commit, rev, since, blocks, ops: ops.map(opFields), rebase: false, tooBig: false, blobs: [] }
-      return prevData === undefined ? known : { ...known, prevData }
+      return prevData === null ? known : { ...known, prevData }
     }
     case 'sync':
       return { did: event.did, rev: event.rev, blocks: event.blocks }
@@ -64,7 +64,7 @@ function bodyFields(event: RepoEvent): DataObject {
   }
 }
 
-const opFields = ({ action, path, cid, prev }: RepoOp): DataObject => (prev === undefined ? { action, path, cid } : { action, path, cid, prev })
+const opFields = ({ action, path, cid, prev }: RepoOp): DataObject => (prev === null ? { action, path, cid } : { action, path, cid, prev })
 
 const header = (name: string) => encode({ op: 1, t: `#${name}` })
 const headers: Record<EventType, Uint8Array> = {
