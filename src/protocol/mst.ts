@@ -1,0 +1,375 @@
+/**
+ * Merkle search trees, changed in place of the few nodes that a change touches.
+ *
+ * A tree reads a node when it first needs it, copies it when it first changes it, and writes blocks only when asked to
+ * `flush`. The root depends on the set of entries alone, never on their history; a flush therefore knows exactly which
+ * blocks the change made and which it left unreachable.
+ *
+ * No two nodes of one tree are equal: a node spells out its first key, or leads to one that does. So a node that was
+ * opened for change and not written again is gone for good.
+ *
+ * Source: atproto "Repository", "MST Structure" and "Commit Diffs".
+ */
+import { type Block } from './car.ts'
+import { type Cid, cidOfCbor, equalBytes } from './cid.ts'
+import { Malformed } from './malformed.ts'
+import { decodeNode, decodeRoot, emptyNode, encodeNode, keyHeight, maxLayers, MstNode, type Subtree } from './mst-node.ts'
+
+/** Where blocks come from. `null` when there is no such block. */
+export type BlockReader = (cid: Cid) => Uint8Array | null
+
+/** Decoded nodes by CID text. Nodes in it are never changed, so trees may share one. A `Map` will do. */
+export interface NodeCache {
+  get(cid: string): MstNode | undefined
+  set(cid: string, node: MstNode): unknown
+}
+
+/** A tree leads to a block that is not there. */
+export class MissingBlock extends Malformed {
+  readonly cid: Cid
+  constructor(cid: Cid) {
+    super(`Block ${cid} is missing`)
+    this.cid = cid
+  }
+}
+
+export interface Flush {
+  root: Cid
+  /** Node blocks that were not in the tree at the last flush, children before parents. */
+  created: Block[]
+  /** Node blocks that were in the tree at the last flush and are no more. */
+  removed: Cid[]
+}
+
+export class Mst {
+  readonly #read: BlockReader
+  readonly #cache: NodeCache
+  #root: Cid | MstNode
+  /** Blocks of the last flushed tree whose nodes were opened for change since. */
+  readonly #opened = new Map<string, Cid>()
+
+  /** The tree under `root`, or a new one. */
+  constructor(root: Cid | null, read: BlockReader, cache: NodeCache = new Map()) {
+    this.#read = read
+    this.#cache = cache
+    this.#root = root ?? emptyNode(0)
+  }
+
+  get(key: string): Cid | null {
+    for (let node: MstNode | null = this.#loadRoot(); node !== null; ) {
+      const i = node.lowerBound(key)
+      if (node.keys[i] === key) return node.values[i] as Cid
+      node = this.#child(node, i)
+    }
+    return null
+  }
+
+  /** Set a key to a value. Answers the value it had. */
+  put(key: string, value: Cid): Cid | null {
+    const previous = this.get(key)
+    if (previous?.equals(value)) return previous
+    const height = keyHeight(key)
+    const top = this.#loadRoot()
+    let root: Cid | MstNode = this.#root
+    let { layer } = top
+    if (top.isEmpty()) {
+      this.#open(root)
+      root = emptyNode(height)
+      layer = height
+    }
+    for (; layer < height; layer++) root = new MstNode(layer + 1, [], [], [root])
+    this.#root = this.#put(root, layer, key, value, height)
+    return previous
+  }
+
+  #put(subtree: Cid | MstNode, layer: number, key: string, value: Cid, height: number): MstNode {
+    const node = this.#edit(subtree, layer)
+    const i = node.lowerBound(key)
+    if (layer > height) {
+      node.subtrees[i] = this.#put(node.subtrees[i] ?? emptyNode(layer - 1), layer - 1, key, value, height)
+    } else if (node.keys[i] === key) {
+      node.values[i] = value
+    } else {
+      const [before, after] = this.#split(node.subtrees[i] as Subtree, layer - 1, key)
+      node.keys.splice(i, 0, key)
+      node.values.splice(i, 0, value)
+      node.subtrees.splice(i, 1, before, after)
+    }
+    return node
+  }
+
+  /** Cut a subtree in two around a key it does not hold. A side that stays whole stays the block it was. */
+  #split(subtree: Subtree, layer: number, key: string): [Subtree, Subtree] {
+    if (subtree === null) return [null, null]
+    const node = this.#load(subtree, layer)
+    const i = node.lowerBound(key)
+    const [before, after] = this.#split(node.subtrees[i] as Subtree, layer - 1, key)
+    if (i === 0 && before === null) return [null, subtree]
+    if (i === node.keys.length && after === null) return [subtree, null]
+    this.#open(subtree)
+    return [
+      new MstNode(layer, node.keys.slice(0, i), node.values.slice(0, i), [...node.subtrees.slice(0, i), before]),
+      new MstNode(layer, node.keys.slice(i), node.values.slice(i), [after, ...node.subtrees.slice(i + 1)]),
+    ]
+  }
+
+  /** Take a key out. Answers the value it had, `null` if it was not there. */
+  delete(key: string): Cid | null {
+    const previous = this.get(key)
+    if (previous === null) return null
+    const root = this.#delete(this.#root, this.#loadRoot().layer, key, keyHeight(key))
+    this.#root = this.#trim(root)
+    return previous
+  }
+
+  #delete(subtree: Cid | MstNode, layer: number, key: string, height: number): MstNode | null {
+    const node = this.#edit(subtree, layer)
+    const i = node.lowerBound(key)
+    if (layer > height) {
+      node.subtrees[i] = this.#delete(node.subtrees[i] as Cid | MstNode, layer - 1, key, height)
+    } else {
+      const merged = this.#merge(node.subtrees[i] as Subtree, node.subtrees[i + 1] as Subtree, layer - 1)
+      node.keys.splice(i, 1)
+      node.values.splice(i, 1)
+      node.subtrees.splice(i, 2, merged)
+    }
+    return node.isEmpty() ? null : node
+  }
+
+  #merge(left: Subtree, right: Subtree, layer: number): Subtree {
+    if (left === null) return right
+    if (right === null) return left
+    this.#open(left)
+    this.#open(right)
+    const [a, b] = [this.#load(left, layer), this.#load(right, layer)]
+    const middle = this.#merge(a.subtrees.at(-1) as Subtree, b.subtrees[0] as Subtree, layer - 1)
+    return new MstNode(layer, [...a.keys, ...b.keys], [...a.values, ...b.values], [...a.subtrees.slice(0, -1), middle, ...b.subtrees.slice(1)])
+  }
+
+  /** A root holds a key, unless the tree is empty: go down to the first node that does. */
+  #trim(top: MstNode | null): Cid | MstNode {
+    if (top === null) return emptyNode(0)
+    let root: Cid | MstNode = top
+    for (let node = top; node.keys.length === 0; node = this.#load(root, node.layer - 1)) {
+      this.#open(root)
+      root = node.subtrees[0] as Cid | MstNode
+    }
+    return root
+  }
+
+  /** Write every changed node as a block. The tree may be changed further afterwards. */
+  flush(): Flush {
+    const created: Block[] = []
+    const root = this.#flush(this.#root, created)
+    this.#root = root
+    const removed = [...this.#opened.values()]
+    this.#opened.clear()
+    return { root, created, removed }
+  }
+
+  #flush(subtree: Cid | MstNode, created: Block[]): Cid {
+    if (!(subtree instanceof MstNode)) return subtree
+    const { subtrees } = subtree
+    for (let i = 0; i < subtrees.length; i++) {
+      const child = subtrees[i]
+      if (child instanceof MstNode) subtrees[i] = this.#flush(child, created)
+    }
+    const bytes = encodeNode(subtree)
+    const cid = cidOfCbor(bytes)
+    const text = cid.toString()
+    this.#cache.set(text, subtree)
+    if (!this.#opened.delete(text)) created.push({ cid, bytes })
+    return cid
+  }
+
+  /** The nodes from the root to a key, or to where it would be: proof that it is there, or that it is not. */
+  path(key: string): Cid[] {
+    return this.#descend(key).path
+  }
+
+  /**
+   * The nodes that show a key and its neighbours, or that it is absent: what must travel with a commit so that its
+   * operations can be undone without the rest of the tree. Root first. Only after a flush.
+   */
+  coveringProof(key: string): Cid[] {
+    const { path, node, i } = this.#descend(key)
+    if (node.keys[i] !== key) return path
+    this.#edge(node.subtrees[i] as Subtree, node.layer - 1, 'last', path)
+    this.#edge(node.subtrees[i + 1] as Subtree, node.layer - 1, 'first', path)
+    return path
+  }
+
+  /** Go down to a key: the blocks on the way, the node it ends in, and the place in it. */
+  #descend(key: string): { path: Cid[]; node: MstNode; i: number } {
+    const path = [this.#root as Cid]
+    let node = this.#loadRoot()
+    for (;;) {
+      const i = node.lowerBound(key)
+      const child = node.subtrees[i] as Subtree
+      if (node.keys[i] === key || child === null) return { path, node, i }
+      path.push(child as Cid)
+      node = this.#load(child, node.layer - 1)
+    }
+  }
+
+  /** Add the blocks along one edge of a subtree. */
+  #edge(from: Subtree, fromLayer: number, side: 'first' | 'last', path: Cid[]): void {
+    for (let subtree = from, layer = fromLayer; subtree !== null; layer--) {
+      path.push(subtree as Cid)
+      const { subtrees } = this.#load(subtree, layer)
+      subtree = subtrees[side === 'first' ? 0 : subtrees.length - 1] as Subtree
+    }
+  }
+
+  /** Keys and values in order, from the first key that is not before `from`. */
+  *entries(from = ''): Generator<[key: string, value: Cid]> {
+    yield* this.#entries(this.#loadRoot(), from)
+  }
+
+  *#entries(node: MstNode, from: string): Generator<[key: string, value: Cid]> {
+    const start = node.lowerBound(from)
+    for (let i = start; i <= node.keys.length; i++) {
+      const child = this.#child(node, i)
+      if (child !== null) yield* this.#entries(child, from)
+      if (i < node.keys.length) yield [node.keys[i] as string, node.values[i] as Cid]
+    }
+  }
+
+  #loadRoot(): MstNode {
+    return this.#root instanceof MstNode ? this.#root : this.#loadUnknown(this.#root, 0)
+  }
+
+  /** Load a node whose layer only its own keys tell, or those below it. */
+  #loadUnknown(cid: Cid, level: number): MstNode {
+    if (level > maxLayers) throw new Malformed(`MST deeper than ${maxLayers} layers`)
+    return this.#cached(cid, (bytes) => decodeRoot(bytes, (child) => this.#loadUnknown(child, level + 1).layer))
+  }
+
+  #load(subtree: Cid | MstNode, layer: number): MstNode {
+    return subtree instanceof MstNode ? subtree : this.#cached(subtree, (bytes) => decodeNode(bytes, layer))
+  }
+
+  #cached(cid: Cid, decodeBytes: (bytes: Uint8Array) => MstNode): MstNode {
+    const text = cid.toString()
+    const known = this.#cache.get(text)
+    if (known !== undefined) return known
+    const bytes = this.#read(cid)
+    if (bytes === null) throw new MissingBlock(cid)
+    const node = decodeBytes(bytes)
+    this.#cache.set(text, node)
+    return node
+  }
+
+  #child(node: MstNode, i: number): MstNode | null {
+    const subtree = node.subtrees[i] as Subtree
+    return subtree === null ? null : this.#load(subtree, node.layer - 1)
+  }
+
+  /** A node that may be changed: itself if it has no block yet, else a copy. */
+  #edit(subtree: Cid | MstNode, layer: number): MstNode {
+    if (subtree instanceof MstNode) return subtree
+    this.#open(subtree)
+    return this.#load(subtree, layer).clone()
+  }
+
+  #open(subtree: Cid | MstNode): void {
+    if (!(subtree instanceof MstNode)) this.#opened.set(subtree.toString(), subtree)
+  }
+}
+
+/**
+ * Build a tree from all its entries, which come in order and without repetition, and hand out each node as a block.
+ * Holds one open node per layer. Answers the root.
+ */
+export function buildTree(entries: Iterable<readonly [key: string, value: Cid]>, emit: (block: Block) => void): Cid {
+  const open: (MstNode | undefined)[] = []
+  const write = (node: MstNode): Cid => {
+    const bytes = encodeNode(node)
+    const cid = cidOfCbor(bytes)
+    emit({ cid, bytes })
+    return cid
+  }
+  /** Write the open nodes below a layer; each hangs after the last key of the one above. */
+  const closeBelow = (layer: number): Cid | null => {
+    let below: Cid | null = null
+    for (let i = 0; i < layer; i++) {
+      const node: MstNode | undefined = open[i] ?? (below === null ? undefined : emptyNode(i))
+      if (node === undefined) continue
+      node.subtrees[node.keys.length] = below
+      below = write(node)
+      open[i] = undefined
+    }
+    return below
+  }
+  let previous: string | null = null
+  for (const [key, value] of entries) {
+    if (previous !== null && key <= previous) throw new Malformed(`Keys out of order: ${key}`)
+    previous = key
+    const layer = keyHeight(key)
+    const below = closeBelow(layer)
+    const node = (open[layer] ??= emptyNode(layer))
+    node.subtrees[node.keys.length] = below
+    node.keys.push(key)
+    node.values.push(value)
+    node.subtrees.push(null)
+  }
+  return closeBelow(open.length) ?? write(emptyNode(0))
+}
+
+export interface TreeVisitor {
+  node(block: Block): void
+  entry(key: string, value: Cid): void
+}
+
+/** Most entries of a tree that is read from a stranger. */
+export const maxTreeEntries = 10_000_000
+
+/** A collection, a slash and a record key, in the characters that keys may have. */
+const keyPattern = /^[a-zA-Z0-9.-]+\/[a-zA-Z0-9_~.:-]+$/
+
+/**
+ * Walk a tree of unknown origin and check all of it: every node canonical, every key well formed, in order, and on the
+ * layer its hash gives, nothing empty, nothing missing. Visits nodes before what they hold, entries in order. Throws
+ * `Malformed` (`MissingBlock` for an incomplete tree).
+ */
+export function verifyTree(root: Cid, read: BlockReader, visitor: TreeVisitor): void {
+  let entries = 0
+  const load = (cid: Cid, decodeBytes: (bytes: Uint8Array) => MstNode): { node: MstNode; block: Block } => {
+    const bytes = read(cid)
+    if (bytes === null) throw new MissingBlock(cid)
+    return { node: decodeBytes(bytes), block: { cid, bytes } }
+  }
+  const visit = ({ node, block }: { node: MstNode; block: Block }, after: string, before: string | null): void => {
+    if (!equalBytes(encodeNode(node), block.bytes)) throw new Malformed('MST node is not in canonical form')
+    visitor.node(block)
+    let previous = after
+    for (let i = 0; i <= node.keys.length; i++) {
+      const key = node.keys[i] ?? null
+      if (key !== null) checkKey(node, key, previous, before)
+      const child = node.subtrees[i] as Cid | null
+      if (child !== null) {
+        const below = load(child, (bytes) => decodeNode(bytes, node.layer - 1))
+        if (below.node.isEmpty()) throw new Malformed('MST node is empty')
+        visit(below, previous, key ?? before)
+      }
+      if (key === null) continue
+      if (++entries > maxTreeEntries) throw new Malformed(`MST has more than ${maxTreeEntries} entries`)
+      visitor.entry(key, node.values[i] as Cid)
+      previous = key
+    }
+  }
+  const refuseKeyless = (): never => {
+    throw new Malformed('MST root holds no key')
+  }
+  visit(
+    load(root, (bytes) => decodeRoot(bytes, refuseKeyless)),
+    '',
+    null,
+  )
+}
+
+function checkKey(node: MstNode, key: string, after: string, before: string | null): void {
+  if (!keyPattern.test(key)) throw new Malformed(`MST key is not a record path: ${key}`)
+  if (key <= after || (before !== null && key >= before)) throw new Malformed('MST keys out of order')
+  if (keyHeight(key) !== node.layer) throw new Malformed(`MST key on the wrong layer: ${key}`)
+}
