@@ -38,8 +38,13 @@ let end = 0
 
 /** Encode one value. Throws a `TypeError` for what the data model does not have: it is a bug of the caller. */
 export function encode(value: Data): Uint8Array {
+  return encodeSequence([value])
+}
+
+/** Encode values one after another, as event frames have them. */
+export function encodeSequence(values: Data[]): Uint8Array {
   end = 0
-  writeValue(value, 0)
+  for (const value of values) writeValue(value, 0)
   const bytes = new Uint8Array(end)
   bytes.set(out.subarray(0, end))
   if (out.length > keptBytes) out = Buffer.allocUnsafe(initialBytes)

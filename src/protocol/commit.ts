@@ -1,0 +1,176 @@
+/**
+ * Commits: the signed root of a repository, and the one function that makes the next one from a list of writes.
+ *
+ * `buildCommit` touches nothing outside its arguments. It answers the blocks to store, the blocks to drop, and the
+ * archive that goes out with the event. That archive holds the commit, every node and record the commit made, and for
+ * each operation the nodes that cover its key, so that a reader can undo the operations and arrive at `prevData`
+ * without any other block.
+ *
+ * Source: atproto "Repository", "Commit Objects"; "Sync", "Commit validation".
+ */
+import { type Block, carOf } from './car.ts'
+import { decode, encode } from './cbor.ts'
+import { Cid, cidOfCbor } from './cid.ts'
+import { type Did, parseDid, parseTid, type Tid } from './identifiers.ts'
+import type { PublicKey, SigningKey } from './keys.ts'
+import { Malformed } from './malformed.ts'
+import { type BlockReader, MissingBlock, Mst, type NodeCache } from './mst.ts'
+
+export const commitVersion = 3
+
+export interface UnsignedCommit {
+  did: Did
+  version: typeof commitVersion
+  /** Root of the tree. */
+  data: Cid
+  rev: Tid
+  /** A relic of version 2. Always there, always null. */
+  prev: null
+}
+
+export interface Commit extends UnsignedCommit {
+  sig: Uint8Array
+}
+
+export const unsignedCommit = (did: Did, rev: Tid, data: Cid): UnsignedCommit => ({ did, version: commitVersion, data, rev, prev: null })
+
+export function signCommit(unsigned: UnsignedCommit, key: SigningKey): Block {
+  const bytes = encode({ ...unsigned, sig: key.sign(encode({ ...unsigned })) })
+  return { cid: cidOfCbor(bytes), bytes }
+}
+
+const commitFields = ['did', 'version', 'data', 'rev', 'prev', 'sig']
+
+/** Read a commit block, without a look at its signature. Throws `Malformed`. */
+export function parseCommit(bytes: Uint8Array): Commit {
+  const data = decode(bytes) as Partial<Record<keyof Commit, unknown>> | null
+  if (typeof data !== 'object' || data === null) throw new Malformed('Commit is not a map')
+  if (data.version !== commitVersion) throw new Malformed(`Commit is not of version ${commitVersion}`)
+  const wellFormed =
+    commitFields.every((field) => Object.hasOwn(data, field)) &&
+    typeof data.did === 'string' &&
+    parseDid(data.did) !== null &&
+    data.data instanceof Cid &&
+    typeof data.rev === 'string' &&
+    parseTid(data.rev) !== null &&
+    data.prev === null &&
+    data.sig instanceof Uint8Array
+  if (!wellFormed) throw new Malformed('Commit has wrong fields')
+  return data as unknown as Commit
+}
+
+export function verifyCommit({ sig, ...unsigned }: Commit, key: PublicKey): boolean {
+  return key.verify(encode({ ...unsigned }), sig)
+}
+
+/** One change of a record. `path` is collection, slash, record key. */
+export type RecordWrite = {
+  path: string
+  /** What the record must be before the write: this CID, or absent for `null`. Not checked if undefined. */
+  swapRecord?: Cid | null
+} & ({ action: 'create' | 'update'; record: Block } | { action: 'delete' })
+
+export interface RepoOp {
+  action: 'create' | 'update' | 'delete'
+  path: string
+  /** The record after the operation; `null` for a delete. */
+  cid: Cid | null
+  /** The record before the operation; `null` for a create. */
+  prev: Cid | null
+}
+
+export interface CommitRequest {
+  did: Did
+  rev: Tid
+  /** Root of the tree before; `null` for the first commit. */
+  prevData: Cid | null
+  writes: readonly RecordWrite[]
+  key: SigningKey
+  read: BlockReader
+  cache?: NodeCache
+}
+
+export interface BuiltCommit {
+  ok: true
+  /** The new head. */
+  commit: Block
+  data: Cid
+  prevData: Cid | null
+  ops: RepoOp[]
+  /** Tree nodes to store. The records of the writes and the commit come beside them. */
+  nodes: Block[]
+  /** Tree nodes that nothing leads to any more. Old records and the old commit are the caller's to judge. */
+  removedNodes: Cid[]
+  /** The CAR of the event, its root the commit. */
+  car: Uint8Array
+}
+
+export type CommitFault =
+  | { ok: false; error: 'InvalidSwap'; path: string; current: Cid | null }
+  | { ok: false; error: 'RecordExists' | 'RecordNotFound' | 'DuplicatePath'; path: string }
+  | { ok: false; error: 'TooManyWrites'; limit: number }
+  | { ok: false; error: 'EventTooLarge'; limit: number }
+
+/** Most operations of one commit, and most bytes of its archive: relays take no more. */
+export const maxOpsPerCommit = 200
+export const maxEventBytes = 2_000_000
+
+export function buildCommit({ did, rev, prevData, writes, key, read, cache }: CommitRequest): BuiltCommit | CommitFault {
+  if (writes.length > maxOpsPerCommit) return { ok: false, error: 'TooManyWrites', limit: maxOpsPerCommit }
+
+  const tree = new Mst(prevData, read, cache)
+  const ops: RepoOp[] = []
+  const paths = new Set<string>()
+  for (const write of writes) {
+    // One operation per path: readers of the event could not undo two.
+    if (paths.size === paths.add(write.path).size) return { ok: false, error: 'DuplicatePath', path: write.path }
+    const current = tree.get(write.path)
+    const fault = checkWrite(write, current)
+    if (fault !== null) return fault
+    if (write.action === 'delete') tree.delete(write.path)
+    else tree.put(write.path, write.record.cid)
+    ops.push({ action: write.action, path: write.path, cid: write.action === 'delete' ? null : write.record.cid, prev: current })
+  }
+
+  const { root: data, created: nodes, removed: removedNodes } = tree.flush()
+  const commit = signCommit(unsignedCommit(did, rev, data), key)
+  const car = carOf(commit.cid, eventBlocks(tree, { commit, nodes, writes, read }))
+  if (car.length > maxEventBytes) return { ok: false, error: 'EventTooLarge', limit: maxEventBytes }
+  return { ok: true, commit, data, prevData, ops, nodes, removedNodes, car }
+}
+
+function checkWrite(write: RecordWrite, current: Cid | null): CommitFault | null {
+  const { path, swapRecord } = write
+  if (swapRecord !== undefined && !(swapRecord === null ? current === null : swapRecord.equals(current))) {
+    return { ok: false, error: 'InvalidSwap', path, current }
+  }
+  if (write.action === 'create') return current === null ? null : { ok: false, error: 'RecordExists', path }
+  return current === null ? { ok: false, error: 'RecordNotFound', path } : null
+}
+
+interface EventParts {
+  commit: Block
+  nodes: readonly Block[]
+  writes: readonly RecordWrite[]
+  read: BlockReader
+}
+
+/** Commit, new nodes from the root down, covering nodes that were there before, records. None twice. */
+function eventBlocks(tree: Mst, { commit, nodes, writes, read }: EventParts): Block[] {
+  const blocks = new Map<string, Block>()
+  const add = (block: Block): unknown => blocks.set(block.cid.toString(), block)
+  add(commit)
+  for (let i = nodes.length - 1; i >= 0; i--) add(nodes[i] as Block)
+  for (const write of writes) {
+    // An update moves no key: the new nodes are its path.
+    const covering = write.action === 'update' ? tree.path(write.path) : tree.coveringProof(write.path)
+    for (const cid of covering) {
+      if (blocks.has(cid.toString())) continue
+      const bytes = read(cid)
+      if (bytes === null) throw new MissingBlock(cid)
+      add({ cid, bytes })
+    }
+  }
+  for (const write of writes) if (write.action !== 'delete') add(write.record)
+  return [...blocks.values()]
+}
