@@ -1,7 +1,15 @@
 /** Everything the service does. */
 import type { Feature } from './http/feature.ts'
 import { firehose } from './features/firehose/firehose-feature.ts'
+import { operators } from './features/operators/operator-feature.ts'
 import { plcDirectory } from './features/plc-directory/plc-directory.ts'
 import { serverInfo } from './features/server-info/server-info.ts'
+import { waitlist } from './features/waitlist/waitlist.ts'
 
-export const features: readonly Feature[] = [firehose, plcDirectory, serverInfo]
+export const features: readonly Feature[] = [
+  firehose,
+  operators,
+  plcDirectory,
+  serverInfo,
+  waitlist,
+]

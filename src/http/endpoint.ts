@@ -19,6 +19,8 @@ export interface Exchange {
   /** Where reading starts: `await body.json(maxBytes)`. XRPC handlers get it read and checked, as `input`. */
   readonly body: RequestBody
   readonly url: URL
+  /** Path of the request line, as sent. */
+  readonly rawPath: string
   /** Address of the client, `::ffff:` removed, proxies seen through. */
   readonly ip: string
   readonly requestId: string

@@ -25,7 +25,7 @@ export class RequestExchange implements Exchange {
     readonly ctx: Context,
     readonly request: Request,
     readonly server: RequestServer,
-    readonly path: string,
+    readonly rawPath: string,
     readonly nsid: string | null,
   ) {}
 

@@ -29,3 +29,11 @@ export function integerParam(params: URLSearchParams, name: string, fallback: nu
 }
 
 export const clamp = (value: number, min: number, max: number): number => Math.min(max, Math.max(min, value))
+
+/** Where a page of rows counted downwards goes on: older than this number. Null at the start. */
+export function beforeCursor(params: URLSearchParams): number | null {
+  const text = params.get('cursor')
+  if (text === null || text === '') return null
+  if (!/^\d{1,15}$/.test(text)) throw invalidRequest('Malformed cursor')
+  return Number(text)
+}

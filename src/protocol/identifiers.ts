@@ -27,6 +27,9 @@ export type AtUri = Brand<string, 'AtUri'>
 /** An instant: integer milliseconds since the epoch. RFC 3339 text exists only on the wire. */
 export type Millis = number
 
+/** RFC 3339 in UTC, with milliseconds and `Z`. */
+export const wireTime = (at: Millis): string => new Date(at).toISOString()
+
 export const parseDid = (text: string): Did | null => (isValidDid(text) ? (text as string as Did) : null)
 /** Lower-cases: two handles that differ only in case are one. */
 export const parseHandle = (text: string): Handle | null => (isValidHandle(text) ? (normalizeHandle(text) as string as Handle) : null)

@@ -1,0 +1,59 @@
+import { sql, type Reader, type Tx } from '../../platform/database.ts'
+import type { Millis } from '../../protocol/identifiers.ts'
+
+export interface Device {
+  id: string
+  label: string
+  /** did:key of a P-256 key. */
+  publicKey: string
+  platform: string
+  createdAt: Millis
+  lastSeenAt: Millis | null
+  revokedAt: Millis | null
+}
+
+const columns = sql`id, label, public_key AS publicKey, platform, created_at AS createdAt, last_seen_at AS lastSeenAt, revoked_at AS revokedAt`
+
+export const findDevice = (reader: Reader, id: string) => reader.get<Device>(sql`SELECT ${columns} FROM operator_device WHERE id = ${id}`)
+
+/** Newest first. */
+export const listDevices = (reader: Reader) => reader.all<Device>(sql`SELECT ${columns} FROM operator_device ORDER BY created_at DESC, id`)
+
+export async function insertDevice(tx: Tx, { id, label, publicKey, platform, createdAt }: Omit<Device, 'lastSeenAt' | 'revokedAt'>): Promise<void> {
+  await tx.run(sql`
+    INSERT INTO operator_device (id, label, public_key, platform, created_at)
+    VALUES (${id}, ${label}, ${publicKey}, ${platform}, ${createdAt})`)
+}
+
+export async function touchDevice(tx: Tx, id: string, now: Millis): Promise<void> {
+  await tx.run(sql`UPDATE operator_device SET last_seen_at = ${now} WHERE id = ${id}`)
+}
+
+/** Whether the device was active. */
+export const revokeDevice = async (tx: Tx, id: string, now: Millis): Promise<boolean> =>
+  (await tx.run(sql`UPDATE operator_device SET revoked_at = ${now} WHERE id = ${id} AND revoked_at IS NULL`)) > 0
+
+/** Whether the nonce is new for this device. */
+export const insertNonce = async (tx: Tx, { deviceId, nonce, now }: { deviceId: string; nonce: string; now: Millis }): Promise<boolean> =>
+  (await tx.run(sql`
+    INSERT INTO operator_nonce (device_id, nonce, seen_at) VALUES (${deviceId}, ${nonce}, ${now})
+    ON CONFLICT (device_id, nonce) DO NOTHING`)) > 0
+
+/** Returns how many. */
+export const deleteNonces = (tx: Tx, { seenBefore, limit }: { seenBefore: Millis; limit: number }): Promise<number> =>
+  tx.run(sql`
+    DELETE FROM operator_nonce WHERE (device_id, nonce) IN
+      (SELECT device_id, nonce FROM operator_nonce WHERE seen_at < ${seenBefore} LIMIT ${limit})`)
+
+export async function insertPairingCode(tx: Tx, { codeHash, expiresAt }: { codeHash: string; expiresAt: Millis }): Promise<void> {
+  await tx.run(sql`INSERT INTO operator_pairing_code (code_hash, expires_at) VALUES (${codeHash}, ${expiresAt})`)
+}
+
+/** Whether the code was there, unused and in time. */
+export const usePairingCode = async (tx: Tx, codeHash: string, now: Millis): Promise<boolean> =>
+  (await tx.run(sql`
+    UPDATE operator_pairing_code SET used_at = ${now}
+    WHERE code_hash = ${codeHash} AND used_at IS NULL AND expires_at > ${now}`)) > 0
+
+export const deletePairingCodes = (tx: Tx, expiredBefore: Millis): Promise<number> =>
+  tx.run(sql`DELETE FROM operator_pairing_code WHERE expires_at < ${expiredBefore}`)

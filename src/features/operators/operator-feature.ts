@@ -1,0 +1,25 @@
+import type { Feature } from '../../http/feature.ts'
+import type { Sweep } from '../../platform/sweeps.ts'
+import { deleteNonces, deletePairingCodes } from './device-store.ts'
+import { operatorRoutes } from './operator-routes.ts'
+
+/** Rows of one transaction of the sweep. */
+const SWEEP_ROWS = 5000
+
+/** Nonces are needed for twice the window that a request is accepted in; the least configurable age is that. */
+const adminNonceSweep: Sweep = {
+  name: 'admin-nonce',
+  intervalSecs: ({ adminDevices }) => adminDevices.nonceSweepIntervalSecs,
+  async run({ db, clock, config }) {
+    const seenBefore = clock.now() - config.adminDevices.nonceMaxAgeSecs * 1000
+    const report = { swept: 0, errors: 0 }
+    for (let deleted = SWEEP_ROWS; deleted === SWEEP_ROWS; ) {
+      deleted = await db.transaction((tx) => deleteNonces(tx, { seenBefore, limit: SWEEP_ROWS }))
+      report.swept += deleted
+    }
+    await db.transaction((tx) => deletePairingCodes(tx, clock.now()))
+    return report
+  },
+}
+
+export const operators: Feature = { name: 'operators', routes: operatorRoutes, sweeps: [adminNonceSweep] }

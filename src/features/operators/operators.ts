@@ -1,0 +1,104 @@
+/**
+ * Who may operate the service: the holder of `admin_token`, or a paired device that signs each request. And the audit
+ * of what they did, written in the transaction that does it.
+ *
+ * Every fault of a credential is one 401; only a revoked device is told apart, so that the companion app can say so.
+ */
+import { createHash, timingSafeEqual } from 'node:crypto'
+import type { Exchange, Guard } from '../../http/endpoint.ts'
+import { authenticationRequired, forbidden } from '../../http/errors.ts'
+import { requireJson } from '../../http/json-input.ts'
+import type { Tx } from '../../platform/database.ts'
+import { isSignedBy, requestText } from '../../protocol/admin-request.ts'
+import type { Millis } from '../../protocol/identifiers.ts'
+import { insertAudit, type AuditAction } from './audit-store.ts'
+import { findDevice, insertNonce, touchDevice } from './device-store.ts'
+
+export type { AuditAction } from './audit-store.ts'
+
+export type Operator = { kind: 'master' } | { kind: 'device'; deviceId: string }
+
+/** How far a device's clock may be off, either way. Half the least time that nonces are kept. */
+const WINDOW_SECS = 60
+const MAX_BODY_BYTES = 1024 ** 2
+const noncePattern = /^[A-Za-z0-9_-]{1,128}$/
+
+const kinds = { any: ['master', 'device'], master: ['master'], device: ['device'] } as const
+
+/** For `/v1/admin` and its like. A body that is not JSON is refused first, so that the mistake costs no nonce. */
+export function operator(accepts: keyof typeof kinds = 'any'): Guard<Operator> {
+  return {
+    personal: true,
+    async check(exchange) {
+      if (exchange.body.isAnnounced && exchange.body.announcedBytes !== 0) requireJson(exchange.body)
+      const found = await operatorOf(exchange)
+      if (found === null || !(kinds[accepts] as readonly string[]).includes(found.kind)) throw unauthorized()
+      return found
+    },
+  }
+}
+
+/** The operator who sent the request; null when its credentials are none. A valid master token wins over device headers. */
+export async function operatorOf(exchange: Exchange): Promise<Operator | null> {
+  if (carriesMasterToken(exchange)) return { kind: 'master' }
+  return exchange.request.headers.has('x-admin-device') ? signingDevice(exchange) : null
+}
+
+/** Name in the audit. */
+export const actorOf = (who: Operator): string => (who.kind === 'master' ? 'master-token' : `device:${who.deviceId}`)
+
+/** `subject` is the DID or id that was acted on; `detail` must hold nothing secret. */
+export interface AuditEntry {
+  actor: string
+  action: AuditAction
+  subject?: string
+  detail?: string
+}
+
+/** To be called in the transaction of the change, and only when something changed. */
+export const recordAudit = (tx: Tx, now: Millis, entry: AuditEntry): Promise<void> => insertAudit(tx, { ...entry, outcome: 'ok', now })
+
+export const unauthorized = () => authenticationRequired('Operator credentials are missing or wrong')
+
+function carriesMasterToken({ ctx, request, nsid }: Exchange): boolean {
+  const token = ctx.config.adminToken?.reveal()
+  const [scheme, value = ''] = (request.headers.get('authorization') ?? '').split(' ')
+  if (token === undefined || scheme === undefined) return false
+  const given = givenToken(scheme.toLowerCase(), value, nsid !== null)
+  return given !== null && timingSafeEqual(digest(given), digest(token))
+}
+
+/** Standard tools send the token as the password of `admin`; under `/xrpc` a bearer token is something else. */
+function givenToken(scheme: string, value: string, isXrpc: boolean): string | null {
+  if (scheme === 'bearer') return isXrpc ? null : value
+  if (scheme !== 'basic') return null
+  const pair = Buffer.from(value, 'base64').toString()
+  return pair.startsWith('admin:') ? pair.slice('admin:'.length) : null
+}
+
+const digest = (text: string) => createHash('sha256').update(text).digest()
+
+async function signingDevice({ ctx, request, rawPath, body }: Exchange): Promise<Operator | null> {
+  const { headers } = request
+  const deviceId = headers.get('x-admin-device')!
+  const timestamp = headers.get('x-admin-timestamp') ?? ''
+  const nonce = headers.get('x-admin-nonce') ?? ''
+  const signature = headers.get('x-admin-signature') ?? ''
+  if (!/^\d{1,12}$/.test(timestamp) || !noncePattern.test(nonce)) return null
+
+  const device = await findDevice(ctx.db, deviceId)
+  if (device === null) return null
+  if (device.revokedAt !== null) throw forbidden('This device has been revoked')
+  const now = ctx.clock.now()
+  if (Math.abs(Math.floor(now / 1000) - Number(timestamp)) > WINDOW_SECS) return null
+  const text = requestText({ method: request.method, path: rawPath, timestamp, nonce, body: await body.bytes(MAX_BODY_BYTES) })
+  if (!isSignedBy(device.publicKey, text, signature)) return null
+
+  // After the signature, so that unsigned traffic fills no table; before the handler, so that it runs once.
+  const fresh = await ctx.db.transaction(async (tx) => {
+    if (!(await insertNonce(tx, { deviceId, nonce, now }))) return false
+    await touchDevice(tx, deviceId, now)
+    return true
+  })
+  return fresh ? { kind: 'device', deviceId } : null
+}

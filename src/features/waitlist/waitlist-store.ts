@@ -1,0 +1,21 @@
+import { sql, type Reader, type Tx } from '../../platform/database.ts'
+import type { Handle, Millis } from '../../protocol/identifiers.ts'
+
+/** An address that is listed already keeps its row as it is. */
+export const insertEntry = (tx: Tx, { email, handle, now }: { email: string; handle: Handle | null; now: Millis }): Promise<number> =>
+  tx.run(sql`INSERT INTO waitlist_entry (email, handle, created_at) VALUES (${email}, ${handle}, ${now}) ON CONFLICT (email) DO NOTHING`)
+
+export interface WaitlistRow {
+  seq: number
+  email: string
+  handle: string | null
+  createdAt: Millis
+}
+
+/** Newest first. */
+export const listEntries = (reader: Reader, { beforeSeq, limit }: { beforeSeq: number | null; limit: number }) =>
+  reader.all<WaitlistRow>(sql`
+    SELECT seq, email, handle, created_at AS createdAt FROM waitlist_entry
+    WHERE ${beforeSeq === null ? sql`1 = 1` : sql`seq < ${beforeSeq}`} ORDER BY seq DESC LIMIT ${limit}`)
+
+export const countEntries = async (reader: Reader): Promise<number> => (await reader.get<{ total: number }>(sql`SELECT count(*) AS total FROM waitlist_entry`))!.total
