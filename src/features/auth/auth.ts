@@ -7,7 +7,7 @@ import { authenticationRequired, authMissing, expiredToken, forbidden, invalidTo
 import type { Context } from '../../platform/context.ts'
 import type { Did } from '../../protocol/identifiers.ts'
 import { accountStatus, refuseTakendown } from '../accounts/accounts.ts'
-import { carriesAdminToken } from './admin-token.ts'
+import { actorOf, operatorOf } from '../operators/operators.ts'
 import { authorizationOf } from './authorization-header.ts'
 import { assertPermission, type Permissions } from './permissions.ts'
 import { readAccessToken, readRefreshToken, type SessionKind } from './session-tokens.ts'
@@ -133,12 +133,13 @@ export interface AdminCaller {
   actor: string
 }
 
-/** For the operator. */
+/** For the operator: the admin token, or a paired device that signs. */
 export const admin: Guard<AdminCaller> = {
   personal: true,
-  check(exchange) {
-    if (!carriesAdminToken(exchange)) throw authenticationRequired()
-    return { actor: 'master-token' }
+  async check(exchange) {
+    const who = await operatorOf(exchange)
+    if (who === null) throw authenticationRequired()
+    return { actor: actorOf(who) }
   },
 }
 
@@ -158,7 +159,7 @@ export function optionalAccess(options: AccessOptions = { grants: 'any' }): Guar
         case undefined:
           return { did: null, admin: false }
         case 'basic':
-          if (!carriesAdminToken(exchange)) throw authenticationRequired()
+          if ((await operatorOf(exchange)) === null) throw authenticationRequired()
           return { did: null, admin: true }
         default:
           return { did: (await owner.check(exchange)).did, admin: false }
