@@ -12,6 +12,7 @@ import { remotePlcDirectory } from './platform/directory-client.ts'
 import { Limits } from './platform/limits.ts'
 import { processLog } from './platform/log.ts'
 import { logMailer } from './platform/mailer.ts'
+import { lockDirectory } from './platform/directory-lock.ts'
 import { migrate } from './platform/migrations.ts'
 import { migrations } from './platform/schema.ts'
 import { createOutbound } from './platform/outbound.ts'
@@ -68,6 +69,7 @@ export async function openContext(config: Config, overrides: Overrides, undos: U
   mkdirSync(config.dataDir, { recursive: true })
   const clock = overrides.clock ?? systemClock
   const log = overrides.log ?? processLog(config.telemetry)
+  undos.push(lockDirectory(config.dataDir))
   const db = openSqlite({ path: config.databaseUrl.replace(/^sqlite:(\/\/)?/, ''), strict: overrides.strictTransactions })
   undos.push(() => db.close())
   const applied = await migrate(db, migrations, clock.now())

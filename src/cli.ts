@@ -1,8 +1,9 @@
 /** From the words of a command line to a command, its help, or one sentence about what is wrong with them. */
 import { parseArgs } from 'node:util'
-import { type Command, CommandError, EXIT, type ExitCode, type Terminal } from './commands/command.ts'
+import { type Command, EXIT, type ExitCode, type Terminal } from './commands/command.ts'
 import { commands } from './commands/commands.ts'
 import { nearest } from './platform/nearest.ts'
+import { OperatorError } from './platform/operator-error.ts'
 import { SOFTWARE, SOFTWARE_NAME } from './platform/version.ts'
 
 export async function runCommand(terminal: Terminal, words: readonly string[]): Promise<ExitCode> {
@@ -97,7 +98,7 @@ function misuse(terminal: Terminal, fault: string, advice: string): ExitCode {
 
 /** A sentence where the reader can act on it; otherwise the whole story. */
 function describeFailure(error: unknown): string {
-  if (error instanceof CommandError) return error.message
+  if (error instanceof OperatorError) return error.message
   if (!(error instanceof Error)) return String(error)
   const { code } = error as NodeJS.ErrnoException
   return code === undefined ? (error.stack ?? error.message) : error.message

@@ -37,6 +37,3 @@ export interface Command {
   options?: Readonly<Record<string, Option>>
   run(invocation: Invocation): Promise<ExitCode>
 }
-
-/** Ends a command with one sentence for the reader, who can do something about it. */
-export class CommandError extends Error {}

@@ -1,6 +1,7 @@
 import { type Data, decodeFirst } from '../protocol/cbor.ts'
+import { OperatorError } from '../platform/operator-error.ts'
 import { dataToJson } from '../protocol/data-model.ts'
-import { type Command, CommandError, EXIT, type ExitCode, type Terminal } from './command.ts'
+import { type Command, EXIT, type ExitCode, type Terminal } from './command.ts'
 
 export const firehoseCommand: Command = {
   name: 'firehose',
@@ -10,7 +11,7 @@ export const firehoseCommand: Command = {
   options: { cursor: { value: 'SEQ', doc: 'Begin with the first event after this one; 0 for the oldest kept.' } },
   async run({ terminal, positionals, options }) {
     const base = URL.parse(positionals[0] ?? 'http://localhost:2583')
-    if (base === null) throw new CommandError(`${positionals[0]} is not a URL`)
+    if (base === null) throw new OperatorError(`${positionals[0]} is not a URL`)
     const address = new URL('/xrpc/com.atproto.sync.subscribeRepos', base)
     address.protocol = base.protocol === 'https:' ? 'wss:' : 'ws:'
     if (typeof options['cursor'] === 'string') address.searchParams.set('cursor', options['cursor'])
@@ -23,7 +24,7 @@ function follow(address: URL, terminal: Terminal): Promise<ExitCode> {
     const socket = new WebSocket(address)
     socket.binaryType = 'arraybuffer'
     socket.addEventListener('message', ({ data }) => terminal.out(describeFrame(new Uint8Array(data as ArrayBuffer))))
-    socket.addEventListener('error', () => reject(new CommandError(`${address.href} cannot be read`)))
+    socket.addEventListener('error', () => reject(new OperatorError(`${address.href} cannot be read`)))
     socket.addEventListener('close', ({ code }) => {
       terminal.err(`closed by the server (${code})`)
       resolve(EXIT.ok)

@@ -4,6 +4,7 @@
  * A file is never edited once released. An older binary refuses a database that a newer one has migrated.
  */
 import { sql, Sql, type Database } from './database.ts'
+import { OperatorError } from './operator-error.ts'
 
 export interface Migration {
   number: number
@@ -12,7 +13,7 @@ export interface Migration {
   text: string
 }
 
-export class SchemaTooNew extends Error {}
+export class SchemaTooNew extends OperatorError {}
 
 /** Bring the schema up to date. Returns the names of the migrations that were applied. */
 export async function migrate(db: Database, migrations: readonly Migration[], now: number): Promise<string[]> {

@@ -9,12 +9,13 @@ import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto'
 import { chmodSync, existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { sql, type Database, type Tx } from './database.ts'
+import { OperatorError } from './operator-error.ts'
 
 const NONCE_BYTES = 12
 const TAG_BYTES = 16
 const KEY_FILE = 'master.key'
 
-export class SecretDoesNotOpen extends Error {}
+export class SecretDoesNotOpen extends OperatorError {}
 
 export class Vault {
   readonly #key: Uint8Array

@@ -85,6 +85,21 @@ describe('serve', () => {
   })
 })
 
+test('a second server leaves a data directory alone that the first one uses', async () => {
+  using folder = temporaryFolder()
+  const env = async () => ({ SERVICE_DATA_DIR: join(folder.path, 'data'), PORT: String(await freePort()) })
+  await using first = await startProgram(['dev'], await env(), folder.path)
+  expect(await runProgram(['dev'], await env())).toEqual({
+    code: 1,
+    out: '',
+    err: `holdfast dev: ${join(folder.path, 'data')} is in use by another process\n`,
+  })
+  first.signal('SIGKILL')
+  await first.exited
+  await using next = await startProgram(['dev'], await env(), folder.path)
+  expect((await fetch(`${next.url}/xrpc/_health`)).status).toBe(200)
+})
+
 describe('dev', () => {
   const start = async (folder: string, env: Record<string, string> = {}) => startProgram(['dev'], { PORT: String(await freePort()), ...env }, folder)
 
