@@ -60,3 +60,18 @@ export async function prunedThrough(reader: Reader): Promise<number> {
   const row = await reader.get<{ pruned: number }>(sql`SELECT pruned_through AS pruned FROM repo_seq_past`)
   return row!.pruned
 }
+
+/** Number of the first event that is not older than an instant; null when all are. */
+export async function firstSeqSince(reader: Reader, at: Millis): Promise<number | null> {
+  const row = await reader.get<{ seq: number }>(sql`SELECT seq FROM repo_seq WHERE sequenced_at >= ${at} ORDER BY seq LIMIT 1`)
+  return row?.seq ?? null
+}
+
+/** Remove the oldest `maxRows` events up to a number, which the caller keeps below the head. Returns how many went. */
+export async function pruneEvents(tx: Tx, through: number, maxRows: number): Promise<number> {
+  const page = await tx.get<{ last: number | null }>(sql`
+    SELECT max(seq) AS last FROM (SELECT seq FROM repo_seq WHERE seq <= ${through} ORDER BY seq LIMIT ${maxRows}) AS oldest`)
+  if (page!.last === null) return 0
+  await tx.run(sql`UPDATE repo_seq_past SET spent_through = ${await headSeq(tx)}, pruned_through = ${page!.last}`)
+  return tx.run(sql`DELETE FROM repo_seq WHERE seq <= ${page!.last}`)
+}

@@ -7,6 +7,7 @@
  */
 import type { Context } from '../../platform/context.ts'
 import type { Tx } from '../../platform/database.ts'
+import { crawlersOf } from './crawlers.ts'
 import { deleteEventsOf, headSeq, insertEvents, type EventRow } from './event-log.ts'
 import { encodeBody, type RepoEvent } from './events.ts'
 
@@ -31,7 +32,8 @@ export async function sequenceEvents({ clock }: Pick<Context, 'clock'>, tx: Tx, 
   return rows.map(({ seq }) => seq)
 }
 
-/** Tell that events were added. Call it after the transaction has committed; it waits for nothing. */
+/** Tell subscribers and crawlers that events were added. Call it after the transaction has committed; it waits for nothing. */
 export function announce(ctx: Context): void {
   ctx.signals.events.notify()
+  crawlersOf(ctx).announce()
 }

@@ -1,0 +1,129 @@
+/**
+ * Telling crawlers that there is something new here.
+ *
+ * A crawler is asked at once, and then at most once per window: what happens inside a window is told when it ends, so
+ * the last event of a burst is not the one that is told late. Never waited for.
+ */
+import { perContext, type Context } from '../../platform/context.ts'
+import type { Log } from '../../platform/log.ts'
+import type { Outbound } from '../../platform/outbound.ts'
+import { isIpAddress, isPublicAddress } from '../../protocol/ip-address.ts'
+
+export interface CrawlTiming {
+  /** Requests to one crawler are at least so far apart. */
+  windowMillis: number
+  /** Waits before the second attempt, the third, … */
+  retryDelaysMillis: readonly number[]
+  timeoutMillis: number
+}
+
+const timing: CrawlTiming = { windowMillis: 30_000, retryDelaysMillis: [500, 1000], timeoutMillis: 10_000 }
+
+/** `rejected`: the crawler said no. `exhausted`: it could not be asked. */
+export type CrawlOutcome = 'ok' | 'rejected' | 'exhausted'
+
+export interface CrawlersOptions {
+  urls: readonly string[]
+  /** How crawlers reach us. */
+  hostname: string
+  outbound: Outbound
+  log: Log
+  timing: CrawlTiming
+}
+
+export class Crawlers {
+  readonly outcomes: Record<CrawlOutcome, number> = { ok: 0, rejected: 0, exhausted: 0 }
+  readonly #crawlers: readonly Crawler[]
+
+  constructor(options: CrawlersOptions) {
+    this.#crawlers = options.urls.map((url) => new Crawler(url, options, (outcome) => this.outcomes[outcome]++))
+  }
+
+  announce(): void {
+    for (const crawler of this.#crawlers) crawler.announce()
+  }
+
+  stop(): void {
+    for (const crawler of this.#crawlers) crawler.stop()
+  }
+}
+
+class Crawler {
+  readonly #url: string
+  readonly #options: CrawlersOptions
+  readonly #onOutcome: (outcome: CrawlOutcome) => void
+  readonly #stopped = new AbortController()
+  #window: Timer | null = null
+  #isDirty = false
+
+  constructor(url: string, options: CrawlersOptions, onOutcome: (outcome: CrawlOutcome) => void) {
+    this.#url = url
+    this.#options = options
+    this.#onOutcome = onOutcome
+  }
+
+  announce(): void {
+    if (this.#stopped.signal.aborted) return
+    if (this.#window !== null) {
+      this.#isDirty = true
+      return
+    }
+    this.#isDirty = false
+    this.#window = setTimeout(() => this.#windowEnds(), this.#options.timing.windowMillis)
+    this.#window.unref()
+    void this.#request()
+  }
+
+  stop(): void {
+    this.#stopped.abort()
+    if (this.#window !== null) clearTimeout(this.#window)
+  }
+
+  #windowEnds(): void {
+    this.#window = null
+    if (this.#isDirty) this.announce()
+  }
+
+  async #request(): Promise<void> {
+    for (const delayMillis of [0, ...this.#options.timing.retryDelaysMillis]) {
+      if (delayMillis > 0) await Bun.sleep(delayMillis)
+      if (this.#stopped.signal.aborted) return
+      const status = await this.#attempt()
+      if (status !== null && status < 500) return this.#onOutcome(status < 400 ? 'ok' : 'rejected')
+    }
+    this.#options.log.warn('crawler not reached', { url: this.#url })
+    this.#onOutcome('exhausted')
+  }
+
+  /** Status of the answer; null when there was none. */
+  async #attempt(): Promise<number | null> {
+    const { hostname, outbound, log, timing } = this.#options
+    try {
+      const response = await outbound.fetch(`${this.#url.replace(/\/$/, '')}/xrpc/com.atproto.sync.requestCrawl`, {
+        method: 'POST',
+        headers: { 'Content-Type': 'application/json' },
+        body: JSON.stringify({ hostname }),
+        headersTimeoutMs: timing.timeoutMillis,
+        signal: this.#stopped.signal,
+      })
+      await response.body?.cancel()
+      return response.status
+    } catch (error) {
+      log.debug('crawl request failed', { url: this.#url, error })
+      return null
+    }
+  }
+}
+
+const localName = /^(?:localhost|.+\.(?:localhost|test|local|internal))$/
+
+/** No crawler could come: the name means nothing outside of this machine or network. */
+function isLocalHost(hostname: string): boolean {
+  const address = hostname.replace(/^\[(.*)\]$/, '$1')
+  return isIpAddress(address) ? !isPublicAddress(address) : localName.test(hostname)
+}
+
+export const crawlersOf = perContext(({ config, upstream, log }: Context) => {
+  const { host, hostname } = new URL(config.publicUrl)
+  return new Crawlers({ urls: isLocalHost(hostname) ? [] : config.crawlers.urls, hostname: host, outbound: upstream, log, timing })
+})

@@ -1,0 +1,31 @@
+/**
+ * Forgetting old events, by age and by count. What goes is always a prefix of the log, and the newest event stays.
+ */
+import type { Context } from '../../platform/context.ts'
+import type { Sweep } from '../../platform/sweeps.ts'
+import { firstSeqSince, headSeq, pruneEvents } from './event-log.ts'
+
+/** Rows of one transaction, so that writers do not wait for long. */
+const CHUNK_ROWS = 1000
+
+export const retentionSweep: Sweep = {
+  name: 'firehose-gc',
+  intervalSecs: ({ firehose }) => firehose.gcIntervalSecs,
+  async run(ctx) {
+    const through = await watermark(ctx)
+    const report = { deleted: 0 }
+    for (;;) {
+      const deleted = await ctx.db.transaction((tx) => pruneEvents(tx, through, CHUNK_ROWS))
+      report.deleted += deleted
+      if (deleted < CHUNK_ROWS) return report
+    }
+  },
+}
+
+/** Events up to this number may go: either rule suffices. */
+async function watermark({ config: { firehose }, db, clock }: Context): Promise<number> {
+  const head = await headSeq(db)
+  const byCount = firehose.logRetentionCount === 0 ? 0 : head - firehose.logRetentionCount
+  const byAge = firehose.logRetentionSecs === 0 ? 0 : ((await firstSeqSince(db, clock.now() - firehose.logRetentionSecs * 1000)) ?? head) - 1
+  return Math.min(Math.max(byCount, byAge), head - 1)
+}

@@ -1,0 +1,81 @@
+/** Who is told that there is something to crawl, and how often. */
+import { expect, test } from 'bun:test'
+import { crawlersOf, Crawlers, type CrawlTiming } from '../../src/features/firehose/crawlers.ts'
+import { announce } from '../../src/features/firehose/firehose.ts'
+import { systemResolver } from '../../src/platform/resolver.ts'
+import { createLog } from '../../src/platform/log.ts'
+import { createOutbound } from '../../src/platform/outbound.ts'
+import { startCrawler, type FakeCrawler } from '../harness/crawler.ts'
+import { startPds } from '../harness/pds.ts'
+
+const fast: CrawlTiming = { windowMillis: 300, retryDelaysMillis: [5, 10], timeoutMillis: 2000 }
+
+const crawlersFor = (...fakes: FakeCrawler[]) =>
+  new Crawlers({
+    urls: fakes.map(({ url }) => url),
+    hostname: 'pds.example.com',
+    outbound: createOutbound({ resolver: systemResolver(), reach: 'anywhere' }),
+    log: createLog({ format: 'text', level: 'error', now: Date.now, write: () => undefined }),
+    timing: fast,
+  })
+
+test('a hundred writes in a moment are two requests: the first at once, the last when the window ends', async () => {
+  await using crawler = startCrawler()
+  const crawlers = crawlersFor(crawler)
+  for (let i = 0; i < 100; i++) crawlers.announce()
+  await crawler.until(1)
+  for (let i = 0; i < 100; i++) crawlers.announce()
+  await crawler.until(2)
+  // A quiet window passes before the next announcement is answered at once.
+  await Bun.sleep(fast.windowMillis * 1.2)
+  expect(crawler.requests).toEqual(['pds.example.com', 'pds.example.com'])
+  crawlers.announce()
+  await crawler.until(3)
+  crawlers.stop()
+})
+
+test('each crawler is asked', async () => {
+  await using one = startCrawler()
+  await using other = startCrawler()
+  const crawlers = crawlersFor(one, other)
+  crawlers.announce()
+  await Promise.all([one.until(1), other.until(1)])
+  crawlers.stop()
+})
+
+test('a failing crawler is asked three times, a refusing one once', async () => {
+  await using failing = startCrawler()
+  await using refusing = startCrawler()
+  failing.statuses.push(503, 503, 503)
+  refusing.statuses.push(400)
+  const crawlers = crawlersFor(failing, refusing)
+  crawlers.announce()
+  while (crawlers.outcomes.exhausted + crawlers.outcomes.rejected < 2) await Bun.sleep(1)
+  expect(crawlers.outcomes).toEqual({ ok: 0, rejected: 1, exhausted: 1 })
+  expect([failing.requests.length, refusing.requests.length]).toEqual([3, 1])
+  crawlers.stop()
+})
+
+test('a stopped server asks nobody', async () => {
+  await using crawler = startCrawler()
+  const crawlers = crawlersFor(crawler)
+  crawlers.stop()
+  crawlers.announce()
+  await Bun.sleep(20)
+  expect(crawler.requests).toEqual([])
+})
+
+test('a server with a public name announces itself at start and after events; a local one does not', async () => {
+  await using crawler = startCrawler()
+  const crawlers = { urls: [crawler.url] }
+  await using open = await startPds({ crawlers, publicUrl: 'https://pds.example.com' })
+  await crawler.until(1)
+  expect(crawler.requests).toEqual(['pds.example.com'])
+  announce(open.ctx)
+  for (const publicUrl of ['http://localhost:2583', 'https://pds.test', 'https://10.0.0.7', 'https://[::1]:8443']) {
+    await using local = await startPds({ crawlers, publicUrl })
+    announce(local.ctx)
+    expect(crawlersOf(local.ctx).outcomes).toEqual({ ok: 0, rejected: 0, exhausted: 0 })
+  }
+  expect(crawler.requests).toHaveLength(1)
+})

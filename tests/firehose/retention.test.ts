@@ -1,0 +1,65 @@
+/** What the event log keeps. */
+import { expect, test } from 'bun:test'
+import { sequenceEvents, type RepoEvent } from '../../src/features/firehose/firehose.ts'
+import { sql } from '../../src/platform/database.ts'
+import type { Did } from '../../src/protocol/identifiers.ts'
+import { startPds, type TestPds } from '../harness/pds.ts'
+import { Subscriber } from '../harness/subscriber.ts'
+
+const did = 'did:plc:aliceaaaaaaaaaaaaaaaaaaa' as Did
+
+const emit = ({ ctx }: TestPds, count: number) => ctx.db.transaction((tx) => sequenceEvents(ctx, tx, Array<RepoEvent>(count).fill({ type: 'identity', did })))
+const kept = async ({ ctx }: TestPds) => (await ctx.db.all<{ seq: number }>(sql`SELECT seq FROM repo_seq ORDER BY seq`)).map(({ seq }) => seq)
+
+test('events older than the retention time go, and a cursor before them is told so', async () => {
+  await using pds = await startPds({ firehose: { logRetentionSecs: 3600 } })
+  await emit(pds, 3)
+  pds.clock.advance({ secs: 3601 })
+  await emit(pds, 2)
+  expect(await pds.runSweep('firehose-gc')).toEqual({ deleted: 3 })
+  expect(await kept(pds)).toEqual([4, 5])
+  const late = new Subscriber(pds.url, '?cursor=2')
+  await late.until(3)
+  expect(late.messages.map(({ type }) => type)).toEqual(['#info', '#identity', '#identity'])
+  const inTime = new Subscriber(pds.url, '?cursor=3')
+  await inTime.until(2)
+  expect(inTime.seqs).toEqual([4, 5])
+  late.close()
+  inTime.close()
+})
+
+test('the newest event stays however old it is, so that no cursor falls into the future', async () => {
+  await using pds = await startPds({ firehose: { logRetentionSecs: 3600 } })
+  await emit(pds, 3)
+  pds.clock.advance({ days: 30 })
+  expect(await pds.runSweep('firehose-gc')).toEqual({ deleted: 2 })
+  expect(await kept(pds)).toEqual([3])
+  await pds.restart()
+  expect(await emit(pds, 1)).toEqual([4])
+})
+
+test('a clock that was wrong for a while does not make holes', async () => {
+  await using pds = await startPds({ firehose: { logRetentionSecs: 3600 } })
+  await emit(pds, 1)
+  pds.clock.advance({ secs: -7200 })
+  await emit(pds, 2)
+  pds.clock.advance({ secs: 7200 })
+  await emit(pds, 1)
+  expect(await pds.runSweep('firehose-gc')).toEqual({ deleted: 0 })
+})
+
+test('of a bounded count the newest stay, in however many chunks the others go', async () => {
+  await using pds = await startPds({ firehose: { logRetentionSecs: 0, logRetentionCount: 10 } })
+  await emit(pds, 2500)
+  expect(await pds.runSweep('firehose-gc')).toEqual({ deleted: 2490 })
+  expect(await kept(pds)).toEqual(Array.from({ length: 10 }, (_, i) => 2491 + i))
+  expect(await pds.runSweep('firehose-gc')).toEqual({ deleted: 0 })
+})
+
+test('without bounds, and with an empty log, nothing goes', async () => {
+  await using pds = await startPds({ firehose: { logRetentionSecs: 0, logRetentionCount: 0 } })
+  expect(await pds.runSweep('firehose-gc')).toEqual({ deleted: 0 })
+  await emit(pds, 5)
+  pds.clock.advance({ days: 1000 })
+  expect(await pds.runSweep('firehose-gc')).toEqual({ deleted: 0 })
+})
