@@ -1,6 +1,7 @@
 /** Everything the service does. */
 import type { Feature } from './http/feature.ts'
 import { firehose } from './features/firehose/firehose-feature.ts'
+import { identity } from './features/identity/identity-feature.ts'
 import { operators } from './features/operators/operator-feature.ts'
 import { plcDirectory } from './features/plc-directory/plc-directory.ts'
 import { serverInfo } from './features/server-info/server-info.ts'
@@ -8,6 +9,7 @@ import { waitlist } from './features/waitlist/waitlist.ts'
 
 export const features: readonly Feature[] = [
   firehose,
+  identity,
   operators,
   plcDirectory,
   serverInfo,

@@ -3,6 +3,8 @@
  * that was asked (`surfaces.ts`). Anything else that is thrown is a bug or an outage and answers 500 without its text.
  */
 
+import { PlcDirectoryError } from '../platform/directory-client.ts'
+
 export interface RefusalOptions {
   /** Code in the nested dialect of `/v1` where it is not the one of `NESTED_CODES`. */
   code?: string
@@ -42,6 +44,14 @@ export const upstreamFailure = (message = 'Upstream service unreachable') => new
 export const serviceUnavailable = (message: string) => new Refusal(503, 'ServiceUnavailable', message)
 
 export const internalError = () => new Refusal(500, 'InternalServerError', 'Internal Server Error')
+
+/** What a request is told of a fault that is no bug: a refusal itself, or the answer of a directory. `null` for the rest. */
+export function refusalOf(error: unknown): Refusal | null {
+  if (error instanceof Refusal) return error
+  if (!(error instanceof PlcDirectoryError)) return null
+  const isCallers = error.status !== null && error.status >= 400 && error.status < 500
+  return isCallers ? invalidRequest(error.message) : new Refusal(502, 'UpstreamFailure', error.message, { code: 'PLC_DIRECTORY_ERROR' })
+}
 
 /** The nested dialect's code for a name; a name without a row keeps its own spelling. */
 export const NESTED_CODES: Record<string, string> = {

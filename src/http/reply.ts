@@ -1,7 +1,7 @@
 /** From what a handler answers, or throws, to the response on the wire. */
 import { encoded, matches, weakEtag } from './encoding.ts'
 import type { Exchange } from './endpoint.ts'
-import { internalError, Refusal } from './errors.ts'
+import { internalError, refusalOf } from './errors.ts'
 import { RATE_LIMIT_HEADERS } from './limiting.ts'
 import type { Surface } from './surfaces.ts'
 
@@ -38,9 +38,10 @@ export function success(request: Request, value: unknown): Response {
 
 /** A refusal in the dialect of its surface. Anything else is logged, and answered without its text. */
 export function failure(exchange: Exchange, surface: Surface, error: unknown): Response {
-  const refusal = error instanceof Refusal ? error : internalError()
+  const known = refusalOf(error)
+  const refusal = known ?? internalError()
   // A client that went away gets no answer, and is no fault of ours.
-  if (refusal !== error && !exchange.request.signal.aborted) exchange.log.error('request failed', { route: exchange.nsid ?? surface.prefix, error })
+  if (known === null && !exchange.request.signal.aborted) exchange.log.error('request failed', { route: exchange.nsid ?? surface.prefix, error })
   const { contentType, text } = surface.body(refusal)
   return new Response(text, { status: refusal.status, headers: { 'Content-Type': contentType, ...refusal.options.headers } })
 }

@@ -69,6 +69,9 @@ export async function insertAccount(tx: Tx, account: NewAccount): Promise<void> 
       ${deactivatedAt}, ${deleteAfter})`)
 }
 
+/** Throws a unique violation when the handle belongs to another account. */
+export const updateHandle = (tx: Tx, did: Did, handle: Handle): Promise<number> => tx.run(sql`UPDATE account SET handle = ${handle} WHERE did = ${did}`)
+
 export const findPasswordHash = async (reader: Reader, did: Did): Promise<string | null> =>
   (await reader.get<{ hash: string | null }>(sql`SELECT password_hash AS hash FROM account WHERE did = ${did}`))?.hash ?? null
 

@@ -27,6 +27,10 @@ export const handlePolicy = ({ config }: Pick<Context, 'config'>): HandlePolicy 
 
 export const isServedHandle = ({ config }: Pick<Context, 'config'>, handle: Handle): boolean => servedDomain(handle, config.availableUserDomains) !== null
 
+/** A name under our domains, or one of the domains itself: nobody else can answer for it. */
+export const isOwnName = (ctx: Pick<Context, 'config'>, handle: Handle): boolean =>
+  isServedHandle(ctx, handle) || ctx.config.availableUserDomains.some((domain) => domain.replace(/^\./, '') === handle)
+
 /**
  * The handle that an account may take, or the refusal. Whether it is free is the caller's next question.
  *

@@ -7,7 +7,7 @@
  */
 import { mkdir } from 'node:fs/promises'
 import { schemas } from '@atproto/api'
-import type { Body, Definition, Document, Schema } from './schema.ts'
+import type { Definition, Document, Schema } from './schema.ts'
 
 
 /** Methods outside com.atproto that are answered or rewritten here; every other one is proxied unread. */
@@ -30,11 +30,14 @@ const servedMethods = [
 const personalDetails: Schema = { type: 'boolean' }
 const serverExtension: Schema = { type: 'unknown' }
 
-/** What this service adds to the standard documents: properties by definition. */
+/** What this service adds to the standard documents, or takes in a wider sense: properties by definition. */
 const additions: Record<string, Record<string, Schema>> = {
   'com.atproto.server.createAppPassword input': { personalDetails },
   'com.atproto.server.createAppPassword#appPassword': { personalDetails },
   'com.atproto.server.listAppPasswords#appPassword': { personalDetails },
+  // Whether a name is a handle at all is what the method is asked.
+  'com.atproto.temp.checkHandleAvailability params': { handle: { type: 'string' } },
+  'com.atproto.temp.checkHandleAvailability output': { handle: { type: 'string' } },
   'com.atproto.server.describeServer output': { extension: serverExtension, custos: serverExtension },
 }
 
@@ -43,7 +46,7 @@ function extend(all: Map<string, Document>) {
     const [target = '', part] = place.split(' ')
     const [id = '', name = 'main'] = target.split('#')
     const definition = all.get(id)?.defs[name]
-    const schema = part === 'input' ? definition?.input?.schema : part === 'output' ? definition?.output?.schema : definition
+    const schema = { input: definition?.input?.schema, output: definition?.output?.schema, params: definition?.parameters }[part ?? ''] ?? definition
     if (!schema?.properties) throw new Error(`nothing to extend at ${place}`)
     Object.assign(schema.properties, properties)
   }
@@ -130,14 +133,13 @@ function objectType(schema: Schema, defaulted: boolean): string {
   return `{ ${fields.join('; ')} }`
 }
 
-function methodType(method: Definition): string {
-  const body = (part: Body | undefined, stream: string, defaulted: boolean) =>
-    part === undefined ? 'undefined' : part.schema ? typeOf(part.schema, defaulted) : stream
+/** A body that is not JSON has no type here: it is read as a stream, and written as a `Response`. */
+function methodType({ type, parameters, input, output }: Definition): string {
   const fields = [
-    `kind: '${method.type}'`,
-    `params: ${method.parameters ? typeOf(method.parameters, true) : '{}'}`,
-    `input: ${body(method.input, 'LexStream', true)}`,
-    `output: ${body(method.output, 'LexStream', false)}`,
+    `kind: '${type}'`,
+    `params: ${parameters ? typeOf(parameters, true) : '{}'}`,
+    `input: ${input?.schema ? typeOf(input.schema, true) : 'null'}`,
+    `output: ${output?.schema ? typeOf(output.schema) : output ? 'Response' : 'void'}`,
   ]
   return `{ ${fields.join('; ')} }`
 }
@@ -164,8 +166,6 @@ export type LexObject = Record<string, unknown>
 export type LexLink = { $link: string }
 export type LexBytes = { $bytes: string }
 export type LexBlob = { $type: 'blob'; ref: LexLink; mimeType: string; size: number }
-/** A body that is not JSON: read and written as a stream. */
-export type LexStream = ReadableStream<Uint8Array>
 
 /** Methods by NSID. In \`params\` and \`input\`, properties that have a default are always there. */
 export interface LexMethods {

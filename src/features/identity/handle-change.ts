@@ -1,0 +1,61 @@
+/** Giving an account another handle: the directory first, then the row and its event. */
+import { invalidRequest, Refusal } from '../../http/errors.ts'
+import type { Context } from '../../platform/context.ts'
+import { isUniqueViolation } from '../../platform/database.ts'
+import { claimedHandle } from '../../protocol/did-document.ts'
+import type { Did, Handle } from '../../protocol/identifiers.ts'
+import { formatDidKey, type SigningKey } from '../../protocol/keys.ts'
+import { isPlcDid, nextOperation, signOperation, stateOf, withHandle } from '../../protocol/plc.ts'
+import { accountAt, accountOf, setHandle, signingKeyOf } from '../accounts/accounts.ts'
+import { announce, sequenceEvents } from '../firehose/firehose.ts'
+import { admitHandle, resolveDid, serverRotationKey } from './identity.ts'
+
+const handleTaken = (handle: Handle) => new Refusal(400, 'HandleNotAvailable', `Handle already taken: ${handle}`)
+
+/**
+ * The account's own handle again is allowed, and is told to the network again.
+ *
+ * When the row cannot be written, the directory is ahead of it until the caller tries again.
+ */
+export async function changeHandle(ctx: Context, did: Did, text: string, options: { allowReserved?: boolean } = {}): Promise<void> {
+  if (!(await accountOf(ctx.db, did))) throw invalidRequest('Account not found')
+  const handle = await admitHandle(ctx, text, did, options)
+  const holder = await accountAt(ctx.db, handle)
+  if (holder && holder.did !== did) throw handleTaken(handle)
+  if (isPlcDid(did)) await publishHandle(ctx, did, handle)
+  else await requirePublished(ctx, did, handle)
+  try {
+    await ctx.db.transaction(async (tx) => {
+      await setHandle(tx, did, handle)
+      await sequenceEvents(ctx, tx, [{ type: 'identity', did, handle }])
+    })
+  } catch (error) {
+    throw isUniqueViolation(error) ? handleTaken(handle) : error
+  }
+  announce(ctx)
+  await resolveDid(ctx, did, { live: true })
+}
+
+/** Where the service holds no rotation key, the wallet that does publishes the handle itself. */
+async function publishHandle(ctx: Context, did: Did, handle: Handle): Promise<void> {
+  const last = await ctx.plc.lastOperation(did)
+  const state = last && stateOf(last)
+  if (!state) throw didEnded()
+  const alsoKnownAs = withHandle(state.alsoKnownAs, handle)
+  const key = await heldRotationKey(ctx, did, state.rotationKeys)
+  if (!key || alsoKnownAs.join() === state.alsoKnownAs.join()) return
+  await ctx.plc.submit(did, signOperation(nextOperation(last, { alsoKnownAs })!, key))
+}
+
+async function requirePublished(ctx: Context, did: Did, handle: Handle): Promise<void> {
+  const resolution = await resolveDid(ctx, did, { live: true })
+  if (!resolution.ok || claimedHandle(resolution.document) !== handle) throw invalidRequest('DID is not properly configured for handle')
+}
+
+export const didEnded = () => invalidRequest('Did is tombstoned')
+
+/** The key of ours that may change this DID: the account's own, or the service's. `null` when there is none. */
+export async function heldRotationKey(ctx: Context, did: Did, rotationKeys: readonly string[]): Promise<SigningKey | null> {
+  const ours = [await signingKeyOf(ctx, ctx.db, did), await serverRotationKey(ctx)]
+  return ours.find((key) => key && rotationKeys.includes(formatDidKey(key.publicKey))) ?? null
+}

@@ -1,0 +1,71 @@
+/** Changing one's did:plc through the service that holds a rotation key of it. */
+import { procedure, query } from '../../http/endpoint.ts'
+import { invalidRequest } from '../../http/errors.ts'
+import type { Context } from '../../platform/context.ts'
+import type { Did } from '../../protocol/identifiers.ts'
+import { formatDidKey } from '../../protocol/keys.ts'
+import { isPlcDid, parseOperation, pdsService, pdsServiceName, signingKeyName, type Operation } from '../../protocol/plc.ts'
+import { accountNotFound, accountOf, signingKeyOf, type Account } from '../accounts/accounts.ts'
+import { access } from '../auth/auth.ts'
+import type { Permissions } from '../auth/permissions.ts'
+import { announce, sequenceEvents } from '../firehose/firehose.ts'
+import { heldRotationKey } from './handle-change.ts'
+import { resolveDid, serverRotationKey } from './identity.ts'
+
+const wholeIdentity = (permissions: Permissions) => permissions.assertIdentity({ attr: '*' })
+
+/** What an identity must say for the account to live here. */
+interface Expected {
+  account: Account
+  /** As a did:key. */
+  signingKey: string
+}
+
+async function expectedOf(ctx: Context, did: Did): Promise<Expected> {
+  const account = await accountOf(ctx.db, did)
+  const key = account && (await signingKeyOf(ctx, ctx.db, did))
+  if (!key) throw accountNotFound()
+  return { account, signingKey: formatDidKey(key.publicKey) }
+}
+
+/** The network's view of an account must not be moved away through us by mistake: all of it has to fit. */
+async function unfitness(ctx: Context, { account, signingKey }: Expected, operation: Operation): Promise<string | null> {
+  const { type, endpoint } = pdsService(ctx.config.publicUrl)
+  const service = operation.services[pdsServiceName]
+  if (!(await heldRotationKey(ctx, account.did, operation.rotationKeys))) return "Rotation keys do not include server's rotation key"
+  if (service?.type !== type) return 'Incorrect type on atproto_pds service'
+  if (service.endpoint !== endpoint) return 'Incorrect endpoint on atproto_pds service'
+  if (operation.verificationMethods[signingKeyName] !== signingKey) return 'Incorrect signing key'
+  if (account.handle !== null && operation.alsoKnownAs[0] !== `at://${account.handle}`) return 'Incorrect handle in alsoKnownAs'
+  return null
+}
+
+export const plcOperationRoutes = [
+  query('com.atproto.identity.getRecommendedDidCredentials', {
+    auth: access({ grants: 'any' }),
+    async handler({ ctx, caller }) {
+      const { account, signingKey } = await expectedOf(ctx, caller.did)
+      const serverKey = formatDidKey((await serverRotationKey(ctx)).publicKey)
+      return {
+        rotationKeys: ctx.config.recoveryDidKey === null ? [serverKey] : [ctx.config.recoveryDidKey, serverKey],
+        alsoKnownAs: account.handle === null ? undefined : [`at://${account.handle}`],
+        verificationMethods: { [signingKeyName]: signingKey },
+        services: { [pdsServiceName]: pdsService(ctx.config.publicUrl) },
+      }
+    },
+  }),
+  procedure('com.atproto.identity.submitPlcOperation', {
+    auth: access({ grants: wholeIdentity }),
+    async handler({ ctx, caller: { did }, input }) {
+      const operation = parseOperation(input.operation)
+      if (operation?.type !== 'plc_operation') throw invalidRequest('Invalid operation')
+      if (!isPlcDid(did)) throw invalidRequest('Not a did:plc')
+      const fault = await unfitness(ctx, await expectedOf(ctx, did), operation)
+      if (fault !== null) throw invalidRequest(fault)
+      await ctx.plc.submit(did, operation)
+      await ctx.db.transaction((tx) => sequenceEvents(ctx, tx, [{ type: 'identity', did }]))
+      announce(ctx)
+      await resolveDid(ctx, did, { live: true })
+    },
+  }),
+]

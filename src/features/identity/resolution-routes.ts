@@ -1,0 +1,101 @@
+/** Who is who: handles, DIDs and documents, and which of them are still to be had. */
+import { query, procedure } from '../../http/endpoint.ts'
+import { invalidRequest, Refusal } from '../../http/errors.ts'
+import { chargeAddress } from '../../http/limiting.ts'
+import type { Context } from '../../platform/context.ts'
+import { claimedHandle, type DidDocument } from '../../protocol/did-document.ts'
+import { checkHandle } from '../../protocol/handle-policy.ts'
+import { parseDid, parseHandle, type Did, type Handle } from '../../protocol/identifiers.ts'
+import { accountAt, accountOf, activityOf } from '../accounts/accounts.ts'
+import { announce, sequenceEvents } from '../firehose/firehose.ts'
+import { findDocument } from './did-document-store.ts'
+import { findReservedKey } from './reserved-key-store.ts'
+import { reserveKey } from './identity-keys.ts'
+import { handlePolicy, INVALID_HANDLE, isOwnName, lookUpHandle, resolveDid, unresolvable } from './identity.ts'
+
+/** Names under our domains are answered here alone: active accounts have them, and nobody else. */
+async function resolveHandle(ctx: Context, handle: Handle): Promise<Did | null> {
+  const account = await accountAt(ctx.db, handle)
+  if (account && activityOf(account).active) return account.did
+  return isOwnName(ctx, handle) ? null : lookUpHandle(ctx, handle)
+}
+
+interface IdentityInfo {
+  did: Did
+  handle: Handle
+  didDoc: DidDocument
+}
+
+async function identityOf(ctx: Context, identifier: string, { live }: { live: boolean }): Promise<IdentityInfo> {
+  const handle = parseHandle(identifier)
+  const did = handle ? await resolveHandle(ctx, handle) : parseDid(identifier)
+  if (!did) throw new Refusal(400, 'HandleNotFound', `Unable to resolve handle: ${identifier}`)
+  const resolution = await resolveDid(ctx, did, { live })
+  if (!resolution.ok) throw unresolvable(did, resolution.fault)
+  const claimed = claimedHandle(resolution.document)
+  const isVerified = claimed !== null && (claimed === handle || (await resolveHandle(ctx, claimed)) === did)
+  return { did, handle: isVerified ? claimed : INVALID_HANDLE, didDoc: resolution.document }
+}
+
+/** Anybody may ask for a refresh, so relays hear of it only when a document of an account here has changed. */
+async function refreshIdentity(ctx: Context, identifier: string): Promise<IdentityInfo> {
+  const known = await accountAt(ctx.db, identifier)
+  const before = known && (await findDocument(ctx.db, known.did))
+  const info = await identityOf(ctx, identifier, { live: true })
+  if (before && JSON.stringify(before.document) !== JSON.stringify(info.didDoc)) {
+    const handle = info.handle === INVALID_HANDLE ? undefined : info.handle
+    await ctx.db.transaction(async (tx) => {
+      if (await accountOf(tx, info.did)) await sequenceEvents(ctx, tx, [{ type: 'identity', did: info.did, handle }])
+    })
+    announce(ctx)
+  }
+  return info
+}
+
+export const resolutionRoutes = [
+  query('com.atproto.identity.resolveHandle', {
+    async handler({ ctx, params: { handle } }) {
+      const name = parseHandle(handle)!
+      const did = await resolveHandle(ctx, name)
+      if (did) return { did }
+      throw isOwnName(ctx, name) ? new Refusal(400, 'HandleNotFound', 'Unable to resolve handle') : invalidRequest('Unable to resolve handle')
+    },
+  }),
+  query('com.atproto.identity.resolveDid', {
+    async handler({ ctx, params: { did } }) {
+      const resolution = await resolveDid(ctx, did)
+      if (!resolution.ok) throw unresolvable(did, resolution.fault)
+      return { didDoc: resolution.document }
+    },
+  }),
+  query('com.atproto.identity.resolveIdentity', {
+    handler: ({ ctx, params: { identifier } }) => identityOf(ctx, identifier, { live: false }),
+  }),
+  procedure('com.atproto.identity.refreshIdentity', {
+    handler: ({ ctx, input: { identifier } }) => refreshIdentity(ctx, identifier),
+  }),
+  query('com.atproto.temp.checkHandleAvailability', {
+    async handler({ ctx, params: { handle } }) {
+      const outcome = checkHandle(handle, handlePolicy(ctx))
+      const isFree = outcome.ok && outcome.kind === 'served' && !(await accountAt(ctx.db, outcome.handle))
+      return {
+        handle,
+        result: isFree
+          ? { $type: 'com.atproto.temp.checkHandleAvailability#resultAvailable' as const }
+          : { $type: 'com.atproto.temp.checkHandleAvailability#resultUnavailable' as const, suggestions: [] },
+      }
+    },
+  }),
+  procedure('com.atproto.server.reserveSigningKey', {
+    async handler(call) {
+      const { ctx, input } = call
+      const did = input.did ?? null
+      const kept = did && (await findReservedKey(ctx.db, did))
+      if (kept) return { signingKey: kept.signingKey }
+      // Asking again for a known DID is free; what is made anew is stored, and so it is limited.
+      chargeAddress(call, 'reserveSigningKey')
+      const { signingKey } = await reserveKey(ctx, did)
+      return { signingKey }
+    },
+  }),
+]

@@ -1,0 +1,57 @@
+/** What a host answers about itself: the server's own, and those that are handles of accounts. */
+import { route } from '../../http/endpoint.ts'
+import { invalidRequest, notFound, Refusal } from '../../http/errors.ts'
+import type { Context } from '../../platform/context.ts'
+import { didWebOfHost } from '../../protocol/did-document.ts'
+import { parseHandle } from '../../protocol/identifiers.ts'
+import { pdsService, pdsServiceName } from '../../protocol/plc.ts'
+import { accountAt, activityOf } from '../accounts/accounts.ts'
+import { isServedHandle } from './identity.ts'
+
+/** The host a client asked for, as the outermost proxy saw it; the default ports left out. Lower-case. */
+function requestedHost({ headers }: Request): string {
+  const host = headers.get('x-forwarded-host')?.split(',')[0]?.trim() || headers.get('host') || ''
+  return host.toLowerCase().replace(/:(443|80)$/, '')
+}
+
+const withoutPort = (host: string) => host.replace(/:\d+$/, '')
+
+/** The document of the service itself: where it is. It signs nothing, so there is no key. */
+function serverDocument({ config, serverDid }: Context) {
+  const { type, endpoint } = pdsService(config.publicUrl)
+  return {
+    '@context': ['https://www.w3.org/ns/did/v1'],
+    'id': serverDid,
+    'service': [{ id: `#${pdsServiceName}`, type, serviceEndpoint: endpoint }],
+  }
+}
+
+export const wellKnownRoutes = [
+  route('GET', '/.well-known/did.json', {
+    handler({ ctx, request }) {
+      if (didWebOfHost(requestedHost(request)) !== ctx.serverDid) return new Response(null, { status: 404 })
+      return Response.json(serverDocument(ctx), { headers: { 'Content-Type': 'application/did+json' } })
+    },
+  }),
+  route('GET', '/.well-known/atproto-did', {
+    async handler({ ctx, request }) {
+      const handle = parseHandle(withoutPort(requestedHost(request)))
+      const account = handle && (await accountAt(ctx.db, handle))
+      if (!account) throw new Refusal(404, 'NotFound', 'User not found')
+      return new Response(account.did, { headers: { 'Content-Type': 'text/plain' } })
+    },
+  }),
+  /** Asked by a reverse proxy before it orders a certificate. */
+  route('GET', '/tls-check', {
+    async handler({ ctx, url }) {
+      const domain = url.searchParams.get('domain')
+      const handle = domain ? parseHandle(domain) : null
+      if (!domain) throw invalidRequest('bad or missing domain query param')
+      if (domain.toLowerCase() === new URL(ctx.config.publicUrl).hostname) return { success: true }
+      if (!handle || !isServedHandle(ctx, handle)) throw invalidRequest('handles are not provided on this domain')
+      const account = await accountAt(ctx.db, handle)
+      if (!account || !activityOf(account).active) throw notFound('handle not found for this domain')
+      return { success: true }
+    },
+  }),
+]
