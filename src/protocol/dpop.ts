@@ -1,0 +1,130 @@
+/**
+ * Demonstrating Proof of Possession: a token is worth something only together with a fresh signature by its key.
+ *
+ * Source: RFC 9449, section 4.3, checks in that order; RFC 7638 for thumbprints. Runs on every request of an app, so
+ * it works on `node:crypto` directly and remembers the keys it has seen.
+ */
+import { createHash, createHmac, createPublicKey, type KeyObject, verify } from 'node:crypto'
+import type { Millis } from './identifiers.ts'
+import { parseP256Jwk, thumbprint } from './jwk.ts'
+import { decodeObject } from './jws.ts'
+
+/** The network's own bounds: a proof is good for 10 s, and either clock may be off by 180 s. */
+const toleranceSecs = 180
+const maxAgeSecs = 10 + toleranceSecs
+/** How long a `jti` must be remembered: as long as its proof could be accepted, and a tenth more. */
+export const proofMemorySecs = 198
+
+const maxProofChars = 4096
+const signatureBytes = 64
+
+export interface DpopRequest {
+  /** The `DPoP` header; null when there is none. Several are joined by commas, which no proof contains. */
+  proof: string | null
+  method: string
+  /** The request's URL as the client sees it; query and fragment do not count. */
+  url: string
+  /** The token that came along; null at the authorization server, where a proof must not speak of one. */
+  accessToken: string | null
+  now: Millis
+  isNonce(nonce: string): boolean
+}
+
+export type DpopOutcome =
+  | { ok: true; jkt: string; jti: string }
+  | { ok: false; error: 'invalid_dpop_proof' | 'use_dpop_nonce'; reason: string }
+
+/**
+ * Check a proof against the request that carries it. Never throws on bad input. Answers the key's thumbprint and the
+ * `jti`, or the fault to report; does not remember `jti`, which is the caller's.
+ */
+export function checkDpop({ proof, method, url, accessToken, now, isNonce }: DpopRequest): DpopOutcome {
+  if (proof === null || proof === '') return invalid('a DPoP proof is required')
+  if (proof.length > maxProofChars) return invalid('the DPoP proof is too long')
+  const parts = proof.split('.')
+  if (parts.length !== 3 || proof.includes(',')) return invalid('exactly one DPoP proof is required')
+  const [header, payload, signature] = parts as [string, string, string]
+  const key = proofKey(header)
+  if (typeof key === 'string') return invalid(key)
+  const bytes = Buffer.from(signature, 'base64url')
+  const signed = Buffer.from(`${header}.${payload}`, 'latin1')
+  if (bytes.byteLength !== signatureBytes || !verify('sha256', signed, { key: key.key, dsaEncoding: 'ieee-p1363' }, bytes)) return invalid('the signature does not verify')
+  const claims = decodeObject(payload)
+  if (claims === null) return invalid('the claims are not a JSON object')
+  const { iat, jti, htm, htu, nonce, ath } = claims
+
+  const nowSecs = now / 1000
+  if (typeof iat !== 'number' || !Number.isFinite(iat)) return invalid('iat is required')
+  if (iat < nowSecs - maxAgeSecs) return invalid('the proof is too old')
+  if (iat > nowSecs + toleranceSecs) return invalid('the proof is from the future')
+  if (typeof jti !== 'string' || jti === '') return invalid('jti is required')
+  if (htm !== method) return invalid('htm does not match the request')
+  if (typeof htu !== 'string' || !isSameResource(htu, url)) return invalid('htu does not match the request')
+  if (accessToken === null && ath !== undefined) return invalid('ath is not allowed here')
+  if (accessToken !== null && ath !== createHash('sha256').update(accessToken).digest('base64url')) return invalid('ath does not match the access token')
+  if (nonce !== undefined && typeof nonce !== 'string') return invalid('nonce must be a string')
+  // After everything else, so that a client that lacks only a nonce has not used up its jti.
+  if (nonce === undefined || !isNonce(nonce)) return { ok: false, error: 'use_dpop_nonce', reason: 'the proof needs the nonce of this answer' }
+  return { ok: true, jkt: key.jkt, jti }
+}
+
+const invalid = (reason: string): DpopOutcome => ({ ok: false, error: 'invalid_dpop_proof', reason })
+
+interface ProofKey {
+  key: KeyObject
+  jkt: string
+}
+
+/** Keys by the encoded header that holds them: a client sends the same header every time. The oldest goes first. */
+const knownKeys = new Map<string, ProofKey>()
+const maxKnownKeys = 10_000
+
+/** The key of a proof, or what is wrong with the header. */
+function proofKey(encoded: string): ProofKey | string {
+  const known = knownKeys.get(encoded)
+  if (known) return known
+  const header = decodeObject(encoded)
+  if (header === null) return 'the header is not a JSON object'
+  if (header.typ !== 'dpop+jwt') return 'typ must be dpop+jwt'
+  if (header.alg !== 'ES256') return 'alg must be ES256'
+  if ('crit' in header) return 'crit is not supported'
+  const jwk = parseP256Jwk(header.jwk)
+  if (jwk === null) return 'jwk must be a public key of P-256'
+  try {
+    const made = { key: createPublicKey({ key: { ...jwk }, format: 'jwk' }), jkt: thumbprint(jwk)! }
+    if (knownKeys.size >= maxKnownKeys) knownKeys.delete(knownKeys.keys().next().value!)
+    knownKeys.set(encoded, made)
+    return made
+  } catch {
+    return 'jwk is not a point of P-256'
+  }
+}
+
+/** RFC 9449, 4.3 (9): equal after normalisation, without query and fragment. */
+function isSameResource(htu: string, url: string): boolean {
+  if (htu === url) return true
+  const claimed = URL.parse(htu)
+  const asked = URL.parse(url)
+  if (!claimed || !asked || !/^https?:$/.test(claimed.protocol) || claimed.username !== '' || claimed.password !== '') return false
+  return claimed.origin === asked.origin && claimed.pathname === asked.pathname
+}
+
+// Nonces: the HMAC of a counter of minutes, so that nothing is stored and every process agrees.
+
+const nonceStepMillis = 60_000
+
+/** The counter whose nonce is handed out at `now`: the next one, so that it lives longest. */
+export const nonceCounter = (now: Millis): number => Math.floor(now / nonceStepMillis) + 1
+
+/** Counters whose nonces are accepted at `now`. */
+export const acceptedCounters = (now: Millis): readonly number[] => {
+  const next = nonceCounter(now)
+  return [next, next - 1, next - 2]
+}
+
+/** `secret` has 32 bytes. */
+export function dpopNonce(secret: Uint8Array, counter: number): string {
+  const message = Buffer.alloc(8)
+  message.writeBigUInt64BE(BigInt(counter))
+  return createHmac('sha256', secret).update(message).digest('base64url')
+}

@@ -1,0 +1,45 @@
+/** Public keys as JSON. Source: RFC 7517; RFC 7518, 6.2; RFC 7638 for the thumbprint. */
+import { createHash } from 'node:crypto'
+
+/** A point of P-256, each coordinate 32 bytes in base64url. */
+export interface P256Jwk {
+  kty: 'EC'
+  crv: 'P-256'
+  x: string
+  y: string
+}
+
+/** Members that only a private or a symmetric key has. */
+const privateMembers = ['d', 'p', 'q', 'dp', 'dq', 'qi', 'oth', 'k']
+
+/**
+ * The public P-256 key that `value` spells, or null. Coordinates must be spelled in the one canonical way, so that a
+ * key has one thumbprint. Whether the point lies on the curve shows when the key is used.
+ */
+export function parseP256Jwk(value: unknown): P256Jwk | null {
+  if (typeof value !== 'object' || value === null) return null
+  const { kty, crv, x, y } = value as Record<string, unknown>
+  if (kty !== 'EC' || crv !== 'P-256' || !isCoordinate(x) || !isCoordinate(y)) return null
+  return privateMembers.some((member) => member in value) ? null : { kty, crv, x, y }
+}
+
+function isCoordinate(text: unknown): text is string {
+  if (typeof text !== 'string' || text.length !== 43) return false
+  return Buffer.from(text, 'base64url').toString('base64url') === text
+}
+
+/** What RFC 7638, 3.2 asks for of each kind of key, in the order of their names. */
+const thumbprintMembers: Record<string, readonly string[]> = {
+  EC: ['crv', 'kty', 'x', 'y'],
+  OKP: ['crv', 'kty', 'x'],
+  RSA: ['e', 'kty', 'n'],
+}
+
+/** Base64url SHA-256 of the key's required members; null for a kind of key without a rule. */
+export function thumbprint(jwk: object): string | null {
+  const given = jwk as Record<string, unknown>
+  const members = thumbprintMembers[String(given.kty)]
+  if (!members) return null
+  const required = Object.fromEntries(members.map((member) => [member, given[member]]))
+  return createHash('sha256').update(JSON.stringify(required)).digest('base64url')
+}
