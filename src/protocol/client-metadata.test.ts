@@ -1,0 +1,107 @@
+import { expect, test } from 'bun:test'
+import { clientDocumentUrl, discoverableClient, loopbackClient } from './client-metadata.ts'
+
+const clientId = 'https://app.example.com/client/metadata.json'
+const document = {
+  client_id: clientId,
+  client_name: 'An app',
+  redirect_uris: ['https://app.example.com/callback'],
+  grant_types: ['authorization_code', 'refresh_token'],
+  response_types: ['code'],
+  scope: 'atproto transition:generic',
+  token_endpoint_auth_method: 'none',
+  dpop_bound_access_tokens: true,
+}
+const key = { kty: 'EC', crv: 'P-256', kid: 'one', x: 'l8tFrhx-34tV3hRICRDY9zCkDlpBhF42UQUfWVAWBFs', y: '9VE4jf_Ok_o64zbTTlcuNJajHmt6v9TDVrU0CdvGRDA' }
+const withKey = { token_endpoint_auth_method: 'private_key_jwt', token_endpoint_auth_signing_alg: 'ES256', jwks: { keys: [key] } }
+
+test('a document becomes a client', () => {
+  expect(discoverableClient(clientId, document)).toMatchObject({ ok: true, client: { clientId, name: 'An app', mayRefresh: true, authentication: { method: 'none' } } })
+  expect(discoverableClient(clientId, { ...document, ...withKey })).toMatchObject({ ok: true, client: { authentication: { method: 'private_key_jwt', alg: 'ES256' } } })
+  expect(discoverableClient(clientId, { ...document, grant_types: undefined })).toMatchObject({ ok: true, client: { mayRefresh: false } })
+  expect(discoverableClient(clientId, { ...document, client_uri: 'https://app.example.com/client' })).toMatchObject({ ok: true })
+})
+
+test('each rule that a document breaks refuses it', () => {
+  const broken: Record<string, unknown>[] = [
+    { client_id: 'https://app.example.com/client/other.json' },
+    { client_id: undefined },
+    { redirect_uris: [] },
+    { redirect_uris: ['https://app.example.com/callback', 'http://127.0.0.1/'] },
+    { redirect_uris: ['javascript:alert(1)'] },
+    { response_types: ['token'] },
+    { grant_types: ['refresh_token'] },
+    { grant_types: ['authorization_code', 'authorization_code'] },
+    { grant_types: ['authorization_code', 'implicit'] },
+    { scope: undefined },
+    { scope: 'transition:generic' },
+    { scope: 'atproto atproto' },
+    { token_endpoint_auth_method: undefined },
+    { token_endpoint_auth_method: 'client_secret_post' },
+    { token_endpoint_auth_signing_alg: 'ES256' },
+    { ...withKey, jwks: undefined },
+    { ...withKey, jwks: { keys: [] } },
+    { ...withKey, jwks_uri: 'https://app.example.com/jwks' },
+    { ...withKey, jwks: undefined, jwks_uri: 'http://127.0.0.1/jwks' },
+    { ...withKey, token_endpoint_auth_signing_alg: undefined },
+    { ...withKey, token_endpoint_auth_signing_alg: 'HS256' },
+    { ...withKey, application_type: 'native' },
+    { dpop_bound_access_tokens: undefined },
+    { dpop_bound_access_tokens: false },
+    { subject_type: 'pairwise' },
+    { default_max_age: 60 },
+    { id_token_signed_response_alg: 'ES256' },
+    { tls_client_certificate_bound_access_tokens: true },
+    { client_uri: 'https://other.example.com/client' },
+    { client_uri: 'https://app.example.com/elsewhere' },
+    { client_uri: 'https://app.example.com/cli' },
+    { logo_uri: 'javascript:alert(1)' },
+  ]
+  for (const changes of broken) expect({ changes, outcome: discoverableClient(clientId, { ...document, ...changes }) }).toMatchObject({ changes, outcome: { ok: false } })
+  for (const none of [null, 'text', [], 7]) expect(discoverableClient(clientId, none)).toMatchObject({ ok: false })
+})
+
+test('a client id is a canonical https URL with a path on a public host', () => {
+  expect(clientDocumentUrl(clientId)?.href).toBe(clientId)
+  expect(clientDocumentUrl('https://app.example.com/metadata?v=1')).not.toBeNull()
+  for (const id of [
+    'http://app.example.com/metadata.json',
+    'https://app.example.com',
+    'https://app.example.com/',
+    'https://app.example.com/metadata/',
+    'https://app.example.com/../metadata',
+    'https://app.example.com/metadata#x',
+    'https://user@app.example.com/metadata',
+    'https://app.example.com:8443/metadata',
+    'https://203.0.113.7/metadata',
+    'https://[2001:db8::1]/metadata',
+    'https://localhost/metadata',
+    'https://metadata.google.internal/metadata',
+    'https://printer.local/metadata',
+    'ftp://app.example.com/metadata',
+    'app',
+  ])
+    expect([id, clientDocumentUrl(id)]).toEqual([id, null])
+})
+
+test('a loopback client is described by its id', () => {
+  expect(loopbackClient('http://localhost')).toMatchObject({
+    ok: true,
+    client: { name: null, scopes: ['atproto'], redirectUris: ['http://127.0.0.1/', 'http://[::1]/'], applicationType: 'native', mayRefresh: true },
+  })
+  const id = 'http://localhost/?scope=atproto%20transition%3Ageneric&redirect_uri=http%3A%2F%2F127.0.0.1%3A8080%2Fcallback'
+  expect(loopbackClient(id)).toMatchObject({ ok: true, client: { scopes: ['atproto', 'transition:generic'], redirectUris: ['http://127.0.0.1:8080/callback'] } })
+  for (const bad of [
+    'http://localhost:8080',
+    'http://localhost/path',
+    'http://localhost#x',
+    'http://localhost?scope=atproto&scope=atproto',
+    'http://localhost?scope=transition%3Ageneric',
+    'http://localhost?scope=atproto%20atproto',
+    'http://localhost?name=x',
+    'http://localhost?redirect_uri=http%3A%2F%2Flocalhost%2F',
+    'http://localhost?redirect_uri=https%3A%2F%2Fapp.example.com%2F',
+    'http://localhost.example.com',
+  ])
+    expect([bad, loopbackClient(bad).ok]).toEqual([bad, false])
+})

@@ -1,0 +1,146 @@
+/**
+ * OAuth clients describe themselves: by a document at their id, or, while they are being developed, by the id itself.
+ *
+ * Source: atproto "OAuth", clients; RFC 7591; OAuth Client ID Metadata Document.
+ */
+import { atprotoLoopbackClientMetadata, isOAuthClientIdLoopback, oauthClientIdDiscoverableSchema, oauthClientMetadataSchema } from '@atproto/oauth-types'
+import { isPublicHost, isRegistrable, type ApplicationType } from './redirect-uris.ts'
+
+export interface ClientMetadata {
+  clientId: string
+  /** Told by the client itself; null for a loopback client. */
+  name: string | null
+  clientUri: string | null
+  policyUri: string | null
+  tosUri: string | null
+  redirectUris: readonly string[]
+  /** What it may ask for, in its own words. */
+  scopes: readonly string[]
+  mayRefresh: boolean
+  applicationType: ApplicationType
+  /** How it proves who it is: not at all, or with a key. */
+  authentication: { method: 'none' } | { method: 'private_key_jwt'; alg: string; jwks: readonly object[] | null; jwksUri: string | null }
+}
+
+export type ClientOutcome = { ok: true; client: ClientMetadata } | { ok: false; reason: string }
+
+const LOOPBACK_PREFIX = 'http://localhost'
+
+/** Signature algorithms of client assertions. */
+export const assertionAlgorithms = ['ES256', 'ES384', 'RS256', 'PS256'] as const
+
+export const isLoopbackClientId = (clientId: string): boolean => clientId.startsWith(LOOPBACK_PREFIX)
+
+/** The client that a loopback id describes. */
+export function loopbackClient(clientId: string): ClientOutcome {
+  if (!isOAuthClientIdLoopback(clientId)) return { ok: false, reason: 'not a loopback client id' }
+  try {
+    return validateClient(clientId, atprotoLoopbackClientMetadata(clientId), null)
+  } catch {
+    return { ok: false, reason: 'a loopback client id needs the scope atproto' }
+  }
+}
+
+/** Where the document of a client is, or null for an id that is none. */
+export function clientDocumentUrl(clientId: string): URL | null {
+  if (!clientId.startsWith('https://') || !oauthClientIdDiscoverableSchema.safeParse(clientId).success) return null
+  const url = new URL(clientId)
+  return isPublicHost(url.hostname) && url.port === '' ? url : null
+}
+
+/** Check the document that was found at a client's id. */
+export function discoverableClient(clientId: string, document: unknown): ClientOutcome {
+  const url = clientDocumentUrl(clientId)
+  return url === null ? { ok: false, reason: 'not a client id' } : validateClient(clientId, document, url)
+}
+
+type Metadata = ReturnType<typeof oauthClientMetadataSchema.parse>
+
+/** What a document must not say, because nothing of it is offered here. */
+const foreignFields = [
+  'default_max_age',
+  'userinfo_signed_response_alg',
+  'userinfo_encrypted_response_alg',
+  'id_token_signed_response_alg',
+  'tls_client_certificate_bound_access_tokens',
+  'authorization_encrypted_response_enc',
+  'authorization_encrypted_response_alg',
+]
+
+interface Rule {
+  holds(metadata: Metadata, url: URL | null, clientId: string): boolean
+  reason: string
+}
+
+const unique = (values: readonly string[]): boolean => new Set(values).size === values.length
+
+const rules: readonly Rule[] = [
+  { reason: 'client_id is not the URL of the document', holds: ({ client_id }, _url, clientId) => client_id === clientId },
+  { reason: 'response_types must contain code', holds: ({ response_types }) => response_types.includes('code') },
+  { reason: 'grant_types must contain authorization_code, and may contain refresh_token', holds: ({ grant_types }) => isGrantList(grant_types) },
+  { reason: 'scope must contain atproto, and nothing twice', holds: ({ scope = '' }) => scope.split(' ').includes('atproto') && unique(scope.split(' ')) },
+  { reason: 'token_endpoint_auth_method must be none or private_key_jwt', holds: ({ token_endpoint_auth_method: method }) => method === 'none' || method === 'private_key_jwt' },
+  {
+    reason: 'token_endpoint_auth_signing_alg belongs to private_key_jwt, which needs one that is supported',
+    holds: ({ token_endpoint_auth_method: method, token_endpoint_auth_signing_alg: alg }) =>
+      method === 'none' ? alg === undefined : (assertionAlgorithms as readonly string[]).includes(alg ?? ''),
+  },
+  {
+    reason: 'private_key_jwt needs either jwks with a key or an https jwks_uri',
+    holds: ({ token_endpoint_auth_method: method, jwks, jwks_uri }) =>
+      !(jwks && jwks_uri) && (method === 'none' || (jwks?.keys.length ?? 0) > 0 || (jwks_uri?.startsWith('https://') ?? false)),
+  },
+  { reason: 'dpop_bound_access_tokens must be true', holds: ({ dpop_bound_access_tokens }) => dpop_bound_access_tokens === true },
+  {
+    reason: 'a native client cannot keep a key: its method must be none',
+    holds: ({ application_type, token_endpoint_auth_method: method }) => application_type === 'web' || method === 'none',
+  },
+  { reason: 'subject_type must be public', holds: ({ subject_type }) => subject_type === 'public' },
+  { reason: 'client_uri must be a parent of the client id', holds: ({ client_uri }, url) => client_uri === undefined || isParent(client_uri, url) },
+  {
+    reason: 'a redirect URI is not allowed for this client',
+    holds: ({ redirect_uris, application_type }, url) => redirect_uris.every((uri) => isRegistrable(uri, application_type, url?.hostname ?? null)),
+  },
+]
+
+function isGrantList(grants: readonly string[]): boolean {
+  return unique(grants) && grants.includes('authorization_code') && grants.every((grant) => grant === 'authorization_code' || grant === 'refresh_token')
+}
+
+/** Same origin, and the path leads to the id. */
+function isParent(clientUri: string, url: URL | null): boolean {
+  const parent = URL.parse(clientUri)
+  if (!parent || !url || parent.origin !== url.origin) return false
+  const directory = parent.pathname.endsWith('/') ? parent.pathname : `${parent.pathname}/`
+  return parent.pathname === url.pathname || url.pathname.startsWith(directory)
+}
+
+function validateClient(clientId: string, document: unknown, url: URL | null): ClientOutcome {
+  const foreign = foreignFields.find((field) => typeof document === 'object' && document !== null && field in document)
+  if (foreign !== undefined) return { ok: false, reason: `${foreign} is not supported` }
+  const parsed = oauthClientMetadataSchema.safeParse(document)
+  if (!parsed.success) {
+    const [issue] = parsed.error.issues
+    return { ok: false, reason: `${issue?.path.join('.') || 'the document'}: ${issue?.message ?? 'not valid'}` }
+  }
+  const broken = rules.find((rule) => !rule.holds(parsed.data, url, clientId))
+  return broken ? { ok: false, reason: broken.reason } : { ok: true, client: clientOf(clientId, parsed.data) }
+}
+
+function clientOf(clientId: string, metadata: Metadata): ClientMetadata {
+  return {
+    clientId,
+    name: metadata.client_name ?? null,
+    clientUri: metadata.client_uri ?? null,
+    policyUri: metadata.policy_uri ?? null,
+    tosUri: metadata.tos_uri ?? null,
+    redirectUris: metadata.redirect_uris,
+    scopes: (metadata.scope ?? '').split(' '),
+    mayRefresh: metadata.grant_types.includes('refresh_token'),
+    applicationType: metadata.application_type,
+    authentication:
+      metadata.token_endpoint_auth_method === 'private_key_jwt'
+        ? { method: 'private_key_jwt', alg: metadata.token_endpoint_auth_signing_alg!, jwks: metadata.jwks?.keys ?? null, jwksUri: metadata.jwks_uri ?? null }
+        : { method: 'none' },
+  }
+}

@@ -1,0 +1,54 @@
+/** Where the browser may be sent back to. Source: RFC 8252; atproto "OAuth", clients. */
+import { oauthRedirectUriSchema } from '@atproto/oauth-types'
+import { isIpAddress } from './ip-address.ts'
+
+export type ApplicationType = 'web' | 'native'
+
+const isLoopbackHost = (hostname: string): boolean => hostname === '127.0.0.1' || hostname === '[::1]'
+
+/** The host of a discoverable client's id, reversed: the only private-use scheme that it may register. */
+const reversed = (hostname: string): string => hostname.split('.').reverse().join('.')
+
+/**
+ * Whether a client may register `redirectUri`. `clientHost` is the host name of its id, null for a loopback client.
+ */
+export function isRegistrable(redirectUri: string, applicationType: ApplicationType, clientHost: string | null): boolean {
+  const url = URL.parse(redirectUri)
+  if (!url || url.username !== '' || url.password !== '' || !oauthRedirectUriSchema.safeParse(redirectUri).success) return false
+  switch (url.protocol) {
+    case 'https:':
+      return isPublicHost(url.hostname)
+    case 'http:':
+      return applicationType === 'native' && isLoopbackHost(url.hostname)
+    default:
+      return applicationType === 'native' && clientHost !== null && url.protocol === `${reversed(clientHost)}:`
+  }
+}
+
+/** A domain name that strangers can reach; not an address, and not a name of a local network. */
+export function isPublicHost(hostname: string): boolean {
+  if (isIpAddress(hostname.replace(/^\[(.*)\]$/, '$1')) || !hostname.includes('.')) return false
+  return !/\.(local|localhost|internal|invalid|onion|home\.arpa)$/.test(hostname)
+}
+
+/**
+ * Whether a request's redirect URI is a registered one: the same text, or on a loopback address the same URL but for
+ * the port where none was registered, because a command-line client listens wherever there is room (RFC 8252, 7.3).
+ */
+export const isRegistered = (redirectUri: string, registered: readonly string[]): boolean =>
+  registered.some((known) => known === redirectUri || matchesLoopback(redirectUri, known))
+
+function matchesLoopback(redirectUri: string, known: string): boolean {
+  const asked = URL.parse(redirectUri)
+  const given = URL.parse(known)
+  if (!asked || !given || given.protocol !== 'http:' || !isLoopbackHost(given.hostname) || given.port !== '' || asked.hash !== given.hash) return false
+  asked.port = ''
+  return asked.href === given.href
+}
+
+/** Parameters appended by hand: a URL class would rewrite private-use schemes. */
+export function withParameters(redirectUri: string, mode: 'query' | 'fragment', parameters: Record<string, string>): string {
+  const encoded = new URLSearchParams(parameters).toString()
+  if (mode === 'fragment') return `${redirectUri.split('#', 1)[0]}#${encoded}`
+  return `${redirectUri}${redirectUri.includes('?') ? '&' : '?'}${encoded}`
+}

@@ -1,0 +1,68 @@
+import { expect, test } from 'bun:test'
+import { expandScopes, grantsOf, narrowedScopes, parseScopes, permissionsOf } from './scopes.ts'
+
+test('a request keeps its order, and loses what is repeated or unknown', () => {
+  expect(parseScopes('transition:generic atproto repo:com.example.note atproto space:x repo:app.bsky.* blob:%zz rpc:*?aud=*')).toEqual([
+    'transition:generic',
+    'atproto',
+    'repo:com.example.note',
+  ])
+})
+
+test('a grant is part of what was asked, never without the base and never more', () => {
+  const asked = ['atproto', 'repo:com.example.note', 'blob:*/*']
+  expect(narrowedScopes(asked, new Set(['blob:*/*', 'transition:generic']))).toEqual(['atproto', 'blob:*/*'])
+  expect(narrowedScopes(asked, new Set())).toEqual(['atproto'])
+})
+
+test('transition:generic reaches neither chat nor account nor identity', () => {
+  const generic = permissionsOf('atproto transition:generic')
+  const aud = 'did:web:api.example.com#svc'
+  expect(generic.allowsRepo({ collection: 'com.example.note', action: 'delete' })).toBe(true)
+  expect(generic.allowsBlob({ mime: 'image/png' })).toBe(true)
+  expect(generic.allowsRpc({ lxm: 'app.bsky.feed.getTimeline', aud })).toBe(true)
+  expect(generic.allowsRpc({ lxm: 'chat.bsky.convo.getLog', aud })).toBe(false)
+  expect(generic.allowsAccount({ attr: 'email', action: 'read' })).toBe(false)
+  expect(generic.allowsIdentity({ attr: '*' })).toBe(false)
+  expect(permissionsOf('atproto transition:chat.bsky').allowsRpc({ lxm: 'chat.bsky.convo.getLog', aud })).toBe(true)
+  expect(permissionsOf('atproto transition:email').allowsAccount({ attr: 'email', action: 'read' })).toBe(true)
+  expect(permissionsOf('atproto transition:email').allowsAccount({ attr: 'email', action: 'manage' })).toBe(false)
+})
+
+test('the audience of an rpc scope is compared without its fragment, the method exactly', () => {
+  const granted = permissionsOf('atproto rpc:com.example.get?aud=did:web:api.example.com%23svc')
+  expect(granted.allowsRpc({ lxm: 'com.example.get', aud: 'did:web:api.example.com#svc' })).toBe(true)
+  expect(granted.allowsRpc({ lxm: 'com.example.get', aud: 'did:web:api.example.com' })).toBe(true)
+  expect(granted.allowsRpc({ lxm: 'com.example.getMore', aud: 'did:web:api.example.com#svc' })).toBe(false)
+  expect(granted.allowsRpc({ lxm: 'com.example.get', aud: 'did:web:other.example.com#svc' })).toBe(false)
+})
+
+test('a permission set grants what lies in its own group of names, and nothing else', async () => {
+  const set = {
+    type: 'permission-set' as const,
+    title: 'Notes',
+    permissions: [
+      { type: 'permission' as const, resource: 'repo', collection: ['com.example.note', 'com.example.sub.thing'] },
+      { type: 'permission' as const, resource: 'repo', collection: ['com.other.note'] },
+      { type: 'permission' as const, resource: 'repo', collection: ['*'] },
+      { type: 'permission' as const, resource: 'rpc', lxm: ['com.example.get'], inheritAud: true },
+      { type: 'permission' as const, resource: 'rpc', lxm: ['com.example.fixed'], aud: 'did:web:api.example.com#svc' },
+      { type: 'permission' as const, resource: 'blob', accept: ['*/*'] },
+      { type: 'permission' as const, resource: 'account', attr: 'email' },
+    ],
+  }
+  const source = async (nsid: string) => (nsid === 'com.example.auth' ? set : null)
+  const withAudience = await expandScopes(['atproto', 'include:com.example.auth?aud=did:web:api.example.com%23svc'], source)
+  if (!withAudience.ok) throw new Error(withAudience.reason)
+  expect(grantsOf(withAudience.scopes)).toEqual([
+    'atproto',
+    'repo?collection=com.example.note&collection=com.example.sub.thing',
+    'rpc:com.example.get?aud=did:web:api.example.com%23svc',
+  ])
+  expect(withAudience.scopes[1]).toMatchObject({ title: 'Notes' })
+  const without = await expandScopes(['atproto', 'include:com.example.auth'], source)
+  expect(without.ok && grantsOf(without.scopes)).toEqual(['atproto', 'repo?collection=com.example.note&collection=com.example.sub.thing'])
+  expect(await expandScopes(['atproto', 'include:com.example.missing'], source)).toMatchObject({ ok: false })
+  const six = ['a', 'b', 'c', 'd', 'e', 'f'].map((name) => `include:com.example.${name}`)
+  expect(await expandScopes(six, async () => set)).toMatchObject({ ok: false })
+})

@@ -1,0 +1,107 @@
+/**
+ * Scopes: what an app may do, spelled in the grammar of atproto ("Permissions"). The grammar is that of
+ * `@atproto/oauth-scopes`; here is what the service decides around it.
+ */
+import { IncludeScope, isAtprotoOauthScope, type LexiconPermissionSet, RpcPermission, type RpcPermissionMatch, ScopePermissionsTransition } from '@atproto/oauth-scopes'
+
+/** Every grant holds it, and it alone cannot be declined: the app learns who signed in. */
+export const BASE_SCOPE = 'atproto'
+
+/** Permission sets that one request may name. */
+const maxIncludes = 5
+const maxScopeChars = 8192
+
+/** Values in the order they were asked for, each once. What this version does not understand is left out. */
+export function parseScopes(text: string): string[] {
+  if (text.length > maxScopeChars) return []
+  return [...new Set(text.split(' '))].filter(isScope)
+}
+
+export function isScope(value: string): boolean {
+  try {
+    return isAtprotoOauthScope(value)
+  } catch {
+    return false // a percent sign that encodes nothing
+  }
+}
+
+/** `openid` asks for a protocol that is not spoken here, and would be dropped without a word. */
+export const asksForOpenId = (text: string): boolean => text.split(' ').includes('openid')
+
+/** What was granted of what was asked: in the order of the request, and never without the base. */
+export const narrowedScopes = (requested: readonly string[], granted: ReadonlySet<string>): string[] =>
+  requested.filter((scope) => scope === BASE_SCOPE || granted.has(scope))
+
+// Permission sets
+
+/** The published permission set of a name; null when there is none to be found. */
+export type PermissionSetSource = (nsid: string) => Promise<LexiconPermissionSet | null>
+
+export interface ExpandedScope {
+  /** As it was asked for. */
+  scope: string
+  /** What it comes to: itself, or what the permission set holds. */
+  grants: readonly string[]
+  /** Of the permission set; null for any other scope. */
+  title: string | null
+  detail: string | null
+}
+
+export type Expansion = { ok: true; scopes: ExpandedScope[] } | { ok: false; reason: string }
+
+/**
+ * Replace every `include:` by what its permission set grants. Entries outside the set's own group of names count for
+ * nothing. Fails when a set cannot be found, so that nobody consents to what nobody can see.
+ */
+export async function expandScopes(scopes: readonly string[], source: PermissionSetSource): Promise<Expansion> {
+  const includes = scopes.filter((scope) => IncludeScope.fromString(scope) !== null)
+  if (includes.length > maxIncludes) return { ok: false, reason: `at most ${maxIncludes} permission sets may be asked for` }
+  const expanded: ExpandedScope[] = []
+  for (const scope of scopes) {
+    const include = IncludeScope.fromString(scope)
+    if (include === null) {
+      expanded.push({ scope, grants: [scope], title: null, detail: null })
+      continue
+    }
+    const set = await source(include.nsid)
+    if (set === null) return { ok: false, reason: `the permission set ${include.nsid} cannot be resolved` }
+    expanded.push({ scope, grants: include.toScopes(set), title: set.title ?? null, detail: set.detail ?? null })
+  }
+  return { ok: true, scopes: expanded }
+}
+
+export const isInclude = (scope: string): boolean => scope.startsWith('include:') || scope.startsWith('include?')
+
+/** What is granted in the end, without repetition. */
+export const grantsOf = (scopes: readonly ExpandedScope[]): string[] => [...new Set(scopes.flatMap(({ grants }) => grants))]
+
+// Matching
+
+const bareDid = (audience: string): string => audience.split('#', 1)[0]!
+
+/**
+ * What a grant allows. A service is recognised by its DID alone, because clients name it with and without the
+ * `#fragment` that tells its services apart.
+ */
+export class Permissions extends ScopePermissionsTransition {
+  #rpc: RpcPermission[] | null = null
+
+  override allowsRpc(asked: RpcPermissionMatch): boolean {
+    if (super.allowsRpc(asked)) return true
+    this.#rpc ??= [...this.scopes].flatMap((scope) => RpcPermission.fromString(scope) ?? [])
+    return this.#rpc.some(({ aud, lxm }) => bareDid(aud) === bareDid(asked.aud) && (lxm.includes('*') || (lxm as readonly string[]).includes(asked.lxm)))
+  }
+}
+
+const known = new Map<string, Permissions>()
+const maxKnown = 10_000
+
+/** `scope`: values separated by spaces. Remembered, because an app brings the same ones with every request. */
+export function permissionsOf(scope: string): Permissions {
+  const before = known.get(scope)
+  if (before) return before
+  const made = new Permissions(scope)
+  if (known.size >= maxKnown) known.delete(known.keys().next().value!)
+  known.set(scope, made)
+  return made
+}
