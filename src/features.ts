@@ -3,6 +3,7 @@ import type { Feature } from './http/feature.ts'
 import { blobs } from './features/blobs/blob-feature.ts'
 import { firehose } from './features/firehose/firehose-feature.ts'
 import { identity } from './features/identity/identity-feature.ts'
+import { oauth } from './features/oauth/oauth-feature.ts'
 import { operators } from './features/operators/operator-feature.ts'
 import { plcDirectory } from './features/plc-directory/plc-directory.ts'
 import { serverInfo } from './features/server-info/server-info.ts'
@@ -12,6 +13,7 @@ export const features: readonly Feature[] = [
   blobs,
   firehose,
   identity,
+  oauth,
   operators,
   plcDirectory,
   serverInfo,

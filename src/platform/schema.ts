@@ -4,6 +4,7 @@ import server from '../../migrations/0001-server.sql' with { type: 'text' }
 import firehose from '../../migrations/0004-firehose.sql' with { type: 'text' }
 import blobs from '../../migrations/0005-blobs.sql' with { type: 'text' }
 import operators from '../../migrations/0009-operators.sql' with { type: 'text' }
+import oauth from '../../migrations/0010-oauth.sql' with { type: 'text' }
 import plcDirectory from '../../migrations/0020-plc-directory.sql' with { type: 'text' }
 import identity from '../../migrations/0021-identity.sql' with { type: 'text' }
 import type { Migration } from './migrations.ts'
@@ -16,6 +17,7 @@ export const migrations: readonly Migration[] = [
   migration(4, 'firehose', firehose),
   migration(5, 'blobs', blobs),
   migration(9, 'operators', operators),
+  migration(10, 'oauth', oauth),
   migration(20, 'plc-directory', plcDirectory),
   migration(21, 'identity', identity),
 ]

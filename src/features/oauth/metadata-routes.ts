@@ -1,0 +1,69 @@
+/** What clients read first: where the authorization server is, what it can do, and its public key. */
+import { route } from '../../http/endpoint.ts'
+import { isOffered } from '../../platform/capabilities.ts'
+import type { Config } from '../../platform/config.ts'
+import { assertionAlgorithms } from '../../protocol/client-metadata.ts'
+import { serverKey } from './server-key.ts'
+
+const SCOPES = ['atproto', 'transition:email', 'transition:generic', 'transition:chat.bsky']
+const AUTHENTICATION_METHODS = ['none', 'private_key_jwt']
+const METADATA_MAX_AGE_SECS = 300
+const JWKS_MAX_AGE_SECS = 3600
+
+const cached = (document: object, maxAgeSecs: number, audience = '') =>
+  Response.json(document, { headers: { 'Cache-Control': `${audience}max-age=${maxAgeSecs}` } })
+
+/** Source: RFC 9728. */
+const protectedResource = ({ publicUrl, serviceName }: Config) => ({
+  resource: publicUrl,
+  resource_name: serviceName,
+  authorization_servers: [publicUrl],
+  scopes_supported: SCOPES,
+  bearer_methods_supported: ['header'],
+  resource_documentation: 'https://atproto.com',
+})
+
+/** Source: RFC 8414, RFC 9126, RFC 9207, RFC 9449, OAuth Client ID Metadata Document. */
+const authorizationServer = (config: Config) => ({
+  issuer: config.publicUrl,
+  authorization_endpoint: `${config.publicUrl}/oauth/authorize`,
+  token_endpoint: `${config.publicUrl}/oauth/token`,
+  revocation_endpoint: `${config.publicUrl}/oauth/revoke`,
+  pushed_authorization_request_endpoint: `${config.publicUrl}/oauth/par`,
+  jwks_uri: `${config.publicUrl}/oauth/jwks`,
+  scopes_supported: SCOPES,
+  subject_types_supported: ['public'],
+  response_types_supported: ['code'],
+  response_modes_supported: ['query', 'fragment'],
+  grant_types_supported: ['authorization_code', 'refresh_token', ...(isOffered(config, 'agents') ? AGENT_GRANTS : [])],
+  code_challenge_methods_supported: ['S256'],
+  token_endpoint_auth_methods_supported: AUTHENTICATION_METHODS,
+  token_endpoint_auth_signing_alg_values_supported: assertionAlgorithms,
+  revocation_endpoint_auth_methods_supported: AUTHENTICATION_METHODS,
+  revocation_endpoint_auth_signing_alg_values_supported: assertionAlgorithms,
+  dpop_signing_alg_values_supported: ['ES256'],
+  // The specifications differ in what a missing value means, so all of them are spelled out.
+  require_pushed_authorization_requests: true,
+  request_parameter_supported: false,
+  request_uri_parameter_supported: true,
+  require_request_uri_registration: true,
+  authorization_response_iss_parameter_supported: true,
+  client_id_metadata_document_supported: true,
+  prompt_values_supported: ['login', 'consent'],
+  ui_locales_supported: ['en-US'],
+  display_values_supported: ['page', 'popup', 'touch'],
+  protected_resources: [config.publicUrl],
+})
+
+const AGENT_GRANTS = ['urn:ietf:params:oauth:grant-type:jwt-bearer', 'urn:workos:agent-auth:grant-type:claim']
+
+export const metadataRoutes = [
+  route('GET', '/.well-known/oauth-protected-resource', { handler: ({ ctx }) => cached(protectedResource(ctx.config), METADATA_MAX_AGE_SECS) }),
+  route('GET', '/.well-known/oauth-authorization-server', { handler: ({ ctx }) => cached(authorizationServer(ctx.config), METADATA_MAX_AGE_SECS) }),
+  route('GET', '/oauth/jwks', {
+    async handler({ ctx }) {
+      const { jwk, kid } = await serverKey(ctx)
+      return cached({ keys: [{ ...jwk, kid, use: 'sig', alg: 'ES256' }] }, JWKS_MAX_AGE_SECS, 'public, ')
+    },
+  }),
+]

@@ -1,0 +1,58 @@
+/** The door for guards: what an app's access token is worth on a request, and the end of an account's sessions. */
+import type { Exchange } from '../../http/endpoint.ts'
+import { Refusal } from '../../http/errors.ts'
+import type { Tx } from '../../platform/database.ts'
+import type { Did } from '../../protocol/identifiers.ts'
+import { BASE_SCOPE, permissionsOf, type Permissions } from '../../protocol/scopes.ts'
+import { readAccessToken } from './access-tokens.ts'
+import { deleteCodesOf } from './code-store.ts'
+import { useProof } from './proofs.ts'
+import { deleteSessionsOf, isSessionAlive } from './session-store.ts'
+
+export { claimsToBeAccessToken } from './access-tokens.ts'
+
+/** An app, and the account that lets it in. */
+export interface OAuthCaller {
+  did: Did
+  clientId: string
+  sessionId: string
+  /** `jti` of the access token. */
+  tokenId: string
+  permissions: Permissions
+}
+
+/**
+ * The app behind `Authorization: DPoP <token>`. Refuses unless the proof is good and fresh, the token is ours, alive
+ * and bound to the proof's key, and its session has not ended. The account's own state is the guard's to check.
+ */
+export async function verifyDpopToken(exchange: Exchange, token: string): Promise<OAuthCaller> {
+  const { ctx } = exchange
+  const proof = await useProof(exchange, token)
+  if (!proof.ok) throw refusedToken('DPoP', proof.error, proof.reason)
+  const read = await readAccessToken(ctx, token)
+  if (!read.ok) throw read.fault === 'expired' ? refusedToken('DPoP', 'invalid_token', 'Token has expired', 'ExpiredToken') : invalidAccessToken()
+  const { did, jkt, scope, tokenId, claims } = read.token
+  if (jkt === null) throw refusedToken('Bearer', 'invalid_token', 'The access token is not bound to a key')
+  const { sid, client_id: clientId } = claims
+  if (jkt !== proof.jkt || typeof sid !== 'string' || typeof clientId !== 'string') throw invalidAccessToken()
+  const permissions = permissionsOf(scope)
+  if (!permissions.scopes.has(BASE_SCOPE) || !(await isSessionAlive(ctx.db, sid, did))) throw invalidAccessToken()
+  return { did, clientId, sessionId: sid, tokenId, permissions }
+}
+
+/** What to throw when an app's token comes as `Bearer`, without its proof. */
+export const boundTokenAsBearer = () => refusedToken('DPoP', 'invalid_token', 'The access token is bound to a key and needs a proof')
+
+const invalidAccessToken = () => refusedToken('DPoP', 'invalid_token', 'The access token is not valid')
+
+/** Clients act on the challenge; the ones that know sessions only read the name in the body. */
+function refusedToken(scheme: 'DPoP' | 'Bearer', error: string, description: string, name = error): Refusal {
+  const headers = { 'WWW-Authenticate': `${scheme} error="${error}", error_description="${description}"` }
+  return new Refusal(401, name, description, name === error && error !== 'use_dpop_nonce' ? { headers, code: 'INVALID_TOKEN' } : { headers })
+}
+
+/** Everything that apps hold of an account: after a takedown, a deletion, a password reset. Counts sessions. */
+export async function endOAuthSessions(tx: Tx, did: Did): Promise<number> {
+  await deleteCodesOf(tx, did)
+  return deleteSessionsOf(tx, did)
+}

@@ -1,0 +1,87 @@
+/**
+ * Which DPoP proofs were used already. In memory, bounded, forgotten by time: two generations, of which the older
+ * goes when the younger has reached the age that must be remembered. A full memory refuses and does not forget.
+ *
+ * Proofs are kept as 128 bits of a hash in flat tables, because there may be thousands a second.
+ */
+import type { Millis } from '../../protocol/identifiers.ts'
+import { proofMemorySecs } from '../../protocol/dpop.ts'
+
+/** Proofs per generation; a table of 64 MiB at most. */
+const MAX_PROOFS = 2 ** 21
+const FIRST_SLOTS = 2 ** 12
+const WORDS = 4
+
+export class ProofMemory {
+  #current = new DigestSet()
+  #previous = new DigestSet()
+  #startedAt: Millis
+  readonly #digest = new Uint32Array(8)
+  readonly #digestBytes = new Uint8Array(this.#digest.buffer)
+
+  constructor(now: Millis) {
+    this.#startedAt = now
+  }
+
+  /** Remember the use of `jti` under the key `jkt`. */
+  use(jkt: string, jti: string, now: Millis): 'fresh' | 'used' | 'full' {
+    this.#turn(now)
+    Bun.SHA256.hash(`${jkt}.${jti}`, this.#digestBytes)
+    if (this.#previous.has(this.#digest) || this.#current.has(this.#digest)) return 'used'
+    if (this.#current.size >= MAX_PROOFS) return 'full'
+    this.#current.add(this.#digest)
+    return 'fresh'
+  }
+
+  #turn(now: Millis): void {
+    const generationMillis = proofMemorySecs * 1000
+    if (now - this.#startedAt < generationMillis) return
+    this.#previous = now - this.#startedAt < 2 * generationMillis ? this.#current : new DigestSet()
+    this.#current = new DigestSet()
+    this.#startedAt = now
+  }
+}
+
+/** Open addressing with linear probing; a slot of zeros is empty. At most half full. */
+class DigestSet {
+  #table = new Uint32Array(FIRST_SLOTS * WORDS)
+  size = 0
+
+  has(digest: Uint32Array): boolean {
+    return this.#table[this.#slotOf(digest)] !== 0
+  }
+
+  add(digest: Uint32Array): void {
+    if ((this.size + 1) * 2 * WORDS > this.#table.length) this.#grow()
+    this.#write(this.#slotOf(digest), digest)
+    this.size++
+  }
+
+  /** Where the digest is, or the empty slot where it belongs. */
+  #slotOf(digest: Uint32Array): number {
+    const table = this.#table
+    const mask = table.length / WORDS - 1
+    const first = digest[0]! || 1
+    for (let slot = digest[1]! & mask; ; slot = (slot + 1) & mask) {
+      const at = slot * WORDS
+      if (table[at] === 0) return at
+      if (table[at] === first && table[at + 1] === digest[1] && table[at + 2] === digest[2] && table[at + 3] === digest[3]) return at
+    }
+  }
+
+  #write(at: number, digest: Uint32Array): void {
+    this.#table.set(digest.subarray(0, WORDS), at)
+    // The first word marks a slot as taken, so it is never zero.
+    this.#table[at] = digest[0]! || 1
+  }
+
+  #grow(): void {
+    const before = this.#table
+    this.#table = new Uint32Array(before.length * 2)
+    for (let at = 0; at < before.length; at += WORDS) {
+      if (before[at] === 0) continue
+      const digest = before.subarray(at, at + WORDS)
+      this.#write(this.#slotOf(digest), digest)
+    }
+  }
+}

@@ -1,0 +1,72 @@
+/** DPoP proofs on requests: the nonces that they need and the memory of those that were used. */
+import type { Exchange } from '../../http/endpoint.ts'
+import { OAuthError } from '../../http/errors.ts'
+import type { Clock } from '../../platform/clock.ts'
+import { perContext } from '../../platform/context.ts'
+import { serverSecret } from '../../platform/vault.ts'
+import { acceptedCounters, checkDpop, dpopNonce, nonceCounter } from '../../protocol/dpop.ts'
+import { ProofMemory } from './proof-memory.ts'
+
+/** Nonces of now. Stateless but for the last values computed, which change once a minute. */
+class Nonces {
+  #counter = 0
+  #accepted: readonly string[] = []
+
+  constructor(
+    readonly secret: Uint8Array,
+    readonly clock: Clock,
+  ) {}
+
+  /** The one to hand out. */
+  get next(): string {
+    return this.#now()[0]!
+  }
+
+  accepts = (nonce: string): boolean => this.#now().includes(nonce)
+
+  #now(): readonly string[] {
+    const now = this.clock.now()
+    const counter = nonceCounter(now)
+    if (counter !== this.#counter) {
+      this.#counter = counter
+      this.#accepted = acceptedCounters(now).map((accepted) => dpopNonce(this.secret, accepted))
+    }
+    return this.#accepted
+  }
+}
+
+export const proofState = perContext(async ({ db, vault, clock }) => ({
+  // Kept, so that nonces hold across a restart.
+  nonces: new Nonces(await serverSecret(db, vault, 'dpop-nonce'), clock),
+  memory: new ProofMemory(clock.now()),
+}))
+
+export type ProofOutcome = { ok: true; jkt: string } | { ok: false; error: 'invalid_dpop_proof' | 'use_dpop_nonce'; reason: string }
+
+/**
+ * Check the proof that a request carries and use it up. The answer gets a nonce for the next one, whatever it is.
+ * `accessToken` is null where the proof stands alone.
+ */
+export async function useProof(exchange: Exchange, accessToken: string | null): Promise<ProofOutcome> {
+  const { ctx, request, url, replyHeaders } = exchange
+  const { nonces, memory } = await proofState(ctx)
+  replyHeaders.set('DPoP-Nonce', nonces.next)
+  const now = ctx.clock.now()
+  const outcome = checkDpop({
+    proof: request.headers.get('dpop'),
+    method: request.method,
+    url: ctx.config.publicUrl + url.pathname,
+    accessToken,
+    now,
+    isNonce: nonces.accepts,
+  })
+  if (!outcome.ok) return outcome
+  switch (memory.use(outcome.jkt, outcome.jti, now)) {
+    case 'fresh':
+      return { ok: true, jkt: outcome.jkt }
+    case 'used':
+      return { ok: false, error: 'invalid_dpop_proof', reason: 'the proof was used before' }
+    case 'full':
+      throw new OAuthError(503, 'temporarily_unavailable', 'Too many requests at the moment')
+  }
+}
