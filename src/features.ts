@@ -1,21 +1,21 @@
 /** Everything the service does. */
 import type { Feature } from './http/feature.ts'
-import { blobs } from './features/blobs/blob-feature.ts'
 import { firehose } from './features/firehose/firehose-feature.ts'
 import { identity } from './features/identity/identity-feature.ts'
 import { oauth } from './features/oauth/oauth-feature.ts'
 import { operators } from './features/operators/operator-feature.ts'
 import { plcDirectory } from './features/plc-directory/plc-directory.ts'
+import { proxy } from './features/proxy/proxy-feature.ts'
 import { serverInfo } from './features/server-info/server-info.ts'
 import { waitlist } from './features/waitlist/waitlist.ts'
 
 export const features: readonly Feature[] = [
-  blobs,
   firehose,
   identity,
   oauth,
   operators,
   plcDirectory,
+  proxy,
   serverInfo,
   waitlist,
 ]

@@ -66,6 +66,11 @@ export interface RouteCall<Caller> extends Exchange {
   path: Record<string, string>
 }
 
+export interface FallbackCall<Caller> extends Exchange {
+  nsid: string
+  caller: Caller
+}
+
 /** Sends binary messages to one WebSocket client. */
 export interface Socket {
   /** False when the message was dropped because the client's buffer is full. */
@@ -91,7 +96,7 @@ export type Endpoint =
     }
   | { kind: 'subscription'; nsid: string; accept: (exchange: Exchange) => SocketHandler }
   | { kind: 'route'; method: string; path: string; spec: Common<unknown>; handler: (call: RouteCall<unknown>) => unknown }
-  | { kind: 'fallback'; spec: Common<unknown>; handler: (call: Exchange & { nsid: string }) => unknown }
+  | { kind: 'fallback'; spec: Common<unknown>; handler: (call: FallbackCall<unknown>) => unknown }
 
 type Queries = { [N in keyof LexMethods]: LexMethods[N] extends { kind: 'query' } ? N : never }[keyof LexMethods]
 type Procedures = { [N in keyof LexMethods]: LexMethods[N] extends { kind: 'procedure' } ? N : never }[keyof LexMethods]
@@ -138,6 +143,6 @@ export function route<Caller = null>(
 }
 
 /** What answers a well-formed NSID that is not served here. At most one. */
-export function fallback({ handler, ...spec }: Common<unknown> & { handler(call: Exchange & { nsid: string }): unknown }): Endpoint {
-  return { kind: 'fallback', spec, handler }
+export function fallback<Caller = null>({ handler, ...spec }: Common<Caller> & { handler(call: FallbackCall<Caller>): unknown }): Endpoint {
+  return { kind: 'fallback', spec, handler: handler as (call: FallbackCall<unknown>) => unknown }
 }

@@ -78,8 +78,9 @@ export function serve(ctx: Context, endpoints: readonly Endpoint[]): Edge {
       if (parseNsid(nsid) === null) throw invalidRequest('invalid xrpc path')
       if (!['GET', 'HEAD', 'POST'].includes(request.method)) throw invalidRequest('XRPC requests only supports GET and POST')
       if (!catchAll) throw methodNotImplemented()
-      if (catchAll.spec.long) server.timeout(request, 0)
-      return success(request, await catchAll.handler(Object.assign(exchange, { nsid })))
+      const caller = await authenticate(exchange, catchAll.spec)
+      limit(exchange, catchAll.spec)
+      return success(request, await catchAll.handler(Object.assign(exchange, { nsid, caller })))
     })
   }
 

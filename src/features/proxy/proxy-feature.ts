@@ -1,0 +1,15 @@
+/** What is not served here goes to the service that serves it. */
+import { fallback } from '../../http/endpoint.ts'
+import type { Feature } from '../../http/feature.ts'
+import { forward } from './proxy.ts'
+import { rpc } from './rpc-guard.ts'
+
+export const proxy: Feature = {
+  name: 'proxy',
+  routes: [
+    fallback({
+      auth: rpc(),
+      handler: (call) => forward(call, { service: call.caller.service, iss: call.caller.did }),
+    }),
+  ],
+}

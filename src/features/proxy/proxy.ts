@@ -1,0 +1,97 @@
+/**
+ * Asking other services on behalf of an account.
+ *
+ * The account's session stays here: what goes out carries a service token for one method of one service, and of the
+ * request's headers only those that describe its body and the answer wanted. Bodies stream both ways, and a client
+ * that goes away takes the request to the other service with it.
+ */
+import type { Exchange } from '../../http/endpoint.ts'
+import { upstreamFailure } from '../../http/errors.ts'
+import { OutboundError, type OutboundRequest } from '../../platform/outbound.ts'
+import type { Did } from '../../protocol/identifiers.ts'
+import type { ServiceName } from './proxy-header.ts'
+import { relayed } from './upstream-reply.ts'
+import { locate } from './upstream-services.ts'
+import { upstreamToken } from './upstream-token.ts'
+
+export type { ServiceName } from './proxy-header.ts'
+export { serviceText } from './proxy-header.ts'
+export { appviewService, defaultService, namedService, reportService } from './upstream-services.ts'
+
+const passedHeaders = ['accept-language', 'atproto-accept-labelers', 'x-bsky-topics']
+const passedBodyHeaders = ['content-type', 'content-length', 'content-encoding']
+
+const HEADERS_TIMEOUT_MILLIS = 10_000
+const BODY_TIMEOUT_MILLIS = 30_000
+const MAX_RESPONSE_BYTES = 10 * 1024 ** 2
+
+export interface Forwarding {
+  service: ServiceName
+  /** Whom the token speaks for; null sends none. */
+  iss: Did | null
+  /** What the token is for, where it is not the request's own method and the service's own DID. */
+  lxm?: string
+  aud?: Did
+  /** Instead of the request's own path and query. */
+  path?: string
+  /** Instead of the request's own body. */
+  json?: unknown
+  /** Instead of the request's own header. */
+  acceptEncoding?: string
+}
+
+/** Pass the request on and the answer back. Errors of the other service are thrown as refusals. */
+export async function forward(call: Exchange, forwarding: Forwarding): Promise<Response> {
+  return relayed(call.request, await ask(call, forwarding))
+}
+
+/** Pass the request on. Answers whatever the other service does, its body as it was sent. */
+export async function ask(call: Exchange, forwarding: Forwarding): Promise<Response> {
+  const { ctx, request } = call
+  const { url, outbound, toldName } = await locate(ctx, forwarding.service)
+  const headers = new Headers({ 'accept-encoding': forwarding.acceptEncoding ?? request.headers.get('accept-encoding') ?? 'identity' })
+  copy(request.headers, headers, passedHeaders)
+  if (toldName !== null) headers.set('atproto-proxy', toldName)
+  if (forwarding.iss !== null) {
+    const subject = { iss: forwarding.iss, aud: forwarding.aud ?? forwarding.service.did, lxm: forwarding.lxm ?? call.nsid! }
+    headers.set('authorization', `Bearer ${await upstreamToken(ctx, subject)}`)
+  }
+  const body = outgoingBody(request, forwarding, headers)
+  try {
+    return await outbound.fetch(url + (forwarding.path ?? pathAndQuery(request.url)), {
+      method: forwarding.path === undefined ? request.method : 'GET',
+      headers,
+      body,
+      signal: request.signal,
+      // A body takes its time to arrive before the other side can answer.
+      headersTimeoutMs: HEADERS_TIMEOUT_MILLIS + (body ? BODY_TIMEOUT_MILLIS : 0),
+      bodyTimeoutMs: BODY_TIMEOUT_MILLIS,
+      maxBytes: MAX_RESPONSE_BYTES,
+      raw: true,
+    })
+  } catch (error) {
+    if (!(error instanceof OutboundError)) throw error
+    call.log.warn('upstream unreachable', { method: call.nsid, fault: error.fault })
+    throw upstreamFailure()
+  }
+}
+
+function outgoingBody(request: Request, { json, path }: Forwarding, headers: Headers): OutboundRequest['body'] {
+  if (json !== undefined) {
+    headers.set('content-type', 'application/json')
+    return JSON.stringify(json)
+  }
+  if (path !== undefined || request.method !== 'POST') return undefined
+  copy(request.headers, headers, passedBodyHeaders)
+  return request.body ?? undefined
+}
+
+function copy(from: Headers, to: Headers, names: readonly string[]): void {
+  for (const name of names) {
+    const value = from.get(name)
+    if (value !== null) to.set(name, value)
+  }
+}
+
+/** As the client wrote it. */
+const pathAndQuery = (url: string): string => url.slice(url.indexOf('/', url.indexOf('://') + 3))

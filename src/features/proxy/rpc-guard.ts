@@ -1,0 +1,55 @@
+/** Who may have a request forwarded, and to which service. */
+import type { Exchange, Guard } from '../../http/endpoint.ts'
+import { invalidRequest, invalidToken } from '../../http/errors.ts'
+import { isPrivilegedMethod, isProtectedMethod } from '../../protocol/guarded-methods.ts'
+import { access, requirePermission, type AccessCaller, type AccessOptions } from '../auth/auth.ts'
+import { serviceText, type ServiceName } from './proxy-header.ts'
+import { defaultService, namedService } from './upstream-services.ts'
+
+/** With the service that the request names, or else the one its method goes to. */
+export type RpcCaller = AccessCaller & { service: ServiceName }
+
+/**
+ * For requests that another service answers. What the request says about its target is checked before who asks; the
+ * target is looked up only after.
+ */
+export function rpc(options: Pick<AccessOptions, 'sessions' | 'standing'> = {}): Guard<RpcCaller> {
+  const holder = access({ ...options, grants: 'any' })
+  return {
+    personal: true,
+    async check(exchange) {
+      const nsid = exchange.nsid!
+      if (isProtectedMethod(nsid)) throw invalidToken('Bad token method')
+      const named = namedService(exchange.request)
+      const caller = await holder.check(exchange)
+      if (caller.credential === 'app' && isPrivilegedMethod(nsid)) throw invalidToken('Bad token method')
+      const service = named ?? defaultService(exchange.ctx.config, nsid)
+      if (service === null) throw invalidRequest(`No service configured for ${nsid}`)
+      if (!(caller.credential === 'agent' && named === null && isOpenRead(exchange, nsid))) requireRpc(caller, nsid, service)
+      return { ...caller, service }
+    },
+  }
+}
+
+/** Refuses apps and agents that were not granted this method of this service. */
+export function requireRpc(caller: AccessCaller, lxm: string, service: ServiceName): void {
+  requirePermission(caller, (permissions) => permissions.assertRpc({ lxm, aud: serviceText(service) }))
+}
+
+/** Reads that show an account's private state; the rest of the AppView shows what is public. */
+const privateReads = [
+  'app.bsky.actor.getPreferences',
+  'app.bsky.ageassurance.',
+  'app.bsky.bookmark.',
+  'app.bsky.contact.',
+  'app.bsky.draft.',
+  'app.bsky.graph.getBlocks',
+  'app.bsky.graph.getListBlocks',
+  'app.bsky.graph.getListMutes',
+  'app.bsky.graph.getMutes',
+  'app.bsky.notification.',
+]
+
+/** Agents read the AppView like anybody, without a scope that says so. */
+const isOpenRead = ({ request }: Exchange, nsid: string) =>
+  request.method !== 'POST' && nsid.startsWith('app.bsky.') && !privateReads.some((prefix) => nsid.startsWith(prefix))

@@ -1,0 +1,114 @@
+/**
+ * What becomes of another service's answer. A success passes as it is, with the headers that belong to it. An error is
+ * told anew, in our own words where the other side found none that fit.
+ */
+import { brotliDecompressSync, gunzipSync, inflateSync, zstdDecompressSync } from 'node:zlib'
+import { Refusal } from '../../http/errors.ts'
+import { OutboundError } from '../../platform/outbound.ts'
+
+const passedOnSuccess = [
+  'content-type',
+  'content-length',
+  'content-encoding',
+  'content-language',
+  'atproto-repo-rev',
+  'atproto-content-labelers',
+  'retry-after',
+]
+const passedOnError = ['atproto-repo-rev', 'atproto-content-labelers', 'retry-after']
+
+/** Longest error body that is looked at. */
+const MAX_ERROR_BYTES = 64 * 1024
+
+/** Names and texts of errors that came without, by status. */
+const defaultErrors: Record<number, readonly [name: string, message: string]> = {
+  400: ['InvalidRequest', 'Invalid Request'],
+  401: ['AuthenticationRequired', 'Authentication Required'],
+  403: ['Forbidden', 'Forbidden'],
+  404: ['XRPCNotSupported', 'XRPC Not Supported'],
+  406: ['NotAcceptable', 'Not Acceptable'],
+  413: ['PayloadTooLarge', 'Payload Too Large'],
+  415: ['UnsupportedMediaType', 'Unsupported Media Type'],
+  429: ['RateLimitExceeded', 'Rate Limit Exceeded'],
+  501: ['MethodNotImplemented', 'Method Not Implemented'],
+  502: ['UpstreamFailure', 'Upstream Failure'],
+  503: ['NotEnoughResources', 'Not Enough Resources'],
+  504: ['UpstreamTimeout', 'Upstream Timeout'],
+}
+
+/** The answer for our client, body untouched; throws a `Refusal` when it is an error. */
+export async function relayed(request: Request, response: Response): Promise<Response> {
+  if (response.status >= 400) throw await upstreamRefusal(request, response)
+  return new Response(response.body, { status: response.status, headers: picked(response, passedOnSuccess) })
+}
+
+export function picked(response: Response, names: readonly string[]): Record<string, string> {
+  return Object.fromEntries(names.flatMap((name) => (response.headers.has(name) ? [[name, response.headers.get(name)!]] : [])))
+}
+
+async function upstreamRefusal(request: Request, response: Response): Promise<Refusal> {
+  const body = await readJson(response, MAX_ERROR_BYTES)
+  const headers = picked(response, passedOnError)
+  // A client with a DPoP key takes any 401 for its own session's end.
+  if (response.status === 401 && usesDpop(request)) return new Refusal(502, 'UpstreamFailure', messageOf(body) ?? 'Upstream Failure', { headers })
+  const status = response.status === 500 ? 502 : response.status
+  const [name, message] = defaultErrors[status] ?? (status < 500 ? defaultErrors[400]! : defaultErrors[502]!)
+  return new Refusal(status, errorOf(body) ?? name, messageOf(body) ?? message, { headers })
+}
+
+const usesDpop = (request: Request) => /^dpop /i.test(request.headers.get('authorization') ?? '')
+
+const textMember = (body: unknown, name: 'error' | 'message'): string | null => {
+  const text = typeof body === 'object' && body !== null ? (body as Record<string, unknown>)[name] : undefined
+  return typeof text === 'string' && text !== '' ? text : null
+}
+const errorOf = (body: unknown) => textMember(body, 'error')
+const messageOf = (body: unknown) => textMember(body, 'message')
+
+type Decoder = (bytes: Uint8Array, options: { maxOutputLength: number }) => Uint8Array
+
+const decoders: Record<string, Decoder> = {
+  gzip: gunzipSync,
+  'x-gzip': gunzipSync,
+  deflate: inflateSync,
+  br: brotliDecompressSync,
+  zstd: zstdDecompressSync,
+}
+
+/** The body as JSON, its content codings undone; undefined when it is none, or longer than `maxBytes`. */
+export async function readJson(response: Response, maxBytes: number): Promise<unknown> {
+  if (!/^application\/([\w.+-]+\+)?json\b/i.test(response.headers.get('content-type') ?? '')) {
+    await response.body?.cancel()
+    return undefined
+  }
+  const bytes = await readBytes(response, maxBytes)
+  return bytes === null ? undefined : parseJson(bytes, response.headers.get('content-encoding'), maxBytes)
+}
+
+/** Null when there are more than `maxBytes`, or the other side broke off. */
+async function readBytes(response: Response, maxBytes: number): Promise<Uint8Array | null> {
+  const chunks: Uint8Array[] = []
+  let count = 0
+  try {
+    for await (const chunk of response.body ?? []) {
+      count += chunk.byteLength
+      if (count > maxBytes) return null
+      chunks.push(chunk)
+    }
+  } catch (error) {
+    if (error instanceof OutboundError) return null
+    throw error
+  }
+  return Buffer.concat(chunks)
+}
+
+export function parseJson(bytes: Uint8Array, contentEncoding: string | null, maxBytes: number): unknown {
+  const codings = (contentEncoding ?? '').split(',').map((coding) => coding.trim().toLowerCase()).filter((coding) => coding !== '' && coding !== 'identity')
+  if (!codings.every((coding) => Object.hasOwn(decoders, coding))) return undefined
+  try {
+    const decoded = codings.reverse().reduce((coded, coding) => decoders[coding]!(coded, { maxOutputLength: maxBytes }), bytes)
+    return JSON.parse(new TextDecoder().decode(decoded))
+  } catch {
+    return undefined // what does not decode or parse is no JSON, whatever its headers say
+  }
+}

@@ -1,0 +1,73 @@
+/**
+ * The services that requests are forwarded to: those the operator configured, by name, and any other that a caller
+ * names and whose DID document says where it is.
+ */
+import { invalidRequest } from '../../http/errors.ts'
+import type { Config } from '../../platform/config.ts'
+import type { Context } from '../../platform/context.ts'
+import type { Outbound } from '../../platform/outbound.ts'
+import { serviceEndpoint } from '../../protocol/did-document.ts'
+import { resolveDid } from '../identity/identity.ts'
+import { parseProxyHeader, serviceText, type ServiceName } from './proxy-header.ts'
+
+interface ConfiguredService {
+  name: ServiceName
+  url: string
+  /** Methods that go there when the request names no service. */
+  prefixes: readonly string[]
+}
+
+export interface Upstream {
+  /** Without a trailing slash. */
+  url: string
+  outbound: Outbound
+  /** Sent as `atproto-proxy`: configured services are told under which name they were reached. */
+  toldName: string | null
+}
+
+const LABELER_FRAGMENT = 'atproto_labeler'
+
+/** Social methods go to the AppView, and so do the questions about the network that are not answered here. */
+const appviewPrefixes = ['app.bsky.', 'com.atproto.identity.', 'com.atproto.label.', 'com.atproto.lexicon.', 'com.atproto.sync.', 'com.atproto.temp.']
+
+const configuredServices = (config: Config): ConfiguredService[] => [
+  { name: appviewService(config), url: config.appview.url, prefixes: appviewPrefixes },
+  { name: checkedName(config.chat.did), url: config.chat.url, prefixes: ['chat.bsky.'] },
+  { name: reportService(config), url: config.moderation.reportUrl, prefixes: ['tools.ozone.'] },
+]
+
+export const appviewService = (config: Config): ServiceName => checkedName(config.appview.did)
+
+/** Where reports go, and what moderators work with. */
+export const reportService = (config: Config): ServiceName => ({ did: config.moderation.reportDid, fragment: LABELER_FRAGMENT })
+
+function checkedName(text: string): ServiceName {
+  const parsed = parseProxyHeader(text)
+  if (!parsed.ok) throw new Error(`${text} names no service`)
+  return parsed.service
+}
+
+/** Null when the method goes nowhere unless the caller says where. */
+export const defaultService = (config: Config, nsid: string): ServiceName | null =>
+  configuredServices(config).find(({ prefixes }) => prefixes.some((prefix) => nsid.startsWith(prefix)))?.name ?? null
+
+/** The service that the request names in `atproto-proxy`; null when it names none. */
+export function namedService(request: Request): ServiceName | null {
+  const header = request.headers.get('atproto-proxy')
+  if (header === null || header === '') return null
+  const parsed = parseProxyHeader(header)
+  if (!parsed.ok) throw invalidRequest(parsed.fault)
+  return parsed.service
+}
+
+/** Where a service is. Only what the operator configured may be at any address. */
+export async function locate(ctx: Context, service: ServiceName): Promise<Upstream> {
+  const name = serviceText(service)
+  const configured = configuredServices(ctx.config).find((one) => serviceText(one.name) === name)
+  if (configured) return { url: configured.url, outbound: ctx.upstream, toldName: name }
+  const resolution = await resolveDid(ctx, service.did)
+  if (!resolution.ok) throw invalidRequest('could not resolve proxy did')
+  const url = serviceEndpoint(resolution.document, service.fragment)
+  if (url === null) throw invalidRequest('could not resolve proxy did service url')
+  return { url: url.replace(/\/+$/, ''), outbound: ctx.outbound, toldName: null }
+}
