@@ -75,6 +75,8 @@ const defaults = { method: 'GET', headersTimeoutMs: 10_000, bodyTimeoutMs: 30_00
 /** Addresses of one host that are tried in turn while nothing has been sent. */
 const maxAddressesTried = 3
 const maxUrlChars = 8192
+/** A body that announces no more is read at once, which is quicker than streaming it. */
+const maxBufferedBytes = 64 * 1024
 const redirectStatuses = new Set([301, 302, 303, 307, 308])
 const bodylessStatuses = new Set([101, 204, 205, 304])
 const unsentCodes = new Set(['ConnectionRefused', 'FailedToOpenSocket', 'ECONNREFUSED'])
@@ -96,7 +98,7 @@ export function createOutbound(options: OutboundOptions): Outbound {
         timer.start(request.headersTimeoutMs)
         const response = await follow(options, url, request, abort.signal)
         timer.start(request.bodyTimeoutMs)
-        return boundedResponse(response, request, abort.signal, finish)
+        return await boundedResponse(response, request, abort.signal, finish)
       } catch (error) {
         finish()
         throw named(error, abort.signal)
@@ -198,31 +200,42 @@ async function send(options: OutboundOptions, target: URL, address: string, requ
   })
 }
 
-function boundedResponse(response: Response, request: BoundedRequest, signal: AbortSignal, finish: () => void): Response {
+/** The answer with a body that keeps its bounds; `finish` is called once nothing more will come. */
+async function boundedResponse(response: Response, request: BoundedRequest, signal: AbortSignal, finish: () => void): Promise<Response> {
   const headers = new Headers(response.headers)
-  if (!request.raw && headers.has('content-encoding')) {
+  const isDecoded = !request.raw && headers.has('content-encoding')
+  if (isDecoded) {
     headers.delete('content-encoding')
     headers.delete('content-length')
   }
-  const declared = Number(headers.get('content-length') ?? 0)
-  const tooLarge = new OutboundError('too-large', `a body of more than ${request.maxBytes} bytes`)
-  if (request.method !== 'HEAD' && declared > request.maxBytes) {
-    void response.body?.cancel()
-    throw tooLarge
-  }
+  const announced = headers.get('content-length')
+  const announcedBytes = announced === null ? null : Number(announced)
   const init = { status: response.status, statusText: response.statusText, headers }
-  if (!response.body || bodylessStatuses.has(response.status)) {
+  if (!response.body || request.method === 'HEAD' || bodylessStatuses.has(response.status)) {
     finish()
     return new Response(null, init)
   }
-  const reader = response.body.getReader()
+  if (announcedBytes !== null && announcedBytes > request.maxBytes) {
+    void response.body.cancel()
+    throw tooLarge(request)
+  }
+  if (announcedBytes === null || announcedBytes > maxBufferedBytes) return new Response(boundedBody(response.body, request, signal, finish), init)
+  const bytes = await response.arrayBuffer()
+  finish()
+  return new Response(bytes, init)
+}
+
+const tooLarge = ({ maxBytes }: BoundedRequest) => new OutboundError('too-large', `a body of more than ${maxBytes} bytes`)
+
+function boundedBody(source: ReadableStream<Uint8Array>, request: BoundedRequest, signal: AbortSignal, finish: () => void): ReadableStream<Uint8Array> {
+  const reader = source.getReader()
   let received = 0
-  const body = new ReadableStream<Uint8Array>({
+  return new ReadableStream({
     async pull(controller) {
       try {
         const { done, value } = await reader.read()
         received += value?.byteLength ?? 0
-        if (received > request.maxBytes) throw tooLarge
+        if (received > request.maxBytes) throw tooLarge(request)
         if (value) controller.enqueue(value)
         if (!done) return
         controller.close()
@@ -238,7 +251,6 @@ function boundedResponse(response: Response, request: BoundedRequest, signal: Ab
       return reader.cancel(reason)
     },
   })
-  return new Response(body, init)
 }
 
 /** What ended a request: our own fault or the caller's abort before whatever the network made of it. */

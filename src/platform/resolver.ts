@@ -11,16 +11,27 @@ export interface Resolver {
 const textTimeoutMs = 3000
 const absentCodes = new Set(['ENOTFOUND', 'ENODATA'])
 
+/** How long a host keeps its addresses here. Whoever connects checks them each time, so an old answer is safe. */
+const addressMillis = 30_000
+const maxKeptHosts = 1000
+
 /**
  * Host addresses come from the operating system (so `/etc/hosts` counts), TXT records from its name servers, and
  * from `backupNameServers` when those have no answer.
  */
 export function systemResolver(backupNameServers: readonly string[] = []): Resolver {
   const clients = [dnsClient(), ...(backupNameServers.length > 0 ? [dnsClient(backupNameServers)] : [])]
+  const kept = new Map<string, { addresses: Promise<string[]>; until: number }>()
   return {
-    async addresses(host) {
-      const found = await lookup(host, { all: true, order: 'ipv4first' })
-      return found.map(({ address }) => address)
+    addresses(host) {
+      const known = kept.get(host)
+      if (known && known.until > performance.now()) return known.addresses
+      const addresses = lookUpAddresses(host)
+      kept.delete(host)
+      kept.set(host, { addresses, until: performance.now() + addressMillis })
+      if (kept.size > maxKeptHosts) kept.delete(kept.keys().next().value!)
+      addresses.catch(() => kept.delete(host))
+      return addresses
     },
     async texts(name) {
       for (const client of clients) {
@@ -30,6 +41,11 @@ export function systemResolver(backupNameServers: readonly string[] = []): Resol
       return []
     },
   }
+}
+
+async function lookUpAddresses(host: string): Promise<string[]> {
+  const found = await lookup(host, { all: true, order: 'ipv4first' })
+  return found.map(({ address }) => address)
 }
 
 function dnsClient(servers?: readonly string[]): DnsClient {
