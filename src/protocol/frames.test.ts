@@ -3,7 +3,7 @@ import { lexicons } from '@atproto/api'
 import { ipldToLex } from '@atproto/lexicon'
 import { type Data, type DataObject, decode, decodeFirst } from './cbor.ts'
 import { cidOfCbor } from './cid.ts'
-import { accountFrame, commitFrame, errorFrame, identityFrame, infoFrame, syncFrame } from './frames.ts'
+import { encodeBody, errorFrame, eventFrame, infoFrame, type RepoEvent } from './frames.ts'
 import type { Did, Handle, Tid } from './identifiers.ts'
 
 const did = 'did:plc:7iza6de2dwap2sbkpav7c6c6' as Did
@@ -11,24 +11,26 @@ const rev = '3jzfcijpj2z2a' as Tid
 const cid = cidOfCbor(new Uint8Array([1]))
 const [seq, time, blocks] = [7, '2026-01-02T03:04:05.678Z', new Uint8Array([1, 2, 3])]
 
-function parse(frame: Uint8Array): { header: Data; body: DataObject } {
-  const { value: header, rest } = decodeFirst(frame)
+const frame = (event: RepoEvent) => eventFrame(event.type, encodeBody(event, seq, Date.parse(time)))
+
+function parse(bytes: Uint8Array): { header: Data; body: DataObject } {
+  const { value: header, rest } = decodeFirst(bytes)
   return { header, body: decode(rest) as DataObject }
 }
 
 /** Header and body, the body valid by the lexicon of the stream. */
-function message(frame: Uint8Array, type: string): DataObject {
-  const { header, body } = parse(frame)
+function message(bytes: Uint8Array, type: string): DataObject {
+  const { header, body } = parse(bytes)
   expect(header).toEqual({ op: 1, t: `#${type}` })
   expect(lexicons.validate(`com.atproto.sync.subscribeRepos#${type}`, ipldToLex({ ...body }))).toMatchObject({ success: true })
   return body
 }
 
 describe('#commit', () => {
-  const event = { seq, time, repo: did, commit: cid, rev, blocks }
+  const event = { type: 'commit', did, commit: cid, rev, blocks } as const
 
   test('of the first commit has a null since and no prevData', () => {
-    const body = message(commitFrame({ ...event, since: null, prevData: null, ops: [] }), 'commit')
+    const body = message(frame({ ...event, since: null, prevData: null, ops: [] }), 'commit')
     expect(Object.keys(body).toSorted()).toEqual(['blobs', 'blocks', 'commit', 'ops', 'rebase', 'repo', 'rev', 'seq', 'since', 'time', 'tooBig'])
     expect(body).toMatchObject({ seq, time, repo: did, rev, since: null, ops: [], blobs: [], rebase: false, tooBig: false })
   })
@@ -39,7 +41,7 @@ describe('#commit', () => {
       { action: 'update', path: 'a.b.c/2', cid, prev: cid },
       { action: 'delete', path: 'a.b.c/3', cid: null, prev: cid },
     ] as const
-    const body = message(commitFrame({ ...event, since: rev, prevData: cid, ops }), 'commit')
+    const body = message(frame({ ...event, since: rev, prevData: cid, ops }), 'commit')
     expect([body['since'], String(body['prevData']), body['blocks']]).toEqual([rev, cid.toString(), blocks])
     expect((body['ops'] as DataObject[]).map((op) => [op['action'], op['cid'] === null, Object.hasOwn(op, 'prev')])).toEqual([
       ['create', false, false],
@@ -50,17 +52,17 @@ describe('#commit', () => {
 })
 
 test('#sync carries the commit alone', () => {
-  expect(message(syncFrame({ seq, time, did, rev, blocks }), 'sync')).toEqual({ seq, time, did, rev, blocks })
+  expect(message(frame({ type: 'sync', did, rev, blocks }), 'sync')).toEqual({ seq, time, did, rev, blocks })
 })
 
 test('#identity has its handle only when there is one to tell', () => {
-  expect(message(identityFrame({ seq, time, did }), 'identity')).toEqual({ seq, time, did })
-  expect(message(identityFrame({ seq, time, did, handle: 'a.test' as Handle }), 'identity')).toEqual({ seq, time, did, handle: 'a.test' })
+  expect(message(frame({ type: 'identity', did }), 'identity')).toEqual({ seq, time, did })
+  expect(message(frame({ type: 'identity', did, handle: 'a.test' as Handle }), 'identity')).toEqual({ seq, time, did, handle: 'a.test' })
 })
 
-test('#account is active exactly when it has no status', () => {
-  expect(message(accountFrame({ seq, time, did }), 'account')).toEqual({ seq, time, did, active: true })
-  expect(message(accountFrame({ seq, time, did, status: 'deleted' }), 'account')).toEqual({ seq, time, did, active: false, status: 'deleted' })
+test('#account has a status exactly when it is not active', () => {
+  expect(message(frame({ type: 'account', did, status: 'active' }), 'account')).toEqual({ seq, time, did, active: true })
+  expect(message(frame({ type: 'account', did, status: 'deleted' }), 'account')).toEqual({ seq, time, did, active: false, status: 'deleted' })
 })
 
 test('#info has no place in the sequence', () => {

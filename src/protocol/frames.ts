@@ -1,88 +1,81 @@
 /**
- * Frames of the firehose: two CBOR values in one message, a header that names the type and a body.
+ * What the firehose tells, as plain data and as frames.
  *
- * Optional fields are absent, never null, except where the lexicon says null (`since`, the `cid` of a delete).
+ * A frame is two CBOR values in a row, a header that names the type and a body. A body is encoded once, when its event
+ * is numbered; the header is one of a few constants, so a stored body becomes a frame by being copied behind its header.
+ * Optional fields are absent, never null, except where the lexicon says null (`since`, the `cid` of a deletion).
  *
- * Source: atproto "Event Stream"; lexicon `com.atproto.sync.subscribeRepos`.
+ * Source: atproto "Event Stream"; lexicon com.atproto.sync.subscribeRepos.
  */
-import { type DataObject, encodeSequence } from './cbor.ts'
+import { type DataObject, encode, encodeSequence } from './cbor.ts'
 import type { Cid } from './cid.ts'
 import type { RepoOp } from './commit.ts'
-import type { Did, Handle, Tid } from './identifiers.ts'
+import type { Did, Handle, Millis, Tid } from './identifiers.ts'
 
-/** What every event of the log has. `time` is RFC 3339 in UTC with milliseconds: of sequencing, the same at each replay. */
-interface Sequenced {
-  seq: number
-  time: string
+export type AccountStatus = 'active' | 'takendown' | 'suspended' | 'deleted' | 'deactivated'
+
+export type RepoEvent =
+  | {
+      type: 'commit'
+      did: Did
+      commit: Cid
+      rev: Tid
+      /** Revision before this one; null for the first. */
+      since: Tid | null
+      /** CAR with the commit as its root. */
+      blocks: Uint8Array
+      ops: readonly RepoOp[]
+      /** Root of the tree before this commit; null for the first. */
+      prevData: Cid | null
+    }
+  /** `blocks` is a CAR that holds the commit alone. */
+  | { type: 'sync'; did: Did; rev: Tid; blocks: Uint8Array }
+  | { type: 'identity'; did: Did; handle?: Handle }
+  | { type: 'account'; did: Did; status: AccountStatus }
+
+export type EventType = RepoEvent['type']
+
+/** Body of an event, in the bytes that every replay repeats. Its time is that of sequencing, RFC 3339 in UTC. */
+export function encodeBody(event: RepoEvent, seq: number, sequencedAt: Millis): Uint8Array {
+  return encode({ seq, time: new Date(sequencedAt).toISOString(), ...bodyFields(event) })
 }
 
-export interface CommitEvent extends Sequenced {
-  repo: Did
-  commit: Cid
-  rev: Tid
-  /** The revision before; `null` for the first commit. */
-  since: Tid | null
-  /** The tree before; `null` for the first commit. */
-  prevData: Cid | null
-  ops: readonly RepoOp[]
-  /** A CAR whose root is the commit. */
-  blocks: Uint8Array
+function bodyFields(event: RepoEvent): DataObject {
+  switch (event.type) {
+    case 'commit': {
+      const { did, commit, rev, since, blocks, ops, prevData } = event
+      const known = { repo: did, commit, rev, since, blocks, ops: ops.map(opFields), rebase: false, tooBig: false, blobs: [] }
+      return prevData === null ? known : { ...known, prevData }
+    }
+    case 'sync':
+      return { did: event.did, rev: event.rev, blocks: event.blocks }
+    case 'identity':
+      return event.handle === undefined ? { did: event.did } : { did: event.did, handle: event.handle }
+    case 'account':
+      return event.status === 'active' ? { did: event.did, active: true } : { did: event.did, active: false, status: event.status }
+  }
 }
 
-export function commitFrame({ seq, time, repo, commit, rev, since, prevData, ops, blocks }: CommitEvent): Uint8Array {
-  return messageFrame('#commit', {
-    seq,
-    time,
-    repo,
-    commit,
-    rev,
-    since,
-    blocks,
-    ops: ops.map(({ action, path, cid, prev }) => ({ action, path, cid, ...(prev !== null && { prev }) })),
-    ...(prevData !== null && { prevData }),
-    // Fields of the past that the lexicon still requires.
-    blobs: [],
-    rebase: false,
-    tooBig: false,
-  })
+const opFields = ({ action, path, cid, prev }: RepoOp): DataObject => (prev === null ? { action, path, cid } : { action, path, cid, prev })
+
+const header = (name: string) => encode({ op: 1, t: `#${name}` })
+const headers: Record<EventType, Uint8Array> = {
+  commit: header('commit'),
+  sync: header('sync'),
+  identity: header('identity'),
+  account: header('account'),
 }
 
-export interface SyncEvent extends Sequenced {
-  did: Did
-  rev: Tid
-  /** A CAR that holds the commit alone. */
-  blocks: Uint8Array
+export function eventFrame(type: EventType, body: Uint8Array): Uint8Array {
+  const header = headers[type]
+  const frame = new Uint8Array(header.length + body.length)
+  frame.set(header)
+  frame.set(body, header.length)
+  return frame
 }
 
-export const syncFrame = ({ seq, time, did, rev, blocks }: SyncEvent): Uint8Array => messageFrame('#sync', { seq, time, did, rev, blocks })
+/** A notice to one subscriber. It has no number, and is not part of the log. */
+export const infoFrame = (name: string, message: string): Uint8Array => encodeSequence([{ op: 1, t: '#info' }, { name, message }])
 
-export interface IdentityEvent extends Sequenced {
-  did: Did
-  handle?: Handle
-}
-
-export function identityFrame({ seq, time, did, handle }: IdentityEvent): Uint8Array {
-  return messageFrame('#identity', { seq, time, did, ...(handle !== undefined && { handle }) })
-}
-
-export type AccountStatus = 'takendown' | 'suspended' | 'deleted' | 'deactivated'
-
-export interface AccountEvent extends Sequenced {
-  did: Did
-  /** Absent while the account is active. */
-  status?: AccountStatus
-}
-
-export function accountFrame({ seq, time, did, status }: AccountEvent): Uint8Array {
-  return messageFrame('#account', { seq, time, did, active: status === undefined, ...(status !== undefined && { status }) })
-}
-
-/** A notice to one subscriber. It is no event and has no `seq`. */
-export const infoFrame = (name: 'OutdatedCursor', message: string): Uint8Array => messageFrame('#info', { name, message })
-
-/** The last frame before the connection is closed. */
-export function errorFrame(error: 'FutureCursor' | 'ConsumerTooSlow' | 'InvalidRequest', message: string): Uint8Array {
-  return encodeSequence([{ op: -1 }, { error, message }])
-}
-
-const messageFrame = (type: string, body: DataObject): Uint8Array => encodeSequence([{ op: 1, t: type }, body])
+/** The last frame of a stream that ends for a reason. */
+export const errorFrame = (error: string, message: string): Uint8Array => encodeSequence([{ op: -1 }, { error, message }])

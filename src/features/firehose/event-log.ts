@@ -1,7 +1,7 @@
 /** The SQL of the event log. */
 import { sql, sqlRows, type Reader, type Tx } from '../../platform/database.ts'
 import type { Did, Millis } from '../../protocol/identifiers.ts'
-import type { EventType } from './events.ts'
+import type { EventType } from '../../protocol/frames.ts'
 
 export interface EventRow {
   seq: number

@@ -9,9 +9,9 @@ import type { Context } from '../../platform/context.ts'
 import type { Tx } from '../../platform/database.ts'
 import { crawlersOf } from './crawlers.ts'
 import { deleteEventsOf, headSeq, insertEvents, type EventRow } from './event-log.ts'
-import { encodeBody, type RepoEvent } from './events.ts'
+import { encodeBody, type RepoEvent } from '../../protocol/frames.ts'
 
-export type { AccountStatus, RepoEvent, RepoOp } from './events.ts'
+export type { AccountStatus, RepoEvent } from '../../protocol/frames.ts'
 
 /**
  * Append events to the log, in the caller's transaction. Returns their numbers, consecutive, in order.

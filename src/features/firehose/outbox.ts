@@ -9,7 +9,7 @@ import type { Exchange, Socket, SocketHandler } from '../../http/endpoint.ts'
 import type { Context } from '../../platform/context.ts'
 import { decodeParams } from '../../protocol/lexicons/lexicons.ts'
 import { eventsAfter, headSeq, prunedThrough } from './event-log.ts'
-import { errorFrame, infoFrame } from './events.ts'
+import { errorFrame, infoFrame } from '../../protocol/frames.ts'
 import { frameOf, tailOf, type Frame } from './tail.ts'
 
 /** Unsent bytes of one client above which it has to read first. */

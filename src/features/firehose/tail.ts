@@ -6,7 +6,7 @@
  */
 import { perContext, type Context } from '../../platform/context.ts'
 import { eventsAfter, headSeq, type StoredEvent } from './event-log.ts'
-import { eventFrame } from './events.ts'
+import { eventFrame } from '../../protocol/frames.ts'
 
 export interface Frame {
   seq: number
