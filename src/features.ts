@@ -6,6 +6,7 @@ import { oauth } from './features/oauth/oauth-feature.ts'
 import { operators } from './features/operators/operator-feature.ts'
 import { plcDirectory } from './features/plc-directory/plc-directory.ts'
 import { proxy } from './features/proxy/proxy-feature.ts'
+import { sessions } from './features/auth/session-routes.ts'
 import { serverInfo } from './features/server-info/server-info.ts'
 import { waitlist } from './features/waitlist/waitlist.ts'
 
@@ -17,5 +18,6 @@ export const features: readonly Feature[] = [
   plcDirectory,
   proxy,
   serverInfo,
+  sessions,
   waitlist,
 ]

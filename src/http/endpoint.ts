@@ -102,7 +102,7 @@ type Queries = { [N in keyof LexMethods]: LexMethods[N] extends { kind: 'query' 
 type Procedures = { [N in keyof LexMethods]: LexMethods[N] extends { kind: 'procedure' } ? N : never }[keyof LexMethods]
 type InputOf<N extends Procedures> = LexMethods[N] extends { input: infer Input } ? Input : null
 /** A method whose lexicon has no JSON output answers a `Response` or nothing. */
-type OutputOf<N extends keyof LexMethods> = LexMethods[N] extends { output: infer Output } ? Output : void
+type OutputOf<N extends keyof LexMethods> = LexMethods[N]['output'] extends undefined ? void : LexMethods[N]['output']
 
 /** A query served here: GET, parameters checked against its lexicon. */
 export function query<N extends Queries, Caller = null>(

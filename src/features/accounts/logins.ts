@@ -1,0 +1,100 @@
+/** Trying a password: one way in for sessions and for consent, with one count of what went wrong. */
+import { Refusal } from '../../http/errors.ts'
+import type { Clock } from '../../platform/clock.ts'
+import { perContext, type Context } from '../../platform/context.ts'
+import type { Millis } from '../../protocol/identifiers.ts'
+import { findByEmail, findPasswordHash, type Account } from './account-store.ts'
+import { accountAt } from './accounts.ts'
+import { verifyPassword } from './passwords.ts'
+
+const MAX_FAILURES = 5
+const WINDOW_MILLIS = 60_000
+/** Identifiers that are counted; the oldest goes first. */
+const MAX_IDENTIFIERS = 100_000
+
+interface Attempts {
+  failedAt: Millis[]
+  running: number
+  waiting: (() => void)[]
+}
+
+/**
+ * Attempts by identifier, whether or not rate limits are switched on. As many run at a time as may still fail; so
+ * guesses sent all at once gain nothing, and right passwords wait for each other instead of being refused.
+ */
+class LoginAttempts {
+  readonly #attempts = new Map<string, Attempts>()
+
+  constructor(readonly clock: Clock) {}
+
+  /** False when too many have failed. */
+  async enter(identifier: string): Promise<boolean> {
+    const attempts = this.#of(identifier)
+    for (;;) {
+      const failures = this.#failures(attempts)
+      if (failures >= MAX_FAILURES) return false
+      if (failures + attempts.running < MAX_FAILURES) break
+      await new Promise<void>((resolve) => attempts.waiting.push(resolve))
+    }
+    attempts.running++
+    return true
+  }
+
+  /** `failed` is null when it never came to a comparison. */
+  leave(identifier: string, failed: boolean | null): void {
+    const attempts = this.#of(identifier)
+    attempts.running--
+    if (failed === true) attempts.failedAt.push(this.clock.now())
+    if (failed === false) attempts.failedAt = []
+    for (const resume of attempts.waiting.splice(0)) resume()
+    if (attempts.running === 0 && attempts.failedAt.length === 0) this.#attempts.delete(identifier)
+  }
+
+  #failures(attempts: Attempts): number {
+    const since = this.clock.now() - WINDOW_MILLIS
+    attempts.failedAt = attempts.failedAt.filter((at) => at > since)
+    return attempts.failedAt.length
+  }
+
+  #of(identifier: string): Attempts {
+    let attempts = this.#attempts.get(identifier)
+    if (!attempts) {
+      this.#attempts.set(identifier, (attempts = { failedAt: [], running: 0, waiting: [] }))
+      if (this.#attempts.size > MAX_IDENTIFIERS) this.#attempts.delete(this.#attempts.keys().next().value!)
+    }
+    return attempts
+  }
+}
+
+const loginAttempts = perContext(({ clock }) => new LoginAttempts(clock))
+
+export type LoginOutcome<T> = { ok: true; value: T } | { ok: false; fault: 'wrong' | 'blocked' }
+
+/**
+ * Let `attempt` decide whether the password fits. It gets the account by handle, DID or address, or null for one that
+ * is not here, and answers null for a miss; it does the same work in both cases. Failures are forgiven when it is done.
+ */
+export async function attemptLogin<T>(ctx: Context, identifier: string, attempt: (account: Account | null) => Promise<T | null>): Promise<LoginOutcome<T>> {
+  const name = identifier.trim().toLowerCase()
+  const attempts = loginAttempts(ctx)
+  if (!(await attempts.enter(name))) return { ok: false, fault: 'blocked' }
+  let failed: boolean | null = null
+  try {
+    const value = await attempt(name.includes('@') ? await findByEmail(ctx.db, name) : await accountAt(ctx.db, name))
+    failed = value === null
+    return value === null ? { ok: false, fault: 'wrong' } : { ok: true, value }
+  } finally {
+    attempts.leave(name, failed)
+  }
+}
+
+/** Whether it is the password of the account itself. The work does not tell whether there is an account, or a password. */
+export async function isPasswordOf(ctx: Context, account: Account | null, password: string): Promise<boolean> {
+  return verifyPassword(ctx, password, account && (await findPasswordHash(ctx.db, account.did)))
+}
+
+/** The account that the identifier and its own password open, in whatever state it is. */
+export const loginWithPassword = (ctx: Context, identifier: string, password: string): Promise<LoginOutcome<Account>> =>
+  attemptLogin(ctx, identifier, async (account) => ((await isPasswordOf(ctx, account, password)) ? account : null))
+
+export const tooManyFailedLogins = () => new Refusal(429, 'RateLimitExceeded', 'Too many failed logins', { headers: { 'Retry-After': String(WINDOW_MILLIS / 1000) } })

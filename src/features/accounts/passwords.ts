@@ -1,0 +1,56 @@
+/**
+ * Passwords: argon2id, with a bound on how many are computed at a time, for each takes 19 MiB and tens of milliseconds.
+ *
+ * An account without a password and an account that does not exist cost what a wrong password costs.
+ */
+import { argon2, createHash } from 'node:crypto'
+import { availableParallelism } from 'node:os'
+import { promisify } from 'node:util'
+import { Refusal } from '../../http/errors.ts'
+import { perContext, type Context } from '../../platform/context.ts'
+import { Slots, SlotsFull } from '../../platform/slots.ts'
+import type { Did } from '../../protocol/identifiers.ts'
+
+const MEMORY_KIB = 19_456
+const PASSES = 2
+const MAX_CONCURRENT = Math.min(4, availableParallelism())
+const MAX_WAITING = 512
+
+/** Of a password that nobody knows; stands in where there is none. */
+const NOBODYS_HASH = '$argon2id$v=19$m=19456,t=2,p=1$ESIY5SbNRjpH+nySQKp5oqpmN2sh3Yj49jQv8tg7gNM$jLYvZv34g/0p0cZc8dc5dp/ftlvN+Qesa16LDSqOI3o'
+
+const slots = perContext(() => new Slots(MAX_CONCURRENT, MAX_WAITING))
+
+async function inSlot<T>(ctx: Context, work: () => Promise<T>): Promise<T> {
+  try {
+    return await slots(ctx).run(work)
+  } catch (error) {
+    if (error instanceof SlotsFull) throw new Refusal(503, 'NotEnoughResources', 'Too many logins at the moment')
+    throw error
+  }
+}
+
+export const hashPassword = (ctx: Context, password: string): Promise<string> =>
+  inSlot(ctx, () => Bun.password.hash(password, { algorithm: 'argon2id', memoryCost: MEMORY_KIB, timeCost: PASSES }))
+
+/** `hash` is null where there is none to compare with; the work is the same. */
+export async function verifyPassword(ctx: Context, password: string, hash: string | null): Promise<boolean> {
+  const matches = await inSlot(ctx, () => Bun.password.verify(password, hash ?? NOBODYS_HASH))
+  return matches && hash !== null
+}
+
+const SALT_BYTES = 16
+const HASH_BYTES = 32
+const argon2Async = promisify(argon2)
+
+/**
+ * A generated password, hashed under a salt of the account: one computation finds its row among all of the account.
+ * For random passwords only; people's own get a salt each.
+ */
+export async function hashGeneratedPassword(ctx: Context, did: Did, password: string): Promise<string> {
+  const nonce = createHash('sha256').update(did).digest().subarray(0, SALT_BYTES)
+  const parameters = { message: password, nonce, parallelism: 1, tagLength: HASH_BYTES, memory: MEMORY_KIB, passes: PASSES }
+  const hash = await inSlot(ctx, () => argon2Async('argon2id', parameters))
+  const text = (bytes: Uint8Array) => Buffer.from(bytes).toString('base64').replace(/=+$/, '')
+  return `$argon2id$v=19$m=${MEMORY_KIB},t=${PASSES},p=1$${text(nonce)}$${text(hash)}`
+}

@@ -1,0 +1,50 @@
+/** App passwords: made here, shown once, each with grants that cannot change. */
+import { invalidRequest } from '../../http/errors.ts'
+import type { Context } from '../../platform/context.ts'
+import { isUniqueViolation } from '../../platform/database.ts'
+import type { Did } from '../../protocol/identifiers.ts'
+import { base32 } from '../../protocol/cid.ts'
+import { hashGeneratedPassword } from '../accounts/passwords.ts'
+import { deleteAppPassword, findAppPassword, insertAppPassword, listAppPasswords, type AppPassword } from './app-password-store.ts'
+import { deleteSessionsOfAppPassword } from './session-store.ts'
+
+const MAX_NAME_CHARS = 255
+const MAX_PER_ACCOUNT = 1000
+const FORMAT = /^[a-z2-7]{4}(-[a-z2-7]{4}){3}$/
+const SECRET_BYTES = 10
+
+/** The new app password with its secret, which is not kept. */
+export async function createAppPassword(ctx: Context, did: Did, wanted: Omit<AppPassword, 'createdAt'>): Promise<AppPassword & { password: string }> {
+  if (wanted.name.trim() === '' || wanted.name.length > MAX_NAME_CHARS) throw invalidRequest('The name must not be blank, nor longer than 255 characters')
+  const password = base32(crypto.getRandomValues(new Uint8Array(SECRET_BYTES))).replace(/(.{4})(?=.)/g, '$1-')
+  const hash = await hashGeneratedPassword(ctx, did, password)
+  const made = { ...wanted, createdAt: ctx.clock.now() }
+  try {
+    await ctx.db.transaction(async (tx) => {
+      if ((await listAppPasswords(tx, did)).length >= MAX_PER_ACCOUNT) throw invalidRequest('The account has as many app passwords as it may have')
+      await insertAppPassword(tx, did, made, hash)
+    })
+  } catch (error) {
+    if (isUniqueViolation(error)) throw invalidRequest(`There is an app password of that name: ${wanted.name}`)
+    throw error
+  }
+  return { ...made, password }
+}
+
+/** Remove it with the sessions that it opened. */
+export async function revokeAppPassword(ctx: Context, did: Did, name: string): Promise<void> {
+  await ctx.db.transaction(async (tx) => {
+    await deleteAppPassword(tx, did, name)
+    await deleteSessionsOfAppPassword(tx, did, name)
+  })
+}
+
+/** Nobody; app passwords are tried in its name where there is no account, so that the work is the same. */
+const NOBODY = 'did:plc:aaaaaaaaaaaaaaaaaaaaaaaa' as Did
+
+/** The app password that the text is. Only what looks like one is tried. */
+export async function matchAppPassword(ctx: Context, did: Did | null, password: string): Promise<AppPassword | null> {
+  if (!FORMAT.test(password)) return null
+  const hash = await hashGeneratedPassword(ctx, did ?? NOBODY, password)
+  return did && findAppPassword(ctx.db, did, { hash })
+}

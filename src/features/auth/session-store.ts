@@ -1,0 +1,34 @@
+/** Rows of `session`. */
+import type { Did, Millis } from '../../protocol/identifiers.ts'
+import { sql, type Reader, type Tx } from '../../platform/database.ts'
+
+export interface Session {
+  id: string
+  did: Did
+  appPassword: string | null
+  currentToken: string
+  previousToken: string | null
+  rotatedAt: Millis | null
+}
+
+export async function insertSession(tx: Tx, session: Omit<Session, 'previousToken' | 'rotatedAt'> & { expiresAt: Millis }): Promise<void> {
+  const { id, did, appPassword, currentToken, expiresAt } = session
+  await tx.run(sql`
+    INSERT INTO session (id, did, app_password, current_token, expires_at) VALUES (${id}, ${did}, ${appPassword}, ${currentToken}, ${expiresAt})`)
+}
+
+export const findSession = (reader: Reader, id: string, did: Did): Promise<Session | null> =>
+  reader.get(sql`
+    SELECT id, did, app_password AS "appPassword", current_token AS "currentToken", previous_token AS "previousToken", rotated_at AS "rotatedAt"
+    FROM session WHERE id = ${id} AND did = ${did}`)
+
+/** The current token becomes the previous one. */
+export const rotateSession = (tx: Tx, id: string, { token, now, expiresAt }: { token: string; now: Millis; expiresAt: Millis }): Promise<number> =>
+  tx.run(sql`
+    UPDATE session SET previous_token = current_token, current_token = ${token}, rotated_at = ${now}, expires_at = ${expiresAt} WHERE id = ${id}`)
+
+export const deleteSession = (tx: Tx, id: string): Promise<number> => tx.run(sql`DELETE FROM session WHERE id = ${id}`)
+export const deleteSessionsOf = (tx: Tx, did: Did): Promise<number> => tx.run(sql`DELETE FROM session WHERE did = ${did}`)
+export const deleteSessionsOfAppPassword = (tx: Tx, did: Did, name: string): Promise<number> =>
+  tx.run(sql`DELETE FROM session WHERE did = ${did} AND app_password = ${name}`)
+export const deleteExpiredSessions = (tx: Tx, now: Millis): Promise<number> => tx.run(sql`DELETE FROM session WHERE expires_at <= ${now}`)

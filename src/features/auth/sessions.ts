@@ -1,0 +1,127 @@
+/**
+ * Sessions: opened with a password, an app password or a proof, kept alive by exchanging the refresh token.
+ *
+ * The id of a session is the first half of the id of each of its refresh tokens, so a token that was exchanged long ago
+ * still says whose it was. Exchanging it again shortly after, as a client does that lost the answer and as two tabs do,
+ * gives the same successor. Later it means that two parties hold the session, and ends it.
+ */
+import { randomBytes } from 'node:crypto'
+import { expiredToken, invalidRequest } from '../../http/errors.ts'
+import type { Context } from '../../platform/context.ts'
+import type { Tx } from '../../platform/database.ts'
+import type { Did, Millis } from '../../protocol/identifiers.ts'
+import { accountOf, accountTakedown, activityOf, type Account } from '../accounts/accounts.ts'
+import { INVALID_HANDLE } from '../identity/identity.ts'
+import { findAppPassword, type AppPassword } from './app-password-store.ts'
+import { deleteSession, findSession, insertSession, rotateSession, type Session } from './session-store.ts'
+import { issueAccessToken, issueRefreshToken, REFRESH_TTL_SECS, type AccessClaims } from './session-tokens.ts'
+import type { RefreshCaller } from './auth.ts'
+
+/** For how long the token before the current one is good for the current one again. */
+export const REUSE_GRACE_SECS = 2 * 3600
+
+const SESSION_ID_BYTES = 16
+const TOKEN_ID_BYTES = 32
+
+/** What a session is opened with: null stands for the account itself. */
+export type Credential = AppPassword | null
+
+export interface Tokens {
+  accessJwt: string
+  refreshJwt: string
+}
+
+/** Store a new session, in the caller's transaction. Returns the id of its first refresh token. */
+export async function openSession({ clock }: Pick<Context, 'clock'>, tx: Tx, did: Did, credential: Credential): Promise<string> {
+  const tokenId = randomBytes(TOKEN_ID_BYTES).toString('base64')
+  const expiresAt = expiry(clock.now())
+  await insertSession(tx, { id: sessionIdOf(tokenId), did, appPassword: credential?.name ?? null, currentToken: tokenId, expiresAt })
+  return tokenId
+}
+
+/** The tokens of a session that was stored. */
+export async function sessionTokens(ctx: Context, did: Did, credential: Credential, tokenId: string): Promise<Tokens> {
+  const [accessJwt, refreshJwt] = await Promise.all([issueAccessToken(ctx, claimsOf(did, credential)), issueRefreshToken(ctx, { did, tokenId })])
+  return { accessJwt, refreshJwt }
+}
+
+/** For a taken-down account: the way to its data, until the access token expires. The refresh token leads nowhere. */
+export async function takendownTokens(ctx: Context, did: Did): Promise<Tokens> {
+  const tokenId = randomBytes(TOKEN_ID_BYTES).toString('base64')
+  const accessJwt = await issueAccessToken(ctx, { did, kind: 'takendown', personalDetails: false })
+  return { accessJwt, refreshJwt: await issueRefreshToken(ctx, { did, tokenId }) }
+}
+
+function claimsOf(did: Did, credential: Credential): AccessClaims {
+  if (credential === null) return { did, kind: 'full', personalDetails: false }
+  return { did, kind: credential.privileged ? 'privileged' : 'app', personalDetails: credential.personalDetails }
+}
+
+type Exchange =
+  | { ok: true; account: Account; credential: Credential; tokenId: string }
+  | { ok: false; fault: 'no-account' | 'takendown' | 'revoked' }
+
+/** Exchange a refresh token for new tokens. */
+export async function refreshSession(ctx: Context, caller: RefreshCaller): Promise<{ account: Account; tokens: Tokens }> {
+  const exchange = await ctx.db.transaction((tx) => exchangeToken(ctx, tx, caller))
+  if (exchange.ok) return { account: exchange.account, tokens: await sessionTokens(ctx, caller.did, exchange.credential, exchange.tokenId) }
+  switch (exchange.fault) {
+    case 'no-account':
+      throw userInfoNotFound(caller.did)
+    case 'takendown':
+      throw accountTakedown()
+    case 'revoked':
+      throw expiredToken('Token has been revoked')
+  }
+}
+
+export const userInfoNotFound = (did: Did) => invalidRequest(`Could not find user info for account: ${did}`)
+
+async function exchangeToken({ clock }: Context, tx: Tx, { did, tokenId }: RefreshCaller): Promise<Exchange> {
+  const account = await accountOf(tx, did)
+  if (!account) return { ok: false, fault: 'no-account' }
+  if (account.takedownRef !== null) return { ok: false, fault: 'takendown' }
+  const session = await findSession(tx, sessionIdOf(tokenId), did)
+  if (!session) return { ok: false, fault: 'revoked' }
+  const now = clock.now()
+  const successor = successorOf(session, tokenId, now)
+  const credential = session.appPassword === null ? null : await findAppPassword(tx, did, { name: session.appPassword })
+  if (successor === null || (session.appPassword !== null && credential === null)) {
+    await deleteSession(tx, session.id)
+    return { ok: false, fault: 'revoked' }
+  }
+  if (successor !== session.currentToken) await rotateSession(tx, session.id, { token: successor, now, expiresAt: expiry(now) })
+  return { ok: true, account, credential, tokenId: successor }
+}
+
+/** The token id that follows: a new one, the one given out already, or null when the token is used once too often. */
+function successorOf(session: Session, tokenId: string, now: Millis): string | null {
+  if (tokenId === session.currentToken) {
+    const id = Buffer.from(session.id, 'hex')
+    return Buffer.concat([id, randomBytes(TOKEN_ID_BYTES - SESSION_ID_BYTES)]).toString('base64')
+  }
+  const isRetry = tokenId === session.previousToken && session.rotatedAt !== null && now < session.rotatedAt + REUSE_GRACE_SECS * 1000
+  return isRetry ? session.currentToken : null
+}
+
+/** End the session that the refresh token belongs to, if it is still there. */
+export async function endSession(ctx: Context, { did, tokenId }: RefreshCaller): Promise<void> {
+  await ctx.db.transaction(async (tx) => {
+    const session = await findSession(tx, sessionIdOf(tokenId), did)
+    if (session) await deleteSession(tx, session.id)
+  })
+}
+
+const sessionIdOf = (tokenId: string) => Buffer.from(tokenId, 'base64').subarray(0, SESSION_ID_BYTES).toString('hex')
+const expiry = (now: Millis): Millis => now + REFRESH_TTL_SECS * 1000
+
+/** What an answer about a session tells of the account. */
+export function sessionAccount(account: Account) {
+  const { did, handle, email, emailConfirmedAt } = account
+  return {
+    did,
+    handle: handle ?? INVALID_HANDLE,
+    ...(email === null ? {} : { email, emailConfirmed: emailConfirmedAt !== null }),
+    ...activityOf(account),
+  }
+}

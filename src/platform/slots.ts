@@ -1,0 +1,35 @@
+/** A bounded number of pieces of work at a time; the others wait their turn, in a queue that is bounded too. */
+export class SlotsFull extends Error {}
+
+export class Slots {
+  readonly #waiting: (() => void)[] = []
+  #free: number
+
+  constructor(
+    size: number,
+    readonly maxWaiting: number,
+  ) {
+    this.#free = size
+  }
+
+  /** Throws `SlotsFull` when too many wait already. */
+  async run<T>(work: () => Promise<T>): Promise<T> {
+    if (this.#free > 0) this.#free--
+    else await this.#turn()
+    try {
+      return await work()
+    } finally {
+      // A slot passes from hand to hand; it is free only when nobody waits.
+      const next = this.#waiting.shift()
+      if (next) next()
+      else this.#free++
+    }
+  }
+
+  #turn(): Promise<void> {
+    if (this.#waiting.length >= this.maxWaiting) throw new SlotsFull('too much is waiting already')
+    const { promise, resolve } = Promise.withResolvers<void>()
+    this.#waiting.push(resolve)
+    return promise
+  }
+}
