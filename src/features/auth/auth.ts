@@ -10,9 +10,11 @@ import { accountStatus, refuseTakendown } from '../accounts/accounts.ts'
 import { actorOf, operatorOf } from '../operators/operators.ts'
 import { authorizationOf } from './authorization-header.ts'
 import { assertPermission, type Permissions } from './permissions.ts'
+import { carriesServiceToken, LABELER, serviceAuth, verifyServiceToken, type ServiceCaller } from './service-auth.ts'
 import { readAccessToken, readRefreshToken, type SessionKind } from './session-tokens.ts'
 
 export type { Permissions } from './permissions.ts'
+export { optionalServiceAuth, type ServiceCaller } from './service-auth.ts'
 
 /** An account holder, or who acts for one. */
 export type AccessCaller = SessionCaller | GrantCaller
@@ -67,7 +69,7 @@ export function access({ sessions = STANDARD, grants = 'refuse', standing = fals
 export const fullAccess = (options: Pick<AccessOptions, 'standing'> = {}): Guard<AccessCaller> => access({ ...options, sessions: ['full'] })
 
 /** For checks that need the body: refuses apps and agents whose grant does not reach that far. */
-export function requirePermission({ permissions }: AccessCaller, check: (permissions: Permissions) => void): void {
+export function requirePermission({ permissions }: Pick<AccessCaller, 'permissions'>, check: (permissions: Permissions) => void): void {
   if (permissions !== null) assertPermission(permissions, check)
 }
 
@@ -141,6 +143,43 @@ export const admin: Guard<AdminCaller> = {
     if (who === null) throw authenticationRequired()
     return { actor: actorOf(who) }
   },
+}
+
+/** For the operator, and for the moderation service that the configuration names. */
+export const moderator: Guard<AdminCaller> = {
+  personal: true,
+  async check(exchange) {
+    const { ctx, nsid } = exchange
+    const authorization = authorizationOf(exchange.request)
+    if (nsid === null || authorization?.scheme !== 'bearer') return admin.check(exchange)
+    const { iss } = await verifyServiceToken(ctx, authorization.value, { lxm: nsid, accepts: (caller) => isModerationService(ctx, caller) })
+    return { actor: iss }
+  },
+}
+
+const isModerationService = ({ config }: Context, { iss, service }: ServiceCaller) =>
+  iss === config.moderation.did && (service === null || service === LABELER)
+
+/** For account holders, and for services that hold a token of an account here for this method. Answers whose account. */
+export function accessOrServiceAuth(options: AccessOptions): Guard<AccessCaller | ServiceAccountCaller> {
+  const holder = access(options)
+  return {
+    personal: true,
+    async check(exchange) {
+      if (!carriesServiceToken(exchange)) return holder.check(exchange)
+      const { iss } = await serviceAuth.check(exchange)
+      refuseTakendown(await accountStatus(exchange.ctx.db, iss))
+      return { did: iss, credential: 'service', permissions: null, personalDetails: false }
+    },
+  }
+}
+
+/** A service to which the account gave a token for one method. */
+export interface ServiceAccountCaller {
+  did: Did
+  credential: 'service'
+  permissions: null
+  personalDetails: false
 }
 
 /** Who looks: `did` sees its own account in any state, `admin` every account, anybody what is public. */

@@ -1,0 +1,142 @@
+/**
+ * Tokens with which other services, and accounts of other servers, act here: JWTs signed with the key of their issuer.
+ *
+ * Checks in the order of the reference, whose error names services match on. A signature that does not verify is
+ * tried once more against a document fetched anew, for keys change.
+ */
+import type { Exchange, Guard } from '../../http/endpoint.ts'
+import { authenticationRequired, invalidToken, Refusal } from '../../http/errors.ts'
+import type { Context } from '../../platform/context.ts'
+import { verificationKey } from '../../protocol/did-document.ts'
+import { parseDid, type Did } from '../../protocol/identifiers.ts'
+import { parseDidKey, type Curve } from '../../protocol/keys.ts'
+import { resolveDid } from '../identity/identity.ts'
+import { authorizationOf } from './authorization-header.ts'
+
+interface ServiceToken {
+  signed: Uint8Array
+  signature: Uint8Array
+  algorithm: unknown
+  type: unknown
+  iss: string
+  aud: string
+  exp: number
+  lxm: string | null
+  jti: string | null
+}
+
+export interface ServiceCaller {
+  /** The issuer, without the name of a service. */
+  iss: Did
+  /** The service of the issuer that speaks, such as `atproto_labeler`; null when the account itself does. */
+  service: string | null
+  jti: string | null
+  /** Seconds since 1970. */
+  exp: number
+}
+
+const refused = (name: string, message: string) => new Refusal(401, name, message)
+const poorlyFormatted = () => refused('BadJwt', 'poorly formatted jwt')
+
+/** Types of other tokens, which must not be taken for these. */
+const FOREIGN_TYPES: readonly unknown[] = ['at+jwt', 'refresh+jwt', 'dpop+jwt']
+const ALGORITHMS: Record<Curve, string> = { p256: 'ES256', k256: 'ES256K' }
+/** The service of a moderation service that puts labels, and speaks with a key of its own. */
+export const LABELER = 'atproto_labeler'
+
+/** `accepts` says which issuers count, once the token is otherwise in order and before its key is fetched. */
+export async function verifyServiceToken(
+  ctx: Context,
+  text: string,
+  { lxm, accepts }: { lxm: string | null; accepts?: (caller: ServiceCaller) => boolean },
+): Promise<ServiceCaller> {
+  const token = parseServiceToken(text)
+  if (FOREIGN_TYPES.includes(token.type)) throw refused('BadJwtType', `Invalid jwt type "${String(token.type)}"`)
+  if (ctx.clock.now() > token.exp * 1000) throw refused('JwtExpired', 'jwt expired')
+  if (lxm !== null && token.lxm !== lxm) {
+    const fault = token.lxm === null ? 'missing' : 'bad'
+    throw refused('BadJwtLexiconMethod', `${fault} jwt lexicon method ("lxm"). must match: ${lxm}`)
+  }
+  const [did = '', service = null] = token.iss.split('#')
+  const iss = parseDid(did)
+  if (iss === null) throw refused('BadJwtIss', 'jwt iss is not a valid did')
+  const caller: ServiceCaller = { iss, service, jti: token.jti, exp: token.exp }
+  if (accepts && !accepts(caller)) throw refused('UntrustedIss', 'Untrusted issuer')
+  if (!(await isSigned(ctx, token, caller))) throw refused('BadJwtSignature', 'jwt signature does not match jwt issuer')
+  if (token.aud !== ctx.serverDid) throw refused('BadJwtAudience', 'jwt audience does not match service did')
+  return caller
+}
+
+function parseServiceToken(text: string): ServiceToken {
+  const parts = text.split('.')
+  const [header, payload] = parts.slice(0, 2).map(decodeObject)
+  if (parts.length !== 3 || !header || !payload) throw poorlyFormatted()
+  const { iss, aud, exp, lxm, jti } = payload
+  if (typeof iss !== 'string' || typeof aud !== 'string' || typeof exp !== 'number') throw poorlyFormatted()
+  return {
+    signed: Buffer.from(`${parts[0]}.${parts[1]}`),
+    signature: Buffer.from(parts[2]!, 'base64url'),
+    algorithm: header['alg'],
+    type: header['typ'],
+    iss,
+    aud,
+    exp,
+    lxm: typeof lxm === 'string' ? lxm : null,
+    jti: typeof jti === 'string' ? jti : null,
+  }
+}
+
+function decodeObject(part: string): Record<string, unknown> | null {
+  try {
+    const value: unknown = JSON.parse(Buffer.from(part, 'base64url').toString())
+    return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : null
+  } catch {
+    return null // not JSON
+  }
+}
+
+async function isSigned(ctx: Context, token: ServiceToken, caller: ServiceCaller): Promise<boolean> {
+  const known = await issuerKey(ctx, caller, false)
+  if (verifies(token, known)) return true
+  const current = await issuerKey(ctx, caller, true)
+  return current !== known && verifies(token, current)
+}
+
+async function issuerKey(ctx: Context, { iss, service }: ServiceCaller, live: boolean): Promise<string> {
+  const resolution = await resolveDid(ctx, iss, { live })
+  if (!resolution.ok) throw authenticationRequired('could not resolve iss did')
+  const key = verificationKey(resolution.document, service === LABELER ? 'atproto_label' : 'atproto')
+  if (key === null) throw authenticationRequired('missing or bad key in did doc')
+  return key
+}
+
+/** High-S signatures are accepted here, as other servers do. */
+function verifies({ signed, signature, algorithm }: ServiceToken, didKey: string): boolean {
+  const key = parseDidKey(didKey)
+  return key !== null && algorithm === ALGORITHMS[key.curve] && key.verify(signed, signature, { allowHighS: true })
+}
+
+/** Whether the bearer token names a method, as service tokens do and sessions do not. Refuses what is no JWT at all. */
+export function carriesServiceToken({ request }: Exchange): boolean {
+  const authorization = authorizationOf(request)
+  if (authorization?.scheme !== 'bearer') return false
+  const payload = decodeObject(authorization.value.split('.')[1] ?? '')
+  if (!payload) throw invalidToken('Token could not be verified')
+  return payload['lxm'] !== undefined
+}
+
+/** For whoever holds a service token for the method that is called. */
+export const serviceAuth: Guard<ServiceCaller> = {
+  personal: true,
+  check({ ctx, request, nsid }) {
+    const authorization = authorizationOf(request)
+    if (authorization?.scheme !== 'bearer') throw refused('MissingJwt', 'missing jwt')
+    return verifyServiceToken(ctx, authorization.value, { lxm: nsid })
+  },
+}
+
+/** For everybody; who shows a service token is known by it. */
+export const optionalServiceAuth: Guard<ServiceCaller | null> = {
+  personal: true,
+  check: (exchange) => (authorizationOf(exchange.request) === null ? null : serviceAuth.check(exchange)),
+}
