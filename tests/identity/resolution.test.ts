@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { sql } from '../../src/platform/database.ts'
-import { lookUpHandle, resolveDid, signingAuthority } from '../../src/features/identity/identity.ts'
+import { lookUpHandle } from '../../src/features/identity/handle-resolution.ts'
+import { resolveDid, signingAuthority } from '../../src/features/identity/identity.ts'
 import { createOutbound } from '../../src/platform/outbound.ts'
 import type { PlcDirectory } from '../../src/platform/directory-client.ts'
 import type { Did, Handle } from '../../src/protocol/identifiers.ts'

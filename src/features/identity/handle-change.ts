@@ -8,7 +8,9 @@ import { formatDidKey, type SigningKey } from '../../protocol/keys.ts'
 import { isPlcDid, nextOperation, signOperation, stateOf, withHandle } from '../../protocol/plc.ts'
 import { accountAt, accountOf, setHandle, signingKeyOf } from '../accounts/accounts.ts'
 import { announce, sequenceEvents } from '../firehose/firehose.ts'
-import { admitHandle, resolveDid, serverRotationKey } from './identity.ts'
+import { resolveDid } from './did-resolution.ts'
+import { admitHandle } from './handle-admission.ts'
+import { serverRotationKey } from './identity-keys.ts'
 
 const handleTaken = (handle: Handle) => new Refusal(400, 'HandleNotAvailable', `Handle already taken: ${handle}`)
 

@@ -9,8 +9,9 @@ import { accountNotFound, accountOf, signingKeyOf, type Account } from '../accou
 import { access } from '../auth/auth.ts'
 import type { Permissions } from '../auth/permissions.ts'
 import { announce, sequenceEvents } from '../firehose/firehose.ts'
+import { resolveDid } from './did-resolution.ts'
 import { heldRotationKey } from './handle-change.ts'
-import { resolveDid, serverRotationKey } from './identity.ts'
+import { serverRotationKey } from './identity-keys.ts'
 
 const wholeIdentity = (permissions: Permissions) => permissions.assertIdentity({ attr: '*' })
 

@@ -1,41 +1,18 @@
 /** Who is who: handles, DIDs and documents, and which of them are still to be had. */
-import { query, procedure } from '../../http/endpoint.ts'
+import { procedure, query } from '../../http/endpoint.ts'
 import { invalidRequest, Refusal } from '../../http/errors.ts'
 import { chargeAddress } from '../../http/limiting.ts'
 import type { Context } from '../../platform/context.ts'
-import { claimedHandle, type DidDocument } from '../../protocol/did-document.ts'
 import { checkHandle } from '../../protocol/handle-policy.ts'
-import { parseDid, parseHandle, type Did, type Handle } from '../../protocol/identifiers.ts'
-import { accountAt, accountOf, activityOf } from '../accounts/accounts.ts'
+import { parseHandle } from '../../protocol/identifiers.ts'
+import { accountAt, accountOf } from '../accounts/accounts.ts'
 import { announce, sequenceEvents } from '../firehose/firehose.ts'
 import { findDocument } from './did-document-store.ts'
-import { findReservedKey } from './reserved-key-store.ts'
+import { resolveDid } from './did-resolution.ts'
+import { handlePolicy, isOwnName } from './handle-admission.ts'
 import { reserveKey } from './identity-keys.ts'
-import { handlePolicy, INVALID_HANDLE, isOwnName, lookUpHandle, resolveDid, unresolvable } from './identity.ts'
-
-/** Names under our domains are answered here alone: active accounts have them, and nobody else. */
-async function resolveHandle(ctx: Context, handle: Handle): Promise<Did | null> {
-  const account = await accountAt(ctx.db, handle)
-  if (account && activityOf(account).active) return account.did
-  return isOwnName(ctx, handle) ? null : lookUpHandle(ctx, handle)
-}
-
-interface IdentityInfo {
-  did: Did
-  handle: Handle
-  didDoc: DidDocument
-}
-
-async function identityOf(ctx: Context, identifier: string, { live }: { live: boolean }): Promise<IdentityInfo> {
-  const handle = parseHandle(identifier)
-  const did = handle ? await resolveHandle(ctx, handle) : parseDid(identifier)
-  if (!did) throw new Refusal(400, 'HandleNotFound', `Unable to resolve handle: ${identifier}`)
-  const resolution = await resolveDid(ctx, did, { live })
-  if (!resolution.ok) throw unresolvable(did, resolution.fault)
-  const claimed = claimedHandle(resolution.document)
-  const isVerified = claimed !== null && (claimed === handle || (await resolveHandle(ctx, claimed)) === did)
-  return { did, handle: isVerified ? claimed : INVALID_HANDLE, didDoc: resolution.document }
-}
+import { identityOf, INVALID_HANDLE, resolveHandle, unresolvable, type IdentityInfo } from './identity-lookup.ts'
+import { findReservedKey } from './reserved-key-store.ts'
 
 /** Anybody may ask for a refresh, so relays hear of it only when a document of an account here has changed. */
 async function refreshIdentity(ctx: Context, identifier: string): Promise<IdentityInfo> {
@@ -69,7 +46,7 @@ export const resolutionRoutes = [
     },
   }),
   query('com.atproto.identity.resolveIdentity', {
-    handler: ({ ctx, params: { identifier } }) => identityOf(ctx, identifier, { live: false }),
+    handler: ({ ctx, params: { identifier } }) => identityOf(ctx, identifier),
   }),
   procedure('com.atproto.identity.refreshIdentity', {
     handler: ({ ctx, input: { identifier } }) => refreshIdentity(ctx, identifier),

@@ -6,7 +6,7 @@ import { didWebOfHost } from '../../protocol/did-document.ts'
 import { parseHandle } from '../../protocol/identifiers.ts'
 import { pdsService, pdsServiceName } from '../../protocol/plc.ts'
 import { accountAt, activityOf } from '../accounts/accounts.ts'
-import { isServedHandle } from './identity.ts'
+import { isServedHandle } from './handle-admission.ts'
 
 /** The host a client asked for, as the outermost proxy saw it; the default ports left out. Lower-case. */
 function requestedHost({ headers }: Request): string {

@@ -1,0 +1,31 @@
+/** Which handles an account here may take. */
+import { invalidRequest, Refusal } from '../../http/errors.ts'
+import type { Context } from '../../platform/context.ts'
+import { checkHandle, servedDomain, type HandlePolicy } from '../../protocol/handle-policy.ts'
+import type { Did, Handle } from '../../protocol/identifiers.ts'
+import { lookUpHandle } from './handle-resolution.ts'
+
+export const handlePolicy = ({ config }: Pick<Context, 'config'>): HandlePolicy => ({
+  serviceDomains: config.availableUserDomains,
+  reservedLabels: new Set(config.reservedHandles),
+})
+
+export const isServedHandle = ({ config }: Pick<Context, 'config'>, handle: Handle): boolean => servedDomain(handle, config.availableUserDomains) !== null
+
+/** A name under our domains, or one of the domains itself: nobody else can answer for it. */
+export const isOwnName = (ctx: Pick<Context, 'config'>, handle: Handle): boolean =>
+  isServedHandle(ctx, handle) || ctx.config.availableUserDomains.some((domain) => domain.replace(/^\./, '') === handle)
+
+/**
+ * The handle that an account may take, or the refusal. Whether it is free is the caller's next question.
+ *
+ * `did` is the account's, or `null` at sign-up without one: then only names under our domains are given away.
+ */
+export async function admitHandle(ctx: Context, text: string, did: Did | null, { allowReserved = false } = {}): Promise<Handle> {
+  const outcome = checkHandle(text, handlePolicy(ctx), { allowReserved })
+  if (!outcome.ok) throw new Refusal(400, outcome.error, outcome.message)
+  if (outcome.kind === 'served') return outcome.handle
+  if (did === null) throw new Refusal(400, 'UnsupportedDomain', 'Not a supported handle domain')
+  if ((await lookUpHandle(ctx, outcome.handle)) !== did) throw invalidRequest('External handle did not resolve to DID')
+  return outcome.handle
+}

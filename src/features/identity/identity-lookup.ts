@@ -1,0 +1,51 @@
+/** Who is who: from a handle to its DID, and from either to the whole identity. */
+import { Refusal, upstreamFailure } from '../../http/errors.ts'
+import type { Context } from '../../platform/context.ts'
+import { claimedHandle, type DidDocument } from '../../protocol/did-document.ts'
+import { parseDid, parseHandle, type Did, type Handle } from '../../protocol/identifiers.ts'
+import { accountAt, activityOf } from '../accounts/accounts.ts'
+import { resolveDid, type ResolutionFault } from './did-resolution.ts'
+import { isOwnName } from './handle-admission.ts'
+import { lookUpHandle } from './handle-resolution.ts'
+
+/** What a handle that cannot be vouched for is reported as. */
+export const INVALID_HANDLE = 'handle.invalid' as Handle
+
+/** Names under our domains are answered here alone: active accounts have them, and nobody else. */
+export async function resolveHandle(ctx: Context, handle: Handle): Promise<Did | null> {
+  const account = await accountAt(ctx.db, handle)
+  if (account && activityOf(account).active) return account.did
+  return isOwnName(ctx, handle) ? null : lookUpHandle(ctx, handle)
+}
+
+export interface IdentityInfo {
+  did: Did
+  handle: Handle
+  didDoc: DidDocument
+}
+
+/** By DID or handle. `live`: do not trust the cache. Refuses what does not resolve. */
+export async function identityOf(ctx: Context, identifier: string, { live = false } = {}): Promise<IdentityInfo> {
+  const handle = parseHandle(identifier)
+  const did = handle ? await resolveHandle(ctx, handle) : parseDid(identifier)
+  if (!did) throw new Refusal(400, 'HandleNotFound', `Unable to resolve handle: ${identifier}`)
+  const resolution = await resolveDid(ctx, did, { live })
+  if (!resolution.ok) throw unresolvable(did, resolution.fault)
+  const claimed = claimedHandle(resolution.document)
+  const isVerified = claimed !== null && (claimed === handle || (await resolveHandle(ctx, claimed)) === did)
+  return { did, handle: isVerified ? claimed : INVALID_HANDLE, didDoc: resolution.document }
+}
+
+/** A resolution as the methods of com.atproto.identity refuse it. */
+export function unresolvable(did: Did, fault: ResolutionFault): Refusal {
+  switch (fault) {
+    case 'not-found':
+      return new Refusal(400, 'DidNotFound', `DID not found: ${did}`)
+    case 'deactivated':
+      return new Refusal(400, 'DidDeactivated', `DID is deactivated: ${did}`)
+    case 'unsupported':
+      return new Refusal(400, 'DidNotFound', `DID method is not supported: ${did}`)
+    case 'unreachable':
+      return upstreamFailure(`Could not resolve DID: ${did}`)
+  }
+}

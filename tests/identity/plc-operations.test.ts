@@ -1,0 +1,123 @@
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { randomBytes } from 'node:crypto'
+import { serverRotationKey } from '../../src/features/identity/identity.ts'
+import { formatDidKey, signingKey } from '../../src/protocol/keys.ts'
+import { nextOperation, signOperation, tombstone, type PlcState } from '../../src/protocol/plc.ts'
+import { request } from '../harness/http.ts'
+import { startPds, type TestPds } from '../harness/pds.ts'
+import { Subscriber } from '../harness/subscriber.ts'
+import { seedAccount, type SeededAccount } from './seed-account.ts'
+
+let pds: TestPds
+let alice: SeededAccount
+let serverKey: string
+let events: Subscriber
+
+const owner = signingKey('k256', randomBytes(32))
+const ownerKey = formatDidKey(owner.publicKey)
+
+beforeAll(async () => {
+  pds = await startPds({ recoveryDidKey: ownerKey })
+  serverKey = formatDidKey((await serverRotationKey(pds.ctx)).publicKey)
+  alice = await seedAccount(pds, 'alice', { rotationKeys: [ownerKey] })
+  events = new Subscriber(pds.url)
+  await events.opened
+})
+afterAll(async () => {
+  events.close()
+  await pds[Symbol.asyncDispose]()
+})
+
+const call = async (account: SeededAccount, method: string, json?: object, kind: Parameters<SeededAccount['as']>[0] = 'full') =>
+  request(`${pds.url}/xrpc/com.atproto.identity.${method}`, { json, headers: await account.as(kind) })
+
+const submit = (account: SeededAccount, operation: unknown, kind?: Parameters<SeededAccount['as']>[0]) => call(account, 'submitPlcOperation', { operation: operation as object }, kind)
+
+/** The operation that the owner of the account signs next. */
+async function ownOperation(changes: Partial<PlcState> = {}) {
+  return signOperation(nextOperation((await pds.ctx.plc.lastOperation(alice.did))!, changes)!, owner)
+}
+
+test('the service says what an identity needs to live here', async () => {
+  expect(await call(alice, 'getRecommendedDidCredentials', undefined, 'app')).toMatchObject({
+    status: 200,
+    body: {
+      rotationKeys: [ownerKey, serverKey],
+      alsoKnownAs: ['at://alice.test'],
+      verificationMethods: { atproto: alice.signingKey },
+      services: { atproto_pds: { type: 'AtprotoPersonalDataServer', endpoint: pds.url } },
+    },
+  })
+  expect((await request(`${pds.url}/xrpc/com.atproto.identity.getRecommendedDidCredentials`)).status).toBe(401)
+})
+
+test('an operation that fits is passed to the directory and told to the network, without a handle', async () => {
+  const operation = await ownOperation({ alsoKnownAs: ['at://alice.test', 'https://alice.example'] })
+  expect(await submit(alice, operation)).toMatchObject({ status: 200, body: '' })
+  expect(await pds.ctx.plc.lastOperation(alice.did)).toEqual(operation)
+  const [event] = await events.until(1)
+  expect(event).toMatchObject({ type: '#identity', body: { did: alice.did } })
+  expect(event!.body).not.toHaveProperty('handle')
+  const { body } = await request(`${pds.url}/xrpc/com.atproto.identity.resolveDid?did=${alice.did}`)
+  expect(body.didDoc.alsoKnownAs).toEqual(['at://alice.test', 'https://alice.example'])
+})
+
+const misfits: [string, (state: PlcState) => Partial<PlcState>][] = [
+  ["Rotation keys do not include server's rotation key", () => ({ rotationKeys: [ownerKey] })],
+  ['Incorrect type on atproto_pds service', ({ services }) => ({ services: { atproto_pds: { ...services['atproto_pds']!, type: 'Other' } } })],
+  ['Incorrect type on atproto_pds service', () => ({ services: {} })],
+  ['Incorrect endpoint on atproto_pds service', ({ services }) => ({ services: { atproto_pds: { ...services['atproto_pds']!, endpoint: `${pds.url}/` } } })],
+  ['Incorrect signing key', () => ({ verificationMethods: { atproto: ownerKey } })],
+  ['Incorrect handle in alsoKnownAs', () => ({ alsoKnownAs: ['at://bob.test', 'at://alice.test'] })],
+  ['Incorrect handle in alsoKnownAs', () => ({ alsoKnownAs: [] })],
+]
+for (const [message, changes] of misfits) {
+  test(`an operation is not passed on: ${message}`, async () => {
+    const before = await pds.ctx.plc.lastOperation(alice.did)
+    const operation = await ownOperation(changes((await pds.ctx.plc.state(alice.did))!))
+    expect(await submit(alice, operation)).toMatchObject({ status: 400, body: { error: 'InvalidRequest', message } })
+    expect(await pds.ctx.plc.lastOperation(alice.did)).toEqual(before)
+  })
+}
+
+test('what is no operation is refused', async () => {
+  const good = await ownOperation()
+  const ending = signOperation(tombstone((await pds.ctx.plc.lastOperation(alice.did))!), owner)
+  for (const operation of [{}, { ...good, extra: 1 }, { ...good, sig: undefined }, ending, { ...good, type: 'create' }]) {
+    expect(await submit(alice, operation)).toMatchObject({ status: 400, body: { message: 'Invalid operation' } })
+  }
+})
+
+test('what the directory refuses is told as the caller’s mistake, and its outage as an outage', async () => {
+  const stale = await ownOperation()
+  expect(await submit(alice, stale)).toMatchObject({ status: 200 })
+  expect(await submit(alice, stale)).toMatchObject({ status: 400, body: { error: 'InvalidRequest' } })
+  expect(await submit(alice, { ...(await ownOperation()), sig: stale.sig })).toMatchObject({ status: 400, body: { message: 'Invalid signature on op' } })
+  await using elsewhere = await startPds({ plcDirectoryUrl: 'http://127.0.0.1:1' }, { plc: undefined })
+  const bob = await seedAccount(elsewhere, 'bob', { did: alice.did })
+  const answer = await request(`${elsewhere.url}/xrpc/com.atproto.identity.updateHandle`, { json: { handle: 'robert.test' }, headers: await bob.as('full') })
+  expect(answer).toMatchObject({ status: 502, body: { error: 'UpstreamFailure', message: 'PLC directory unreachable' } })
+})
+
+test('a DID of another method has no operations', async () => {
+  const carol = await seedAccount(pds, 'carol', { did: 'did:web:carol.example' })
+  expect(await submit(carol, await ownOperation())).toMatchObject({ status: 400, body: { error: 'InvalidRequest' } })
+})
+
+test('anybody may ask for a refresh, and the network hears of it when the document has changed', async () => {
+  const refresh = () => request(`${pds.url}/xrpc/com.atproto.identity.refreshIdentity`, { json: { identifier: alice.did } })
+  await refresh()
+  const heard = events.messages.length
+  await refresh()
+  // Past us, straight to the directory, as a wallet does.
+  await pds.ctx.plc.submit(alice.did, await ownOperation({ alsoKnownAs: ['at://alice.test', 'https://elsewhere.example'] }))
+  expect(await refresh()).toMatchObject({ status: 200, body: { handle: 'alice.test', didDoc: { alsoKnownAs: ['at://alice.test', 'https://elsewhere.example'] } } })
+  await refresh()
+  await pds.ctx.plc.submit(alice.did, await ownOperation({ alsoKnownAs: ['at://stolen.test'] }))
+  expect(await refresh()).toMatchObject({ status: 200, body: { handle: 'handle.invalid' } })
+  const told = (await events.until(heard + 2)).slice(heard).map(({ type, body }) => [type, body['did'], body['handle']])
+  expect(told).toEqual([
+    ['#identity', alice.did, 'alice.test'],
+    ['#identity', alice.did, undefined],
+  ])
+})
