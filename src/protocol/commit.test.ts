@@ -9,7 +9,7 @@ import type { Did, Tid } from './identifiers.ts'
 import { signingKey } from './keys.ts'
 import { Malformed } from './malformed.ts'
 import { keyHeight } from './mst-node.ts'
-import { buildTree } from './mst.ts'
+import { buildTree, Mst } from './mst.ts'
 import { nextTid } from './tid.ts'
 
 const did = 'did:plc:7iza6de2dwap2sbkpav7c6c6' as Did
@@ -59,6 +59,23 @@ async function blocksOf(car: Uint8Array): Promise<{ root: string; cids: string[]
   const cids: string[] = []
   for await (const page of pages) cids.push(...page.map((block) => block.cid.toString()))
   return { root: String(roots[0]), cids }
+}
+
+/** The blocks of an archive, unverified. */
+function archivedBlocks(car: Uint8Array): Block[] {
+  const blocks: Block[] = []
+  let at = 1 + (car[0] as number)
+  while (at < car.length) {
+    let length = 0
+    for (let shift = 0; ; shift += 7) {
+      const byte = car[at++] as number
+      length |= (byte & 0x7f) << shift
+      if (byte < 0x80) break
+    }
+    blocks.push({ cid: cidFromBytes(car.slice(at, at + 36)) as Cid, bytes: car.slice(at + 36, at + length) })
+    at += length
+  }
+  return blocks
 }
 
 describe('a commit', () => {
@@ -165,28 +182,11 @@ describe('interop commit proofs', () => {
       const read = (cid: Cid) => blocks.get(cid.toString()) ?? null
       const built = buildCommit({ did, rev: '3jzfcijpj2z2a' as Tid, prevData: root, writes, key, read }) as BuiltCommit
       expect(built.data.toString()).toBe(fixture.rootAfterCommit)
-      const carried = unverifiedBlocks(built.car).filter(({ cid }) => !cid.equals(value))
+      const carried = archivedBlocks(built.car).filter(({ cid }) => !cid.equals(value))
       const expected = [built.commit.cid.toString(), ...fixture.blocksInProof]
       expect(carried.map(({ cid }) => cid.toString()).toSorted()).toEqual(expected.toSorted())
       expect(await invertCommit(carOf(built.commit.cid, carried), built.ops)).toBe(fixture.rootBeforeCommit)
     })
-  }
-
-  /** The blocks of an archive, one of which is not what its CID says. */
-  function unverifiedBlocks(car: Uint8Array): Block[] {
-    const blocks: Block[] = []
-    let at = 1 + (car[0] as number)
-    while (at < car.length) {
-      let length = 0
-      for (let shift = 0; ; shift += 7) {
-        const byte = car[at++] as number
-        length |= (byte & 0x7f) << shift
-        if (byte < 0x80) break
-      }
-      blocks.push({ cid: cidFromBytes(car.slice(at, at + 36)) as Cid, bytes: car.slice(at + 36, at + length) })
-      at += length
-    }
-    return blocks
   }
 })
 
@@ -230,5 +230,33 @@ describe('every commit can be undone from its own blocks', () => {
         expect(repo.data?.toString()).toBe(buildTree(entries, () => {}).toString())
       }
     })
+  }
+
+  test('every change between any two trees over six keys', () => {
+    // Two keys of the lowest layer on either side of each other height, as splits and merges need them.
+    const [low, middle, high] = [0, 1, 3].map((height) => paths.filter((path) => keyHeight(path) === height).toSorted()) as [string[], string[], string[]]
+    const keys = [...low.slice(0, 2), middle[3], high[2], ...low.slice(-2)] as string[]
+    const subset = (bits: number): string[] => keys.filter((_, i) => bits & (1 << i))
+    for (let from = 0; from < 64; from++) {
+      for (let to = 0; to < 64; to++) {
+        const repo = new Repo()
+        repo.write(subset(from).map((path) => create(path)))
+        const built = repo.write([...subset(from & ~to).map(remove), ...subset(to & ~from).map((path) => create(path))])
+        expect(undo(built).toString()).toBe(String(built.prevData))
+        const root = buildTree(subset(to).toSorted().map((path) => [path, repo.entries.get(path) as Cid] as const), () => {})
+        expect(built.data.toString()).toBe(root.toString())
+      }
+    }
+  })
+
+  /** Undo a commit with our own tree, which asks for no block outside the event either. */
+  function undo({ car, data, ops }: BuiltCommit): Cid {
+    const carried = new Map(archivedBlocks(car).map(({ cid, bytes }) => [cid.toString(), bytes]))
+    const tree = new Mst(data, (cid) => carried.get(cid.toString()) ?? null)
+    for (const { path, prev } of ops.toReversed()) {
+      if (prev === null) tree.delete(path)
+      else tree.put(path, prev)
+    }
+    return tree.flush().root
   }
 })

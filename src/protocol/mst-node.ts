@@ -6,8 +6,7 @@
  *
  * Source: atproto "Repository", "MST Structure"; interop tests `mst/`.
  */
-import { type Data, type DataObject, decode, encode } from './cbor.ts'
-import { Cid } from './cid.ts'
+import { Cid, cidBytesLength, hasCidPrefix } from './cid.ts'
 import { Malformed } from './malformed.ts'
 
 /** A subtree is its CID once it is a block, and a node while a tree is being changed. */
@@ -76,84 +75,178 @@ export function sharedPrefix(a: string, b: string): number {
   return length
 }
 
+// The block of a node is DRISL of `{ e: [{ k, p, t, v }], l }`: heads and names at known places between links and keys.
+// It is written and read here directly, in a quarter of the time of the general codec; nodes are most of a commit.
+
+const nodeStart = Buffer.from([0xa2, 0x61, 0x65]) // a map of two, "e"
+const entryStart = Buffer.from([0xa4, 0x61, 0x6b]) // a map of four, "k"
+const nameP = Buffer.from([0x61, 0x70])
+const nameT = Buffer.from([0x61, 0x74])
+const nameV = Buffer.from([0x61, 0x76])
+const nameL = Buffer.from([0x61, 0x6c])
+const linkStart = Buffer.from([0xd8, 0x2a, 0x58, 0x25, 0x00])
+const noLink = 0xf6
+const major = { number: 0x00, bytes: 0x40, list: 0x80 } as const
+const linkBytes = linkStart.length + cidBytesLength
+/** Heads, names and both links of an entry, and of a node, are never more. */
+const maxFrameBytes = 2 * linkBytes + 24
+
+let out = Buffer.allocUnsafe(16 * 1024)
+let end = 0
+
 /** The block of a node whose subtrees are all CIDs. */
 export function encodeNode(node: MstNode): Uint8Array {
+  const { keys, values, subtrees } = node
+  let bound = maxFrameBytes
+  for (const key of keys) bound += key.length + maxFrameBytes
+  if (bound > out.length) out = Buffer.allocUnsafe(bound * 2)
+  end = 0
+  write(nodeStart)
+  writeHead(major.list, keys.length)
   let previous = ''
-  const entries = node.keys.map((key, i): DataObject => {
+  for (let i = 0; i < keys.length; i++) {
+    const key = keys[i] as string
     const prefix = sharedPrefix(previous, key)
     previous = key
-    return {
-      k: Buffer.from(prefix === 0 ? key : key.slice(prefix), 'latin1'),
-      p: prefix,
-      t: node.subtrees[i + 1] as Cid | null,
-      v: node.values[i] as Cid,
-    }
-  })
-  return encode({ e: entries, l: node.subtrees[0] as Cid | null })
+    write(entryStart)
+    writeHead(major.bytes, key.length - prefix)
+    for (let at = prefix; at < key.length; at++) out[end++] = key.charCodeAt(at)
+    write(nameP)
+    writeHead(major.number, prefix)
+    write(nameT)
+    writeLink(subtrees[i + 1] as Cid | null)
+    write(nameV)
+    writeLink(values[i] as Cid)
+  }
+  write(nameL)
+  writeLink(subtrees[0] as Cid | null)
+  return new Uint8Array(out.subarray(0, end))
+}
+
+function write(bytes: Buffer): void {
+  for (let i = 0; i < bytes.length; i++) out[end++] = bytes[i] as number
+}
+
+/** A head with its number, which is below 65536: entries of a node, bytes of a key. */
+function writeHead(kind: number, argument: number): void {
+  if (argument < 24) out[end++] = kind | argument
+  else if (argument < 0x100) {
+    out[end++] = kind | 24
+    out[end++] = argument
+  } else {
+    out[end++] = kind | 25
+    out[end++] = argument >>> 8
+    out[end++] = argument
+  }
+}
+
+function writeLink(cid: Cid | null): void {
+  if (cid === null) {
+    out[end++] = noLink
+    return
+  }
+  write(linkStart)
+  out.set(cid.bytes, end)
+  end += cidBytesLength
 }
 
 /**
- * Read a node. Checks the structure: fields, ASCII keys within bounds and in order, no subtrees below layer 0. Throws
- * `Malformed`. Whether the keys belong to this layer and range is for `verifyTree`; for a tree of ours it is known.
+ * Read a node. Takes canonical encodings only; checks that keys are ASCII, within bounds and in order, and that nothing
+ * hangs below layer 0. Throws `Malformed`. Whether the keys belong to this layer and range, and whether each prefix is as
+ * long as it can be, is for `verifyTree`; for a tree of ours it is known.
  */
 export function decodeNode(bytes: Uint8Array, layer: number): MstNode {
-  return nodeFromFields(readFields(bytes), layer)
+  return nodeAt(layer, readFields(bytes))
 }
 
 /** Read a root, whose layer is that of its keys; `childLayer` is asked when it has none. Throws `Malformed`. */
 export function decodeRoot(bytes: Uint8Array, childLayer: (child: Cid) => number): MstNode {
   const fields = readFields(bytes)
-  const first = fields.e[0]
-  if (first !== undefined) return nodeFromFields(fields, keyHeight(entryKey(first, '')))
-  return nodeFromFields(fields, fields.l === null ? 0 : childLayer(fields.l) + 1)
+  const [key] = fields.keys
+  const [child] = fields.subtrees
+  if (key !== undefined) return nodeAt(keyHeight(key), fields)
+  return nodeAt(child ? childLayer(child) + 1 : 0, fields)
 }
 
-interface NodeFields {
-  l: Cid | null
-  e: DataObject[]
+interface Fields {
+  keys: string[]
+  values: Cid[]
+  subtrees: (Cid | null)[]
 }
 
-function readFields(bytes: Uint8Array): NodeFields {
-  const data = decode(bytes)
-  if (!hasFields(data, 2)) throw new Malformed('MST node is not a map of two fields')
-  const { l, e } = data
-  if (!isLink(l) || !Array.isArray(e) || !e.every((entry) => hasFields(entry, 4))) throw new Malformed('MST node has wrong fields')
-  return { l, e: e as DataObject[] }
-}
-
-function nodeFromFields({ l, e }: NodeFields, layer: number): MstNode {
-  const keys: string[] = []
-  const values: Cid[] = []
-  const subtrees: Subtree[] = [l]
-  let previous = ''
-  for (const entry of e) {
-    const key = entryKey(entry, previous)
-    if (keys.length > 0 && key <= previous) throw new Malformed('MST keys out of order')
-    const { v, t } = entry
-    if (!(v instanceof Cid) || !isLink(t)) throw new Malformed('MST entry has wrong fields')
-    keys.push(key)
-    values.push(v)
-    subtrees.push(t)
-    previous = key
-  }
+function nodeAt(layer: number, { keys, values, subtrees }: Fields): MstNode {
   if (layer === 0 && subtrees.some((subtree) => subtree !== null)) throw new Malformed('MST node below the lowest layer')
   if (layer > maxLayers) throw new Malformed(`MST deeper than ${maxLayers} layers`)
   return new MstNode(layer, keys, values, subtrees)
 }
 
-function entryKey({ p, k }: DataObject, previous: string): string {
-  if (typeof p !== 'number' || p < 0 || p > previous.length || !(k instanceof Uint8Array)) throw new Malformed('MST entry has wrong fields')
-  if (p + k.length > maxKeyBytes || k.length === 0) throw new Malformed(`MST key must have 1 to ${maxKeyBytes} bytes`)
-  let suffix = ''
-  for (const byte of k) {
-    if (byte > 0x7f) throw new Malformed('MST key is not ASCII')
-    suffix += String.fromCharCode(byte)
+let source: Buffer = Buffer.alloc(0)
+let at = 0
+
+function readFields(bytes: Uint8Array): Fields {
+  source = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length)
+  at = 0
+  const keys: string[] = []
+  const values: Cid[] = []
+  const subtrees: (Cid | null)[] = [null]
+  expectBytes(nodeStart)
+  const count = readHead(major.list)
+  let previous = ''
+  for (let i = 0; i < count; i++) {
+    expectBytes(entryStart)
+    const suffix = readSuffix()
+    expectBytes(nameP)
+    const prefix = readHead(major.number)
+    if (prefix > previous.length || prefix + suffix.length > maxKeyBytes) throw new Malformed(`MST key beyond ${maxKeyBytes} bytes`)
+    const key = prefix === 0 ? suffix : previous.slice(0, prefix) + suffix
+    if (key <= previous) throw new Malformed('MST keys out of order')
+    keys.push(key)
+    previous = key
+    expectBytes(nameT)
+    subtrees.push(readLink())
+    expectBytes(nameV)
+    const value = readLink()
+    if (value === null) throw new Malformed('MST entry has no value')
+    values.push(value)
   }
-  return p === 0 ? suffix : previous.slice(0, p) + suffix
+  expectBytes(nameL)
+  subtrees[0] = readLink()
+  if (at !== source.length) throw new Malformed('Bytes after the end of an MST node')
+  return { keys, values, subtrees }
 }
 
-function hasFields(data: Data | undefined, count: number): data is DataObject {
-  return typeof data === 'object' && data !== null && Object.keys(data).length === count
+/** Also finds the end of the input: past it there are no bytes to match. */
+function expectBytes(bytes: Buffer): void {
+  for (let i = 0; i < bytes.length; i++) if (source[at++] !== bytes[i]) throw new Malformed('Not an MST node in canonical form')
 }
 
-const isLink = (data: Data | undefined): data is Cid | null => data === null || data instanceof Cid
+function readHead(kind: number): number {
+  const head = source[at++] ?? 0
+  if ((head & 0xe0) !== kind) throw new Malformed('MST node has a field of the wrong kind')
+  const info = head & 0x1f
+  if (info < 24) return info
+  const value = info === 24 ? (source[at++] ?? 0) : info === 25 ? ((source[at++] ?? 0) << 8) | (source[at++] ?? 0) : -1
+  if (value < (info === 24 ? 24 : 0x100)) throw new Malformed('MST node has a number not in its shortest form, or too large')
+  return value
+}
+
+function readSuffix(): string {
+  const length = readHead(major.bytes)
+  const start = at
+  at += length
+  for (let i = start; i < at; i++) if ((source[i] ?? 0x80) > 0x7f) throw new Malformed('MST key is not ASCII')
+  return source.toString('latin1', start, at)
+}
+
+function readLink(): Cid | null {
+  if (source[at] === noLink) {
+    at++
+    return null
+  }
+  expectBytes(linkStart)
+  if (!hasCidPrefix(source, at)) throw new Malformed('MST link is not a CID of a known kind')
+  const start = at
+  at += cidBytesLength
+  if (at > source.length) throw new Malformed('MST node ends early')
+  return new Cid(new Uint8Array(source.subarray(start, at)))
+}
