@@ -2,11 +2,13 @@
 import { fallback } from '../../http/endpoint.ts'
 import type { Feature } from '../../http/feature.ts'
 import { forward } from './proxy.ts'
+import { relayRoutes } from './relay-routes.ts'
 import { rpc } from './rpc-guard.ts'
 
 export const proxy: Feature = {
   name: 'proxy',
   routes: [
+    ...relayRoutes,
     fallback({
       auth: rpc(),
       handler: (call) => forward(call, { service: call.caller.service, iss: call.caller.did }),

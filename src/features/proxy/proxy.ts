@@ -6,17 +6,17 @@
  * that goes away takes the request to the other service with it.
  */
 import type { Exchange } from '../../http/endpoint.ts'
-import { upstreamFailure } from '../../http/errors.ts'
+import { invalidRequest, upstreamFailure } from '../../http/errors.ts'
 import { OutboundError, type OutboundRequest } from '../../platform/outbound.ts'
 import type { Did } from '../../protocol/identifiers.ts'
 import type { ServiceName } from './proxy-header.ts'
-import { relayed } from './upstream-reply.ts'
-import { locate } from './upstream-services.ts'
+import { readJson, relayed } from './upstream-reply.ts'
+import { locate, type Located } from './upstream-services.ts'
 import { upstreamToken } from './upstream-token.ts'
 
 export type { ServiceName } from './proxy-header.ts'
 export { serviceText } from './proxy-header.ts'
-export { appviewService, defaultService, namedService, reportService } from './upstream-services.ts'
+export { appviewService, namedService, otherAppview } from './upstream-services.ts'
 
 const passedHeaders = ['accept-language', 'atproto-accept-labelers', 'x-bsky-topics']
 const passedBodyHeaders = ['content-type', 'content-length', 'content-encoding']
@@ -38,17 +38,33 @@ export interface Forwarding {
   json?: unknown
   /** Instead of the request's own header. */
   acceptEncoding?: string
+  /** What to say when the service is nowhere to be found. */
+  faults?: LocationFaults
 }
+
+type LocationFaults = Record<Extract<Located, { ok: false }>['fault'], string>
+
+const proxyFaults: LocationFaults = { unresolved: 'could not resolve proxy did', unlisted: 'could not resolve proxy did service url' }
 
 /** Pass the request on and the answer back. Errors of the other service are thrown as refusals. */
 export async function forward(call: Exchange, forwarding: Forwarding): Promise<Response> {
   return relayed(call.request, await ask(call, forwarding))
 }
 
+/** Ask a question of our own, as JSON. Throws the refusal of the other service, or ours when it answers something else. */
+export async function askJson(call: Exchange, forwarding: Forwarding & { path: string }): Promise<unknown> {
+  const response = await forward(call, { ...forwarding, acceptEncoding: 'identity' })
+  const value = await readJson(response, MAX_RESPONSE_BYTES)
+  if (value === undefined) throw upstreamFailure()
+  return value
+}
+
 /** Pass the request on. Answers whatever the other service does, its body as it was sent. */
 export async function ask(call: Exchange, forwarding: Forwarding): Promise<Response> {
   const { ctx, request } = call
-  const { url, outbound, toldName } = await locate(ctx, forwarding.service)
+  const located = await locate(ctx, forwarding.service)
+  if (!located.ok) throw invalidRequest((forwarding.faults ?? proxyFaults)[located.fault])
+  const { url, outbound, toldName } = located.upstream
   const headers = new Headers({ 'accept-encoding': forwarding.acceptEncoding ?? request.headers.get('accept-encoding') ?? 'identity' })
   copy(request.headers, headers, passedHeaders)
   if (toldName !== null) headers.set('atproto-proxy', toldName)

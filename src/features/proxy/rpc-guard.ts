@@ -9,11 +9,16 @@ import { defaultService, namedService } from './upstream-services.ts'
 /** With the service that the request names, or else the one its method goes to. */
 export type RpcCaller = AccessCaller & { service: ServiceName }
 
+interface RpcOptions extends Pick<AccessOptions, 'sessions' | 'standing'> {
+  /** Another method of the service that is called with the token. */
+  also?: string
+}
+
 /**
  * For requests that another service answers. What the request says about its target is checked before who asks; the
  * target is looked up only after.
  */
-export function rpc(options: Pick<AccessOptions, 'sessions' | 'standing'> = {}): Guard<RpcCaller> {
+export function rpc({ also, ...options }: RpcOptions = {}): Guard<RpcCaller> {
   const holder = access({ ...options, grants: 'any' })
   return {
     personal: true,
@@ -25,7 +30,9 @@ export function rpc(options: Pick<AccessOptions, 'sessions' | 'standing'> = {}):
       if (caller.credential === 'app' && isPrivilegedMethod(nsid)) throw invalidToken('Bad token method')
       const service = named ?? defaultService(exchange.ctx.config, nsid)
       if (service === null) throw invalidRequest(`No service configured for ${nsid}`)
-      if (!(caller.credential === 'agent' && named === null && isOpenRead(exchange, nsid))) requireRpc(caller, nsid, service)
+      if (caller.credential === 'agent' && named === null && isOpenRead(exchange, nsid)) return { ...caller, service }
+      requireRpc(caller, nsid, service)
+      if (also !== undefined) requireRpc(caller, also, service)
       return { ...caller, service }
     },
   }

@@ -2,6 +2,7 @@
  * The services that requests are forwarded to: those the operator configured, by name, and any other that a caller
  * names and whose DID document says where it is.
  */
+import type { Exchange } from '../../http/endpoint.ts'
 import { invalidRequest } from '../../http/errors.ts'
 import type { Config } from '../../platform/config.ts'
 import type { Context } from '../../platform/context.ts'
@@ -33,7 +34,7 @@ const appviewPrefixes = ['app.bsky.', 'com.atproto.identity.', 'com.atproto.labe
 const configuredServices = (config: Config): ConfiguredService[] => [
   { name: appviewService(config), url: config.appview.url, prefixes: appviewPrefixes },
   { name: checkedName(config.chat.did), url: config.chat.url, prefixes: ['chat.bsky.'] },
-  { name: reportService(config), url: config.moderation.reportUrl, prefixes: ['tools.ozone.'] },
+  { name: reportService(config), url: config.moderation.reportUrl, prefixes: ['tools.ozone.', 'com.atproto.moderation.'] },
 ]
 
 export const appviewService = (config: Config): ServiceName => checkedName(config.appview.did)
@@ -60,14 +61,22 @@ export function namedService(request: Request): ServiceName | null {
   return parsed.service
 }
 
+/** The service that the request names instead of our AppView; null when it names none, or ours. */
+export function otherAppview({ ctx, request }: Pick<Exchange, 'ctx' | 'request'>): ServiceName | null {
+  const named = namedService(request)
+  return named === null || serviceText(named) === ctx.config.appview.did ? null : named
+}
+
+export type Located = { ok: true; upstream: Upstream } | { ok: false; fault: 'unresolved' | 'unlisted' }
+
 /** Where a service is. Only what the operator configured may be at any address. */
-export async function locate(ctx: Context, service: ServiceName): Promise<Upstream> {
+export async function locate(ctx: Context, service: ServiceName): Promise<Located> {
   const name = serviceText(service)
   const configured = configuredServices(ctx.config).find((one) => serviceText(one.name) === name)
-  if (configured) return { url: configured.url, outbound: ctx.upstream, toldName: name }
+  if (configured) return { ok: true, upstream: { url: configured.url, outbound: ctx.upstream, toldName: name } }
   const resolution = await resolveDid(ctx, service.did)
-  if (!resolution.ok) throw invalidRequest('could not resolve proxy did')
+  if (!resolution.ok) return { ok: false, fault: 'unresolved' }
   const url = serviceEndpoint(resolution.document, service.fragment)
-  if (url === null) throw invalidRequest('could not resolve proxy did service url')
-  return { url: url.replace(/\/+$/, ''), outbound: ctx.outbound, toldName: null }
+  if (url === null) return { ok: false, fault: 'unlisted' }
+  return { ok: true, upstream: { url: url.replace(/\/+$/, ''), outbound: ctx.outbound, toldName: null } }
 }

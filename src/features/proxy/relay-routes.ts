@@ -1,0 +1,55 @@
+/** Methods that are served here by asking somebody else: reports, feeds and push tokens. Nothing of them is kept. */
+import { AtUri } from '@atproto/syntax'
+import { procedure, query, type XrpcCall } from '../../http/endpoint.ts'
+import { Refusal } from '../../http/errors.ts'
+import { parseDid, type Did } from '../../protocol/identifiers.ts'
+import { access, type AccessCaller } from '../auth/auth.ts'
+import { appviewService, askJson, forward } from './proxy.ts'
+import { requireRpc, rpc } from './rpc-guard.ts'
+
+const NOTIFICATION_FRAGMENT = 'bsky_notif'
+const SKELETON_METHOD = 'app.bsky.feed.getFeedSkeleton'
+
+interface PushInput {
+  serviceDid: Did
+}
+
+/** Tell the notification service about a device, or about its end. */
+async function relayPush(call: XrpcCall<AccessCaller, unknown, PushInput>): Promise<void> {
+  const { ctx, caller, input } = call
+  const did = input.serviceDid
+  const notifications = { did, fragment: NOTIFICATION_FRAGMENT }
+  requireRpc(caller, call.nsid!, notifications)
+  const appview = appviewService(ctx.config)
+  const faults = {
+    unresolved: `could not resolve did document: ${did}`,
+    unlisted: `invalid notification service details in did document: ${did}`,
+  }
+  const response = await forward(call, { service: did === appview.did ? appview : notifications, iss: caller.did, json: input, faults })
+  await response.body?.cancel()
+}
+
+export const relayRoutes = [
+  procedure('com.atproto.moderation.createReport', {
+    // An account that was taken down may appeal; the moderators decide what else they hear.
+    auth: rpc({ sessions: ['full', 'privileged', 'app', 'takendown'] }),
+    handler: (call) => forward(call, { service: call.caller.service, iss: call.caller.did, json: call.input }),
+  }),
+
+  query('app.bsky.feed.getFeed', {
+    auth: rpc({ also: SKELETON_METHOD }),
+    async handler(call) {
+      const { service, did: iss } = call.caller
+      const { host, collection, rkey } = new AtUri(call.params.feed)
+      const generator = new URLSearchParams({ repo: host, collection, rkey })
+      const record = (await askJson(call, { service, iss: null, path: `/xrpc/com.atproto.repo.getRecord?${generator}` })) as { value?: { did?: unknown } }
+      const feedDid = typeof record.value?.did === 'string' ? parseDid(record.value.did) : null
+      if (feedDid === null) throw new Refusal(400, 'UnknownFeed', 'could not resolve feed did')
+      // The AppView shows this token to the feed generator, which is whom it is for.
+      return forward(call, { service, iss, aud: feedDid, lxm: SKELETON_METHOD })
+    },
+  }),
+
+  procedure('app.bsky.notification.registerPush', { auth: access({ grants: 'any' }), handler: relayPush }),
+  procedure('app.bsky.notification.unregisterPush', { auth: access({ grants: 'any' }), handler: relayPush }),
+]
