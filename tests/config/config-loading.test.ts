@@ -203,6 +203,34 @@ describe('the environment', () => {
     expect(configOf(withEnv({ SERVICE_LOG_FORMAT: ' JSON ' })).telemetry.logFormat).toBe('json')
   })
 
+  test('names a key by its path, but for these', () => {
+    const byPath = ({ name }: { name: string }) => `SERVICE_${name.toUpperCase().replaceAll('.', '_')}`
+    const others = configKeys.filter((key) => key.env.length !== 1 || key.env[0] !== byPath(key))
+    expect(Object.fromEntries(others.map(({ name, env }) => [name, env.join(' ')]))).toEqual({
+      port: 'SERVICE_PORT PORT',
+      'links.privacy_policy': '',
+      'links.terms_of_service': '',
+      'contact.email': '',
+      'blobs.max_blob_size': '',
+      'blobs.max_storage_per_account': '',
+      'blobs.temp_ttl_secs': '',
+      'firehose.log_retention_secs': '',
+      'firehose.log_retention_count': '',
+      'crawlers.urls': 'SERVICE_CRAWLERS',
+      'agent_auth.trusted_issuers': '',
+      'agent_auth.granted_scopes': '',
+      'agent_auth.pre_claim_scopes': '',
+      'agent_auth.claim_sweep_interval_secs': 'SERVICE_AGENT_CLAIM_SWEEP_INTERVAL_SECS',
+      'telemetry.otlp_endpoint': 'SERVICE_OTLP_ENDPOINT',
+      'telemetry.service_name': 'OTEL_SERVICE_NAME',
+      'telemetry.metrics_enabled': 'SERVICE_METRICS_ENABLED',
+      'telemetry.metrics_require_admin': 'SERVICE_METRICS_REQUIRE_ADMIN',
+      'telemetry.log_format': 'SERVICE_LOG_FORMAT',
+      'telemetry.log_level': 'SERVICE_LOG_LEVEL LOG_LEVEL',
+    })
+    expect(configKeys.map(byPath)).toContain('SERVICE_RATE_LIMIT_GLOBAL_IP_PER_5MIN')
+  })
+
   test('has one name for each key, and never the same for two', () => {
     const names = configKeys.flatMap(({ env }) => env)
     expect(new Set(names).size).toBe(names.length)
