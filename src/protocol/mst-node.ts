@@ -153,7 +153,7 @@ function writeLink(cid: Cid | null): void {
 /**
  * Read a node. Takes canonical encodings only; checks that keys are ASCII, within bounds and in order, and that nothing
  * hangs below layer 0. Throws `Malformed`. Whether the keys belong to this layer and range, and whether each prefix is as
- * long as it can be, is for `verifyTree`; for a tree of ours it is known.
+ * long as it can be, is for `walkTree`; for a tree of ours it is known.
  */
 export function decodeNode(bytes: Uint8Array, layer: number): MstNode {
   return nodeAt(layer, readFields(bytes))

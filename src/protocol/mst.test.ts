@@ -8,7 +8,7 @@ import { type Data, decode, encode } from './cbor.ts'
 import { Cid, cidOfCbor, parseCid } from './cid.ts'
 import { Malformed } from './malformed.ts'
 import { decodeNode, keyHeight, type MstNode, sharedPrefix } from './mst-node.ts'
-import { buildTree, MissingBlock, Mst, verifyTree } from './mst.ts'
+import { buildTree, MissingBlock, Mst, walkTree } from './mst.ts'
 
 const valueOf = (n: number): Cid => cidOfCbor(encode(n))
 const exampleKeys = readFileSync(`${import.meta.dir}/../../tests/vectors/interop/mst/example_keys.txt`, 'utf8').trim().split('\n')
@@ -218,27 +218,30 @@ describe('a tree of unknown origin', () => {
   const entries = new Map(paths.map((key, i) => [key, valueOf(i)]))
   const { root, blocks } = rebuilt(entries)
 
-  function verify(top: Cid, extra = new Map<string, Uint8Array>()): { nodes: number; keys: string[] } {
+  async function verify(top: Cid, extra = new Map<string, Uint8Array>()): Promise<{ nodes: number; keys: string[] }> {
     const seen = { nodes: 0, keys: [] as string[] }
-    verifyTree(top, (cid) => extra.get(cid.toString()) ?? blocks.get(cid.toString()) ?? null, {
-      node: () => seen.nodes++,
-      entry: (key, value) => {
+    for await (const page of walkTree(top, async (cids) => cids.map((cid) => extra.get(cid.toString()) ?? blocks.get(cid.toString()) ?? null))) {
+      seen.nodes++
+      for (const [key, value] of page.entries) {
         expect(value.equals(entries.get(key) ?? value)).toBe(true)
         seen.keys.push(key)
-      },
-    })
-    return seen
+      }
+    }
+    return { ...seen, keys: seen.keys.toSorted() }
   }
 
-  test('is taken when it is whole, and all of it is visited', () => {
-    expect(verify(root)).toEqual({ nodes: blocks.size, keys: sorted(entries).map(([key]) => key) })
+  test('is taken when it is whole, and all of it is visited', async () => {
+    expect(await verify(root)).toEqual({ nodes: blocks.size, keys: sorted(entries).map(([key]) => key) })
     const empty = rebuilt(new Map())
-    expect(verify(empty.root, empty.blocks)).toEqual({ nodes: 1, keys: [] })
+    expect(await verify(empty.root, empty.blocks)).toEqual({ nodes: 1, keys: [] })
   })
 
-  test('is refused when any one block is missing', () => {
+  test('is refused when any one block is missing', async () => {
     for (const cid of [...blocks.keys()].slice(0, 30)) {
-      expect(() => verifyTree(root, (asked) => (asked.toString() === cid ? null : (blocks.get(asked.toString()) ?? null)), { node() {}, entry() {} })).toThrow(MissingBlock)
+      const kept = blocks.get(cid)!
+      blocks.delete(cid)
+      await expect(verify(root)).rejects.toThrow(MissingBlock)
+      blocks.set(cid, kept)
     }
   })
 
@@ -260,11 +263,11 @@ describe('a tree of unknown origin', () => {
     return { root: top.root, blocks: new Map([...below.blocks, ...top.blocks]) }
   }
 
-  test('the crafted nodes below are good but for the point named', () => {
+  test('the crafted nodes below are good but for the point named', async () => {
     const good = craft(node([entry(a0), entry(b0, {}, sharedPrefix(a0, b0))]))
-    expect(verify(good.root, good.blocks).keys).toEqual([a0, b0])
+    expect((await verify(good.root, good.blocks)).keys).toEqual([a0, b0])
     const two = under(node([entry(b0)]), (link) => node([entry(c1)], link))
-    expect(verify(two.root, two.blocks).keys).toEqual([b0, c1])
+    expect((await verify(two.root, two.blocks)).keys).toEqual([b0, c1])
   })
 
   const refused: [string, { root: Cid; blocks: Map<string, Uint8Array> }][] = [
@@ -297,17 +300,17 @@ describe('a tree of unknown origin', () => {
     ['a root that is another kind of block', { root: root, blocks: new Map([[root.toString(), encode(node([entry(a0)], cidOfCbor(new Uint8Array())))]]) }],
   ]
   for (const [what, { root: top, blocks: extra }] of refused) {
-    test(`is refused for ${what}`, () => expect(() => verify(top, extra)).toThrow(Malformed))
+    test(`is refused for ${what}`, () => expect(verify(top, extra)).rejects.toThrow(Malformed))
   }
 
-  test('is refused when bytes of a node are damaged, whatever they are', () => {
+  test('is refused when bytes of a node are damaged, whatever they are', async () => {
     const [cid, bytes] = [...blocks].find(([, block]) => block.length > 200) as [string, Uint8Array]
     const decoded = encode(decode(bytes))
     for (let i = 0; i < 500; i++) {
       const damaged = decoded.slice()
       // Not within a value, which the tree does not look into: the first bytes are heads and the first key.
       damaged[random(20)]! ^= 1 << random(8)
-      expect(() => verify(root, new Map([[cid, damaged]]))).toThrow(Malformed)
+      await expect(verify(root, new Map([[cid, damaged]]))).rejects.toThrow(Malformed)
     }
   })
 })

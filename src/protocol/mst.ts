@@ -316,56 +316,78 @@ export function buildTree(entries: Iterable<readonly [key: string, value: Cid]>,
   return closeBelow(open.length) ?? write(emptyNode(0))
 }
 
-export interface TreeVisitor {
-  node(block: Block): void
-  entry(key: string, value: Cid): void
+/** Blocks in the order of their CIDs; `null` for one that is not there. */
+export type BlockFetcher = (cids: readonly Cid[]) => Promise<readonly (Uint8Array | null)[]>
+
+/** A node of a verified tree, and the records it holds itself. */
+export interface TreePage {
+  block: Block
+  entries: [key: string, value: Cid][]
 }
 
 /** Most entries of a tree that is read from a stranger. */
 export const maxTreeEntries = 10_000_000
+/** Nodes fetched at once. */
+const fetchedNodes = 16
 
 /** A collection, a slash and a record key, in the characters that keys may have. */
 const keyPattern = /^[a-zA-Z0-9.-]+\/[a-zA-Z0-9_~.:-]+$/
 
+/** A node to visit, and what its parent says about it: its layer (`null` for the root) and the keys around it. */
+interface Expected {
+  cid: Cid
+  layer: number | null
+  after: string
+  before: string | null
+}
+
 /**
  * Walk a tree of unknown origin and check all of it: every node canonical, every key well formed, in order, and on the
- * layer its hash gives, nothing empty, nothing missing. Visits nodes before what they hold, entries in order. Throws
- * `Malformed` (`MissingBlock` for an incomplete tree).
+ * layer its hash gives, nothing empty, nothing missing. Pages come parents first; the keys of a page are in order.
+ * Throws `Malformed` (`MissingBlock` for an incomplete tree).
  */
-export function verifyTree(root: Cid, read: BlockReader, visitor: TreeVisitor): void {
-  let entries = 0
-  const load = (cid: Cid, decodeBytes: (bytes: Uint8Array) => MstNode): { node: MstNode; block: Block } => {
-    const bytes = read(cid)
-    if (bytes === null) throw new MissingBlock(cid)
-    return { node: decodeBytes(bytes), block: { cid, bytes } }
-  }
-  const visit = ({ node, block }: { node: MstNode; block: Block }, after: string, before: string | null): void => {
-    if (!equalBytes(encodeNode(node), block.bytes)) throw new Malformed('MST node is not in canonical form')
-    visitor.node(block)
-    let previous = after
-    for (let i = 0; i <= node.keys.length; i++) {
-      const key = node.keys[i] ?? null
-      if (key !== null) checkKey(node, key, previous, before)
-      const child = node.subtrees[i] as Cid | null
-      if (child !== null) {
-        const below = load(child, (bytes) => decodeNode(bytes, node.layer - 1))
-        if (below.node.isEmpty()) throw new Malformed('MST node is empty')
-        visit(below, previous, key ?? before)
-      }
-      if (key === null) continue
-      if (++entries > maxTreeEntries) throw new Malformed(`MST has more than ${maxTreeEntries} entries`)
-      visitor.entry(key, node.values[i] as Cid)
-      previous = key
+export async function* walkTree(root: Cid, fetch: BlockFetcher): AsyncGenerator<TreePage> {
+  const pending: Expected[] = [{ cid: root, layer: null, after: '', before: null }]
+  let count = 0
+  while (pending.length > 0) {
+    const batch = pending.splice(-fetchedNodes).reverse()
+    const blocks = await fetch(batch.map(({ cid }) => cid))
+    const children: Expected[] = []
+    for (const [i, expected] of batch.entries()) {
+      const bytes = blocks[i] ?? null
+      if (bytes === null) throw new MissingBlock(expected.cid)
+      const node = verifyNode(bytes, expected)
+      count += node.keys.length
+      if (count > maxTreeEntries) throw new Malformed(`MST has more than ${maxTreeEntries} entries`)
+      children.push(...childrenOf(node, expected))
+      yield { block: { cid: expected.cid, bytes }, entries: node.keys.map((key, at) => [key, node.values[at] as Cid]) }
     }
+    pending.push(...children.reverse())
   }
-  const refuseKeyless = (): never => {
-    throw new Malformed('MST root holds no key')
+}
+
+function verifyNode(bytes: Uint8Array, { layer, after, before }: Expected): MstNode {
+  const node = layer === null ? decodeRoot(bytes, refuseKeyless) : decodeNode(bytes, layer)
+  if (!equalBytes(encodeNode(node), bytes)) throw new Malformed('MST node is not in canonical form')
+  if (layer !== null && node.isEmpty()) throw new Malformed('MST node is empty')
+  let previous = after
+  for (const key of node.keys) {
+    checkKey(node, key, previous, before)
+    previous = key
   }
-  visit(
-    load(root, (bytes) => decodeRoot(bytes, refuseKeyless)),
-    '',
-    null,
-  )
+  return node
+}
+
+const refuseKeyless = (): never => {
+  throw new Malformed('MST root holds no key')
+}
+
+function childrenOf({ layer, keys, subtrees }: MstNode, { after, before }: Expected): Expected[] {
+  const children: Expected[] = []
+  for (const [i, cid] of (subtrees as (Cid | null)[]).entries()) {
+    if (cid !== null) children.push({ cid, layer: layer - 1, after: keys[i - 1] ?? after, before: keys[i] ?? before })
+  }
+  return children
 }
 
 function checkKey(node: MstNode, key: string, after: string, before: string | null): void {
