@@ -13,10 +13,10 @@ export const retentionSweep: Sweep = {
   intervalSecs: ({ firehose }) => firehose.gcIntervalSecs,
   async run(ctx) {
     const through = await watermark(ctx)
-    const report = { deleted: 0 }
+    const report = { swept: 0, errors: 0 }
     for (;;) {
       const deleted = await ctx.db.transaction((tx) => pruneEvents(tx, through, CHUNK_ROWS))
-      report.deleted += deleted
+      report.swept += deleted
       if (deleted < CHUNK_ROWS) return report
     }
   },
