@@ -1,5 +1,6 @@
 /** Everything the service does. */
 import type { Feature } from './http/feature.ts'
+import { blobs } from './features/blobs/blob-feature.ts'
 import { firehose } from './features/firehose/firehose-feature.ts'
 import { identity } from './features/identity/identity-feature.ts'
 import { oauth } from './features/oauth/oauth-feature.ts'
@@ -11,6 +12,7 @@ import { serverInfo } from './features/server-info/server-info.ts'
 import { waitlist } from './features/waitlist/waitlist.ts'
 
 export const features: readonly Feature[] = [
+  blobs,
   firehose,
   identity,
   oauth,

@@ -63,3 +63,36 @@ export async function blobUsage(reader: Reader, did: Did): Promise<{ count: numb
   return (await reader.get<{ count: number; bytes: number }>(sql`
     SELECT COUNT(*) AS count, COALESCE(SUM(size), 0) AS bytes FROM blob WHERE did = ${did}`))!
 }
+
+/** Whether any account has the blob, so that its file must stay. */
+export async function hasOwner(reader: Reader, cid: string): Promise<boolean> {
+  return (await reader.get(sql`SELECT 1 FROM blob WHERE cid = ${cid} LIMIT 1`)) !== null
+}
+
+/**
+ * Own what was uploaded. In its grace from `now`, unless records point at it already. A repetition renews the grace
+ * and takes the new type, but leaves a blob that records point at as it is.
+ */
+export async function upsertUpload(tx: Tx, { did, cid, mimeType, size }: BlobRow, now: Millis): Promise<void> {
+  await tx.run(sql`
+    INSERT INTO blob (did, cid, mime_type, size, uploaded_at, unreferenced_at)
+    VALUES (${did}, ${cid}, ${mimeType}, ${size}, ${now},
+      CASE WHEN EXISTS (SELECT 1 FROM blob_reference r WHERE r.did = ${did} AND r.cid = ${cid}) THEN NULL ELSE ${now} END)
+    ON CONFLICT (did, cid) DO UPDATE SET
+      mime_type = CASE WHEN excluded.unreferenced_at IS NULL THEN blob.mime_type ELSE excluded.mime_type END,
+      unreferenced_at = excluded.unreferenced_at`)
+}
+
+export interface ReadableBlob {
+  mimeType: string
+  size: number
+  isPermanent: boolean
+}
+
+/** What may be read: null for a blob that is not there or is taken down. */
+export async function findReadable(reader: Reader, did: Did, cid: string): Promise<ReadableBlob | null> {
+  const row = await reader.get<{ mimeType: string; size: number; unreferencedAt: Millis | null }>(sql`
+    SELECT mime_type AS "mimeType", size, unreferenced_at AS "unreferencedAt" FROM blob
+    WHERE did = ${did} AND cid = ${cid} AND takedown_ref IS NULL`)
+  return row && { mimeType: row.mimeType, size: row.size, isPermanent: row.unreferencedAt === null }
+}

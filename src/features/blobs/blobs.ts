@@ -5,6 +5,7 @@ import { blobUsage, deleteAllBlobs, findTakedown, updateTakedown } from './blob-
 import { countReferencedCids, deleteAllReferences } from './reference-store.ts'
 
 export { applyBlobChanges, forgetBlobReferences, importBlobReferences, type AddedReference, type BlobChanges } from './blob-references.ts'
+export { removeBlobFiles } from './blob-upload.ts'
 export { findTakedown as blobTakedown, updateTakedown as setBlobTakedown }
 
 /** Blobs that records point at, blobs that are here, and their bytes. */

@@ -1,0 +1,47 @@
+/** Giving out a blob: whole, in part, or the word that the copy at hand is still good. */
+import { Refusal } from '../../http/errors.ts'
+import type { Exchange } from '../../http/endpoint.ts'
+import type { Did } from '../../protocol/identifiers.ts'
+import type { Viewer } from '../auth/auth.ts'
+import { blobFiles } from './blob-files.ts'
+import { findReadable } from './blob-store.ts'
+import { byteRangeOf } from './byte-range.ts'
+
+/** What a cache may keep without asking: bytes under a CID never change, but an operator may take them down. */
+const CACHE_SECS = 7 * 86_400
+
+/** Bytes of strangers on our origin: never a page, never a script. */
+const SAFETY_HEADERS = {
+  'X-Content-Type-Options': 'nosniff',
+  'Content-Security-Policy': "default-src 'none'; sandbox",
+}
+
+/**
+ * Answers 200, 206, 304 or 416. Refuses `BlobNotFound` for what is not there, is taken down, or waits for its first
+ * reference and is asked for by anybody but its owner or the operator.
+ */
+export async function downloadBlob(exchange: Exchange, viewer: Viewer, did: Did, cid: string): Promise<Response> {
+  const { ctx, request, replyHeaders } = exchange
+  const mayPreview = viewer.admin || viewer.did === did
+  const blob = await findReadable(ctx.db, did, cid)
+  if (blob === null || !(blob.isPermanent || mayPreview)) throw new Refusal(400, 'BlobNotFound', 'Blob not found')
+
+  if (viewer.did === null && !viewer.admin) replyHeaders.set('Cache-Control', `public, max-age=${CACHE_SECS}, immutable`)
+  const etag = `"${cid}"`
+  const headers = { ETag: etag, 'Accept-Ranges': 'bytes', ...SAFETY_HEADERS }
+  if (matches(request.headers.get('if-none-match'), etag)) return new Response(null, { status: 304, headers })
+
+  const file = await blobFiles(ctx).readable(cid)
+  if (file === null) throw new Error(`the file of blob ${cid} is missing or damaged`)
+  const described = { ...headers, 'Content-Type': blob.mimeType, 'Content-Disposition': `attachment; filename="${cid}"` }
+  const range = byteRangeOf(request.headers, { size: blob.size, etag })
+  if (range === null) return new Response(file, { headers: described })
+  if (range === 'unsatisfiable') return new Response(null, { status: 416, headers: { ...headers, 'Content-Range': `bytes */${blob.size}` } })
+  return new Response(file.slice(range.first, range.last + 1), {
+    status: 206,
+    headers: { ...described, 'Content-Range': `bytes ${range.first}-${range.last}/${blob.size}` },
+  })
+}
+
+const matches = (header: string | null, etag: string): boolean =>
+  header !== null && header.split(',').some((one) => one.trim().replace(/^W\//, '') === etag || one.trim() === '*')

@@ -1,0 +1,204 @@
+/**
+ * The folder of blobs: `<shard>/<cid>`, one file per CID for all its owners.
+ *
+ * A file appears under its name whole and on the disk, or not at all: it is written under `.incoming`, synced and
+ * renamed, and its folder is synced. Names that start with a dot are nobody's blob.
+ *
+ * What is read is what was hashed. A file is hashed before its first byte leaves this process; after that it must
+ * still be the same file (inode, size, time of change) or it is hashed again. Damage below an unchanged file is what
+ * the scrub looks for.
+ */
+import { mkdir, open, readdir, rename, rm, stat, type FileHandle } from 'node:fs/promises'
+import { join } from 'node:path'
+import { perContext } from '../../platform/context.ts'
+import { cidOfBlobDigest } from '../../protocol/cid.ts'
+
+/** What type detection gets to see of a blob. */
+const HEAD_BYTES = 64 * 1024
+/** Read at once; hashing as much takes well below a millisecond, so that requests are not kept waiting. */
+const READ_BYTES = 64 * 1024
+/** Files remembered as hashed; the oldest goes first. */
+const MAX_VERIFIED = 100_000
+
+const INCOMING = '.incoming'
+
+export interface FileContent {
+  cid: string
+  size: number
+}
+
+/** Called with the size of what was just read, to slow the reader down. */
+export type Pace = (bytes: number) => Promise<void> | void
+
+export class BlobFiles {
+  readonly #verified = new Map<string, string>()
+
+  constructor(readonly dir: string) {}
+
+  /** Before anything else. */
+  async prepare(): Promise<void> {
+    await mkdir(join(this.dir, INCOMING), { recursive: true })
+  }
+
+  pathOf(cid: string): string {
+    return join(this.#shardOf(cid), cid)
+  }
+
+  /** Write a stream to a file without a name, hashing it on the way. It goes when it is disposed of before it is kept. */
+  async receive(chunks: AsyncIterable<Uint8Array>): Promise<IncomingFile> {
+    const path = join(this.dir, INCOMING, `${crypto.randomUUID()}.tmp`)
+    const hasher = new Bun.CryptoHasher('sha256')
+    const head: Uint8Array[] = []
+    let size = 0
+    const file = await open(path, 'wx', 0o640)
+    try {
+      for await (const chunk of chunks) {
+        if (size < HEAD_BYTES) head.push(chunk.slice(0, HEAD_BYTES - size))
+        size += chunk.byteLength
+        hasher.update(chunk)
+        await writeAll(file, chunk)
+      }
+      await file.sync()
+      await file.close()
+    } catch (error) {
+      await file.close().finally(() => rm(path, { force: true }))
+      throw error
+    }
+    return new IncomingFile(this, path, cidOfBlobDigest(hasher.digest()).toString(), size, Buffer.concat(head))
+  }
+
+  /** Give a received file its name. What stood there before is replaced: it had the same content, or it was damaged. */
+  async place({ path, cid }: { path: string; cid: string }): Promise<void> {
+    const shard = this.#shardOf(cid)
+    const made = await mkdir(shard, { recursive: true })
+    const target = this.pathOf(cid)
+    await rename(path, target)
+    await syncFolder(shard)
+    if (made !== undefined) await syncFolder(this.dir)
+    const identity = await identityOf(target)
+    if (identity !== null) this.#remember(cid, identity)
+  }
+
+  async remove(cid: string): Promise<void> {
+    this.#verified.delete(cid)
+    await rm(this.pathOf(cid), { force: true })
+  }
+
+  /** Size of the file on the disk, null when there is none. */
+  async sizeOf(cid: string): Promise<number | null> {
+    return (await statOf(this.pathOf(cid)))?.size ?? null
+  }
+
+  /** The file, once its bytes are known to be the blob's. Null when it is missing or holds something else. */
+  async readable(cid: string): Promise<Bun.BunFile | null> {
+    const path = this.pathOf(cid)
+    const identity = await identityOf(path)
+    if (identity === null) return null
+    if (this.#verified.get(cid) !== identity) {
+      const content = await this.contentOf(cid)
+      if (content?.cid !== cid) return null
+      this.#remember(cid, identity)
+    }
+    return Bun.file(path)
+  }
+
+  /** What the bytes on the disk hash to. Null when there is no file. */
+  async contentOf(cid: string, pace?: Pace): Promise<FileContent | null> {
+    const file = await open(this.pathOf(cid), 'r').catch(nullWhenMissing)
+    if (file === null) return null
+    try {
+      const hasher = new Bun.CryptoHasher('sha256')
+      const buffer = new Uint8Array(READ_BYTES)
+      let size = 0
+      for (;;) {
+        const { bytesRead } = await file.read(buffer, 0, READ_BYTES, size)
+        if (bytesRead === 0) break
+        hasher.update(buffer.subarray(0, bytesRead))
+        size += bytesRead
+        await pace?.(bytesRead)
+      }
+      const found = cidOfBlobDigest(hasher.digest()).toString()
+      if (found !== cid) this.#verified.delete(cid)
+      return { cid: found, size }
+    } finally {
+      await file.close()
+    }
+  }
+
+  /** Names of all files that could be blobs, shard by shard. */
+  async *names(): AsyncGenerator<string[]> {
+    const shards = (await readdir(this.dir)).filter((name) => !name.startsWith('.')).sort()
+    for (const shard of shards) yield (await readdir(join(this.dir, shard))).filter((name) => !name.startsWith('.'))
+  }
+
+  /** Delete what uploads left behind that ended with the process. Returns how many. */
+  async clearIncoming(olderThan: number): Promise<number> {
+    let cleared = 0
+    for (const name of await readdir(join(this.dir, INCOMING))) {
+      const path = join(this.dir, INCOMING, name)
+      const found = await statOf(path)
+      if (found === null || found.mtimeMs >= olderThan) continue
+      await rm(path, { force: true })
+      cleared++
+    }
+    return cleared
+  }
+
+  #remember(cid: string, identity: string): void {
+    this.#verified.delete(cid)
+    this.#verified.set(cid, identity)
+    if (this.#verified.size > MAX_VERIFIED) this.#verified.delete(this.#verified.keys().next().value!)
+  }
+
+  /** By the last two characters: the first ones are the same for every CID. */
+  #shardOf(cid: string): string {
+    return join(this.dir, cid.slice(-2))
+  }
+}
+
+export class IncomingFile implements AsyncDisposable {
+  constructor(
+    readonly files: BlobFiles,
+    readonly path: string,
+    readonly cid: string,
+    readonly size: number,
+    /** The first bytes. */
+    readonly head: Uint8Array,
+  ) {}
+
+  keep(): Promise<void> {
+    return this.files.place(this)
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await rm(this.path, { force: true })
+  }
+}
+
+async function writeAll(file: FileHandle, bytes: Uint8Array): Promise<void> {
+  for (let at = 0; at < bytes.byteLength; ) at += (await file.write(bytes, at)).bytesWritten
+}
+
+async function syncFolder(path: string): Promise<void> {
+  const folder = await open(path, 'r')
+  try {
+    await folder.sync()
+  } finally {
+    await folder.close()
+  }
+}
+
+const statOf = (path: string) => stat(path).catch(nullWhenMissing)
+
+async function identityOf(path: string): Promise<string | null> {
+  const found = await statOf(path)
+  return found && `${found.ino} ${found.size} ${found.mtimeMs}`
+}
+
+function nullWhenMissing(error: NodeJS.ErrnoException): null {
+  if (error.code === 'ENOENT') return null
+  throw error
+}
+
+/** The folder of a running server. */
+export const blobFiles = perContext(({ config }) => new BlobFiles(join(config.dataDir, 'blobs')))

@@ -1,0 +1,50 @@
+/** The blob methods of `com.atproto.repo` and `com.atproto.sync`. */
+import { procedure, query } from '../../http/endpoint.ts'
+import { charge } from '../../http/limiting.ts'
+import type { AtUri } from '../../protocol/identifiers.ts'
+import { access, optionalAccess, requirePermission } from '../auth/auth.ts'
+import { requireVisibleRepo } from '../auth/visibility.ts'
+import { downloadBlob } from './blob-download.ts'
+import { uploadBlob } from './blob-upload.ts'
+import { listMissing, listReferencedCids } from './reference-store.ts'
+
+export const blobRoutes = [
+  procedure('com.atproto.repo.uploadBlob', {
+    auth: access({ standing: true, grants: (permissions, { body }) => permissions.assertBlob({ mime: body.contentType ?? '*/*' }) }),
+    async handler(call) {
+      const { ctx, caller, body } = call
+      charge(call, 'uploadBlob', caller.did)
+      const { cid, mimeType, size } = await uploadBlob(ctx, caller.did, body, (mime) => requirePermission(caller, (granted) => granted.assertBlob({ mime })))
+      return { blob: { $type: 'blob' as const, ref: { $link: cid }, mimeType, size } }
+    },
+  }),
+
+  query('com.atproto.repo.listMissingBlobs', {
+    auth: access({ grants: 'any' }),
+    async handler({ ctx, caller: { did }, params: { limit, cursor } }) {
+      const missing = await listMissing(ctx.db, { did, limit, cursor })
+      return {
+        blobs: missing.map(({ cid, record }) => ({ cid, recordUri: `at://${did}/${record}` as AtUri })),
+        cursor: missing.at(-1)?.cid,
+      }
+    },
+  }),
+
+  query('com.atproto.sync.getBlob', {
+    auth: optionalAccess(),
+    async handler(call) {
+      const { did, cid } = call.params
+      await requireVisibleRepo(call.ctx, call.caller, did)
+      return downloadBlob(call, call.caller, did, cid)
+    },
+  }),
+
+  query('com.atproto.sync.listBlobs', {
+    auth: optionalAccess(),
+    async handler({ ctx, caller, params: { did, since, limit, cursor } }) {
+      await requireVisibleRepo(ctx, caller, did)
+      const cids = await listReferencedCids(ctx.db, { did, since, limit, cursor })
+      return { cids, cursor: cids.at(-1) }
+    },
+  }),
+]

@@ -1,0 +1,20 @@
+/** The part of a body that a request asks for. Source: RFC 9110, sections 13.1.5 and 14. */
+
+export interface ByteRange {
+  /** Both ends are included. */
+  first: number
+  last: number
+}
+
+/** Null: the whole. Several ranges at once, other units and what is no range at all also get the whole. */
+export function byteRangeOf(headers: Headers, { size, etag }: { size: number; etag: string }): ByteRange | 'unsatisfiable' | null {
+  const ifRange = headers.get('if-range')
+  if (ifRange !== null && ifRange !== etag) return null
+  const match = /^bytes=(\d{1,15})?-(\d{1,15})?$/.exec(headers.get('range') ?? '')
+  if (!match || (match[1] === undefined && match[2] === undefined)) return null
+  const [, from, to] = match
+  const first = from === undefined ? Math.max(0, size - Number(to)) : Number(from)
+  const last = from === undefined || to === undefined ? size - 1 : Math.min(Number(to), size - 1)
+  if (from !== undefined && to !== undefined && Number(to) < first) return null
+  return first > last ? 'unsatisfiable' : { first, last }
+}
