@@ -25,7 +25,7 @@ export class Cid {
   }
 
   toString(): string {
-    return (this.#text ??= `b${base32(this.bytes)}`)
+    return (this.#text ??= cidText(this.bytes))
   }
 
   toJSON(): { $link: string } {
@@ -123,9 +123,30 @@ const noDigit = 255
 const base32Digits = new Uint8Array(128).fill(noDigit)
 base32Alphabet.forEach((letter, value) => (base32Digits[letter] = value))
 
+const letters = Buffer.alloc(textLength)
+
+/** Every commit prints a dozen new CIDs: 36 bytes are seven groups of five, each eight letters, and one byte more. */
+function cidText(bytes: Uint8Array): string {
+  letters[0] = 0x62 // 'b'
+  let to = 1
+  for (let i = 0; i < cidBytesLength - 1; i += 5) {
+    const high = ((bytes[i] as number) << 12) | ((bytes[i + 1] as number) << 4) | ((bytes[i + 2] as number) >>> 4)
+    const low = (((bytes[i + 2] as number) & 15) << 16) | ((bytes[i + 3] as number) << 8) | (bytes[i + 4] as number)
+    for (const half of [high, low]) {
+      letters[to++] = base32Alphabet[half >>> 15] as number
+      letters[to++] = base32Alphabet[(half >>> 10) & 31] as number
+      letters[to++] = base32Alphabet[(half >>> 5) & 31] as number
+      letters[to++] = base32Alphabet[half & 31] as number
+    }
+  }
+  const last = bytes[cidBytesLength - 1] as number
+  letters[to++] = base32Alphabet[last >>> 3] as number
+  letters[to] = base32Alphabet[(last & 7) << 2] as number
+  return letters.toString('latin1')
+}
+
 /** RFC 4648 base32, lower-case, unpadded. */
 export function base32(bytes: Uint8Array): string {
-  // Letters are gathered as bytes: joining them as strings costs more than the rest of a CID.
   const letters = Buffer.allocUnsafe(Math.ceil((bytes.length * 8) / 5))
   let at = 0
   let bits = 0
