@@ -1,5 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { randomBytes } from 'node:crypto'
+import { P256Keypair } from '@atproto/crypto'
+import { Client } from '@did-plc/lib'
 import { remotePlcDirectory } from '../../src/platform/directory-client.ts'
 import { createOutbound } from '../../src/platform/outbound.ts'
 import type { Did, Handle } from '../../src/protocol/identifiers.ts'
@@ -41,7 +43,7 @@ const follow = (last: LogOperation, changes: Partial<PlcState>, key: TestKey) =>
 /** Both directories get the same operation; the answers must agree. */
 async function submit(did: string, operation: unknown): Promise<number> {
   const [ours, theirs] = await Promise.all([
-    request(`${pds.url}/plc/${did}`, { json: operation }),
+    request(`${pds.url}/${did}`, { json: operation }),
     request(`${real.url}/${did}`, { json: operation }),
   ])
   expect([operation, ours.status]).toEqual([operation, theirs.status])
@@ -51,7 +53,7 @@ async function submit(did: string, operation: unknown): Promise<number> {
 
 /** What both directories serve; the instants differ. */
 async function view(path: string): Promise<unknown> {
-  const [ours, theirs] = await Promise.all([request(`${pds.url}/plc/${path}`), request(`${real.url}/${path}`)])
+  const [ours, theirs] = await Promise.all([request(`${pds.url}/${path}`), request(`${real.url}/${path}`)])
   expect(ours.status).toBe(theirs.status)
   const timeless = (body: unknown) => JSON.parse(JSON.stringify(body, (key, value) => (key === 'createdAt' ? 'then' : value)))
   if (ours.status === 200) expect(timeless(ours.body)).toEqual(timeless(theirs.body))
@@ -135,22 +137,22 @@ test('two operations that follow the same one do not both enter', async () => {
 })
 
 test('the export holds every operation in order', async () => {
-  const { body } = await request(`${pds.url}/plc/export?count=2`)
+  const { body } = await request(`${pds.url}/export?count=2`)
   const lines = String(body).split('\n')
   expect(lines).toHaveLength(2)
   expect(lines.map((line) => Object.keys(JSON.parse(line)).sort())).toEqual(Array(2).fill(['cid', 'createdAt', 'did', 'nullified', 'operation']))
-  expect((await request(`${pds.url}/plc/export?count=x`)).status).toBe(400)
+  expect((await request(`${pds.url}/export?count=x`)).status).toBe(400)
   const first = makeGenesis('export.test')
   const before = new Date(pds.clock.now()).toISOString()
   pds.clock.advance({ secs: 1 })
   await pds.ctx.plc.submit(genesisDid(first), first)
-  const { body: only } = await request(`${pds.url}/plc/export?after=${encodeURIComponent(before)}`)
+  const { body: only } = await request(`${pds.url}/export?after=${encodeURIComponent(before)}`)
   expect(only).toMatchObject({ did: genesisDid(first), cid: operationCid(first).toString(), nullified: false })
 })
 
 test('the client reads both directories alike', async () => {
   const upstream = createOutbound({ resolver: fakeDns(), reach: 'anywhere' })
-  const clients = [remotePlcDirectory(real.url, upstream), remotePlcDirectory(`${pds.url}/plc`, upstream), pds.ctx.plc]
+  const clients = [remotePlcDirectory(real.url, upstream), remotePlcDirectory(pds.url, upstream), pds.ctx.plc]
   const first = makeGenesis('client.test')
   const did = genesisDid(first)
   for (const client of [clients[0]!, clients[1]!]) {
@@ -176,4 +178,19 @@ test('a directory that fails, lies or is gone is told apart from an absent DID',
   await expect(client.document(did)).rejects.toMatchObject({ status: 200 })
   await broken.stop(true)
   await expect(client.document(did)).rejects.toMatchObject({ status: null, message: 'PLC directory unreachable' })
+})
+
+test('the network’s own clients use it as their directory', async () => {
+  const key = await P256Keypair.create()
+  const client = new Client(pds.url)
+  const did = await client.createDid({ signingKey: server.did, handle: 'dave.test', pds: 'https://pds.test', rotationKeys: [key.did()], signer: key })
+  await client.updateHandle(did, key, 'david.test')
+  expect(await client.getDocumentData(did)).toMatchObject({ did, alsoKnownAs: ['at://david.test'], rotationKeys: [key.did()] })
+  expect(await client.getDocument(did)).toMatchObject({ id: did, service: [{ id: '#atproto_pds', serviceEndpoint: 'https://pds.test' }] })
+  await client.tombstone(did, key)
+  await expect(client.getDocument(did)).rejects.toMatchObject({ status: 404 })
+})
+
+test('other paths are no DIDs', async () => {
+  for (const path of ['nothing', 'nothing/data', 'did:', '%E0%A4', 'did%3Aplc%3Aaaaaaaaaaaaaaaaaaaaaaaaa/log/more']) expect((await request(`${pds.url}/${path}`)).status).toBe(404)
 })

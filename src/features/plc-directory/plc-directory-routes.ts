@@ -1,6 +1,7 @@
 import { route, type RouteCall } from '../../http/endpoint.ts'
+import { notFound } from '../../http/errors.ts'
 import { PlcDirectoryError } from '../../platform/directory-client.ts'
-import type { Did } from '../../protocol/identifiers.ts'
+import { parseDid, type Did } from '../../protocol/identifiers.ts'
 import { parseOperation } from '../../protocol/plc.ts'
 import { readLog, readOperationsAfter } from './plc-operation-store.ts'
 
@@ -12,7 +13,13 @@ const notRegistered = (did: Did) => refuse(404, `DID not registered: ${did}`)
 const notAvailable = (did: Did) => refuse(404, `DID not available: ${did}`)
 
 type Call = RouteCall<unknown>
-const didOf = ({ path }: Call) => decodeURIComponent(path['did'] ?? '') as Did
+
+/** The routes stand at the root, where every unknown path would meet them. */
+function didOf({ path }: Call): Did {
+  const did = parseDid(decodeURIComponent(path['did'] ?? ''))
+  if (!did) throw notFound()
+  return did
+}
 
 /** What a DID has now, as JSON; the public directory tells one that never was from one that has ended. */
 async function answerState(call: Call, find: (did: Did) => Promise<object | null>, contentType = 'application/json'): Promise<Response> {
@@ -23,7 +30,7 @@ async function answerState(call: Call, find: (did: Did) => Promise<object | null
 }
 
 export const plcDirectoryRoutes = [
-  route('GET', '/plc/export', {
+  route('GET', '/export', {
     async handler({ ctx, url }) {
       const count = Number(url.searchParams.get('count') ?? maxExported)
       if (!Number.isSafeInteger(count) || count < 1) return refuse(400, 'Invalid count parameter')
@@ -32,28 +39,28 @@ export const plcDirectoryRoutes = [
       return new Response(entries.map((entry) => JSON.stringify(entry)).join('\n'), { headers: { 'Content-Type': 'application/jsonlines' } })
     },
   }),
-  route('GET', '/plc/:did', {
+  route('GET', '/:did', {
     handler: (call) => answerState(call, call.ctx.plc.document, 'application/did+ld+json'),
   }),
-  route('GET', '/plc/:did/data', {
+  route('GET', '/:did/data', {
     handler: (call) => answerState(call, async (did) => {
       const state = await call.ctx.plc.state(did)
       return state && { did, ...state }
     }),
   }),
-  route('GET', '/plc/:did/log', {
+  route('GET', '/:did/log', {
     async handler(call) {
       const log = await readLog(call.ctx.db, didOf(call))
       return log.length === 0 ? notRegistered(didOf(call)) : log.filter(({ nullified }) => !nullified).map(({ operation }) => operation)
     },
   }),
-  route('GET', '/plc/:did/log/audit', {
+  route('GET', '/:did/log/audit', {
     handler: async (call) => (await call.ctx.plc.auditLog(didOf(call))) ?? notRegistered(didOf(call)),
   }),
-  route('GET', '/plc/:did/log/last', {
+  route('GET', '/:did/log/last', {
     handler: async (call) => (await call.ctx.plc.lastOperation(didOf(call))) ?? notRegistered(didOf(call)),
   }),
-  route('POST', '/plc/:did', {
+  route('POST', '/:did', {
     async handler(call) {
       const operation = parseOperation(await call.body.json(maxOperationBytes))
       // Logs may begin with the form of the first geneses, but nobody makes it any more.

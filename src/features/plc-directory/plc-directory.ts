@@ -1,6 +1,7 @@
 /**
  * The PLC directory that a development server runs in itself, so that starting it needs nothing else. It keeps its
- * log in the same database, validates as the public one does and speaks its HTTP under `/plc`, for other services.
+ * log in the same database, validates as the public one does and speaks its HTTP, so that other services can be
+ * pointed at this server as their directory.
  */
 import type { Feature } from '../../http/feature.ts'
 import type { Context } from '../../platform/context.ts'
