@@ -4,6 +4,7 @@ import { blobs } from './features/blobs/blob-feature.ts'
 import { firehose } from './features/firehose/firehose-feature.ts'
 import { identity } from './features/identity/identity-feature.ts'
 import { oauth } from './features/oauth/oauth-feature.ts'
+import { labels } from './features/labels/labels.ts'
 import { operators } from './features/operators/operator-feature.ts'
 import { plcDirectory } from './features/plc-directory/plc-directory.ts'
 import { proxy } from './features/proxy/proxy-feature.ts'
@@ -16,6 +17,7 @@ export const features: readonly Feature[] = [
   firehose,
   identity,
   oauth,
+  labels,
   operators,
   plcDirectory,
   proxy,

@@ -3,6 +3,7 @@ import accounts from '../../migrations/0003-accounts.sql' with { type: 'text' }
 import server from '../../migrations/0001-server.sql' with { type: 'text' }
 import firehose from '../../migrations/0004-firehose.sql' with { type: 'text' }
 import blobs from '../../migrations/0005-blobs.sql' with { type: 'text' }
+import labels from '../../migrations/0008-labels.sql' with { type: 'text' }
 import operators from '../../migrations/0009-operators.sql' with { type: 'text' }
 import oauth from '../../migrations/0010-oauth.sql' with { type: 'text' }
 import plcDirectory from '../../migrations/0020-plc-directory.sql' with { type: 'text' }
@@ -16,6 +17,7 @@ export const migrations: readonly Migration[] = [
   migration(3, 'accounts', accounts),
   migration(4, 'firehose', firehose),
   migration(5, 'blobs', blobs),
+  migration(8, 'labels', labels),
   migration(9, 'operators', operators),
   migration(10, 'oauth', oauth),
   migration(20, 'plc-directory', plcDirectory),

@@ -1,0 +1,111 @@
+/**
+ * Asks the labelers that the operator watches what they say about the accounts hosted here.
+ *
+ * A labeler is taken at its word only when it answered every question of a pass: flags are never deleted on partial
+ * information. A flag tells the operator something and does nothing else.
+ */
+import type { Context } from '../../platform/context.ts'
+import { OutboundError } from '../../platform/outbound.ts'
+import type { Sweep } from '../../platform/sweeps.ts'
+import type { WatchedLabeler } from '../../platform/watched-labelers.ts'
+import { serviceEndpoint } from '../../protocol/did-document.ts'
+import type { Did } from '../../protocol/identifiers.ts'
+import { resolveDid } from '../identity/identity.ts'
+import { LabelTally, type AccountLabel } from './account-labels.ts'
+import { accountPage, deleteFlag, deleteFlagsOfOthers, findFlagsBy, putFlags, type Flag } from './flag-store.ts'
+
+const ACCOUNTS_PER_QUESTION = 20
+const LABELS_PER_PAGE = 250
+const MAX_PAGES = 100
+const TIMEOUT_MILLIS = 10_000
+const MAX_PAGE_BYTES = 1024 ** 2
+
+/** Why a labeler was passed over. */
+class LabelerFault extends Error {}
+
+export const labelerWatchSweep: Sweep = {
+  name: 'labeler-watch',
+  intervalSecs: ({ labeler }) => labeler.pollIntervalSecs,
+  atStart: true,
+  async run(ctx) {
+    const { watched } = ctx.config.labeler
+    const report = { swept: await ctx.db.transaction((tx) => deleteFlagsOfOthers(tx, watched.map(({ did }) => did))), errors: 0 }
+    for (const labeler of watched) {
+      try {
+        report.swept += await settleFlags(ctx, labeler.did, await askLabeler(ctx, labeler))
+      } catch (error) {
+        if (!(error instanceof LabelerFault || error instanceof OutboundError)) throw error
+        report.errors++
+        ctx.log.warn('labeler keeps its flags until the next pass', { labeler: labeler.did, reason: error.message })
+      }
+    }
+    return report
+  },
+}
+
+/** What holds about every account, or a fault when that is not known in full. */
+async function askLabeler(ctx: Context, { did: labeler, labels: values }: WatchedLabeler): Promise<AccountLabel[]> {
+  const resolution = await resolveDid(ctx, labeler)
+  const endpoint = resolution.ok ? serviceEndpoint(resolution.document, 'atproto_labeler') : null
+  if (endpoint === null) throw new LabelerFault('its DID document names no labeler')
+  const holding: AccountLabel[] = []
+  for await (const dids of accountBatches(ctx)) {
+    const tally = new LabelTally({ labeler, values, dids })
+    for await (const label of labelsAbout(ctx, endpoint, labeler, dids)) tally.add(label)
+    holding.push(...tally.holding(ctx.clock.now()))
+  }
+  return holding
+}
+
+async function* accountBatches({ db }: Context): AsyncGenerator<Did[]> {
+  let dids = await accountPage(db, '', ACCOUNTS_PER_QUESTION)
+  while (dids.length > 0) {
+    yield dids
+    dids = await accountPage(db, dids.at(-1)!, ACCOUNTS_PER_QUESTION)
+  }
+}
+
+async function* labelsAbout(ctx: Context, endpoint: string, labeler: Did, dids: readonly Did[]): AsyncGenerator<unknown> {
+  const question = new URLSearchParams({ sources: labeler, limit: String(LABELS_PER_PAGE) })
+  for (const did of dids) question.append('uriPatterns', did)
+  for (let page = 0; page < MAX_PAGES; page++) {
+    const { labels, cursor } = await labelPage(ctx, `${endpoint.replace(/\/+$/, '')}/xrpc/com.atproto.label.queryLabels?${question}`)
+    yield* labels
+    if (labels.length === 0 || cursor === null) return
+    question.set('cursor', cursor)
+  }
+  throw new LabelerFault(`it did not come to an end within ${MAX_PAGES} pages`)
+}
+
+async function labelPage({ outbound }: Context, url: string): Promise<{ labels: unknown[]; cursor: string | null }> {
+  const response = await outbound.fetch(url, { headersTimeoutMs: TIMEOUT_MILLIS, bodyTimeoutMs: TIMEOUT_MILLIS, maxBytes: MAX_PAGE_BYTES })
+  const text = await response.text()
+  if (!response.ok) throw new LabelerFault(`it answered ${response.status}`)
+  const { labels, cursor } = parsed(text)
+  if (!Array.isArray(labels)) throw new LabelerFault('it answered no labels')
+  return { labels, cursor: typeof cursor === 'string' && cursor !== '' ? cursor : null }
+}
+
+function parsed(text: string): { labels?: unknown; cursor?: unknown } {
+  try {
+    return (JSON.parse(text) as object | null) ?? {}
+  } catch (cause) {
+    throw new LabelerFault('it answered no JSON', { cause })
+  }
+}
+
+/** Bring the stored flags of a labeler in line. Returns how many changed. */
+async function settleFlags(ctx: Context, labeler: Did, holding: readonly AccountLabel[]): Promise<number> {
+  return ctx.db.transaction(async (tx) => {
+    const stored = new Map((await findFlagsBy(tx, labeler)).map((flag) => [keyOf(flag), flag]))
+    const wanted = new Map(holding.map((label): [string, Flag] => [keyOf(label), { labeler, ...label }]))
+    const changed = [...wanted].filter(([key, flag]) => !isSame(stored.get(key), flag)).map(([, flag]) => flag)
+    const gone = [...stored].filter(([key]) => !wanted.has(key)).map(([, flag]) => flag)
+    await putFlags(tx, changed)
+    for (const flag of gone) await deleteFlag(tx, flag)
+    return changed.length + gone.length
+  })
+}
+
+const keyOf = ({ did, val }: AccountLabel) => `${did} ${val}`
+const isSame = (a: Flag | undefined, b: Flag) => a?.labelledAt === b.labelledAt && a.expiresAt === b.expiresAt
