@@ -112,7 +112,8 @@ export function serve(ctx: Context, endpoints: readonly Endpoint[]): Edge {
     if (endpoint.kind !== 'route') continue
     const run = (request: Request, server: unknown, params: Record<string, string>) =>
       answer(request, server as RequestServer, pathOf(request.url), null, (exchange) => runRoute(exchange, endpoint, params))
-    app.route(endpoint.method, endpoint.path, ({ request, server, params }) => run(request, server, params as Record<string, string>), { parse: 'none', config: {} } as never)
+    for (const method of endpoint.method === 'GET' ? ['GET', 'HEAD'] : [endpoint.method])
+      app.route(method, endpoint.path, ({ request, server, params }) => run(request, server, params as Record<string, string>), { parse: 'none', config: {} } as never)
   }
   app.all('/*', ({ request, server }) => answer(request, server as unknown as RequestServer, pathOf(request.url), null, async () => {
     throw new Refusal(404, 'NotFound', 'Not Found')
