@@ -28,9 +28,15 @@ export async function invertCommit(car: Uint8Array, ops: readonly RepoOp[]): Pro
   for (const op of ops.toReversed()) {
     const current = await tree.get(op.path)
     if (String(current) !== String(op.cid)) throw new Error(`${op.path} is ${current} in the event, its operation says ${op.cid}`)
-    if (op.prev === null) tree = await tree.delete(op.path)
+    if (op.prev === null) tree = await emptyIsNew(await tree.delete(op.path))
     else if (op.cid === null) tree = await tree.add(op.path, theirs(op.prev))
     else tree = await tree.update(op.path, theirs(op.prev))
   }
   return (await tree.getPointer()).toString()
+}
+
+/** The reference keeps the layer of a tree that it has emptied, and builds on it: begin anew, as its own rules ask. */
+async function emptyIsNew(tree: MST): Promise<MST> {
+  const entries = await tree.getEntries()
+  return entries.length === 0 ? MST.create(tree.storage as MemoryBlockstore) : tree
 }
