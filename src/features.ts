@@ -10,6 +10,7 @@ import { plcDirectory } from './features/plc-directory/plc-directory.ts'
 import { proxy } from './features/proxy/proxy-feature.ts'
 import { sessions } from './features/auth/session-routes.ts'
 import { serverInfo } from './features/server-info/server-info.ts'
+import { signup } from './features/signup/signup-routes.ts'
 import { waitlist } from './features/waitlist/waitlist.ts'
 
 export const features: readonly Feature[] = [
@@ -23,5 +24,6 @@ export const features: readonly Feature[] = [
   proxy,
   serverInfo,
   sessions,
+  signup,
   waitlist,
 ]

@@ -8,6 +8,7 @@ import operators from '../../migrations/0009-operators.sql' with { type: 'text' 
 import oauth from '../../migrations/0010-oauth.sql' with { type: 'text' }
 import plcDirectory from '../../migrations/0020-plc-directory.sql' with { type: 'text' }
 import identity from '../../migrations/0021-identity.sql' with { type: 'text' }
+import signup from '../../migrations/0022-signup.sql' with { type: 'text' }
 import type { Migration } from './migrations.ts'
 
 const migration = (number: number, name: string, text: unknown): Migration => ({ number, name, text: text as string })
@@ -22,4 +23,5 @@ export const migrations: readonly Migration[] = [
   migration(10, 'oauth', oauth),
   migration(20, 'plc-directory', plcDirectory),
   migration(21, 'identity', identity),
+  migration(22, 'signup', signup),
 ]

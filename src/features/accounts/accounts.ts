@@ -11,7 +11,7 @@ import { parseDid, parseHandle, type Did } from '../../protocol/identifiers.ts'
 import { signingKey, type SigningKey } from '../../protocol/keys.ts'
 import { findByDid, findByHandle, findSigningKey, findStatus, statusOf, type Account, type AccountStatus } from './account-store.ts'
 
-export { updateHandle as setHandle } from './account-store.ts'
+export { insertAccount, updateHandle as setHandle } from './account-store.ts'
 export type { Account, AccountStatus } from './account-store.ts'
 
 export const accountOf = (reader: Reader, did: Did): Promise<Account | null> => findByDid(reader, did)

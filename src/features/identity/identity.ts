@@ -6,7 +6,7 @@
 export { resolveDid, type DidResolution, type ResolutionFault } from './did-resolution.ts'
 export { admitHandle } from './handle-admission.ts'
 export { changeHandle } from './handle-change.ts'
-export { serverRotationKey, takeReservedKey } from './identity-keys.ts'
+export { makeSecret, serverRotationKey, takeReservedKey } from './identity-keys.ts'
 export { identityOf, INVALID_HANDLE, resolveHandle, type IdentityInfo } from './identity-lookup.ts'
 export type { ReservedKey } from './reserved-key-store.ts'
 export { signingAuthority, type SigningAuthority } from './signing-authority.ts'

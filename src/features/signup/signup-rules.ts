@@ -1,0 +1,78 @@
+/** What a request for an account must be, in the order in which the reference refuses. */
+import { authenticationRequired, invalidRequest, Refusal } from '../../http/errors.ts'
+import type { Context } from '../../platform/context.ts'
+import type { Reader } from '../../platform/database.ts'
+import type { Did, Handle } from '../../protocol/identifiers.ts'
+import { parseDidKey } from '../../protocol/keys.ts'
+import { parseEmailAddress } from '../accounts/email-address.ts'
+import { admitHandle } from '../identity/identity.ts'
+import { isUsable } from './invite-store.ts'
+import { isTaken } from './signup-store.ts'
+
+export const MAX_PASSWORD_CHARS = 256
+
+export interface SignupRequest {
+  handle: string
+  email?: string
+  password?: string
+  inviteCode?: string
+  /** Of an account that moves here. */
+  did?: Did
+  recoveryKey?: string
+  plcOp?: unknown
+}
+
+/** A request that becomes an account, unless somebody takes its names first. */
+export interface AdmittedSignup {
+  did: Did | null
+  handle: Handle
+  email: string
+  password: string | null
+  inviteCode: string | null
+  recoveryKey: string | null
+}
+
+/** `provenDid` is the DID whose owner asked, as a service token showed. */
+export async function checkRequest(ctx: Context, request: SignupRequest, provenDid: Did | null): Promise<AdmittedSignup> {
+  const { config, db } = ctx
+  if (request.plcOp !== undefined) throw invalidRequest('Unsupported input: "plcOp"')
+  const did = request.did ?? null
+  const password = checkPassword(request.password, config.accounts.passwordOptional || did !== null)
+  const inviteCode = config.inviteCodeRequired ? request.inviteCode || null : null
+  if (config.inviteCodeRequired && inviteCode === null) throw invalidInviteCode('No invite code provided')
+  if (!request.email) throw invalidRequest('Email is required')
+  const email = parseEmailAddress(request.email)
+  if (email === null) throw emailNotSupported()
+  const handle = await admitHandle(ctx, request.handle, did)
+  await requireUsable(db, inviteCode)
+  await requireFree(db, { handle, email })
+  if (did !== provenDid && did !== null) throw authenticationRequired(`Missing auth to create account with did: ${did}`)
+  if (did !== null) await requireNew(db, did)
+  const recoveryKey = request.recoveryKey ?? null
+  if (recoveryKey !== null && !parseDidKey(recoveryKey)) throw invalidRequest('The recovery key is not a did:key of a supported curve')
+  return { did, handle, email, password, inviteCode, recoveryKey }
+}
+
+/** Null: the account has none. */
+function checkPassword(password: string | undefined, isOptional: boolean): string | null {
+  if (password === undefined && isOptional) return null
+  if (password === undefined || password === '') throw new Refusal(400, 'InvalidPassword', 'A password is required')
+  if (password.length > MAX_PASSWORD_CHARS) throw invalidRequest(`Password too long. Maximum length is ${MAX_PASSWORD_CHARS} characters.`)
+  return password
+}
+
+export async function requireUsable(reader: Reader, inviteCode: string | null): Promise<void> {
+  if (inviteCode !== null && !(await isUsable(reader, inviteCode))) throw invalidInviteCode('Provided invite code not available')
+}
+
+export async function requireFree(reader: Reader, { handle, email }: Pick<AdmittedSignup, 'handle' | 'email'>): Promise<void> {
+  if (await isTaken(reader, 'handle', handle)) throw invalidRequest(`Handle already taken: ${handle}`)
+  if (await isTaken(reader, 'email', email)) throw invalidRequest(`Email already taken: ${email}`)
+}
+
+export async function requireNew(reader: Reader, did: Did): Promise<void> {
+  if (await isTaken(reader, 'did', did)) throw new Refusal(400, 'AlreadyExists', 'Repo already exists')
+}
+
+const invalidInviteCode = (message: string) => new Refusal(400, 'InvalidInviteCode', message)
+export const emailNotSupported = () => invalidRequest('This email address is not supported, please use a different email.')
