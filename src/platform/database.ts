@@ -80,6 +80,11 @@ export interface Database extends Reader {
   /** One statement in a transaction of its own. */
   run(query: Sql): Promise<number>
   transaction<T>(work: (tx: Tx) => Promise<T>): Promise<T>
+  /**
+   * Reads that all see one state of the database. `work` may leave turns to others, but waits for nobody outside: what
+   * is written meanwhile piles up until it ends.
+   */
+  snapshot<T>(work: (reader: Reader) => Promise<T>): Promise<T>
   readonly counters: DatabaseCounters
   close(): Promise<void>
 }

@@ -5,7 +5,7 @@
  * savepoint of its own, and every caller is answered after the COMMIT. A failed one rolls back alone.
  */
 import { Database as Connection, type SQLQueryBindings, type Statement } from 'bun:sqlite'
-import type { Database, DatabaseCounters, Sql, SqlValue, Tx } from './database.ts'
+import type { Database, DatabaseCounters, Reader, Sql, SqlValue, Tx } from './database.ts'
 
 /** Transactions that may share one COMMIT, so that the first of them is not kept waiting. */
 const MAX_GROUP = 512
@@ -15,6 +15,10 @@ const MAX_STATEMENTS = 400
 const BUSY_TIMEOUT_MILLIS = 5000
 /** Page cache of each connection. */
 const CACHE_KIB = 65_536
+/** Page cache of a connection for snapshots. */
+const SNAPSHOT_CACHE_KIB = 8192
+/** Connections for snapshots that are kept open while nobody uses them. */
+const MAX_IDLE_SNAPSHOTS = 4
 
 export interface SqliteOptions {
   path: string
@@ -28,6 +32,7 @@ export function openSqlite({ path, strict = false }: SqliteOptions): Database {
   for (const pragma of ['journal_mode = WAL', 'synchronous = FULL', 'foreign_keys = ON']) writer.connection.run(`PRAGMA ${pragma}`)
   const reader = new Prepared(new Connection(path, { readonly: true, strict: true }), counters)
   const queue = new WriterQueue(writer, counters, strict)
+  const snapshots = new Snapshots(() => new Prepared(new Connection(path, { readonly: true, strict: true }), counters, SNAPSHOT_CACHE_KIB))
 
   return {
     counters,
@@ -35,8 +40,10 @@ export function openSqlite({ path, strict = false }: SqliteOptions): Database {
     get: async <Row>(query: Sql) => reader.get<Row>(query),
     run: (query) => queue.enter((tx) => tx.run(query)),
     transaction: (work) => queue.enter(work),
+    snapshot: (work) => snapshots.read(work),
     async close() {
       await queue.drained()
+      snapshots.close()
       reader.close()
       writer.connection.run('PRAGMA wal_checkpoint(TRUNCATE)')
       writer.close()
@@ -51,9 +58,10 @@ class Prepared {
   constructor(
     readonly connection: Connection,
     readonly counters: DatabaseCounters,
+    cacheKib = CACHE_KIB,
   ) {
     connection.run(`PRAGMA busy_timeout = ${BUSY_TIMEOUT_MILLIS}`)
-    connection.run(`PRAGMA cache_size = -${CACHE_KIB}`)
+    connection.run(`PRAGMA cache_size = -${cacheKib}`)
   }
 
   all<Row>(query: Sql): Row[] {
@@ -87,6 +95,31 @@ class Prepared {
     for (const statement of this.#statements.values()) statement.finalize()
     this.#statements.clear()
     this.connection.close()
+  }
+}
+
+/** Connections that each hold one state of the database while they are read from. */
+class Snapshots {
+  readonly #idle: Prepared[] = []
+  #isClosed = false
+
+  constructor(readonly open: () => Prepared) {}
+
+  async read<T>(work: (reader: Reader) => Promise<T>): Promise<T> {
+    const prepared = this.#idle.pop() ?? this.open()
+    prepared.connection.run('BEGIN')
+    try {
+      return await work({ all: async <Row>(query: Sql) => prepared.all<Row>(query), get: async <Row>(query: Sql) => prepared.get<Row>(query) })
+    } finally {
+      prepared.connection.run('ROLLBACK')
+      if (!this.#isClosed && this.#idle.length < MAX_IDLE_SNAPSHOTS) this.#idle.push(prepared)
+      else prepared.close()
+    }
+  }
+
+  close(): void {
+    this.#isClosed = true
+    for (const prepared of this.#idle.splice(0)) prepared.close()
   }
 }
 

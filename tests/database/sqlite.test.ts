@@ -82,3 +82,21 @@ test('migrations run once, in order, each whole or not at all, and a newer schem
   await expect(migrate(fresh, [first], 0)).rejects.toThrow(SchemaTooNew)
   await fresh.close()
 })
+
+test('a snapshot sees one state, whatever is written meanwhile', async () => {
+  await db.run(sql`DELETE FROM item`)
+  await add('before')
+  const seen = await db.snapshot(async (reader) => {
+    const count = async () => (await reader.get<{ count: number }>(sql`SELECT count(*) AS count FROM item`))!.count
+    const first = await count()
+    await add('meanwhile')
+    return [first, await count(), (await names()).length]
+  })
+  expect(seen).toEqual([1, 1, 2])
+  expect(await db.snapshot(async (reader) => (await reader.all(sql`SELECT id FROM item`)).length)).toBe(2)
+})
+
+test('a snapshot whose reader fails is given back', async () => {
+  for (let i = 0; i < 10; i++) await expect(db.snapshot(() => Promise.reject(new Error('no')))).rejects.toThrow('no')
+  expect(await db.snapshot(async (reader) => reader.get(sql`SELECT 1 AS one`))).toEqual({ one: 1 })
+})
