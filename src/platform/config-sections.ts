@@ -41,7 +41,7 @@ const RESERVED_HANDLES =
     ' ',
   )
 
-const reservedHandles = mapped(listOf(text), (labels) => [...new Set(labels.map((label) => label.trim().toLowerCase()))].toSorted())
+const lowerCaseList = mapped(listOf(text), (labels) => [...new Set(labels.map((label) => label.trim().toLowerCase()))].toSorted())
 
 const handleDomains = checked(listOf(handleDomain), (domains) =>
   domains.length === 0 ? [{ at: '', fault: 'needs at least one domain' }] : [],
@@ -75,9 +75,14 @@ export const declared = {
     doc: 'DID of this service.',
   }),
   availableUserDomains: required(handleDomains, { development: ['test'], doc: 'Domains under which handles are served. At least one.' }),
-  reservedHandles: field(reservedHandles, {
+  reservedHandles: field(lowerCaseList, {
     default: RESERVED_HANDLES,
     doc: 'First labels that nobody may claim under a served domain. A value replaces the list.',
+  }),
+  blockedHandleWords: field(lowerCaseList, {
+    default: [],
+    addition: true,
+    doc: 'Words that no handle may contain, whatever separators or look-alike digits it hides them behind.',
   }),
   inviteCodeRequired: field(boolean, { default: true, development: false, doc: 'Sign-up needs an invite code.' }),
   adminToken: optional(secret(text), { doc: 'Operator credential. Without it every admin route answers 401.' }),

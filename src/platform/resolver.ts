@@ -15,12 +15,9 @@ const absentCodes = new Set(['ENOTFOUND', 'ENODATA'])
 const addressMillis = 30_000
 const maxKeptHosts = 1000
 
-/**
- * Host addresses come from the operating system (so `/etc/hosts` counts), TXT records from its name servers, and
- * from `backupNameServers` when those have no answer.
- */
-export function systemResolver(backupNameServers: readonly string[] = []): Resolver {
-  const clients = [dnsClient(), ...(backupNameServers.length > 0 ? [dnsClient(backupNameServers)] : [])]
+/** Host addresses come from the operating system (so `/etc/hosts` counts), TXT records from its name servers. */
+export function systemResolver(): Resolver {
+  const dns = new DnsClient({ timeout: textTimeoutMs, tries: 1 })
   const kept = new Map<string, { addresses: Promise<string[]>; until: number }>()
   return {
     addresses(host) {
@@ -33,13 +30,7 @@ export function systemResolver(backupNameServers: readonly string[] = []): Resol
       addresses.catch(() => kept.delete(host))
       return addresses
     },
-    async texts(name) {
-      for (const client of clients) {
-        const texts = await queryTexts(client, name)
-        if (texts.length > 0) return texts
-      }
-      return []
-    },
+    texts: (name) => queryTexts(dns, name),
   }
 }
 
@@ -48,15 +39,9 @@ async function lookUpAddresses(host: string): Promise<string[]> {
   return found.map(({ address }) => address)
 }
 
-function dnsClient(servers?: readonly string[]): DnsClient {
-  const client = new DnsClient({ timeout: textTimeoutMs, tries: 1 })
-  if (servers) client.setServers(servers)
-  return client
-}
-
-async function queryTexts(client: DnsClient, name: string): Promise<string[]> {
+async function queryTexts(dns: DnsClient, name: string): Promise<string[]> {
   try {
-    const records = await client.resolveTxt(name)
+    const records = await dns.resolveTxt(name)
     return records.map((parts) => parts.join(''))
   } catch (error) {
     if (error instanceof Error && absentCodes.has((error as NodeJS.ErrnoException).code ?? '')) return []

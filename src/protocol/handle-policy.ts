@@ -13,7 +13,7 @@ export interface HandlePolicy {
   /** Labels that nobody takes, lower-case. */
   reservedLabels: ReadonlySet<string>
   /** Words that no handle contains, lower-case, letters only; separators and look-alike digits do not hide them. */
-  blockedWords?: readonly string[]
+  blockedWords: readonly string[]
 }
 
 export type HandleFault = 'InvalidHandle' | 'HandleNotAvailable'
@@ -30,7 +30,7 @@ export function checkHandle(text: string, policy: HandlePolicy, { allowReserved 
   const handle = parseHandle(text)
   if (!handle) return refuse('InvalidHandle', 'Input/handle must be a valid handle')
   if (!isValidTld(handle)) return refuse('InvalidHandle', 'Handle TLD is invalid or disallowed')
-  if (!allowReserved && containsBlockedWord(handle, policy.blockedWords ?? [])) return refuse('InvalidHandle', 'Inappropriate language in handle')
+  if (!allowReserved && containsBlockedWord(handle, policy.blockedWords)) return refuse('InvalidHandle', 'Inappropriate language in handle')
   const domain = servedDomain(handle, policy.serviceDomains)
   if (domain === null) return { ok: true, handle, kind: 'external' }
   const label = handle.slice(0, -domain.length - 1)

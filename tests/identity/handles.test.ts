@@ -22,7 +22,7 @@ const dns = fakeDns()
 beforeAll(async () => {
   web = startWebHost()
   const outbound = createOutbound({ resolver: dns, reach: 'loopback', httpsPort: web.port, certificateAuthorities: web.authority })
-  pds = await startPds({ availableUserDomains: ['.pds.test'], reservedHandles: ['admin'], rateLimit: { updateHandlePer5min: 0 } }, { resolver: dns, outbound })
+  pds = await startPds({ availableUserDomains: ['.pds.test'], reservedHandles: ['admin'], blockedHandleWords: ['badword'], rateLimit: { updateHandlePer5min: 0 } }, { resolver: dns, outbound })
   alice = await seedAccount(pds, 'alice.pds')
   bob = await seedAccount(pds, 'bob.pds')
   events = new Subscriber(pds.url)
@@ -65,6 +65,7 @@ const refused: [string, string, string][] = [
   ['bob.pds.test', 'HandleNotAvailable', 'Handle already taken: bob.pds.test'],
   ['BOB.pds.test', 'HandleNotAvailable', 'Handle already taken: bob.pds.test'],
   ['admin.pds.test', 'HandleNotAvailable', 'Reserved handle'],
+  ['b4d-word.pds.test', 'InvalidHandle', 'Inappropriate language in handle'],
   ['al.pds.test', 'InvalidHandle', 'Handle too short'],
   ['a.b.pds.test', 'InvalidHandle', 'Invalid characters in handle'],
   ['alice.local', 'InvalidHandle', 'Handle TLD is invalid or disallowed'],

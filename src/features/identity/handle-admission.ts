@@ -8,6 +8,7 @@ import { lookUpHandle } from './handle-resolution.ts'
 export const handlePolicy = ({ config }: Pick<Context, 'config'>): HandlePolicy => ({
   serviceDomains: config.availableUserDomains,
   reservedLabels: new Set(config.reservedHandles),
+  blockedWords: config.blockedHandleWords,
 })
 
 export const isServedHandle = ({ config }: Pick<Context, 'config'>, handle: Handle): boolean => servedDomain(handle, config.availableUserDomains) !== null
