@@ -5,8 +5,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import packageJson from '../../package.json'
 import { commands } from '../../src/commands/commands.ts'
+import { request } from '../harness/http.ts'
 import { freePort } from '../harness/pds.ts'
-import { runProgram, startProgram } from '../harness/program.ts'
+import { runProgram, startProgram, watchProgram } from '../harness/program.ts'
 
 const SOFTWARE = `holdfast v${packageJson.version}`
 
@@ -98,6 +99,24 @@ test('a second server leaves a data directory alone that the first one uses', as
   await first.exited
   await using next = await startProgram(['dev'], await env(), folder.path)
   expect((await fetch(`${next.url}/xrpc/_health`)).status).toBe(200)
+})
+
+describe('firehose', () => {
+  test('prints the events of a server, one to a line', async () => {
+    using folder = temporaryFolder()
+    await using server = await startProgram(['dev'], { PORT: String(await freePort()) }, folder.path)
+    const account = { handle: 'alice.test', email: 'alice@example.com', password: 'alice-password' }
+    const { body } = await request(`${server.url}/xrpc/com.atproto.server.createAccount`, { json: account })
+    const printed = await watchProgram(['firehose', server.url, '--cursor', '0'], /#account.*\n/)
+    expect(printed).toMatch(new RegExp(`^#identity .*did=${body.did} .*handle=alice.test`, 'm'))
+  })
+
+  test('says when there is nothing to read', async () => {
+    const address = `http://127.0.0.1:${await freePort()}`
+    const { code, err } = await runProgram(['firehose', address])
+    expect({ code, err }).toEqual({ code: 1, err: expect.stringContaining(`127.0.0.1`) })
+    expect(await runProgram(['firehose', 'nowhere'])).toMatchObject({ code: 1, err: 'holdfast firehose: nowhere is not a URL\n' })
+  })
 })
 
 describe('dev', () => {

@@ -23,6 +23,19 @@ export async function runProgram(words: string[], env: Record<string, string> = 
   }
 }
 
+/** Run it until its standard output shows something, then end it. */
+export async function watchProgram(words: string[], shows: RegExp): Promise<string> {
+  const child = spawn(words, {}, tmpdir())
+  let output = ''
+  for await (const chunk of child.stdout.pipeThrough(new TextDecoderStream())) {
+    output += chunk
+    if (shows.test(output)) break
+  }
+  child.kill()
+  await child.exited
+  return output
+}
+
 export interface RunningServer extends AsyncDisposable {
   url: string
   /** Everything written to standard output so far. */
