@@ -3,17 +3,19 @@
  * and answers the caller that the handler works with.
  */
 import type { Exchange, Guard } from '../../http/endpoint.ts'
-import { authenticationRequired, authMissing, expiredToken, forbidden, invalidToken, OAuthError } from '../../http/errors.ts'
+import { authenticationRequired, authMissing, expiredToken, forbidden, invalidToken } from '../../http/errors.ts'
 import type { Context } from '../../platform/context.ts'
 import type { Did } from '../../protocol/identifiers.ts'
+import type { Permissions } from '../../protocol/scopes.ts'
 import { accountStatus, refuseTakendown } from '../accounts/accounts.ts'
+import { boundTokenAsBearer, claimsToBeAccessToken, verifyDpopToken } from '../oauth/oauth-tokens.ts'
 import { actorOf, operatorOf } from '../operators/operators.ts'
 import { authorizationOf } from './authorization-header.ts'
-import { assertPermission, type Permissions } from './permissions.ts'
+import { assertPermission } from './permissions.ts'
 import { carriesServiceToken, LABELER, serviceAuth, verifyServiceToken, type ServiceCaller } from './service-auth.ts'
 import { readAccessToken, readRefreshToken, type SessionKind } from './session-tokens.ts'
 
-export type { Permissions } from './permissions.ts'
+export type { Permissions } from '../../protocol/scopes.ts'
 export { optionalServiceAuth, type ServiceCaller } from './service-auth.ts'
 
 /** An account holder, or who acts for one. */
@@ -73,29 +75,30 @@ export function requirePermission({ permissions }: Pick<AccessCaller, 'permissio
   if (permissions !== null) assertPermission(permissions, check)
 }
 
-async function accessCaller({ ctx, request }: Exchange): Promise<AccessCaller> {
-  const authorization = authorizationOf(request)
+async function accessCaller(exchange: Exchange): Promise<AccessCaller> {
+  const authorization = authorizationOf(exchange.request)
   switch (authorization?.scheme) {
     case undefined:
       throw authMissing()
     case 'basic':
       throw invalidToken('Unexpected authorization type')
     case 'bearer':
-      return sessionCaller(ctx, authorization.value)
+      return sessionCaller(exchange.ctx, authorization.value)
     case 'dpop':
-      return grantCaller()
+      return appCaller(exchange, authorization.value)
   }
 }
 
 async function sessionCaller(ctx: Context, token: string): Promise<SessionCaller> {
-  const { did, kind, personalDetails } = accepted(await readAccessToken(ctx, token))
+  const read = await readAccessToken(ctx, token)
+  if (!read.ok && claimsToBeAccessToken(token)) throw boundTokenAsBearer()
+  const { did, kind, personalDetails } = accepted(read)
   return { did, credential: kind, permissions: null, personalDetails: personalDetails || kind === 'full' }
 }
 
-/** DPoP-bound tokens are issued by the authorization server. Without one there is none that holds. */
-function grantCaller(): never {
-  const description = 'The access token is invalid'
-  throw new OAuthError(401, 'invalid_token', description, { 'WWW-Authenticate': `DPoP error="invalid_token", error_description="${description}"` })
+async function appCaller(exchange: Exchange, token: string): Promise<GrantCaller> {
+  const { did, permissions, tokenId } = await verifyDpopToken(exchange, token)
+  return { did, credential: 'oauth', permissions, personalDetails: false, tokenId }
 }
 
 function accepted<Read extends { ok: true }>(read: Read | { ok: false; fault: 'unverifiable' | 'expired' }): Read {

@@ -1,11 +1,7 @@
-/** What an OAuth or agent token may do, in the scope grammar of atproto. */
-import { ScopeMissingError, ScopePermissionsTransition } from '@atproto/oauth-scopes'
+/** Refusing what the grant of an app or an agent does not reach. */
+import { ScopeMissingError } from '@atproto/oauth-scopes'
 import { Refusal } from '../../http/errors.ts'
-
-export type Permissions = ScopePermissionsTransition
-
-/** `scope`: scopes separated by spaces. */
-export const permissionsOf = (scope: string): Permissions => new ScopePermissionsTransition(scope)
+import type { Permissions } from '../../protocol/scopes.ts'
 
 /**
  * Run a check such as `(permissions) => permissions.assertRepo({ collection, action: 'create' })`.

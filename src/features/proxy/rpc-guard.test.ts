@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test'
 import type { Did } from '../../protocol/identifiers.ts'
 import type { AccessCaller } from '../auth/auth.ts'
-import { permissionsOf } from '../auth/permissions.ts'
+import { permissionsOf } from '../../protocol/scopes.ts'
 import { requireRpc } from './rpc-guard.ts'
 
 const service = { did: 'did:web:api.example' as Did, fragment: 'bsky_appview' }
