@@ -19,7 +19,8 @@ export interface Sweep {
   intervalSecs(config: Config): number
   /** Run the first pass at start instead of after one interval. */
   atStart?: boolean
-  run(ctx: Context): Promise<SweepReport>
+  /** A long pass ends early, by throwing, when `stopping` says so: nothing it does may depend on its last step. */
+  run(ctx: Context, stopping: AbortSignal): Promise<SweepReport>
 }
 
 export interface SweepState {
@@ -31,7 +32,7 @@ export class SweepRunner {
   readonly #running = new Map<string, Promise<SweepReport>>()
   readonly #timers = new Map<string, Timer>()
   readonly last = new Map<string, SweepState>()
-  #stopped = false
+  readonly #stopping = new AbortController()
 
   constructor(
     readonly ctx: Context,
@@ -54,13 +55,13 @@ export class SweepRunner {
   }
 
   async stop(): Promise<void> {
-    this.#stopped = true
+    this.#stopping.abort(new Error('the server is going down'))
     for (const timer of this.#timers.values()) clearTimeout(timer)
     await Promise.allSettled(this.#running.values())
   }
 
   #schedule(sweep: Sweep): void {
-    if (this.#stopped) return
+    if (this.#stopping.signal.aborted) return
     const timer = setTimeout(() => void this.#tick(sweep), Math.min(sweep.intervalSecs(this.ctx.config) * 1000, MAX_TIMER_MILLIS))
     timer.unref()
     this.#timers.set(sweep.name, timer)
@@ -70,7 +71,7 @@ export class SweepRunner {
     try {
       await this.#pass(sweep)
     } catch (error) {
-      this.ctx.log.error('sweep failed', { sweep: sweep.name, error })
+      if (!this.#stopping.signal.aborted) this.ctx.log.error('sweep failed', { sweep: sweep.name, error })
     }
     this.#schedule(sweep)
   }
@@ -79,7 +80,7 @@ export class SweepRunner {
     const running = this.#running.get(sweep.name)
     if (running) return running
     const pass = sweep
-      .run(this.ctx)
+      .run(this.ctx, this.#stopping.signal)
       .then((report) => {
         this.last.set(sweep.name, { completedAt: this.ctx.clock.now(), report })
         return report

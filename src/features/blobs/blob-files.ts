@@ -17,6 +17,8 @@ import { cidOfBlobDigest } from '../../protocol/cid.ts'
 const HEAD_BYTES = 64 * 1024
 /** Read at once; hashing as much takes well below a millisecond, so that requests are not kept waiting. */
 const READ_BYTES = 64 * 1024
+/** What the sweeps read per second at most. */
+export const BULK_BYTES_PER_SEC = 50 * 1024 ** 2
 /** Files remembered as hashed; the oldest goes first. */
 const MAX_VERIFIED = 100_000
 

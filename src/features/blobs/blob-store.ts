@@ -96,3 +96,26 @@ export async function findReadable(reader: Reader, did: Did, cid: string): Promi
     WHERE did = ${did} AND cid = ${cid} AND takedown_ref IS NULL`)
   return row && { mimeType: row.mimeType, size: row.size, isPermanent: row.unreferencedAt === null }
 }
+
+/** What the folder and the mirror hold: one per CID, whoever owns it. */
+export interface StoredBlob {
+  cid: string
+  size: number
+}
+
+/** Every stored blob, in ascending order of the CID, in pages that leave the turn to others. */
+export async function* storedBlobs(reader: Reader, pageSize: number): AsyncGenerator<StoredBlob[]> {
+  for (let last = ''; ; ) {
+    const page = await reader.all<StoredBlob>(sql`
+      SELECT cid, MAX(size) AS size FROM blob WHERE cid > ${last} GROUP BY cid ORDER BY cid LIMIT ${pageSize}`)
+    if (page.length === 0) return
+    last = page.at(-1)!.cid
+    yield page
+  }
+}
+
+/** Those among the CIDs that somebody owns. */
+export async function ownedAmong(reader: Reader, cids: readonly string[]): Promise<Set<string>> {
+  const rows = await reader.all<{ cid: string }>(sql`SELECT DISTINCT cid FROM blob WHERE cid IN ${sqlList(cids)}`)
+  return new Set(rows.map((row) => row.cid))
+}

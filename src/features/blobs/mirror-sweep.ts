@@ -1,0 +1,110 @@
+/**
+ * Brings the bucket up to date: uploads what it lacks, deletes what nobody owns any more.
+ *
+ * Rows and keys are walked side by side, both in ascending order, so that a pass needs memory for a page of each. A key
+ * is deleted only after two whole passes in a row found it without a row, which protects what is uploaded during a
+ * pass; and never while there are no rows at all, which is the sign of a lost database.
+ */
+import { concurrently } from '../../platform/concurrently.ts'
+import { perContext, type Context } from '../../platform/context.ts'
+import { paceOf } from '../../platform/pace.ts'
+import type { Sweep } from '../../platform/sweeps.ts'
+import { BULK_BYTES_PER_SEC } from './blob-files.ts'
+import { blobMirror, copyToMirror, type BlobMirror } from './blob-mirror.ts'
+import { hasOwner, storedBlobs, type StoredBlob } from './blob-store.ts'
+
+const PAGE_ROWS = 1000
+const TRANSFERS_AT_ONCE = 4
+/** Keys without a row remembered from pass to pass; what is beyond waits for its turn. */
+const MAX_CANDIDATES = 100_000
+
+/** Keys that the last whole pass found without a row. */
+const candidates = perContext(() => ({ keys: new Set<string>() }))
+
+type Difference = { kind: 'missing'; blob: StoredBlob } | { kind: 'unknown'; key: string }
+
+export const mirrorSweep: Sweep = {
+  name: 'blob-mirror',
+  intervalSecs: ({ blobMirror }) => (blobMirror.bucket === null ? 0 : blobMirror.syncIntervalSecs),
+  async run(ctx, stopping) {
+    const report = { swept: 0, errors: 0, uploaded: 0, deleted: 0 }
+    const mirror = await blobMirror(ctx)
+    if (mirror === null) return report
+    const tally = { rows: 0, keys: 0 }
+    const unknown: string[] = []
+    const pace = paceOf(BULK_BYTES_PER_SEC, stopping)
+
+    await concurrently(differences(ctx, mirror, tally), TRANSFERS_AT_ONCE, async (difference) => {
+      stopping.throwIfAborted()
+      if (difference.kind === 'unknown') {
+        if (unknown.length < MAX_CANDIDATES) unknown.push(difference.key)
+        return
+      }
+      const { blob } = difference
+      try {
+        if (await copyToMirror(ctx, mirror, blob, pace)) report.uploaded++
+        else if (await hasOwner(ctx.db, blob.cid)) throw new Error('the file is missing or damaged')
+      } catch (error) {
+        stopping.throwIfAborted()
+        report.errors++
+        ctx.log.warn('blob not mirrored', { cid: blob.cid, error })
+      }
+    })
+
+    // Only here is the list of keys known to be complete.
+    const before = candidates(ctx)
+    if (tally.rows === 0 && tally.keys > 0) {
+      ctx.log.error('no blobs in the database but copies in the bucket: nothing is deleted', { copies: tally.keys })
+      before.keys.clear()
+      return { ...report, errors: report.errors + 1 }
+    }
+    const due = unknown.filter((key) => before.keys.has(key))
+    before.keys = new Set(unknown)
+    await concurrently(each(due), TRANSFERS_AT_ONCE, async (key) => {
+      stopping.throwIfAborted()
+      if (await hasOwner(ctx.db, key.slice(mirror.keyPrefix.length))) return
+      try {
+        await mirror.bucket.delete(key)
+        report.deleted++
+      } catch (error) {
+        report.errors++
+        ctx.log.warn('copy not deleted', { key, error })
+      }
+    })
+    return { ...report, swept: report.uploaded + report.deleted }
+  },
+}
+
+/** What only one side has. A copy of another size counts as none. */
+async function* differences(ctx: Context, { bucket, keyPrefix }: BlobMirror, tally: { rows: number; keys: number }): AsyncGenerator<Difference> {
+  const rows = flat(storedBlobs(ctx.db, PAGE_ROWS))
+  const objects = flat(bucket.list(keyPrefix))
+  let row = await rows.next()
+  let object = await objects.next()
+  while (!row.done || !object.done) {
+    const blob = row.done ? null : row.value
+    const key = object.done ? null : object.value.key
+    const wanted = blob && keyPrefix + blob.cid
+    const takesRow = wanted !== null && (key === null || wanted <= key)
+    const takesKey = key !== null && (wanted === null || key <= wanted)
+    const isCopied = takesRow && takesKey && object.value!.size === blob!.size
+    if (takesRow && !isCopied) yield { kind: 'missing', blob: blob! }
+    if (takesKey && !takesRow) yield { kind: 'unknown', key }
+    if (takesRow) {
+      tally.rows++
+      row = await rows.next()
+    }
+    if (takesKey) {
+      tally.keys++
+      object = await objects.next()
+    }
+  }
+}
+
+async function* flat<T>(pages: AsyncIterable<T[]>): AsyncGenerator<T> {
+  for await (const page of pages) yield* page
+}
+
+async function* each<T>(items: readonly T[]): AsyncGenerator<T> {
+  yield* items
+}

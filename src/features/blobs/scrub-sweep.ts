@@ -1,0 +1,88 @@
+/**
+ * Reads everything again: every blob's file is hashed, rows without files and files without rows are looked for.
+ *
+ * A bad or missing file is replaced by the mirror's copy when there is one that proves to be good. A file that nobody
+ * owns is only told of: it may be all that is left of something.
+ */
+import type { Context } from '../../platform/context.ts'
+import { paceOf } from '../../platform/pace.ts'
+import type { Sweep } from '../../platform/sweeps.ts'
+import { blobFiles, BULK_BYTES_PER_SEC, type Pace } from './blob-files.ts'
+import { blobMirror, restoreFromMirror } from './blob-mirror.ts'
+import { hasOwner, ownedAmong, storedBlobs, type StoredBlob } from './blob-store.ts'
+import { cidLanes } from './blob-upload.ts'
+
+const PAGE_ROWS = 500
+/** Uploads that are older belong to a process that has ended. */
+const STALE_UPLOAD_MILLIS = 3_600_000
+
+interface Pass {
+  ctx: Context
+  stopping: AbortSignal
+  pace: Pace
+  report: { swept: number; errors: number; flagged: number; healed: number; stale: number }
+}
+
+export const scrubSweep: Sweep = {
+  name: 'blob-scrub',
+  intervalSecs: ({ blobScrub }) => blobScrub.intervalSecs,
+  async run(ctx, stopping) {
+    const report = { swept: 0, errors: 0, flagged: 0, healed: 0, stale: 0 }
+    const pass: Pass = { ctx, stopping, pace: paceOf(BULK_BYTES_PER_SEC, stopping), report }
+    for await (const page of storedBlobs(ctx.db, PAGE_ROWS)) {
+      for (const blob of page) {
+        stopping.throwIfAborted()
+        await scrubBlob(pass, blob)
+      }
+    }
+    for await (const names of blobFiles(ctx).names()) {
+      stopping.throwIfAborted()
+      await flagUnowned(pass, names)
+    }
+    report.stale = await blobFiles(ctx).clearIncoming(ctx.clock.now() - STALE_UPLOAD_MILLIS)
+    return { ...report, swept: report.flagged + report.healed }
+  },
+}
+
+async function scrubBlob({ ctx, stopping, pace, report }: Pass, blob: StoredBlob): Promise<void> {
+  const { cid, size } = blob
+  try {
+    const content = await blobFiles(ctx).contentOf(cid, pace)
+    if (content?.cid === cid && content.size === size) return
+    if (!(await hasOwner(ctx.db, cid))) return
+    if (await heal(ctx, blob)) {
+      report.healed++
+      ctx.log.warn('blob healed from the mirror', { cid })
+    } else {
+      report.flagged++
+      ctx.log.error(content === null ? 'blob without a file' : 'blob with a damaged file', { cid })
+    }
+  } catch (error) {
+    stopping.throwIfAborted()
+    // The bucket, or the disk under one file: the pass goes on with the next one.
+    report.flagged++
+    report.errors++
+    ctx.log.error('blob not scrubbed', { cid, error })
+  }
+}
+
+async function heal(ctx: Context, blob: StoredBlob): Promise<boolean> {
+  if (!ctx.config.blobScrub.autoHeal) return false
+  const mirror = await blobMirror(ctx)
+  if (mirror === null) return false
+  return (await restoreFromMirror(ctx, mirror, blob)) === 'restored'
+}
+
+async function flagUnowned({ ctx, report }: Pass, names: readonly string[]): Promise<void> {
+  for (let start = 0; start < names.length; start += PAGE_ROWS) {
+    const page = names.slice(start, start + PAGE_ROWS)
+    const owned = await ownedAmong(ctx.db, page)
+    for (const cid of page.filter((name) => !owned.has(name))) {
+      // An upload may be between its file and its row.
+      const isOwned = await cidLanes(ctx).run(cid, async () => (await hasOwner(ctx.db, cid)) || (await blobFiles(ctx).sizeOf(cid)) === null)
+      if (isOwned) continue
+      report.flagged++
+      ctx.log.error('file that no account owns', { file: cid })
+    }
+  }
+}
