@@ -1,9 +1,8 @@
 /** An account that uploads, and what it sees. */
 import { applyBlobChanges } from '../../src/features/blobs/blobs.ts'
-import { issueAccessToken } from '../../src/features/auth/session-tokens.ts'
-import { insertAccount } from '../../src/features/accounts/account-store.ts'
-import type { Did, Handle, Tid } from '../../src/protocol/identifiers.ts'
+import type { Did, Tid } from '../../src/protocol/identifiers.ts'
 import { nextTid } from '../../src/protocol/tid.ts'
+import { createAccount } from '../harness/account.ts'
 import { bearer, request, type Answer } from '../harness/http.ts'
 import type { TestPds } from '../harness/pds.ts'
 
@@ -24,21 +23,8 @@ export class Uploader {
   ) {}
 
   static async join(pds: TestPds, name: string): Promise<Uploader> {
-    const did = `did:plc:${name.padEnd(24, 'a')}` as Did
-    await pds.ctx.db.transaction((tx) =>
-      insertAccount(tx, {
-        did,
-        handle: `${name}.test` as Handle,
-        email: null,
-        passwordHash: null,
-        signingKey: 'did:key:none',
-        signingKeyWrapped: '',
-        createdAt: pds.clock.now(),
-        deactivatedAt: null,
-        deleteAfter: null,
-      }),
-    )
-    return new Uploader(pds, did, await issueAccessToken(pds.ctx, { did, kind: 'full', personalDetails: false }))
+    const { did, accessJwt } = await createAccount(pds, name)
+    return new Uploader(pds, did as Did, accessJwt)
   }
 
   post(body: RequestInit['body'], headers: Record<string, string> = {}): Promise<Answer> {

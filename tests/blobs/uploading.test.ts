@@ -3,8 +3,10 @@ import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
+import { signingKeyOf } from '../../src/features/accounts/accounts.ts'
 import { setBlobTakedown } from '../../src/features/blobs/blobs.ts'
 import { cidOfBlob } from '../../src/protocol/cid.ts'
+import { formatServiceToken } from '../../src/protocol/service-token.ts'
 import { bearer, request } from '../harness/http.ts'
 import { startPds, type TestPds } from '../harness/pds.ts'
 import { png, randomBytes, Uploader } from './uploader.ts'
@@ -120,6 +122,17 @@ test('a blob that was taken down is not taken in again', async () => {
   expect(await alice.post(bytes)).toMatchObject({ status: 400, body: { message: 'Blob has been takendown, cannot re-upload' } })
   expect(await set(null)).toBe(true)
   expect(await alice.upload(bytes)).toEqual(blob)
+})
+
+test('a service uploads for the account that gave it a token for just that', async () => {
+  const { ctx } = pds
+  const key = (await signingKeyOf(ctx, ctx.db, alice.did))!
+  const now = Math.floor(pds.clock.now() / 1000)
+  const tokenFor = (lxm: string) => formatServiceToken(key, { iss: alice.did, aud: ctx.serverDid, lxm, iat: now, exp: now + 60, jti: crypto.randomUUID() })
+  const bytes = randomBytes(500)
+  expect(await alice.post(bytes, bearer(tokenFor('com.atproto.repo.uploadBlob')))).toMatchObject({ status: 200, body: { blob: { size: 500 } } })
+  expect((await alice.read(cidOf(bytes), bearer(alice.token))).status).toBe(200)
+  expect(await alice.post(bytes, bearer(tokenFor('com.atproto.repo.createRecord')))).toMatchObject({ status: 401, body: { error: 'BadJwtLexiconMethod' } })
 })
 
 test('uploading needs an account, a type and no more than its share of a day', async () => {

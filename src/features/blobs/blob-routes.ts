@@ -2,7 +2,7 @@
 import { procedure, query } from '../../http/endpoint.ts'
 import { charge } from '../../http/limiting.ts'
 import type { AtUri } from '../../protocol/identifiers.ts'
-import { access, optionalAccess, requirePermission } from '../auth/auth.ts'
+import { access, accessOrServiceAuth, optionalAccess, requirePermission } from '../auth/auth.ts'
 import { requireVisibleRepo } from '../auth/visibility.ts'
 import { downloadBlob } from './blob-download.ts'
 import { uploadBlob } from './blob-upload.ts'
@@ -10,7 +10,7 @@ import { listMissing, listReferencedCids } from './reference-store.ts'
 
 export const blobRoutes = [
   procedure('com.atproto.repo.uploadBlob', {
-    auth: access({ standing: true, grants: (permissions, { body }) => permissions.assertBlob({ mime: body.contentType ?? '*/*' }) }),
+    auth: accessOrServiceAuth({ standing: true, grants: (permissions, { body }) => permissions.assertBlob({ mime: body.contentType ?? '*/*' }) }),
     async handler(call) {
       const { ctx, caller, body } = call
       charge(call, 'uploadBlob', caller.did)
