@@ -4,7 +4,7 @@ import { lookup, Resolver as DnsClient } from 'node:dns/promises'
 export interface Resolver {
   /** Every IPv4 and IPv6 address of a host. Throws when there is none. */
   addresses(host: string): Promise<string[]>
-  /** Every TXT record of a name, its parts joined. Empty when there is none; throws when nobody answered. */
+  /** Every TXT record of a name, its parts joined. Empty when there is none; throws when nobody answers in time. */
   texts(name: string): Promise<string[]>
 }
 
@@ -17,7 +17,7 @@ const maxKeptHosts = 1000
 
 /** Host addresses come from the operating system (so `/etc/hosts` counts), TXT records from its name servers. */
 export function systemResolver(): Resolver {
-  const dns = new DnsClient({ timeout: textTimeoutMs, tries: 1 })
+  const dns = new DnsClient()
   const kept = new Map<string, { addresses: Promise<string[]>; until: number }>()
   return {
     addresses(host) {
@@ -40,11 +40,16 @@ async function lookUpAddresses(host: string): Promise<string[]> {
 }
 
 async function queryTexts(dns: DnsClient, name: string): Promise<string[]> {
+  // The runtime waits for silent name servers for minutes, whatever timeout it is given.
+  const late = Promise.withResolvers<never>()
+  const timer = setTimeout(() => late.reject(new Error(`no name server answered for ${name}`)), textTimeoutMs)
   try {
-    const records = await dns.resolveTxt(name)
+    const records = await Promise.race([dns.resolveTxt(name), late.promise])
     return records.map((parts) => parts.join(''))
   } catch (error) {
     if (error instanceof Error && absentCodes.has((error as NodeJS.ErrnoException).code ?? '')) return []
     throw error
+  } finally {
+    clearTimeout(timer)
   }
 }

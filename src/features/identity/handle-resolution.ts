@@ -8,7 +8,7 @@ import type { Context } from '../../platform/context.ts'
 import { OutboundError } from '../../platform/outbound.ts'
 import { parseDid, type Did, type Handle } from '../../protocol/identifiers.ts'
 
-const stepTimeoutMs = 3000
+const webTimeoutMs = 3000
 const maxAnswerBytes = 4096
 const maxRedirects = 3
 const recordPrefix = 'did='
@@ -20,22 +20,16 @@ export async function lookUpHandle(ctx: Pick<Context, 'resolver' | 'outbound'>, 
 
 /** Exactly one `did=` record is an answer; several are none. */
 async function askDns({ resolver }: Pick<Context, 'resolver'>, handle: Handle): Promise<Did | null> {
-  const timeout = Promise.withResolvers<string[]>()
-  const timer = setTimeout(() => timeout.resolve([]), stepTimeoutMs)
-  try {
-    const texts = await Promise.race([resolver.texts(`_atproto.${handle}`).catch(() => []), timeout.promise])
-    const [record, ...others] = texts.filter((text) => text.startsWith(recordPrefix))
-    return record === undefined || others.length > 0 ? null : parseDid(record.slice(recordPrefix.length))
-  } finally {
-    clearTimeout(timer)
-  }
+  const texts = await resolver.texts(`_atproto.${handle}`).catch(() => [])
+  const [record, ...others] = texts.filter((text) => text.startsWith(recordPrefix))
+  return record === undefined || others.length > 0 ? null : parseDid(record.slice(recordPrefix.length))
 }
 
 async function askWeb({ outbound }: Pick<Context, 'outbound'>, handle: Handle): Promise<Did | null> {
   try {
     const response = await outbound.fetch(`https://${handle}/.well-known/atproto-did`, {
-      headersTimeoutMs: stepTimeoutMs,
-      bodyTimeoutMs: stepTimeoutMs,
+      headersTimeoutMs: webTimeoutMs,
+      bodyTimeoutMs: webTimeoutMs,
       maxBytes: maxAnswerBytes,
       maxRedirects,
     })
