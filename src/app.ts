@@ -13,6 +13,7 @@ import { Limits } from './platform/limits.ts'
 import { processLog } from './platform/log.ts'
 import { logMailer } from './platform/mailer.ts'
 import { lockDirectory } from './platform/directory-lock.ts'
+import { Metrics } from './platform/metrics.ts'
 import { migrate } from './platform/migrations.ts'
 import { migrations } from './platform/schema.ts'
 import { createOutbound } from './platform/outbound.ts'
@@ -20,6 +21,7 @@ import { systemResolver } from './platform/resolver.ts'
 import { Signal } from './platform/signal.ts'
 import { openSqlite } from './platform/sqlite.ts'
 import { SweepRunner } from './platform/sweeps.ts'
+import { startTracing } from './platform/tracing.ts'
 import { keyFileBeside, Vault } from './platform/vault.ts'
 import { VERSION } from './platform/version.ts'
 
@@ -75,6 +77,8 @@ export async function openContext(config: Config, overrides: Overrides, undos: U
   const applied = await migrate(db, migrations, clock.now())
   if (applied.length > 0) log.info('schema brought up to date', { migrations: applied.length })
 
+  const tracing = config.telemetry.enabled ? await startTracing(config, VERSION, log) : null
+  if (tracing !== null) undos.push(() => tracing.stop())
   const resolver = overrides.resolver ?? systemResolver()
   const upstream = createOutbound({ resolver, reach: 'anywhere' })
 
@@ -84,6 +88,8 @@ export async function openContext(config: Config, overrides: Overrides, undos: U
     serverDid: config.serverDid,
     clock,
     log,
+    metrics: new Metrics(),
+    tracing,
     db,
     vault: new Vault(config.signingKeyMasterKey?.reveal() ?? keyFileBeside(config.dataDir)),
     mailer: overrides.mailer ?? logMailer(log),

@@ -7,6 +7,9 @@ import { Refusal } from './errors.ts'
 
 export const RATE_LIMIT_HEADERS = ['RateLimit-Limit', 'RateLimit-Remaining', 'RateLimit-Reset', 'RateLimit-Policy', 'Retry-After']
 
+/** Limits that metrics tell apart from those of single endpoints. */
+const limiters = { globalIp: 'global_ip', repoWrite: 'account_writes' } as const
+
 const states = new WeakMap<Exchange, LimitState>()
 
 /** Take points by the client's address, or refuse. */
@@ -22,7 +25,9 @@ export function charge(exchange: Exchange, name: LimitName, key: string, cost = 
   const tightest = before ? tighter(before, state) : state
   states.set(exchange, tightest)
   tell(exchange, tightest)
-  if (!state.allowed) throw new Refusal(429, 'RateLimitExceeded', 'Rate Limit Exceeded')
+  if (state.allowed) return
+  exchange.ctx.metrics.count('rate_limit_rejections_total', { limiter: limiters[name as keyof typeof limiters] ?? 'endpoint_ip' })
+  throw new Refusal(429, 'RateLimitExceeded', 'Rate Limit Exceeded')
 }
 
 function tell({ ctx, replyHeaders }: Exchange, { allowed, limit, remaining, resetAt, windowSecs }: LimitState): void {

@@ -30,6 +30,8 @@ const SOCKET_BACKPRESSURE_BYTES = 16 * 1024 ** 2
 const SOCKET_IDLE_SECS = 30
 
 const XRPC_PREFIX = '/xrpc/'
+/** What metrics and traces call a path that is no endpoint of ours: a name of somebody else's choice is no label. */
+const UNMATCHED = 'unmatched'
 
 export interface Edge {
   /** `http://<address>:<port>` of the listener. */
@@ -51,26 +53,35 @@ export function serve(ctx: Context, endpoints: readonly Endpoint[]): Edge {
   let stopping = false
 
   /** Everything a request goes through, whichever route it takes. */
-  const answer = async (request: Request, server: RequestServer, path: string, nsid: string | null, work: (exchange: RequestExchange) => Promise<Response>) => {
-    const surface = surfaceOf(path)
+  const answer = async (exchange: RequestExchange, route: string, work: () => Promise<Response>) => {
+    const { request, rawPath } = exchange
+    const surface = surfaceOf(rawPath)
     if (request.method === 'OPTIONS') return preflight(surface, request)
-    const exchange = new RequestExchange(ctx, request, server, path, nsid)
+    const span = ctx.tracing?.request({ method: request.method, route, target: rawPath, traceparent: request.headers.get('traceparent') })
+    let status = 500
     running++
     try {
-      if (handleHosts.hides(request, path)) throw new Refusal(404, 'NotFound', 'Not Found')
-      return finish(exchange, surface, await work(exchange))
+      if (handleHosts.hides(request, rawPath)) throw new Refusal(404, 'NotFound', 'Not Found')
+      const response = finish(exchange, surface, await work())
+      status = response.status
+      return response
     } catch (error) {
-      return finish(exchange, surface, failure(exchange, surface, error))
+      const response = finish(exchange, surface, failure(exchange, surface, error))
+      status = response.status
+      return response
     } finally {
       running--
+      ctx.metrics.request(route, status)
+      span?.end(status)
     }
   }
 
   const xrpc = (request: Request, server: RequestServer) => {
     const path = pathOf(request.url)
     const nsid = path.slice(XRPC_PREFIX.length).replace(/\/$/, '')
-    return answer(request, server, path, nsid, async (exchange) => {
-      const entry = table.get(nsid)
+    const entry = table.get(nsid)
+    const exchange = new RequestExchange(ctx, request, server, path, nsid)
+    return answer(exchange, entry ? nsid : UNMATCHED, async () => {
       if (entry?.endpoint.kind === 'query') return runQuery(exchange, entry as Entry<'query'>)
       if (entry?.endpoint.kind === 'procedure') return runProcedure(exchange, entry as Entry<'procedure'>)
       if (entry?.endpoint.kind === 'subscription' && request.headers.get('upgrade')?.toLowerCase() === 'websocket')
@@ -83,6 +94,11 @@ export function serve(ctx: Context, endpoints: readonly Endpoint[]): Edge {
       return success(request, await catchAll.handler(Object.assign(exchange, { nsid, caller })))
     })
   }
+
+  const nowhere = (request: Request, server: RequestServer) =>
+    answer(new RequestExchange(ctx, request, server, pathOf(request.url), null), UNMATCHED, async () => {
+      throw new Refusal(404, 'NotFound', 'Not Found')
+    })
 
   const app = new Elysia({
     aot: true,
@@ -110,14 +126,14 @@ export function serve(ctx: Context, endpoints: readonly Endpoint[]): Edge {
   app.all('/xrpc/*', ({ request, server }) => xrpc(request, server as unknown as RequestServer), { parse: 'none' })
   for (const endpoint of endpoints) {
     if (endpoint.kind !== 'route') continue
-    const run = (request: Request, server: unknown, params: Record<string, string>) =>
-      answer(request, server as RequestServer, pathOf(request.url), null, (exchange) => runRoute(exchange, endpoint, params))
+    const run = (request: Request, server: unknown, params: Record<string, string>) => {
+      const exchange = new RequestExchange(ctx, request, server as RequestServer, pathOf(request.url), null)
+      return answer(exchange, endpoint.path, () => runRoute(exchange, endpoint, params))
+    }
     for (const method of endpoint.method === 'GET' ? ['GET', 'HEAD'] : [endpoint.method])
       app.route(method, endpoint.path, ({ request, server, params }) => run(request, server, params as Record<string, string>), { parse: 'none', config: {} } as never)
   }
-  app.all('/*', ({ request, server }) => answer(request, server as unknown as RequestServer, pathOf(request.url), null, async () => {
-    throw new Refusal(404, 'NotFound', 'Not Found')
-  }), { parse: 'none' })
+  app.all('/*', ({ request, server }) => nowhere(request, server as unknown as RequestServer), { parse: 'none' })
   app.listen({})
 
   const server = app.server!

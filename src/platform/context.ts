@@ -7,10 +7,12 @@ import type { PlcDirectory } from './directory-client.ts'
 import type { Limits } from './limits.ts'
 import type { Log } from './log.ts'
 import type { Mailer } from './mailer.ts'
+import type { Metrics } from './metrics.ts'
 import type { Outbound } from './outbound.ts'
 import type { Resolver } from './resolver.ts'
 import type { Signal } from './signal.ts'
 import type { SweepRunner } from './sweeps.ts'
+import type { Tracing } from './tracing.ts'
 import type { Vault } from './vault.ts'
 
 export interface Context {
@@ -21,6 +23,9 @@ export interface Context {
   readonly serverDid: Did
   readonly clock: Clock
   readonly log: Log
+  readonly metrics: Metrics
+  /** Null when traces are off. */
+  readonly tracing: Tracing | null
   readonly db: Database
   readonly vault: Vault
   readonly mailer: Mailer

@@ -13,8 +13,10 @@ const MAX_TIMER_MILLIS = 2 ** 31 - 1
 export type SweepReport = Record<string, number>
 
 export interface Sweep {
-  /** Kebab-case; unique. Also the name in `holdfast sweep <name>`. */
+  /** Kebab-case; unique. Also the name in `holdfast sweep <name>`, and, in the spelling of each, in metrics and health. */
   name: string
+  /** Numbers of the report that are counted for good, and the counter of each. */
+  counts?: Record<string, string>
   /** 0 switches the sweep off. */
   intervalSecs(config: Config): number
   /** Run the first pass at start instead of after one interval. */
@@ -31,13 +33,22 @@ export interface SweepState {
 export class SweepRunner {
   readonly #running = new Map<string, Promise<SweepReport>>()
   readonly #timers = new Map<string, Timer>()
+  readonly #tallies = new Map<string, (by: number) => void>()
   readonly last = new Map<string, SweepState>()
   readonly #stopping = new AbortController()
 
   constructor(
     readonly ctx: Context,
     readonly sweeps: readonly Sweep[],
-  ) {}
+  ) {
+    for (const { name, counts = {} } of sweeps) {
+      for (const counter of Object.values(counts)) this.#tallies.set(counter, ctx.metrics.tally(counter, `Of the sweep ${name}`))
+      ctx.metrics.gauge(`${name.replaceAll('-', '_')}_last_run_timestamp`, `When the last pass of ${name} was completed, in unix seconds`, () => {
+        const last = this.last.get(name)
+        return last ? Math.floor(last.completedAt / 1000) : null
+      })
+    }
+  }
 
   start(): void {
     for (const sweep of this.sweeps) {
@@ -83,6 +94,7 @@ export class SweepRunner {
       .run(this.ctx, this.#stopping.signal)
       .then((report) => {
         this.last.set(sweep.name, { completedAt: this.ctx.clock.now(), report })
+        for (const [field, counter] of Object.entries(sweep.counts ?? {})) this.#tallies.get(counter)!(report[field] ?? 0)
         return report
       })
       .finally(() => this.#running.delete(sweep.name))

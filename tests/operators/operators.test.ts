@@ -98,7 +98,7 @@ test('nonces are forgotten after their age', async () => {
   const device = await OperatorDevice.paired(pds)
   await device.request(DEVICES)
   pds.clock.advance({ secs: 3601 })
-  expect((await pds.runSweep('admin-nonce')).swept).toBeGreaterThan(0)
+  expect((await pds.runSweep('admin-nonce-sweep')).swept).toBeGreaterThan(0)
 })
 
 test('a change and its audit row vanish together', async () => {

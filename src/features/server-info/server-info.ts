@@ -1,10 +1,13 @@
 /** What the service tells about itself: description, health, landing page. */
-import { query, route } from '../../http/endpoint.ts'
+import { query, route, type Exchange } from '../../http/endpoint.ts'
+import { notFound } from '../../http/errors.ts'
 import type { Feature } from '../../http/feature.ts'
 import { offeredCapabilities } from '../../platform/capabilities.ts'
 import type { Context } from '../../platform/context.ts'
 import { sql } from '../../platform/database.ts'
 import { SOFTWARE } from '../../platform/version.ts'
+import { CONTENT_TYPE } from '../../platform/metrics.ts'
+import { operator } from '../operators/operators.ts'
 import { landingPage } from './landing-page.ts'
 
 /** How long the database may take to answer before health says that it does not. */
@@ -19,6 +22,13 @@ async function databaseAnswers({ db, log }: Context): Promise<boolean> {
     log.error('health check failed', { error })
     return false
   }
+}
+
+/** An endpoint that is switched off does not exist; one for operators asks for their credentials. */
+async function mayReadMetrics(exchange: Exchange): Promise<void> {
+  const { metricsEnabled, metricsRequireAdmin } = exchange.ctx.config.telemetry
+  if (!metricsEnabled) throw notFound()
+  if (metricsRequireAdmin) await operator().check(exchange)
 }
 
 export const serverInfo: Feature = {
@@ -48,6 +58,11 @@ export const serverInfo: Feature = {
         if (await databaseAnswers(ctx)) return { version: SOFTWARE, db: 'ok' }
         return Response.json({ version: SOFTWARE, db: 'error', error: 'Service Unavailable' }, { status: 503 })
       },
+    }),
+    route('GET', '/metrics', {
+      unlimited: true,
+      auth: { personal: true, check: mayReadMetrics },
+      handler: async ({ ctx }) => new Response(await ctx.metrics.render(), { headers: { 'Content-Type': CONTENT_TYPE } }),
     }),
     route('GET', '/', { handler: ({ ctx }) => landingPage(ctx) }),
     route('GET', '/robots.txt', {

@@ -1,0 +1,105 @@
+/**
+ * Counters, gauges and histograms for `/metrics`.
+ *
+ * Every counter is declared here with all values its labels can take, so that dashboards see it before the first
+ * event, and so that no DID, handle, host or raw path can ever become a label.
+ */
+import { Counter, Gauge, Histogram, Registry } from 'prom-client'
+
+const statusClasses = ['2xx', '3xx', '4xx', '5xx'] as const
+
+interface CounterDeclaration {
+  help: string
+  labels: Record<string, readonly string[]>
+}
+
+const counters = {
+  firehose_events_total: { help: 'Events appended to the log', labels: { frame: ['commit', 'account', 'identity', 'sync'] } },
+  relay_crawl_requests_total: { help: 'Crawl requests sent to relays', labels: { outcome: ['ok', 'rejected', 'exhausted'] } },
+  proxy_requests_total: {
+    help: 'Requests forwarded to other services',
+    labels: { upstream: ['appview', 'chat', 'moderation', 'header_target'], status_class: statusClasses },
+  },
+  rate_limit_rejections_total: { help: 'Requests refused by a rate limit', labels: { limiter: ['global_ip', 'endpoint_ip', 'account_writes'] } },
+  migration_imports_total: { help: 'Repositories imported', labels: { outcome: ['ok', 'refused', 'failed'] } },
+} as const satisfies Record<string, CounterDeclaration>
+
+const histograms = {
+  proxy_upstream_lag_seconds: { help: 'How far upstream says that it lags behind', buckets: [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300] },
+} as const
+
+type Counters = typeof counters
+export type CounterName = keyof Counters
+export type HistogramName = keyof typeof histograms
+export type CounterLabels<Name extends CounterName> = { [Label in keyof Counters[Name]['labels']]: Counters[Name]['labels'][Label] extends readonly (infer Value)[] ? Value : never }
+
+export const CONTENT_TYPE = 'text/plain; version=0.0.4; charset=utf-8'
+
+export class Metrics {
+  readonly #registry = new Registry()
+  readonly #counters = new Map<string, Counter>()
+  readonly #histograms = new Map<HistogramName, Histogram>()
+  readonly #requests: Counter
+  /** `http_requests_total` children by route and class: looking labels up costs more than counting. */
+  readonly #requestCounts = new Map<string, { inc(): void }>()
+
+  constructor() {
+    for (const [name, { help, labels }] of Object.entries(counters as Record<string, CounterDeclaration>)) {
+      const counter = new Counter({ name, help, labelNames: Object.keys(labels), registers: [this.#registry] })
+      for (const combination of combinations(labels)) counter.inc(combination, 0)
+      this.#counters.set(name, counter)
+    }
+    for (const [name, { help, buckets }] of Object.entries(histograms)) {
+      this.#histograms.set(name as HistogramName, new Histogram({ name, help, buckets: [...buckets], registers: [this.#registry] }))
+    }
+    this.#requests = new Counter({ name: 'http_requests_total', help: 'Requests answered', labelNames: ['route', 'status_class'], registers: [this.#registry] })
+  }
+
+  count<Name extends CounterName>(name: Name, labels: CounterLabels<Name>, by = 1): void {
+    this.#counters.get(name)!.inc(labels as Record<string, string>, by)
+  }
+
+  observe(name: HistogramName, value: number): void {
+    this.#histograms.get(name)!.observe(value)
+  }
+
+  /** `route` is a template of the route table, or `unmatched`. */
+  request(route: string, status: number): void {
+    const key = `${route} ${Math.floor(status / 100)}`
+    let count = this.#requestCounts.get(key)
+    if (!count) this.#requestCounts.set(key, (count = this.#requests.labels(route, `${Math.floor(status / 100)}xx`)))
+    count.inc()
+  }
+
+  /** Read when asked for. Null leaves it out. */
+  gauge(name: string, help: string, read: () => number | null | Promise<number | null>): void {
+    new Gauge({
+      name,
+      help,
+      registers: [this.#registry],
+      async collect() {
+        const value = await read()
+        if (value === null) this.remove()
+        else this.set(value)
+      },
+    })
+  }
+
+  /** A counter of a sweep, by the name that the sweep declares. */
+  tally(name: string, help: string): (by: number) => void {
+    const counter = new Counter({ name, help, registers: [this.#registry] })
+    return (by) => counter.inc(by)
+  }
+
+  /** Text exposition format. */
+  render(): Promise<string> {
+    return this.#registry.metrics()
+  }
+}
+
+function combinations(labels: Record<string, readonly string[]>): Record<string, string>[] {
+  return Object.entries(labels).reduce<Record<string, string>[]>(
+    (all, [label, values]) => all.flatMap((combination) => values.map((value) => ({ ...combination, [label]: value }))),
+    [{}],
+  )
+}
