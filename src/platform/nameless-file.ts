@@ -1,0 +1,16 @@
+/** Files that are gone when they are closed, however the process ends: their names are taken away at once. */
+import { openSync, unlinkSync, writeSync } from 'node:fs'
+import { join } from 'node:path'
+
+/** A descriptor for reading and writing. */
+export function openNameless(dir: string): number {
+  const path = join(dir, `.${crypto.randomUUID()}.tmp`)
+  const file = openSync(path, 'wx+', 0o600)
+  unlinkSync(path)
+  return file
+}
+
+/** Append, whatever the system takes at once. */
+export function writeWhole(file: number, bytes: Uint8Array): void {
+  for (let written = 0; written < bytes.length; ) written += writeSync(file, bytes, written)
+}
