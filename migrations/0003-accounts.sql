@@ -17,6 +17,7 @@ CREATE TABLE account (
   invites_disabled INTEGER NOT NULL DEFAULT 0
 );
 
+CREATE INDEX account_created_at ON account (created_at, did);
 CREATE INDEX account_delete_after ON account (delete_after) WHERE delete_after IS NOT NULL;
 
 -- One row for a session, however often its refresh token is exchanged.

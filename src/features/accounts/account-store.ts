@@ -34,6 +34,17 @@ export const findByDid = (reader: Reader, did: Did): Promise<Account | null> => 
 export const findByHandle = (reader: Reader, handle: Handle): Promise<Account | null> => findBy(reader, sql`handle = ${handle}`)
 export const findByEmail = (reader: Reader, email: string): Promise<Account | null> => findBy(reader, sql`email = ${email.toLowerCase()}`)
 
+/** Where an account stands among all of them, the oldest first. */
+export type AccountPlace = Pick<Account, 'createdAt' | 'did'>
+
+/** The next accounts after a place, or the first ones. */
+export function listAfter(reader: Reader, place: AccountPlace | null, limit: number): Promise<(AccountPlace & Pick<Account, 'deactivatedAt' | 'takedownRef'>)[]> {
+  const condition = place === null ? sql`1 = 1` : sql`(created_at, did) > (${place.createdAt}, ${place.did})`
+  return reader.all(sql`
+    SELECT did, created_at AS "createdAt", deactivated_at AS "deactivatedAt", takedown_ref AS "takedownRef"
+    FROM account WHERE ${condition} ORDER BY created_at, did LIMIT ${limit}`)
+}
+
 /** Null when there is no such account. */
 export async function findStatus(reader: Reader, did: Did): Promise<AccountStatus | null> {
   const row = await reader.get<Pick<Account, 'deactivatedAt' | 'takedownRef'>>(

@@ -11,8 +11,8 @@ import { parseDid, parseHandle, type Did } from '../../protocol/identifiers.ts'
 import { signingKey, type SigningKey } from '../../protocol/keys.ts'
 import { findByDid, findByHandle, findSigningKey, findStatus, statusOf, type Account, type AccountStatus } from './account-store.ts'
 
-export { insertAccount, updateHandle as setHandle } from './account-store.ts'
-export type { Account, AccountStatus } from './account-store.ts'
+export { insertAccount, listAfter as accountsAfter, updateHandle as setHandle } from './account-store.ts'
+export type { Account, AccountPlace, AccountStatus } from './account-store.ts'
 
 export const accountOf = (reader: Reader, did: Did): Promise<Account | null> => findByDid(reader, did)
 
@@ -28,7 +28,7 @@ export async function accountAt(reader: Reader, identifier: string): Promise<Acc
 export const accountStatus = (reader: Reader, did: Did): Promise<AccountStatus | null> => findStatus(reader, did)
 
 /** The state as the wire tells it: `active`, and why not. */
-export function activityOf(account: Account): { active: boolean; status?: Exclude<AccountStatus, 'active'> } {
+export function activityOf(account: Pick<Account, 'deactivatedAt' | 'takedownRef'>): { active: boolean; status?: Exclude<AccountStatus, 'active'> } {
   const status = statusOf(account)
   return status === 'active' ? { active: true } : { active: false, status }
 }
