@@ -1,7 +1,7 @@
 /** Who is told that there is something to crawl, and how often. */
 import { expect, test } from 'bun:test'
-import { crawlersOf, Crawlers, type CrawlTiming } from '../../src/features/firehose/crawlers.ts'
-import { announce } from '../../src/features/firehose/firehose.ts'
+import { Crawlers, type CrawlOutcome, type CrawlTiming } from '../../src/features/firehose/crawlers.ts'
+import { announce, askCrawlers } from '../../src/features/firehose/firehose.ts'
 import { systemResolver } from '../../src/platform/resolver.ts'
 import { createLog } from '../../src/platform/log.ts'
 import { createOutbound } from '../../src/platform/outbound.ts'
@@ -10,8 +10,10 @@ import { startPds } from '../harness/pds.ts'
 
 const fast: CrawlTiming = { windowMillis: 300, retryDelaysMillis: [5, 10], timeoutMillis: 2000 }
 
+const outcomes: CrawlOutcome[] = []
 const crawlersFor = (...fakes: FakeCrawler[]) =>
   new Crawlers({
+    onOutcome: (outcome) => outcomes.push(outcome),
     urls: fakes.map(({ url }) => url),
     hostname: 'pds.example.com',
     outbound: createOutbound({ resolver: systemResolver(), reach: 'anywhere' }),
@@ -49,9 +51,10 @@ test('a failing crawler is asked three times, a refusing one once', async () => 
   failing.statuses.push(503, 503, 503)
   refusing.statuses.push(400)
   const crawlers = crawlersFor(failing, refusing)
+  outcomes.length = 0
   crawlers.announce()
-  while (crawlers.outcomes.exhausted + crawlers.outcomes.rejected < 2) await Bun.sleep(1)
-  expect(crawlers.outcomes).toEqual({ ok: 0, rejected: 1, exhausted: 1 })
+  while (outcomes.length < 2) await Bun.sleep(1)
+  expect(outcomes).toEqual(['rejected', 'exhausted'])
   expect([failing.requests.length, refusing.requests.length]).toEqual([3, 1])
   crawlers.stop()
 })
@@ -75,7 +78,20 @@ test('a server with a public name announces itself at start and after events; a 
   for (const publicUrl of ['http://localhost:2583', 'https://pds.test', 'https://10.0.0.7', 'https://[::1]:8443']) {
     await using local = await startPds({ crawlers, publicUrl })
     announce(local.ctx)
-    expect(crawlersOf(local.ctx).outcomes).toEqual({ ok: 0, rejected: 0, exhausted: 0 })
+    expect(await askCrawlers(local.ctx)).toEqual([])
   }
   expect(crawler.requests).toHaveLength(1)
+  expect(await open.ctx.metrics.render()).toContain('relay_crawl_requests_total{outcome="ok"} 1')
+})
+
+test('an operator may ask at once, and hears what each crawler says', async () => {
+  await using willing = startCrawler()
+  await using refusing = startCrawler()
+  refusing.statuses.push(429)
+  const crawlers = crawlersFor(willing, refusing)
+  expect(await crawlers.ask()).toEqual([
+    { host: new URL(willing.url).host, accepted: true, detail: 'HTTP 200' },
+    { host: new URL(refusing.url).host, accepted: false, detail: 'HTTP 429' },
+  ])
+  crawlers.stop()
 })

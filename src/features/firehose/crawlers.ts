@@ -29,18 +29,30 @@ export interface CrawlersOptions {
   outbound: Outbound
   log: Log
   timing: CrawlTiming
+  onOutcome: (outcome: CrawlOutcome) => void
+}
+
+/** What one crawler said when it was asked. */
+export interface CrawlAnswer {
+  host: string
+  accepted: boolean
+  detail: string
 }
 
 export class Crawlers {
-  readonly outcomes: Record<CrawlOutcome, number> = { ok: 0, rejected: 0, exhausted: 0 }
   readonly #crawlers: readonly Crawler[]
 
   constructor(options: CrawlersOptions) {
-    this.#crawlers = options.urls.map((url) => new Crawler(url, options, (outcome) => this.outcomes[outcome]++))
+    this.#crawlers = options.urls.map((url) => new Crawler(url, options))
   }
 
   announce(): void {
     for (const crawler of this.#crawlers) crawler.announce()
+  }
+
+  /** Ask all of them now, once, whatever was asked before. */
+  ask(): Promise<CrawlAnswer[]> {
+    return Promise.all(this.#crawlers.map((crawler) => crawler.ask()))
   }
 
   stop(): void {
@@ -51,15 +63,13 @@ export class Crawlers {
 class Crawler {
   readonly #url: string
   readonly #options: CrawlersOptions
-  readonly #onOutcome: (outcome: CrawlOutcome) => void
   readonly #stopped = new AbortController()
   #window: Timer | null = null
   #isDirty = false
 
-  constructor(url: string, options: CrawlersOptions, onOutcome: (outcome: CrawlOutcome) => void) {
+  constructor(url: string, options: CrawlersOptions) {
     this.#url = url
     this.#options = options
-    this.#onOutcome = onOutcome
   }
 
   announce(): void {
@@ -84,20 +94,27 @@ class Crawler {
     if (this.#isDirty) this.announce()
   }
 
+  async ask(): Promise<CrawlAnswer> {
+    const { host } = new URL(this.#url)
+    const attempt = await this.#attempt()
+    this.#options.onOutcome(attempt.outcome)
+    return { host, accepted: attempt.outcome === 'ok', detail: attempt.detail }
+  }
+
   async #request(): Promise<void> {
     for (const delayMillis of [0, ...this.#options.timing.retryDelaysMillis]) {
       if (delayMillis > 0) await Bun.sleep(delayMillis)
       if (this.#stopped.signal.aborted) return
-      const status = await this.#attempt()
-      if (status !== null && status < 500) return this.#onOutcome(status < 400 ? 'ok' : 'rejected')
+      const { outcome, detail } = await this.#attempt()
+      this.#options.log.debug('crawl requested', { url: this.#url, outcome, detail })
+      if (outcome !== 'exhausted') return this.#options.onOutcome(outcome)
     }
     this.#options.log.warn('crawler not reached', { url: this.#url })
-    this.#onOutcome('exhausted')
+    this.#options.onOutcome('exhausted')
   }
 
-  /** Status of the answer; null when there was none. */
-  async #attempt(): Promise<number | null> {
-    const { hostname, outbound, log, timing } = this.#options
+  async #attempt(): Promise<{ outcome: CrawlOutcome; detail: string }> {
+    const { hostname, outbound, timing } = this.#options
     try {
       const response = await outbound.fetch(`${this.#url.replace(/\/$/, '')}/xrpc/com.atproto.sync.requestCrawl`, {
         method: 'POST',
@@ -107,10 +124,10 @@ class Crawler {
         signal: this.#stopped.signal,
       })
       await response.body?.cancel()
-      return response.status
+      const outcome = response.status < 400 ? 'ok' : response.status < 500 ? 'rejected' : 'exhausted'
+      return { outcome, detail: `HTTP ${response.status}` }
     } catch (error) {
-      log.debug('crawl request failed', { url: this.#url, error })
-      return null
+      return { outcome: 'exhausted', detail: (error as Error).message }
     }
   }
 }
@@ -123,7 +140,14 @@ function isLocalHost(hostname: string): boolean {
   return isIpAddress(address) ? !isPublicAddress(address) : localName.test(hostname)
 }
 
-export const crawlersOf = perContext(({ config, upstream, log }: Context) => {
+export const crawlersOf = perContext(({ config, upstream, log, metrics }: Context) => {
   const { host, hostname } = new URL(config.publicUrl)
-  return new Crawlers({ urls: isLocalHost(hostname) ? [] : config.crawlers.urls, hostname: host, outbound: upstream, log, timing })
+  return new Crawlers({
+    urls: isLocalHost(hostname) ? [] : config.crawlers.urls,
+    hostname: host,
+    outbound: upstream,
+    log,
+    timing,
+    onOutcome: (outcome) => metrics.count('relay_crawl_requests_total', { outcome }),
+  })
 })

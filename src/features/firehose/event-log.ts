@@ -75,3 +75,7 @@ export async function pruneEvents(tx: Tx, through: number, maxRows: number): Pro
   await tx.run(sql`UPDATE repo_seq_past SET spent_through = ${await headSeq(tx)}, pruned_through = ${page!.last}`)
   return tx.run(sql`DELETE FROM repo_seq WHERE seq <= ${page!.last}`)
 }
+
+export async function countEvents(reader: Reader): Promise<number> {
+  return (await reader.get<{ count: number }>(sql`SELECT count(*) AS count FROM repo_seq`))!.count
+}

@@ -2,13 +2,19 @@
 import { subscription } from '../../http/endpoint.ts'
 import type { Feature } from '../../http/feature.ts'
 import { crawlersOf } from './crawlers.ts'
+import { backfillWindowSecs } from './firehose.ts'
 import { Outbox } from './outbox.ts'
 import { retentionSweep } from './retention-sweep.ts'
+import { tailOf } from './tail.ts'
 
 export const firehose: Feature = {
   name: 'firehose',
   routes: [subscription('com.atproto.sync.subscribeRepos', (exchange) => new Outbox(exchange))],
   sweeps: [retentionSweep],
+  async prepare(ctx) {
+    ctx.metrics.gauge('firehose_subscribers', 'Clients of the event stream', () => tailOf(ctx).followers)
+    ctx.metrics.gauge('firehose_backfill_window_seconds', 'How far back a cursor reaches', () => backfillWindowSecs(ctx))
+  },
   start(ctx) {
     const crawlers = crawlersOf(ctx)
     crawlers.announce()

@@ -7,8 +7,9 @@
  */
 import type { Context } from '../../platform/context.ts'
 import type { Tx } from '../../platform/database.ts'
-import { crawlersOf } from './crawlers.ts'
-import { deleteEventsOf, headSeq, insertEvents, type EventRow } from './event-log.ts'
+import { crawlersOf, type CrawlAnswer } from './crawlers.ts'
+import { countEvents, deleteEventsOf, headSeq, insertEvents, type EventRow } from './event-log.ts'
+import { tailOf } from './tail.ts'
 import { encodeBody, type RepoEvent } from '../../protocol/frames.ts'
 
 export type { AccountStatus, RepoEvent } from '../../protocol/frames.ts'
@@ -19,13 +20,14 @@ export type { AccountStatus, RepoEvent } from '../../protocol/frames.ts'
  * Call it late in the transaction, and `announce` once the transaction is durable. The event that an account is deleted
  * removes what the log holds about it.
  */
-export async function sequenceEvents({ clock }: Pick<Context, 'clock'>, tx: Tx, events: readonly RepoEvent[]): Promise<number[]> {
+export async function sequenceEvents({ clock, metrics }: Pick<Context, 'clock' | 'metrics'>, tx: Tx, events: readonly RepoEvent[]): Promise<number[]> {
   const head = await headSeq(tx)
   const sequencedAt = clock.now()
   const rows: EventRow[] = []
   for (const event of events) {
     const seq = head + 1 + rows.length
     rows.push({ seq, type: event.type, did: event.did, body: encodeBody(event, seq, sequencedAt), sequencedAt })
+    metrics.count('firehose_events_total', { frame: event.type })
     if (event.type === 'account' && event.status === 'deleted') await deleteEventsOf(tx, event.did)
   }
   await insertEvents(tx, rows)
@@ -37,3 +39,25 @@ export function announce(ctx: Context): void {
   ctx.signals.events.notify()
   crawlersOf(ctx).announce()
 }
+
+/** Ask every crawler now, and wait for what it says. */
+export const askCrawlers = (ctx: Context): Promise<CrawlAnswer[]> => crawlersOf(ctx).ask()
+
+export interface FirehoseReadout {
+  currentSeq: number
+  subscribers: number
+  retainedEvents: number
+  /** How far back a cursor reaches; null when age sets no bound. */
+  backfillWindowSecs: number | null
+}
+
+export async function firehoseReadout(ctx: Context): Promise<FirehoseReadout> {
+  return {
+    currentSeq: await headSeq(ctx.db),
+    subscribers: tailOf(ctx).followers,
+    retainedEvents: await countEvents(ctx.db),
+    backfillWindowSecs: backfillWindowSecs(ctx),
+  }
+}
+
+export const backfillWindowSecs = ({ config }: Pick<Context, 'config'>): number | null => config.firehose.logRetentionSecs || null

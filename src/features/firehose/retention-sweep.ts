@@ -11,6 +11,7 @@ const CHUNK_ROWS = 1000
 export const retentionSweep: Sweep = {
   name: 'firehose-gc',
   intervalSecs: ({ firehose }) => firehose.gcIntervalSecs,
+  counts: { swept: 'firehose_gc_swept_total' },
   async run(ctx) {
     const through = await watermark(ctx)
     const report = { swept: 0, errors: 0 }
