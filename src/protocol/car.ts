@@ -35,10 +35,11 @@ export function carOf(root: Cid, blocks: readonly Block[]): Uint8Array {
 }
 
 /** An archive as a stream of chunks near 64 KiB. A block that is larger travels as a chunk of its own. */
-export async function* writeCar(root: Cid, pages: Pages): AsyncGenerator<Uint8Array> {
+export async function* writeCar(root: Cid | null, pages: Pages): AsyncGenerator<Uint8Array> {
+  const header = headerOf(root === null ? [] : [root])
   let chunk = new Uint8Array(chunkBytes)
-  chunk.set(headerOf([root]))
-  let at = headerOf([root]).length
+  chunk.set(header)
+  let at = header.length
   for await (const page of pages) {
     for (const block of page) {
       const length = sectionLength(block)
