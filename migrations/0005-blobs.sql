@@ -24,3 +24,8 @@ CREATE TABLE blob_reference (
   PRIMARY KEY (did, cid, record)
 );
 CREATE INDEX blob_reference_by_record ON blob_reference (did, record);
+
+-- Files whose last owner went, until they are gone from the disk too: what a crash in between left behind is taken up again.
+CREATE TABLE blob_removal (
+  cid TEXT PRIMARY KEY
+);

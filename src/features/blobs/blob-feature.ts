@@ -4,13 +4,14 @@ import { blobFiles } from './blob-files.ts'
 import { closeBlobMirror } from './blob-mirror.ts'
 import { blobRoutes } from './blob-routes.ts'
 import { restoreMissing } from './boot-restore.ts'
+import { gcSweep } from './gc-sweep.ts'
 import { mirrorSweep } from './mirror-sweep.ts'
 import { scrubSweep } from './scrub-sweep.ts'
 
 export const blobs: Feature = {
   name: 'blobs',
   routes: blobRoutes,
-  sweeps: [mirrorSweep, scrubSweep],
+  sweeps: [gcSweep, mirrorSweep, scrubSweep],
   async prepare(ctx) {
     await blobFiles(ctx).prepare()
     await restoreMissing(ctx)

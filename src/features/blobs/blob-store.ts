@@ -1,6 +1,11 @@
 /** Rows of `blob`: the uploads that accounts own. */
 import type { Did, Millis } from '../../protocol/identifiers.ts'
-import { sql, sqlList, type Reader, type Sql, type Tx } from '../../platform/database.ts'
+import { setImmediate } from 'node:timers/promises'
+import { sql, sqlList, sqlRows, type Reader, type Sql, type Tx } from '../../platform/database.ts'
+
+const REMOVALS_PER_INSERT = 1000
+/** CIDs looked up by one statement. */
+const CIDS_PER_LOOKUP = 1000
 
 export interface BlobRow {
   did: Did
@@ -44,9 +49,56 @@ export async function settleClocks(tx: Tx, did: Did, now: Millis): Promise<{ sto
   return { stopped, started }
 }
 
-/** Returns the CIDs that were deleted. */
+/** Returns the CIDs that nobody owns any more; their files are due for removal. */
 export async function deleteAllBlobs(tx: Tx, did: Did): Promise<string[]> {
-  return (await tx.all<{ cid: string }>(sql`DELETE FROM blob WHERE did = ${did} RETURNING cid`)).map((row) => row.cid)
+  const deleted = await tx.all<{ cid: string }>(sql`DELETE FROM blob WHERE did = ${did} RETURNING cid`)
+  return recordRemovals(tx, deleted)
+}
+
+export interface ExpiredBlob {
+  did: Did
+  cid: string
+  unreferencedAt: Millis
+}
+
+/** Blobs whose grace clock started at `until` or before, oldest first, after `after`. */
+export function findExpired(reader: Reader, until: Millis, after: ExpiredBlob | null, limit: number): Promise<ExpiredBlob[]> {
+  const from = after ?? { unreferencedAt: -1, did: '', cid: '' }
+  return reader.all(sql`
+    SELECT did, cid, unreferenced_at AS "unreferencedAt" FROM blob
+    WHERE unreferenced_at IS NOT NULL AND unreferenced_at <= ${until} AND takedown_ref IS NULL
+      AND (unreferenced_at, did, cid) > (${from.unreferencedAt}, ${from.did}, ${from.cid})
+    ORDER BY unreferenced_at, did, cid LIMIT ${limit}`)
+}
+
+/** Delete those of the account's blobs that are still expired and still without a record. */
+export async function deleteExpired(tx: Tx, did: Did, cids: readonly string[], until: Millis): Promise<{ deleted: number; removals: string[] }> {
+  const deleted = await tx.all<{ cid: string }>(sql`
+    DELETE FROM blob
+    WHERE did = ${did} AND cid IN ${sqlList(cids)} AND unreferenced_at <= ${until} AND takedown_ref IS NULL AND NOT ${isReferenced()}
+    RETURNING cid`)
+  return { deleted: deleted.length, removals: await recordRemovals(tx, deleted) }
+}
+
+async function recordRemovals(tx: Tx, deleted: readonly { cid: string }[]): Promise<string[]> {
+  if (deleted.length === 0) return []
+  const owned = await ownedAmong(tx, deleted.map(({ cid }) => cid))
+  const removals = deleted.map(({ cid }) => cid).filter((cid) => !owned.has(cid))
+  for (let start = 0; start < removals.length; start += REMOVALS_PER_INSERT) {
+    const rows = removals.slice(start, start + REMOVALS_PER_INSERT).map((cid) => [cid])
+    await tx.run(sql`INSERT INTO blob_removal (cid) VALUES ${sqlRows(rows)} ON CONFLICT (cid) DO NOTHING`)
+  }
+  return removals
+}
+
+/** Files that are still to be removed, ascending, after `after`. */
+export async function listRemovals(reader: Reader, after: string, limit: number): Promise<string[]> {
+  const rows = await reader.all<{ cid: string }>(sql`SELECT cid FROM blob_removal WHERE cid > ${after} ORDER BY cid LIMIT ${limit}`)
+  return rows.map((row) => row.cid)
+}
+
+export async function deleteRemovals(tx: Tx, cids: readonly string[]): Promise<void> {
+  await tx.run(sql`DELETE FROM blob_removal WHERE cid IN ${sqlList(cids)}`)
 }
 
 /** Set or clear the takedown. False when the account has no such blob. */
@@ -111,11 +163,16 @@ export async function* storedBlobs(reader: Reader, pageSize: number): AsyncGener
     if (page.length === 0) return
     last = page.at(-1)!.cid
     yield page
+    await setImmediate()
   }
 }
 
 /** Those among the CIDs that somebody owns. */
 export async function ownedAmong(reader: Reader, cids: readonly string[]): Promise<Set<string>> {
-  const rows = await reader.all<{ cid: string }>(sql`SELECT DISTINCT cid FROM blob WHERE cid IN ${sqlList(cids)}`)
-  return new Set(rows.map((row) => row.cid))
+  const owned = new Set<string>()
+  for (let start = 0; start < cids.length; start += CIDS_PER_LOOKUP) {
+    const page = sqlList(cids.slice(start, start + CIDS_PER_LOOKUP))
+    for (const { cid } of await reader.all<{ cid: string }>(sql`SELECT DISTINCT cid FROM blob WHERE cid IN ${page}`)) owned.add(cid)
+  }
+  return owned
 }

@@ -8,7 +8,7 @@ import type { Reader } from '../../platform/database.ts'
 import { Lanes } from '../../platform/lanes.ts'
 import type { Did } from '../../protocol/identifiers.ts'
 import { blobFiles } from './blob-files.ts'
-import { blobUsage, findTakedown, hasOwner, upsertUpload, type BlobRow } from './blob-store.ts'
+import { blobUsage, deleteRemovals, findTakedown, hasOwner, upsertUpload, type BlobRow } from './blob-store.ts'
 import { mimeTypeOf } from './mime-type.ts'
 
 /** One CID at a time is named, deleted or healed: a file must not go while an upload gives it an owner. */
@@ -52,9 +52,11 @@ async function admitUpload({ config }: Context, reader: Reader, { did, cid, size
   if (bytes + size > config.blobs.maxStoragePerAccount) throw payloadTooLarge()
 }
 
-/** Delete files whose last owner is gone. Call it once the rows are deleted for good: a crash leaves an orphan, never a gap. */
+/** Delete files whose last owner is gone. Call it once their rows are deleted for good; what a crash leaves is taken up by the next pass of the GC. */
 export async function removeBlobFiles(ctx: Context, cids: readonly string[]): Promise<void> {
+  if (cids.length === 0) return
   for (const cid of cids) await cidLanes(ctx).run(cid, () => removeUnowned(ctx, cid))
+  await ctx.db.transaction((tx) => deleteRemovals(tx, cids))
 }
 
 async function removeUnowned(ctx: Context, cid: string): Promise<void> {

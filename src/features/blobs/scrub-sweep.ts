@@ -74,15 +74,12 @@ async function heal(ctx: Context, blob: StoredBlob): Promise<boolean> {
 }
 
 async function flagUnowned({ ctx, report }: Pass, names: readonly string[]): Promise<void> {
-  for (let start = 0; start < names.length; start += PAGE_ROWS) {
-    const page = names.slice(start, start + PAGE_ROWS)
-    const owned = await ownedAmong(ctx.db, page)
-    for (const cid of page.filter((name) => !owned.has(name))) {
-      // An upload may be between its file and its row.
-      const isOwned = await cidLanes(ctx).run(cid, async () => (await hasOwner(ctx.db, cid)) || (await blobFiles(ctx).sizeOf(cid)) === null)
-      if (isOwned) continue
-      report.flagged++
-      ctx.log.error('file that no account owns', { file: cid })
-    }
+  const owned = await ownedAmong(ctx.db, names)
+  for (const cid of names.filter((name) => !owned.has(name))) {
+    // An upload may be between its file and its row.
+    const isOwned = await cidLanes(ctx).run(cid, async () => (await hasOwner(ctx.db, cid)) || (await blobFiles(ctx).sizeOf(cid)) === null)
+    if (isOwned) continue
+    report.flagged++
+    ctx.log.error('file that no account owns', { file: cid })
   }
 }

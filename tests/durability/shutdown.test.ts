@@ -1,0 +1,114 @@
+/** SIGTERM while the server is at work: what runs is finished, who listens is told, and nothing is left half done. */
+import { expect, test } from 'bun:test'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { bearer, request } from '../harness/http.ts'
+import { freePort } from '../harness/pds.ts'
+import { type RunningServer, startProgram } from '../harness/program.ts'
+import { Subscriber } from '../harness/subscriber.ts'
+
+const HALF = 'half of the bytes, '
+
+async function startServer() {
+  const folder = mkdtempSync(join(tmpdir(), 'holdfast-shutdown-'))
+  const env = { PORT: String(await freePort()) }
+  let server = await startProgram(['dev'], env, folder)
+  return {
+    get server(): RunningServer {
+      return server
+    },
+    async restart() {
+      server = await startProgram(['dev'], env, folder)
+    },
+    async [Symbol.asyncDispose]() {
+      await server[Symbol.asyncDispose]()
+      rmSync(folder, { recursive: true, force: true })
+    },
+  }
+}
+
+async function createAlice(url: string): Promise<{ did: string; accessJwt: string }> {
+  const { body } = await request(`${url}/xrpc/com.atproto.server.createAccount`, {
+    json: { handle: 'alice.test', email: 'alice@example.com', password: 'alice-password' },
+  })
+  return body
+}
+
+async function terminate(server: RunningServer): Promise<void> {
+  server.signal('SIGTERM')
+  while (!server.output().includes('stopping')) await Bun.sleep(1)
+}
+
+test('an upload that has begun is finished, and is there after the restart', async () => {
+  await using running = await startServer()
+  const { url } = running.server
+  const { accessJwt } = await createAlice(url)
+
+  const { readable, writable } = new TransformStream<Uint8Array, Uint8Array>()
+  const body = writable.getWriter()
+  const uploading = fetch(`${url}/xrpc/com.atproto.repo.uploadBlob`, {
+    method: 'POST',
+    headers: { ...bearer(accessJwt), 'content-type': 'text/plain' },
+    body: readable,
+  })
+  await body.write(Buffer.from(HALF))
+  await request(`${url}/xrpc/_health`)
+  await terminate(running.server)
+  await body.write(Buffer.from(HALF))
+  await body.close()
+
+  const answer = await uploading
+  expect(answer.status).toBe(200)
+  const { blob } = (await answer.json()) as { blob: { ref: { $link: string }; size: number } }
+  expect(blob.size).toBe(2 * HALF.length)
+  expect(await running.server.exited).toBe(0)
+
+  await running.restart()
+  const again = await request(`${url}/xrpc/com.atproto.repo.uploadBlob`, {
+    method: 'POST',
+    headers: { ...bearer(accessJwt), 'content-type': 'text/plain' },
+    body: HALF + HALF,
+  })
+  expect(again.body.blob.ref.$link).toBe(blob.ref.$link)
+})
+
+test('subscribers are closed as "going away", and go on where they were after the restart', async () => {
+  await using running = await startServer()
+  const { url } = running.server
+  await createAlice(url)
+  const before = new Subscriber(url, '?cursor=0')
+  await before.until(2)
+  await terminate(running.server)
+  expect((await before.closed).code).toBe(1001)
+  expect(await running.server.exited).toBe(0)
+
+  await running.restart()
+  const after = new Subscriber(url, `?cursor=${before.seqs[0]}`)
+  expect((await after.until(1))[0]?.body.seq).toBe(before.seqs[1]!)
+  after.close()
+})
+
+test('new requests are turned away while the last ones end', async () => {
+  await using running = await startServer()
+  const { url } = running.server
+  const { accessJwt } = await createAlice(url)
+  const { readable, writable } = new TransformStream<Uint8Array, Uint8Array>()
+  const body = writable.getWriter()
+  const uploading = fetch(`${url}/xrpc/com.atproto.repo.uploadBlob`, {
+    method: 'POST',
+    headers: { ...bearer(accessJwt), 'content-type': 'text/plain' },
+    body: readable,
+  })
+  await body.write(Buffer.from(HALF))
+  await request(`${url}/xrpc/_health`)
+  await terminate(running.server)
+  const refused = await fetch(`${url}/xrpc/_health`, { keepalive: false }).then(
+    ({ status }) => status,
+    () => 'no connection',
+  )
+  expect([503, 'no connection']).toContain(refused)
+  await body.close()
+  expect((await uploading).status).toBe(200)
+  expect(await running.server.exited).toBe(0)
+})
