@@ -24,6 +24,7 @@ interface Pass {
 export const gcSweep: Sweep = {
   name: 'blob-gc',
   intervalSecs: ({ blobs }) => blobs.gcIntervalSecs,
+  counts: { swept: 'blob_gc_swept_total', errors: 'blob_gc_errors_total' },
   async run(ctx, stopping) {
     const startedAt = ctx.clock.now()
     // A clock that starts during the pass does not end in it, even without a grace.

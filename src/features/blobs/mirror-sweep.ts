@@ -26,6 +26,7 @@ type Difference = { kind: 'missing'; blob: StoredBlob } | { kind: 'unknown'; key
 export const mirrorSweep: Sweep = {
   name: 'blob-mirror',
   intervalSecs: ({ blobMirror }) => (blobMirror.bucket === null ? 0 : blobMirror.syncIntervalSecs),
+  counts: { swept: 'blob_mirror_synced_total' },
   async run(ctx, stopping) {
     const report = { swept: 0, errors: 0, uploaded: 0, deleted: 0 }
     const mirror = await blobMirror(ctx)

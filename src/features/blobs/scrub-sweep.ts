@@ -26,6 +26,7 @@ interface Pass {
 export const scrubSweep: Sweep = {
   name: 'blob-scrub',
   intervalSecs: ({ blobScrub }) => blobScrub.intervalSecs,
+  counts: { flagged: 'blob_scrub_flagged_total', healed: 'blob_scrub_healed_total' },
   async run(ctx, stopping) {
     const report = { swept: 0, errors: 0, flagged: 0, healed: 0, stale: 0 }
     const pass: Pass = { ctx, stopping, pace: paceOf(BULK_BYTES_PER_SEC, stopping), report }
