@@ -44,9 +44,9 @@ export interface RunningServer extends AsyncDisposable {
   exited: Promise<number>
 }
 
-/** Run `dev` or `serve` until it listens. `folder` is its working directory. */
-export async function startProgram(words: string[], env: Record<string, string>, folder: string): Promise<RunningServer> {
-  const child = spawn(words, env, folder)
+/** Run `dev` or `serve` until it listens. `folder` is its working directory. Files that grow beyond `maxFileBytes` meet a full disk. */
+export async function startProgram(words: string[], env: Record<string, string>, folder: string, { maxFileBytes }: { maxFileBytes?: number } = {}): Promise<RunningServer> {
+  const child = spawn(words, env, folder, maxFileBytes === undefined ? [] : ['sh', '-c', `ulimit -f ${Math.floor(maxFileBytes / 512)}; exec "$@"`, 'sh'])
   let output = ''
   const listening = Promise.withResolvers<string>()
   const reading = (async () => {
@@ -71,8 +71,8 @@ export async function startProgram(words: string[], env: Record<string, string>,
   }
 }
 
-const spawn = (words: string[], env: Record<string, string>, folder: string) =>
-  Bun.spawn([process.execPath, MAIN, ...words], {
+const spawn = (words: string[], env: Record<string, string>, folder: string, wrapper: string[] = []) =>
+  Bun.spawn([...wrapper, process.execPath, MAIN, ...words], {
     cwd: folder,
     env: { PATH: process.env['PATH'] ?? '', HOME: folder, ...env },
     stdin: 'ignore',

@@ -1,0 +1,73 @@
+/** The process is killed, and the disk is full, while blobs come in. */
+import { Database } from 'bun:sqlite'
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { cidOfBlob } from '../../src/protocol/cid.ts'
+import { createAccount, type TestAccount } from '../harness/account.ts'
+import { bearer, request } from '../harness/http.ts'
+import { startProgram, type RunningServer } from '../harness/program.ts'
+import { randomBytes } from './uploader.ts'
+
+let folder: string
+beforeAll(() => {
+  folder = mkdtempSync(join(tmpdir(), 'holdfast-breaking-'))
+})
+afterAll(() => rmSync(folder, { recursive: true, force: true }))
+
+const start = (dataDir: string, limits = {}) =>
+  startProgram(['dev'], { SERVICE_PORT: '0', SERVICE_PUBLIC_URL: 'http://localhost:2583', SERVICE_DATA_DIR: dataDir, SERVICE_LOG_LEVEL: 'info' }, folder, limits)
+const upload = ({ url }: RunningServer, { accessJwt }: TestAccount, bytes: Uint8Array<ArrayBuffer>) =>
+  request(`${url}/xrpc/com.atproto.repo.uploadBlob`, { method: 'POST', body: bytes, headers: { ...bearer(accessJwt), 'content-type': 'video/mp4' } })
+const read = async ({ url }: RunningServer, { did, accessJwt }: TestAccount, cid: string) => {
+  const response = await fetch(`${url}/xrpc/com.atproto.sync.getBlob?did=${did}&cid=${cid}`, { headers: bearer(accessJwt) })
+  return response.ok ? cidOfBlob(new Uint8Array(await response.arrayBuffer())).toString() : response.status
+}
+const storedCids = (dataDir: string) => {
+  const db = new Database(join(dataDir, 'holdfast.db'), { readonly: true })
+  const cids = db.query<{ cid: string }, []>('SELECT cid FROM blob').all().map((row) => row.cid)
+  db.close()
+  return cids
+}
+const incoming = (dataDir: string) => readdirSync(join(dataDir, 'blobs', '.incoming'))
+
+test('killed at any instant: what was answered is there, and no row is without its bytes', async () => {
+  const dataDir = join(folder, 'killed')
+  const answered: string[] = []
+  let account: TestAccount | null = null
+  for (let round = 0; round < 3; round++) {
+    await using server = await start(dataDir)
+    account ??= await createAccount(server, 'alice')
+    const { promise: enough, resolve } = Promise.withResolvers<void>()
+    const uploads = Array.from({ length: 16 }, async (_, i) => {
+      const bytes = randomBytes(20_000 + i * 20_000)
+      const outcome = await upload(server, account!, bytes).catch(() => null)
+      if (outcome?.status === 200) answered.push(cidOfBlob(bytes).toString())
+      if (outcome === null || answered.length >= (round + 1) * 4) resolve()
+    })
+    await enough
+    server.signal('SIGKILL')
+    await Promise.all(uploads)
+  }
+  await using server = await start(dataDir)
+  expect(answered.length).toBeGreaterThanOrEqual(12)
+  for (const cid of answered) expect(await read(server, account!, cid)).toBe(cid)
+  for (const cid of storedCids(dataDir)) {
+    const path = join(dataDir, 'blobs', cid.slice(-2), cid)
+    expect(existsSync(path) && cidOfBlob(new Uint8Array(readFileSync(path))).toString()).toBe(cid)
+  }
+})
+
+test('a full disk refuses an upload, keeps nothing of it, and goes on', async () => {
+  const dataDir = join(folder, 'full')
+  await using server = await start(dataDir, { maxFileBytes: 3_000_000 })
+  const account = await createAccount(server, 'bob')
+  const small = randomBytes(1_000_000)
+  expect(await upload(server, account, randomBytes(5_000_000))).toMatchObject({ status: 500, body: { error: 'InternalServerError', message: 'Internal Server Error' } })
+  expect(incoming(dataDir)).toEqual([])
+  expect(storedCids(dataDir)).toEqual([])
+  expect((await upload(server, account, small)).status).toBe(200)
+  const cid = cidOfBlob(small).toString()
+  expect(await read(server, account, cid)).toBe(cid)
+})
