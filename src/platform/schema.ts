@@ -9,6 +9,7 @@ import oauth from '../../migrations/0010-oauth.sql' with { type: 'text' }
 import plcDirectory from '../../migrations/0020-plc-directory.sql' with { type: 'text' }
 import identity from '../../migrations/0021-identity.sql' with { type: 'text' }
 import signup from '../../migrations/0022-signup.sql' with { type: 'text' }
+import publishedLexicons from '../../migrations/0023-published-lexicons.sql' with { type: 'text' }
 import type { Migration } from './migrations.ts'
 
 const migration = (number: number, name: string, text: unknown): Migration => ({ number, name, text: text as string })
@@ -24,4 +25,5 @@ export const migrations: readonly Migration[] = [
   migration(20, 'plc-directory', plcDirectory),
   migration(21, 'identity', identity),
   migration(22, 'signup', signup),
+  migration(23, 'published-lexicons', publishedLexicons),
 ]

@@ -24,6 +24,8 @@ export interface Upstream extends AsyncDisposable {
   readonly received: Received[]
   /** Services of its DID document, by fragment; the own address unless told otherwise. */
   services: Record<string, string>
+  /** Further members of its DID document. */
+  document: Record<string, unknown>
   answer(nsid: string, answerer: Answerer): void
 }
 
@@ -33,16 +35,20 @@ export function tokenClaims({ headers }: Received): Record<string, unknown> {
   return payload === '' ? {} : (JSON.parse(Buffer.from(payload, 'base64url').toString()) as Record<string, unknown>)
 }
 
+/** Types that matter to somebody. */
+const serviceTypes: Record<string, string> = { atproto_pds: 'AtprotoPersonalDataServer' }
+
 export function startUpstream(): Upstream {
   const answerers = new Map<string, Answerer>()
   const received: Received[] = []
   const services: Record<string, string> = {}
+  const document: Record<string, unknown> = {}
   const server = Bun.serve({
     hostname: '127.0.0.1',
     port: 0,
     async fetch(request): Promise<Response> {
       const path = request.url.slice(request.url.indexOf('/', 'http://'.length))
-      if (path === '/.well-known/did.json') return Response.json(document())
+      if (path === '/.well-known/did.json') return Response.json(didDocument())
       const { promise: aborted, resolve } = Promise.withResolvers<void>()
       request.signal.addEventListener('abort', () => resolve())
       const entry: Received = { method: request.method, path, headers: request.headers, aborted }
@@ -54,15 +60,17 @@ export function startUpstream(): Upstream {
   })
   const url = `http://localhost:${server.port}`
   const did: Did = didWebOfHost(`localhost:${server.port}`)!
-  const document = (): object => ({
+  const didDocument = (): object => ({
     id: did,
-    service: Object.entries(services).map(([fragment, serviceEndpoint]) => ({ id: `#${fragment}`, type: 'TestService', serviceEndpoint })),
+    service: Object.entries(services).map(([fragment, serviceEndpoint]) => ({ id: `#${fragment}`, type: serviceTypes[fragment] ?? 'TestService', serviceEndpoint })),
+    ...document,
   })
   return {
     url,
     did,
     received,
     services,
+    document,
     answer: (nsid, answerer) => void answerers.set(nsid, answerer),
     async [Symbol.asyncDispose]() {
       await server.stop(true)

@@ -23,7 +23,7 @@ const passedBodyHeaders = ['content-type', 'content-length', 'content-encoding']
 
 const HEADERS_TIMEOUT_MILLIS = 10_000
 const BODY_TIMEOUT_MILLIS = 30_000
-const MAX_RESPONSE_BYTES = 10 * 1024 ** 2
+export const MAX_RESPONSE_BYTES = 10 * 1024 ** 2
 
 export interface Forwarding {
   service: ServiceName

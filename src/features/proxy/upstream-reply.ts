@@ -6,7 +6,7 @@ import { brotliDecompressSync, gunzipSync, inflateSync, zstdDecompressSync } fro
 import { Refusal } from '../../http/errors.ts'
 import { OutboundError } from '../../platform/outbound.ts'
 
-const passedOnSuccess = [
+export const passedOnSuccess = [
   'content-type',
   'content-length',
   'content-encoding',
@@ -75,9 +75,13 @@ const decoders: Record<string, Decoder> = {
   zstd: zstdDecompressSync,
 }
 
+export const isReadableCoding = (coding: string): boolean => Object.hasOwn(decoders, coding)
+
+export const isJson = (response: Response): boolean => /^application\/([\w.+-]+\+)?json\b/i.test(response.headers.get('content-type') ?? '')
+
 /** The body as JSON, its content codings undone; undefined when it is none, or longer than `maxBytes`. */
 export async function readJson(response: Response, maxBytes: number): Promise<unknown> {
-  if (!/^application\/([\w.+-]+\+)?json\b/i.test(response.headers.get('content-type') ?? '')) {
+  if (!isJson(response)) {
     await response.body?.cancel()
     return undefined
   }
@@ -86,7 +90,7 @@ export async function readJson(response: Response, maxBytes: number): Promise<un
 }
 
 /** Null when there are more than `maxBytes`, or the other side broke off. */
-async function readBytes(response: Response, maxBytes: number): Promise<Uint8Array | null> {
+export async function readBytes(response: Response, maxBytes: number): Promise<Uint8Array | null> {
   const chunks: Uint8Array[] = []
   let count = 0
   try {
@@ -102,9 +106,10 @@ async function readBytes(response: Response, maxBytes: number): Promise<Uint8Arr
   return Buffer.concat(chunks)
 }
 
+/** Undefined when it is none, or decodes to more than `maxBytes`. */
 export function parseJson(bytes: Uint8Array, contentEncoding: string | null, maxBytes: number): unknown {
   const codings = (contentEncoding ?? '').split(',').map((coding) => coding.trim().toLowerCase()).filter((coding) => coding !== '' && coding !== 'identity')
-  if (!codings.every((coding) => Object.hasOwn(decoders, coding))) return undefined
+  if (!codings.every(isReadableCoding)) return undefined
   try {
     const decoded = codings.reverse().reduce((coded, coding) => decoders[coding]!(coded, { maxOutputLength: maxBytes }), bytes)
     return JSON.parse(new TextDecoder().decode(decoded))

@@ -32,7 +32,9 @@ const definitions = lazy(() => {
   }
   return byRef
 })
-const compile = schemaCompiler((ref) => definitions().get(ref.replace(/#main$/, '')))
+/** A definition by its absolute reference, `lex:nsid` or `lex:nsid#name`. */
+export const findDefinition = (ref: string): Definition | undefined => definitions().get(ref.replace(/#main$/, ''))
+const compile = schemaCompiler(findDefinition)
 
 /** Every method with a lexicon here, by NSID. */
 export const methods = lazy(() => {
@@ -153,7 +155,12 @@ export const recordKeyType = (collection: string): string | null => recordDefini
 /** Why a key is no key for this collection, as a message; `null` when it is one, or no lexicon says. */
 export function recordKeyFault(collection: string, rkey: string): string | null {
   const type = recordKeyType(collection)
-  const expected = type === null ? null : keyFault(type, rkey)
+  return type === null ? null : keyFaultOf(type, collection, rkey)
+}
+
+/** The same for a key type that some other document gives. */
+export function keyFaultOf(type: string, collection: string, rkey: string): string | null {
+  const expected = keyFault(type, rkey)
   return expected === null ? null : `Invalid record key for ${collection}: ${expected}`
 }
 

@@ -94,6 +94,11 @@ const formats: Record<string, { holds: (text: string) => boolean; expected: stri
   'record-key': { holds: isValidRecordKey, expected: 'must be a valid Record Key' },
 }
 
+export const isFormat = (format: string): boolean => Object.hasOwn(formats, format)
+
+/** A lexicon leads to what is no definition of a value. */
+export class LexiconFault extends Error {}
+
 /** A compiler whose results are made once per schema object, when first used. */
 export function schemaCompiler(find: FindSchema): (schema: Schema) => Check {
   const compiled = new WeakMap<Schema, Check>()
@@ -102,7 +107,7 @@ export function schemaCompiler(find: FindSchema): (schema: Schema) => Check {
     const known = compiled.get(schema)
     if (known) return known
     const builder = builders[schema.type]
-    if (!builder) throw new Error(`a lexicon ${schema.type} has no values`)
+    if (!builder) throw new LexiconFault(`a lexicon ${schema.type} has no values`)
     const check = builder(schema)
     compiled.set(schema, check)
     return check
@@ -110,7 +115,7 @@ export function schemaCompiler(find: FindSchema): (schema: Schema) => Check {
 
   function compileRef(ref: string): Check {
     const schema = find(ref)
-    if (!schema) throw new Error(`no lexicon definition ${ref}`)
+    if (!schema) throw new LexiconFault(`no lexicon definition ${ref}`)
     return compile(schema.type === 'record' ? schema.record! : schema)
   }
 

@@ -1,0 +1,72 @@
+/**
+ * From an NSID to the document that its authority publishes: a DNS record names the account, whose repository holds
+ * the document and proves it.
+ *
+ * Source: atproto "Lexicon", "Publication and Resolution".
+ */
+import type { Context } from '../../platform/context.ts'
+import { OutboundError } from '../../platform/outbound.ts'
+import { pdsEndpoint, signingKey } from '../../protocol/did-document.ts'
+import { parseDid, type Did, type Nsid } from '../../protocol/identifiers.ts'
+import { dataToJson } from '../../protocol/data-model.ts'
+import { parseDidKey } from '../../protocol/keys.ts'
+import { parseLexiconDocument, type LexiconDocument } from '../../protocol/lexicons/lexicon-document.ts'
+import { Malformed } from '../../protocol/malformed.ts'
+import { readRecordProof } from '../../protocol/record-proof.ts'
+import { resolveDid } from '../identity/identity.ts'
+
+/** `absent`: its authority publishes none. `unreachable`: nobody could tell. */
+export type LexiconFetch = { ok: true; document: LexiconDocument } | { ok: false; fault: 'absent' | 'unreachable' }
+
+const COLLECTION = 'com.atproto.lexicon.schema'
+const DNS_TIMEOUT_MILLIS = 3000
+const FETCH_TIMEOUT_MILLIS = 5000
+const MAX_PROOF_BYTES = 1024 ** 2
+
+const absent = { ok: false, fault: 'absent' } as const
+const unreachable = { ok: false, fault: 'unreachable' } as const
+
+export async function fetchLexicon(ctx: Context, nsid: Nsid): Promise<LexiconFetch> {
+  const authority = await lexiconAuthority(ctx, nsid)
+  if (authority === 'unreachable') return unreachable
+  if (authority === null) return absent
+  const resolution = await resolveDid(ctx, authority)
+  if (!resolution.ok) return unreachable
+  const endpoint = pdsEndpoint(resolution.document)
+  const didKey = signingKey(resolution.document)
+  const key = didKey && parseDidKey(didKey)
+  if (!endpoint || !key) return absent
+  const params = new URLSearchParams({ did: authority, collection: COLLECTION, rkey: nsid })
+  try {
+    const response = await ctx.outbound.fetch(`${endpoint.replace(/\/+$/, '')}/xrpc/com.atproto.sync.getRecord?${params}`, {
+      headersTimeoutMs: FETCH_TIMEOUT_MILLIS,
+      bodyTimeoutMs: FETCH_TIMEOUT_MILLIS,
+      maxBytes: MAX_PROOF_BYTES,
+    })
+    if (!response.ok || !response.body) {
+      await response.body?.cancel()
+      return unreachable
+    }
+    const record = await readRecordProof(response.body, { did: authority, key, path: `${COLLECTION}/${nsid}` })
+    const document = parseLexiconDocument(dataToJson(record), nsid)
+    return document ? { ok: true, document } : absent
+  } catch (error) {
+    if (error instanceof OutboundError || error instanceof Malformed) return unreachable
+    throw error
+  }
+}
+
+/** The account that speaks for the NSID's domain: exactly one `did=` record says so. */
+async function lexiconAuthority({ resolver }: Context, nsid: Nsid): Promise<Did | 'unreachable' | null> {
+  const domain = nsid.split('.').slice(0, -1).reverse().join('.')
+  const late = Promise.withResolvers<null>()
+  const timer = setTimeout(() => late.resolve(null), DNS_TIMEOUT_MILLIS)
+  try {
+    const texts = await Promise.race([resolver.texts(`_lexicon.${domain}`).catch(() => null), late.promise])
+    if (texts === null) return 'unreachable'
+    const [record, ...others] = texts.filter((text) => text.startsWith('did='))
+    return record === undefined || others.length > 0 ? null : parseDid(record.slice('did='.length))
+  } finally {
+    clearTimeout(timer)
+  }
+}

@@ -1,0 +1,84 @@
+/**
+ * The door of lexicons that others published: found through DNS and the network, proved by their author's repository,
+ * and kept.
+ *
+ * A document is good for a day, and beyond it as long as its author cannot be reached. What was not found is not
+ * looked for again for a minute.
+ */
+import { perContext, type Context } from '../../platform/context.ts'
+import { parseNsid, type Nsid } from '../../protocol/identifiers.ts'
+import { compilable, type LexiconDocument } from '../../protocol/lexicons/lexicon-document.ts'
+import type { RecordOutcome } from '../../protocol/lexicons/lexicons.ts'
+import { MissingLexicon, validatePublishedRecord, type PublishedRecord } from '../../protocol/lexicons/published-record.ts'
+import type { Document } from '../../protocol/lexicons/schema.ts'
+import { fetchLexicon } from './lexicon-fetch.ts'
+import { deleteLexicon, findLexicon, putLexicon, trimLexicons } from './published-lexicon-store.ts'
+
+export type { LexiconDocument } from '../../protocol/lexicons/lexicon-document.ts'
+
+const FRESH_MILLIS = 24 * 60 * 60 * 1000
+const RETRY_MILLIS = 60 * 1000
+const MAX_KEPT = 1000
+const MAX_REMEMBERED_FAILURES = 10_000
+/** Fetches at one time; whoever comes on top of them goes without. */
+const MAX_FETCHES = 16
+/** Documents that one record may lead to. */
+const MAX_DOCUMENTS = 16
+
+const state = perContext(() => ({
+  fetches: new Map<Nsid, Promise<LexiconDocument | null>>(),
+  /** When to try again, by what was not found. The oldest is dropped first. */
+  retryAt: new Map<Nsid, number>(),
+}))
+
+/** The document that the authority of `nsid` publishes. Null when there is none or nobody can tell. Never throws for that. */
+export async function resolveLexicon(ctx: Context, nsid: Nsid): Promise<LexiconDocument | null> {
+  const { fetches, retryAt } = state(ctx)
+  const now = ctx.clock.now()
+  const kept = await findLexicon(ctx.db, nsid)
+  if (kept && now - kept.fetchedAt < FRESH_MILLIS) return kept.document
+  const running = fetches.get(nsid)
+  if (running) return running
+  if ((retryAt.get(nsid) ?? 0) > now || fetches.size >= MAX_FETCHES) return kept?.document ?? null
+  const fetching = renew(ctx, nsid, kept?.document ?? null).finally(() => fetches.delete(nsid))
+  fetches.set(nsid, fetching)
+  return fetching
+}
+
+async function renew(ctx: Context, nsid: Nsid, kept: LexiconDocument | null): Promise<LexiconDocument | null> {
+  const fetched = await fetchLexicon(ctx, nsid)
+  if (!fetched.ok) {
+    remember(ctx, nsid)
+    if (fetched.fault === 'unreachable') return kept
+    if (kept) await ctx.db.transaction((tx) => deleteLexicon(tx, nsid))
+    return null
+  }
+  await ctx.db.transaction(async (tx) => {
+    await putLexicon(tx, fetched.document, ctx.clock.now())
+    await trimLexicons(tx, MAX_KEPT)
+  })
+  return fetched.document
+}
+
+function remember(ctx: Context, nsid: Nsid): void {
+  const { retryAt } = state(ctx)
+  retryAt.delete(nsid)
+  if (retryAt.size >= MAX_REMEMBERED_FAILURES) retryAt.delete(retryAt.keys().next().value!)
+  retryAt.set(nsid, ctx.clock.now() + RETRY_MILLIS)
+}
+
+/** Check a record, its key included, against what is published. `unknown` when no lexicon can be found for all of it. */
+export async function validateAsPublished(ctx: Context, record: PublishedRecord): Promise<RecordOutcome> {
+  const documents = new Map<string, Document>()
+  for (;;) {
+    try {
+      return validatePublishedRecord(documents, record)
+    } catch (error) {
+      if (!(error instanceof MissingLexicon)) throw error
+      const nsid = parseNsid(error.nsid)
+      const document = nsid && documents.size < MAX_DOCUMENTS ? await resolveLexicon(ctx, nsid) : null
+      if (!document) return { status: 'unknown' }
+      documents.set(document.id, compilable(document))
+    }
+  }
+}

@@ -1,0 +1,110 @@
+/**
+ * Lexicon documents of strangers: checked, so that compiling them cannot fail, and brought into the form that the
+ * compiler takes.
+ *
+ * Definitions are never references themselves. So following one always leads deeper into the value, and a document
+ * cannot send the checker in circles.
+ *
+ * Source: atproto "Lexicon".
+ */
+import type { Nsid } from '../identifiers.ts'
+import { isFormat, isObject, type Definition, type Document, type LooseObject, type Schema } from './schema.ts'
+
+/** A document as its author published it. */
+export interface LexiconDocument {
+  lexicon: 1
+  id: Nsid
+  defs: Record<string, LooseObject>
+}
+
+type Holds = (value: unknown) => boolean
+
+const isText: Holds = (value) => typeof value === 'string'
+const isFlag: Holds = (value) => typeof value === 'boolean'
+const isInteger: Holds = (value) => Number.isSafeInteger(value)
+const isCount: Holds = (value) => isInteger(value) && (value as number) >= 0
+const listOf = (holds: Holds): Holds => (value) => Array.isArray(value) && value.every(holds)
+const mapOf = (holds: Holds): Holds => (value) => isObject(value) && Object.values(value).every(holds)
+const isSchema: Holds = (value) => isObject(value) && fits(value, schemaFields)
+const isRecordBody: Holds = (value) => isSchema(value) && (value as LooseObject)['type'] === 'object'
+const isRef: Holds = (value) => isText(value) && /^(?:[a-zA-Z0-9.-]+)?(?:#[a-zA-Z][a-zA-Z0-9]*)?$/.test(value as string) && value !== ''
+const isKeyType: Holds = (value) => isText(value) && /^(?:tid|nsid|any|literal:.+)$/.test(value as string)
+
+interface Fields {
+  required?: Record<string, Holds>
+  optional?: Record<string, Holds>
+}
+
+/** What a value can be described by, and what each description needs. Other members are left alone. */
+const schemaFields: Record<string, Fields> = {
+  boolean: { optional: { const: isFlag, default: isFlag } },
+  integer: { optional: { const: isInteger, default: isInteger, enum: listOf(isInteger), minimum: isInteger, maximum: isInteger } },
+  string: {
+    optional: {
+      const: isText,
+      default: isText,
+      enum: listOf(isText),
+      format: isText,
+      knownValues: listOf(isText),
+      minLength: isCount,
+      maxLength: isCount,
+      minGraphemes: isCount,
+      maxGraphemes: isCount,
+    },
+  },
+  bytes: { optional: { minLength: isCount, maxLength: isCount } },
+  'cid-link': {},
+  blob: { optional: { accept: listOf(isText), maxSize: isCount } },
+  array: { required: { items: isSchema }, optional: { minLength: isCount, maxLength: isCount } },
+  object: { optional: { properties: mapOf(isSchema), required: listOf(isText), nullable: listOf(isText) } },
+  ref: { required: { ref: isRef } },
+  union: { required: { refs: listOf(isRef) }, optional: { closed: isFlag } },
+  unknown: {},
+}
+
+/** What a definition can be besides: what is not the shape of a value is nothing to compile. */
+const definitionFields: Record<string, Fields> = {
+  ...Object.fromEntries(Object.entries(schemaFields).filter(([type]) => type !== 'ref' && type !== 'union')),
+  record: { required: { key: isKeyType, record: isRecordBody } },
+  token: {},
+  query: {},
+  procedure: {},
+  subscription: {},
+  'permission-set': { required: { permissions: listOf(isObject) } },
+}
+
+/** Only `main` may be one of these. */
+const mainOnly = new Set(['record', 'query', 'procedure', 'subscription', 'permission-set'])
+
+function fits(value: LooseObject, types: Record<string, Fields>): boolean {
+  const { type } = value
+  if (typeof type !== 'string' || !Object.hasOwn(types, type)) return false
+  const { required = {}, optional = {} } = types[type]!
+  const holds = ([name, test]: [string, Holds]) => test(value[name])
+  return Object.entries(required).every(holds) && Object.entries(optional).every((entry) => value[entry[0]] === undefined || holds(entry))
+}
+
+/** Takes JSON that claims to be the document of `nsid`; null when it is none. */
+export function parseLexiconDocument(value: unknown, nsid: Nsid): LexiconDocument | null {
+  if (!isObject(value) || value['lexicon'] !== 1 || value['id'] !== nsid || !isObject(value['defs'])) return null
+  const isDefinition = ([name, definition]: [string, unknown]) =>
+    isObject(definition) && fits(definition, definitionFields) && (name === 'main' || !mainOnly.has(definition['type'] as string))
+  return Object.entries(value['defs']).every(isDefinition) ? (value as unknown as LexiconDocument) : null
+}
+
+/** A copy whose references are absolute, as the compiler takes them. */
+export const compilable = ({ id, defs }: LexiconDocument): Document => ({ id, defs: absolute(defs, id) as Record<string, Definition> })
+
+const absoluteRef = (ref: string, id: Nsid) => `lex:${ref.startsWith('#') ? id : ''}${ref}`
+
+function absolute(value: unknown, id: Nsid): unknown {
+  if (Array.isArray(value)) return value.map((item) => absolute(item, id))
+  if (!isObject(value)) return value
+  const copy = Object.fromEntries(Object.entries(value).map(([name, member]) => [name, absolute(member, id)]))
+  const schema = value as Partial<Schema>
+  // A format that came after us is no reason to refuse a value.
+  if (schema.type === 'string' && schema.format !== undefined && !isFormat(schema.format)) delete copy['format']
+  if (schema.type === 'ref' && typeof schema.ref === 'string') copy['ref'] = absoluteRef(schema.ref, id)
+  if (schema.type === 'union' && Array.isArray(schema.refs)) copy['refs'] = schema.refs.map((ref) => absoluteRef(ref, id))
+  return copy
+}

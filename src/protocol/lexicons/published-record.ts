@@ -1,0 +1,44 @@
+/** Records of collections that we have no lexicon of, checked against documents that their authors published. */
+import type { Nsid } from '../identifiers.ts'
+import { findDefinition, keyFaultOf, type RecordOutcome } from './lexicons.ts'
+import { LexiconFault, schemaCompiler, type Document } from './schema.ts'
+
+/** A document that the check needs, and that was not given. */
+export class MissingLexicon extends LexiconFault {
+  constructor(readonly nsid: string) {
+    super(`the lexicon ${nsid} is missing`)
+  }
+}
+
+export interface PublishedRecord {
+  collection: Nsid
+  rkey: string
+  /** In its JSON form. The caller has settled `$type`. */
+  record: unknown
+}
+
+/**
+ * Check a record against given documents and our own. Throws `MissingLexicon` as soon as another one is needed; only
+ * what the value reaches is. Documents that lead nowhere describe nothing: `unknown`.
+ */
+export function validatePublishedRecord(documents: ReadonlyMap<string, Document>, { collection, rkey, record }: PublishedRecord): RecordOutcome {
+  const find = (ref: string) => findDefinition(ref) ?? findPublished(documents, ref)
+  try {
+    const definition = find(`lex:${collection}`)
+    if (definition?.type !== 'record') return { status: 'unknown' }
+    const keyFault = keyFaultOf(definition.key!, collection, rkey)
+    if (keyFault !== null) return { status: 'invalid', message: keyFault }
+    const fault = schemaCompiler(find)(definition.record!)(record)
+    return fault === null ? { status: 'valid' } : { status: 'invalid', message: `Invalid ${collection} record: Record${fault}` }
+  } catch (error) {
+    if (error instanceof LexiconFault && !(error instanceof MissingLexicon)) return { status: 'unknown' }
+    throw error
+  }
+}
+
+function findPublished(documents: ReadonlyMap<string, Document>, ref: string): Document['defs'][string] | undefined {
+  const [nsid = '', name = 'main'] = ref.slice('lex:'.length).split('#')
+  const document = documents.get(nsid)
+  if (!document) throw new MissingLexicon(nsid)
+  return Object.hasOwn(document.defs, name) ? document.defs[name] : undefined
+}

@@ -1,0 +1,42 @@
+/**
+ * A record as its author's repository proves it: an archive of the signed commit, the nodes that lead from its root to
+ * the key, and the record.
+ *
+ * Source: atproto "Sync", `com.atproto.sync.getRecord`.
+ */
+import { readCar } from './car.ts'
+import { decode, type Data } from './cbor.ts'
+import { type Cid } from './cid.ts'
+import { parseCommit, verifyCommit } from './commit.ts'
+import type { Did } from './identifiers.ts'
+import type { PublicKey } from './keys.ts'
+import { Malformed } from './malformed.ts'
+import { MissingBlock, Mst } from './mst.ts'
+
+export interface ProofSubject {
+  did: Did
+  /** The key that the DID document names. */
+  key: PublicKey
+  /** Collection, slash, record key. */
+  path: string
+}
+
+/** The record, or null when the repository proves that there is none. Throws `Malformed` when nothing is proved. */
+export async function readRecordProof(car: Iterable<Uint8Array> | AsyncIterable<Uint8Array>, { did, key, path }: ProofSubject): Promise<Data> {
+  const { roots, pages } = await readCar(car)
+  const blocks = new Map<string, { cid: Cid; bytes: Uint8Array }>()
+  for await (const page of pages) for (const block of page) blocks.set(String(block.cid), block)
+  const read = (cid: Cid) => blocks.get(String(cid))?.bytes ?? null
+
+  const [root] = roots
+  const commitBytes = root ? read(root) : null
+  if (!commitBytes) throw new Malformed('The archive holds no commit')
+  const commit = parseCommit(commitBytes)
+  if (commit.did !== did) throw new Malformed(`The commit is of ${commit.did}`)
+  if (!verifyCommit(commit, key)) throw new Malformed('The commit is not signed by its account')
+  const cid = new Mst(commit.data, read).get(path)
+  if (cid === null) return null
+  const record = read(cid)
+  if (!record) throw new MissingBlock(cid)
+  return decode(record)
+}
