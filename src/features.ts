@@ -1,5 +1,7 @@
 /** Everything the service does. */
 import type { Feature } from './http/feature.ts'
+import { accounts } from './features/accounts/account-feature.ts'
+import { auth } from './features/auth/auth-feature.ts'
 import { blobs } from './features/blobs/blob-feature.ts'
 import { firehose } from './features/firehose/firehose-feature.ts'
 import { identity } from './features/identity/identity-feature.ts'
@@ -8,12 +10,13 @@ import { labels } from './features/labels/labels.ts'
 import { operators } from './features/operators/operator-feature.ts'
 import { plcDirectory } from './features/plc-directory/plc-directory.ts'
 import { proxy } from './features/proxy/proxy-feature.ts'
-import { sessions } from './features/auth/session-routes.ts'
 import { serverInfo } from './features/server-info/server-info.ts'
 import { signup } from './features/signup/signup-routes.ts'
 import { waitlist } from './features/waitlist/waitlist.ts'
 
 export const features: readonly Feature[] = [
+  accounts,
+  auth,
   blobs,
   firehose,
   identity,
@@ -23,7 +26,6 @@ export const features: readonly Feature[] = [
   plcDirectory,
   proxy,
   serverInfo,
-  sessions,
   signup,
   waitlist,
 ]

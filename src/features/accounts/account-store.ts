@@ -1,6 +1,7 @@
 /** Rows of `account`. */
-import type { Did, Handle, Millis } from '../../protocol/identifiers.ts'
+import { parseDid, parseHandle, type Did, type Handle, type Millis } from '../../protocol/identifiers.ts'
 import { sql, type Reader, type Sql, type Tx } from '../../platform/database.ts'
+import { statusOf, type AccountStatus } from './account-status.ts'
 
 export interface Account {
   did: Did
@@ -16,8 +17,6 @@ export interface Account {
   invitesDisabled: boolean
   hasPassword: boolean
 }
-
-export type AccountStatus = 'active' | 'deactivated' | 'takendown'
 
 type Row = Omit<Account, 'invitesDisabled' | 'hasPassword'> & { invitesDisabled: number; hasPassword: number }
 
@@ -45,18 +44,20 @@ export function listAfter(reader: Reader, place: AccountPlace | null, limit: num
     FROM account WHERE ${condition} ORDER BY created_at, did LIMIT ${limit}`)
 }
 
+/** By DID or handle. */
+export async function findByIdentifier(reader: Reader, identifier: string): Promise<Account | null> {
+  const did = parseDid(identifier)
+  if (did) return findByDid(reader, did)
+  const handle = parseHandle(identifier)
+  return handle && findByHandle(reader, handle)
+}
+
 /** Null when there is no such account. */
 export async function findStatus(reader: Reader, did: Did): Promise<AccountStatus | null> {
   const row = await reader.get<Pick<Account, 'deactivatedAt' | 'takedownRef'>>(
     sql`SELECT deactivated_at AS "deactivatedAt", takedown_ref AS "takedownRef" FROM account WHERE did = ${did}`,
   )
   return row && statusOf(row)
-}
-
-/** A takedown outweighs a deactivation. */
-export function statusOf({ takedownRef, deactivatedAt }: Pick<Account, 'takedownRef' | 'deactivatedAt'>): AccountStatus {
-  if (takedownRef !== null) return 'takendown'
-  return deactivatedAt === null ? 'active' : 'deactivated'
 }
 
 export interface NewAccount {
@@ -88,3 +89,26 @@ export const findPasswordHash = async (reader: Reader, did: Did): Promise<string
 
 export const findSigningKey = (reader: Reader, did: Did): Promise<{ signingKey: string; wrapped: string } | null> =>
   reader.get(sql`SELECT signing_key AS "signingKey", signing_key_wrapped AS wrapped FROM account WHERE did = ${did}`)
+
+/** Null: the account has no password any more. */
+export const updatePassword = (tx: Tx, did: Did, hash: string | null): Promise<number> =>
+  tx.run(sql`UPDATE account SET password_hash = ${hash} WHERE did = ${did}`)
+
+/** The new address is not confirmed. Throws a unique violation when it belongs to another account. */
+export const updateEmail = (tx: Tx, did: Did, email: string): Promise<number> =>
+  tx.run(sql`UPDATE account SET email = ${email}, email_confirmed_at = NULL WHERE did = ${did}`)
+
+export const updateEmailConfirmed = (tx: Tx, did: Did, confirmedAt: Millis): Promise<number> =>
+  tx.run(sql`UPDATE account SET email_confirmed_at = ${confirmedAt} WHERE did = ${did}`)
+
+/** `null` for `deactivatedAt` activates, and calls a planned deletion off. */
+export const updateActivation = (tx: Tx, did: Did, { deactivatedAt, deleteAfter }: Pick<Account, 'deactivatedAt' | 'deleteAfter'>): Promise<number> =>
+  tx.run(sql`UPDATE account SET deactivated_at = ${deactivatedAt}, delete_after = ${deleteAfter} WHERE did = ${did}`)
+
+export const updateTakedown = (tx: Tx, did: Did, takedownRef: string | null): Promise<number> =>
+  tx.run(sql`UPDATE account SET takedown_ref = ${takedownRef} WHERE did = ${did}`)
+
+export const updateInvitesDisabled = (tx: Tx, did: Did, disabled: boolean): Promise<number> =>
+  tx.run(sql`UPDATE account SET invites_disabled = ${disabled ? 1 : 0} WHERE did = ${did}`)
+
+export const deleteAccountRow = (tx: Tx, did: Did): Promise<number> => tx.run(sql`DELETE FROM account WHERE did = ${did}`)

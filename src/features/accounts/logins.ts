@@ -3,8 +3,7 @@ import { Refusal } from '../../http/errors.ts'
 import type { Clock } from '../../platform/clock.ts'
 import { perContext, type Context } from '../../platform/context.ts'
 import type { Millis } from '../../protocol/identifiers.ts'
-import { findByEmail, findPasswordHash, type Account } from './account-store.ts'
-import { accountAt } from './accounts.ts'
+import { findByEmail, findByIdentifier, findPasswordHash, type Account } from './account-store.ts'
 import { verifyPassword } from './passwords.ts'
 
 const MAX_FAILURES = 5
@@ -80,7 +79,7 @@ export async function attemptLogin<T>(ctx: Context, identifier: string, attempt:
   if (!(await attempts.enter(name))) return { ok: false, fault: 'blocked' }
   let failed: boolean | null = null
   try {
-    const value = await attempt(name.includes('@') ? await findByEmail(ctx.db, name) : await accountAt(ctx.db, name))
+    const value = await attempt(name.includes('@') ? await findByEmail(ctx.db, name) : await findByIdentifier(ctx.db, name))
     failed = value === null
     return value === null ? { ok: false, fault: 'wrong' } : { ok: true, value }
   } finally {

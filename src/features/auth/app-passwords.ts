@@ -4,7 +4,7 @@ import type { Context } from '../../platform/context.ts'
 import { isUniqueViolation } from '../../platform/database.ts'
 import type { Did } from '../../protocol/identifiers.ts'
 import { base32 } from '../../protocol/cid.ts'
-import { hashGeneratedPassword } from '../accounts/passwords.ts'
+import { hashGeneratedPassword } from '../accounts/accounts.ts'
 import { deleteAppPassword, findAppPassword, insertAppPassword, listAppPasswords, type AppPassword } from './app-password-store.ts'
 import { deleteSessionsOfAppPassword } from './session-store.ts'
 

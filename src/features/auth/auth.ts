@@ -16,7 +16,11 @@ import { carriesServiceToken, LABELER, serviceAuth, verifyServiceToken, type Ser
 import { readAccessToken, readRefreshToken, type SessionKind } from './session-tokens.ts'
 
 export type { Permissions } from '../../protocol/scopes.ts'
+export { createAppPassword, revokeAppPassword } from './app-passwords.ts'
+export { deleteAppPasswordsOf, listAppPasswords, type AppPassword } from './app-password-store.ts'
 export { optionalServiceAuth, type ServiceCaller } from './service-auth.ts'
+export { openSession, sessionTokens, type Tokens } from './sessions.ts'
+export { deleteSessionsOf } from './session-store.ts'
 
 /** An account holder, or who acts for one. */
 export type AccessCaller = SessionCaller | GrantCaller

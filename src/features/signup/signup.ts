@@ -9,16 +9,15 @@
  * A sign-up that is cut off in between is undone: at once while the server runs, otherwise by the sweep. Its identity
  * is ended in the directory and its names are free again.
  */
-import { Refusal } from '../../http/errors.ts'
+import { invalidRequest, Refusal } from '../../http/errors.ts'
 import type { Context } from '../../platform/context.ts'
-import type { Tx } from '../../platform/database.ts'
+import { isUniqueViolation, type Tx } from '../../platform/database.ts'
 import type { Sweep } from '../../platform/sweeps.ts'
 import type { Did, Handle } from '../../protocol/identifiers.ts'
 import { formatDidKey, signingKey } from '../../protocol/keys.ts'
 import { genesisDid, genesisOperation, signOperation, tombstone, type LogOperation } from '../../protocol/plc.ts'
-import { insertAccount } from '../accounts/accounts.ts'
-import { hashPassword } from '../accounts/passwords.ts'
-import { openSession, sessionTokens, type Tokens } from '../auth/sessions.ts'
+import { hashPassword, insertAccount } from '../accounts/accounts.ts'
+import { openSession, sessionTokens, type Tokens } from '../auth/auth.ts'
 import { announce, sequenceEvents } from '../firehose/firehose.ts'
 import { makeSecret, serverRotationKey, takeReservedKey } from '../identity/identity.ts'
 import { insertUse } from './invite-store.ts'
@@ -64,7 +63,8 @@ export async function createAccount(ctx: Context, request: SignupRequest, proven
     return { did, handle, genesis, tokens: await sessionTokens(ctx, did, null, tokenId) }
   } catch (error) {
     await abandon(ctx, signup)
-    throw error
+    // Names are reserved against other sign-ups, not against an account that changes its own.
+    throw isUniqueViolation(error) ? invalidRequest('Handle or email already taken') : error
   }
 }
 

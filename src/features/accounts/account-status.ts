@@ -1,0 +1,33 @@
+/** The states of an account, and what each of them is refused. */
+import { Refusal } from '../../http/errors.ts'
+import type { Account } from './account-store.ts'
+
+export type AccountStatus = 'active' | 'deactivated' | 'takendown'
+
+/** A takedown outweighs a deactivation. */
+export function statusOf({ takedownRef, deactivatedAt }: Pick<Account, 'takedownRef' | 'deactivatedAt'>): AccountStatus {
+  if (takedownRef !== null) return 'takendown'
+  return deactivatedAt === null ? 'active' : 'deactivated'
+}
+
+/** The state as the wire tells it: `active`, and why not. */
+export function activityOf(account: Pick<Account, 'deactivatedAt' | 'takedownRef'>): { active: boolean; status?: Exclude<AccountStatus, 'active'> } {
+  const status = statusOf(account)
+  return status === 'active' ? { active: true } : { active: false, status }
+}
+
+export const accountNotFound = () => new Refusal(403, 'AccountNotFound', 'Account not found')
+export const accountTakedown = () => new Refusal(401, 'AccountTakedown', 'Account has been taken down')
+export const accountDeactivated = () => new Refusal(401, 'AccountDeactivated', 'Account is deactivated')
+
+/** For what a deactivated account may still do. */
+export function refuseTakendown(status: AccountStatus | null): asserts status is 'active' | 'deactivated' {
+  if (status === null) throw accountNotFound()
+  if (status === 'takendown') throw accountTakedown()
+}
+
+/** For writes: only an active account makes them. */
+export function requireActive(status: AccountStatus | null): asserts status is 'active' {
+  refuseTakendown(status)
+  if (status === 'deactivated') throw accountDeactivated()
+}

@@ -1,0 +1,62 @@
+/** Changing and confirming the account's address. */
+import { invalidRequest, Refusal } from '../../http/errors.ts'
+import type { Context } from '../../platform/context.ts'
+import { isUniqueViolation } from '../../platform/database.ts'
+import type { Did } from '../../protocol/identifiers.ts'
+import { findByDid, updateEmail, updateEmailConfirmed, type Account } from './account-store.ts'
+import { mailCode } from './code-requests.ts'
+import { parseEmailAddress } from './email-address.ts'
+import { deleteCodesOf } from './mailed-code-store.ts'
+import { codeRefused, redeemCode } from './mailed-codes.ts'
+import { addressOf } from './mails.ts'
+
+/** The account, which its holder may have deleted meanwhile. */
+export async function holderOf({ db }: Context, did: Did): Promise<Account> {
+  const account = await findByDid(db, did)
+  if (!account) throw invalidRequest('account not found')
+  return account
+}
+
+/**
+ * Store another address, which nobody has confirmed yet; codes sent to the old one are void. `token` is needed where
+ * the old address is confirmed, and has to be right where it is given.
+ */
+export async function changeEmail(ctx: Context, did: Did, wanted: string, token: string | undefined): Promise<void> {
+  const email = parseEmailAddress(wanted)
+  if (email === null) throw invalidRequest('This email address is not supported, please use a different email.')
+  const { emailConfirmedAt } = await holderOf(ctx, did)
+  if (emailConfirmedAt !== null && token === undefined) throw new Refusal(400, 'TokenRequired', 'confirmation token required')
+  try {
+    const fault = await ctx.db.transaction(async (tx) => {
+      const fault = token === undefined ? null : await redeemCode(ctx, tx, { did, purpose: 'update_email', code: token })
+      if (fault) return fault
+      await updateEmail(tx, did, email)
+      await deleteCodesOf(tx, did)
+      return null
+    })
+    if (fault) throw codeRefused(fault)
+  } catch (error) {
+    if (isUniqueViolation(error)) throw invalidRequest('This email address is already in use, please use a different email.')
+    throw error
+  }
+}
+
+/** Whether the change needs a code. Then it is on its way to the address that the account has now. */
+export async function requestEmailUpdate(ctx: Context, did: Did): Promise<boolean> {
+  const account = await holderOf(ctx, did)
+  addressOf(account)
+  if (account.emailConfirmedAt === null) return false
+  await mailCode(ctx, account, 'update_email')
+  return true
+}
+
+export async function confirmEmail(ctx: Context, did: Did, address: string, code: string): Promise<void> {
+  const { email } = await holderOf(ctx, did)
+  if (email !== address.toLowerCase()) throw new Refusal(400, 'InvalidEmail', 'invalid email')
+  const fault = await ctx.db.transaction(async (tx) => {
+    const fault = await redeemCode(ctx, tx, { did, purpose: 'confirm_email', code })
+    if (!fault) await updateEmailConfirmed(tx, did, ctx.clock.now())
+    return fault
+  })
+  if (fault) throw codeRefused(fault)
+}

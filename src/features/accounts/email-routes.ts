@@ -1,0 +1,30 @@
+/** The account's address on the wire. */
+import { procedure } from '../../http/endpoint.ts'
+import type { Permissions } from '../../protocol/scopes.ts'
+import { access } from '../auth/auth.ts'
+import { mailCode } from './code-requests.ts'
+import { changeEmail, confirmEmail, holderOf, requestEmailUpdate } from './email-changes.ts'
+
+const managesEmail = (permissions: Permissions) => permissions.assertAccount({ attr: 'email', action: 'manage' })
+const onlyInTheAccountManager = { refuse: 'Use the account manager interface to update email address associated with an account' }
+
+export const emailRoutes = [
+  procedure('com.atproto.server.requestEmailConfirmation', {
+    auth: access({ grants: managesEmail, standing: true }),
+    limit: 'requestMail',
+    handler: async ({ ctx, caller }) => mailCode(ctx, await holderOf(ctx, caller.did), 'confirm_email'),
+  }),
+  procedure('com.atproto.server.confirmEmail', {
+    auth: access({ grants: managesEmail, standing: true }),
+    handler: ({ ctx, caller, input }) => confirmEmail(ctx, caller.did, input.email, input.token),
+  }),
+  procedure('com.atproto.server.requestEmailUpdate', {
+    auth: access({ sessions: ['full'], grants: onlyInTheAccountManager, standing: true }),
+    limit: 'requestMail',
+    handler: async ({ ctx, caller }) => ({ tokenRequired: await requestEmailUpdate(ctx, caller.did) }),
+  }),
+  procedure('com.atproto.server.updateEmail', {
+    auth: access({ sessions: ['full'], grants: onlyInTheAccountManager, standing: true }),
+    handler: ({ ctx, caller, input }) => changeEmail(ctx, caller.did, input.email, input.token),
+  }),
+]

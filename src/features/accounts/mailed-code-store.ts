@@ -1,0 +1,35 @@
+/** Rows of `mailed_code`. */
+import { sql, type Reader, type Tx } from '../../platform/database.ts'
+import type { Did, Millis } from '../../protocol/identifiers.ts'
+
+export type CodePurpose = 'confirm_email' | 'update_email' | 'reset_password' | 'delete_account' | 'plc_operation'
+
+export interface MailedCode {
+  did: Did
+  codeHash: string
+  requestedAt: Millis
+  failures: number
+}
+
+const columns = sql`did, code_hash AS "codeHash", requested_at AS "requestedAt", failures`
+
+/** Replaces the one that was sent before. */
+export const putCode = (tx: Tx, did: Did, purpose: CodePurpose, codeHash: string, requestedAt: Millis): Promise<number> =>
+  tx.run(sql`
+    INSERT INTO mailed_code (did, purpose, code_hash, requested_at, failures) VALUES (${did}, ${purpose}, ${codeHash}, ${requestedAt}, 0)
+    ON CONFLICT (did, purpose) DO UPDATE SET code_hash = excluded.code_hash, requested_at = excluded.requested_at, failures = 0`)
+
+export const findCode = (reader: Reader, did: Did, purpose: CodePurpose): Promise<MailedCode | null> =>
+  reader.get(sql`SELECT ${columns} FROM mailed_code WHERE did = ${did} AND purpose = ${purpose}`)
+
+export const findCodeByHash = (reader: Reader, purpose: CodePurpose, codeHash: string): Promise<MailedCode | null> =>
+  reader.get(sql`SELECT ${columns} FROM mailed_code WHERE code_hash = ${codeHash} AND purpose = ${purpose}`)
+
+export const countFailure = (tx: Tx, did: Did, purpose: CodePurpose): Promise<number> =>
+  tx.run(sql`UPDATE mailed_code SET failures = failures + 1 WHERE did = ${did} AND purpose = ${purpose}`)
+
+export const deleteCode = (tx: Tx, did: Did, purpose: CodePurpose): Promise<number> =>
+  tx.run(sql`DELETE FROM mailed_code WHERE did = ${did} AND purpose = ${purpose}`)
+
+export const deleteCodesOf = (tx: Tx, did: Did): Promise<number> => tx.run(sql`DELETE FROM mailed_code WHERE did = ${did}`)
+export const deleteCodesBefore = (tx: Tx, instant: Millis): Promise<number> => tx.run(sql`DELETE FROM mailed_code WHERE requested_at < ${instant}`)

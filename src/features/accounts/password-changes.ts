@@ -1,0 +1,58 @@
+/** Setting another password: by the code that was mailed, by knowing the current one, or by the operator. */
+import { authenticationRequired, invalidRequest } from '../../http/errors.ts'
+import type { Context } from '../../platform/context.ts'
+import type { Tx } from '../../platform/database.ts'
+import type { Did } from '../../protocol/identifiers.ts'
+import { deleteSessionsOf } from '../auth/auth.ts'
+import { findByDid, findByEmail, updatePassword } from './account-store.ts'
+import { mailCode } from './code-requests.ts'
+import { isPasswordOf } from './logins.ts'
+import { deleteCode } from './mailed-code-store.ts'
+import { codeRefused, redeemAnonymousCode } from './mailed-codes.ts'
+import { hashPassword } from './passwords.ts'
+
+export const MAX_PASSWORD_CHARS = 256
+
+/** Mail a code to the address, behind the answer: whether there is an account shows neither in it nor in its time. */
+export async function requestPasswordReset(ctx: Context, email: string): Promise<void> {
+  try {
+    const account = await findByEmail(ctx.db, email)
+    if (account) await mailCode(ctx, account, 'reset_password')
+  } catch (error) {
+    ctx.log.error('password reset not mailed', { error })
+  }
+}
+
+export async function resetPassword(ctx: Context, code: string, password: string): Promise<void> {
+  const hash = await hashAcceptable(ctx, password)
+  const redeemed = await ctx.db.transaction(async (tx) => {
+    const redeemed = await redeemAnonymousCode(ctx, tx, 'reset_password', code)
+    if (redeemed.ok) await replacePassword(tx, redeemed.did, hash)
+    return redeemed
+  })
+  if (!redeemed.ok) throw codeRefused(redeemed.fault)
+}
+
+/** For an account holder who knows the current password. */
+export async function changePassword(ctx: Context, did: Did, current: string, next: string): Promise<void> {
+  if (!(await isPasswordOf(ctx, await findByDid(ctx.db, did), current))) throw authenticationRequired('Invalid password')
+  await setPassword(ctx, did, next)
+}
+
+/** Without asking for anything. */
+export async function setPassword(ctx: Context, did: Did, password: string): Promise<void> {
+  const hash = await hashAcceptable(ctx, password)
+  await ctx.db.transaction((tx) => replacePassword(tx, did, hash))
+}
+
+async function hashAcceptable(ctx: Context, password: string): Promise<string> {
+  if (password === '' || password.length > MAX_PASSWORD_CHARS) throw invalidRequest('Invalid password length.')
+  return hashPassword(ctx, password)
+}
+
+/** Sessions end, for they may be what is to be shut out. */
+async function replacePassword(tx: Tx, did: Did, hash: string): Promise<void> {
+  await updatePassword(tx, did, hash)
+  await deleteCode(tx, did, 'reset_password')
+  await deleteSessionsOf(tx, did)
+}

@@ -1,0 +1,30 @@
+/** com.atproto.server.*AppPassword(s): for the account itself only. */
+import { procedure, query } from '../../http/endpoint.ts'
+import { listAppPasswords, type AppPassword } from './app-password-store.ts'
+import { createAppPassword, revokeAppPassword } from './app-passwords.ts'
+import { fullAccess } from './auth.ts'
+
+const appPasswordView = ({ name, createdAt, privileged, personalDetails }: AppPassword) => ({
+  name,
+  createdAt: new Date(createdAt).toISOString(),
+  privileged,
+  personalDetails,
+})
+
+export const appPasswordRoutes = [
+  procedure('com.atproto.server.createAppPassword', {
+    auth: fullAccess({ standing: true }),
+    async handler({ ctx, caller, input: { name, privileged = false, personalDetails = false } }) {
+      const made = await createAppPassword(ctx, caller.did, { name, privileged, personalDetails })
+      return { ...appPasswordView(made), password: made.password }
+    },
+  }),
+  query('com.atproto.server.listAppPasswords', {
+    auth: fullAccess(),
+    handler: async ({ ctx, caller }) => ({ passwords: (await listAppPasswords(ctx.db, caller.did)).map(appPasswordView) }),
+  }),
+  procedure('com.atproto.server.revokeAppPassword', {
+    auth: fullAccess(),
+    handler: ({ ctx, caller, input }) => revokeAppPassword(ctx, caller.did, input.name),
+  }),
+]

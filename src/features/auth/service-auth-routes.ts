@@ -1,0 +1,57 @@
+/** com.atproto.server.getServiceAuth: tokens with which an account's client asks other services. */
+import { randomBytes } from 'node:crypto'
+import { query } from '../../http/endpoint.ts'
+import { invalidRequest, invalidToken, Refusal } from '../../http/errors.ts'
+import type { Millis } from '../../protocol/identifiers.ts'
+import { isPrivilegedMethod, isProtectedMethod } from '../../protocol/guarded-methods.ts'
+import { formatServiceToken } from '../../protocol/service-token.ts'
+import { accountNotFound, accountStatus, signingKeyOf } from '../accounts/accounts.ts'
+import { access } from './auth.ts'
+
+const DEFAULT_TTL_SECS = 60
+const MAX_TTL_SECS = 3600
+/** Without a method the token is good for all of them. */
+const MAX_TTL_ANY_METHOD_SECS = 60
+const MAX_AUDIENCE_CHARS = 2048
+/** The one method that a taken-down account needs: it moves away with it. */
+const MOVING_METHOD = 'com.atproto.server.createAccount'
+
+/** A DID of a host or of the directory, with or without the name of a service. */
+const AUDIENCE = /^did:(plc:[a-z2-7]{24}|web:[a-z0-9]([a-z0-9.-]*[a-z0-9])?(%3A[0-9]{1,5})?)(#[A-Za-z][A-Za-z0-9_-]*)?$/
+
+const isAudience = (text: string) => text.length <= MAX_AUDIENCE_CHARS && AUDIENCE.test(text)
+
+function expiry(now: Millis, wanted: number | undefined, lxm: string | undefined): number {
+  const nowSecs = Math.floor(now / 1000)
+  if (wanted === undefined) return nowSecs + DEFAULT_TTL_SECS
+  if (wanted <= nowSecs) throw badExpiration('expiration is in past')
+  if (wanted > nowSecs + MAX_TTL_SECS) throw badExpiration('cannot request a token with an expiration more than an hour in the future')
+  if (lxm === undefined && wanted > nowSecs + MAX_TTL_ANY_METHOD_SECS)
+    throw badExpiration('cannot request a method-less token with an expiration more than a minute in the future')
+  return wanted
+}
+
+const badExpiration = (message: string) => new Refusal(400, 'BadExpiration', message)
+
+export const serviceAuthRoutes = [
+  query('com.atproto.server.getServiceAuth', {
+    auth: access({
+      sessions: ['full', 'privileged', 'app', 'takendown'],
+      grants: (permissions, { url: { searchParams } }) => permissions.assertRpc({ lxm: searchParams.get('lxm') ?? '*', aud: searchParams.get('aud') ?? '' }),
+    }),
+    async handler({ ctx, caller: { did, credential }, params: { aud, exp, lxm } }) {
+      if (!isAudience(aud)) throw invalidRequest('aud must be a valid atproto DID or did#serviceId reference')
+      const isTakendown = credential === 'takendown' || (await accountStatus(ctx.db, did)) === 'takendown'
+      if (isTakendown && lxm !== MOVING_METHOD) throw invalidToken('Bad token scope')
+      if (credential === 'app' && lxm !== undefined && isPrivilegedMethod(lxm))
+        throw invalidRequest(`insufficient access to request a service auth token for the following method: ${lxm}`)
+      const now = ctx.clock.now()
+      const expiresAt = expiry(now, exp, lxm)
+      if (lxm !== undefined && isProtectedMethod(lxm)) throw invalidRequest(`cannot request a service auth token for the following protected method: ${lxm}`)
+      const key = await signingKeyOf(ctx, ctx.db, did)
+      if (!key) throw accountNotFound()
+      const claims = { iss: did, aud, ...(lxm === undefined ? {} : { lxm }), iat: Math.floor(now / 1000), exp: expiresAt, jti: randomBytes(16).toString('hex') }
+      return { token: formatServiceToken(key, claims) }
+    },
+  }),
+]

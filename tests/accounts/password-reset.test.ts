@@ -1,0 +1,60 @@
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { createAccount, logIn, PASSWORD, xrpc } from '../harness/account.ts'
+import { bearer } from '../harness/http.ts'
+import { lastCode } from '../harness/mail.ts'
+import { startPds, type TestPds } from '../harness/pds.ts'
+
+let pds: TestPds
+beforeAll(async () => {
+  pds = await startPds({ rateLimit: { enabled: false }, accounts: { passwordOptional: true } })
+})
+afterAll(() => pds[Symbol.asyncDispose]())
+
+const requestReset = (email: string) => xrpc(pds, 'com.atproto.server.requestPasswordReset', { json: { email } })
+const reset = (token: string, password: string) => xrpc(pds, 'com.atproto.server.resetPassword', { json: { token, password } })
+const createSession = (identifier: string, password: string) => xrpc(pds, 'com.atproto.server.createSession', { json: { identifier, password } })
+
+test('the mailed code sets a new password, once, and ends the sessions', async () => {
+  const alice = await createAccount(pds, 'alice')
+  const made = (await alice.call('com.atproto.server.createAppPassword', { json: { name: 'kept' } })).body
+  expect((await requestReset(alice.email.toUpperCase())).status).toBe(200)
+  const code = await lastCode(pds, alice.email)
+  expect((await reset(code.toLowerCase(), 'a new password')).status).toBe(200)
+  expect((await createSession('alice.test', PASSWORD)).status).toBe(401)
+  expect((await createSession('alice.test', 'a new password')).status).toBe(200)
+  expect((await xrpc(pds, 'com.atproto.server.refreshSession', { method: 'POST', headers: bearer(alice.refreshJwt) })).status).toBe(400)
+  await logIn(pds, alice, made.password)
+  expect(await reset(code, 'another')).toMatchObject({ status: 400, body: { error: 'InvalidToken', message: 'Token is invalid' } })
+})
+
+test('whether an address has an account is not told', async () => {
+  const bob = await createAccount(pds, 'bob')
+  const [known, unknown] = [await requestReset(bob.email), await requestReset('nobody@example.com')]
+  expect([unknown.status, unknown.body]).toEqual([known.status, known.body])
+  await lastCode(pds, bob.email)
+  expect(pds.mails.some(({ to }) => to === 'nobody@example.com')).toBe(false)
+})
+
+test('a refused password does not use the code up', async () => {
+  const carol = await createAccount(pds, 'carol')
+  await requestReset(carol.email)
+  const code = await lastCode(pds, carol.email)
+  for (const password of ['', 'x'.repeat(257)]) expect(await reset(code, password)).toMatchObject({ status: 400, body: { message: 'Invalid password length.' } })
+  expect((await reset(code, 'good enough')).status).toBe(200)
+})
+
+test('an expired code is called expired', async () => {
+  const dave = await createAccount(pds, 'dave')
+  await requestReset(dave.email)
+  const code = await lastCode(pds, dave.email)
+  pds.clock.advance({ secs: 15 * 60 + 1 })
+  expect(await reset(code, 'too late')).toMatchObject({ status: 400, body: { error: 'ExpiredToken', message: 'Token is expired' } })
+  expect((await createSession('dave.test', PASSWORD)).status).toBe(200)
+})
+
+test('an account without a password gets one', async () => {
+  const erin = await createAccount(pds, 'erin', { password: undefined })
+  await requestReset(erin.email)
+  expect((await reset(await lastCode(pds, erin.email), 'my first')).status).toBe(200)
+  expect((await createSession('erin.test', 'my first')).status).toBe(200)
+})

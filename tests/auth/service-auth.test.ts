@@ -1,0 +1,113 @@
+import { verifyJwt } from '@atproto/xrpc-server'
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { formatServiceToken } from '../../src/protocol/service-token.ts'
+import { signingKey as documentKey } from '../../src/protocol/did-document.ts'
+import { formatDidKey, signingKey, type Curve } from '../../src/protocol/keys.ts'
+import type { Did } from '../../src/protocol/identifiers.ts'
+import { genesisDid, genesisOperation, signOperation } from '../../src/protocol/plc.ts'
+import { createAccount, logIn, xrpc, type TestAccount } from '../harness/account.ts'
+import { bearer } from '../harness/http.ts'
+import { startPds, type TestPds } from '../harness/pds.ts'
+
+const LXM = 'app.bsky.feed.getTimeline'
+const AUD = 'did:web:api.example.com'
+
+let pds: TestPds
+let alice: TestAccount
+beforeAll(async () => {
+  pds = await startPds({ rateLimit: { enabled: false } })
+  alice = await createAccount(pds, 'alice')
+})
+afterAll(() => pds[Symbol.asyncDispose]())
+
+const ask = (params: Record<string, string>, who = alice) => who.call(`com.atproto.server.getServiceAuth?${new URLSearchParams({ aud: AUD, ...params })}`)
+const nowSecs = () => Math.floor(pds.clock.now() / 1000)
+const appPassword = async (input: object) => (await alice.call('com.atproto.server.createAppPassword', { json: { name: crypto.randomUUID(), ...input } })).body.password
+
+test('other services accept the token, for the method and the audience that were asked for', async () => {
+  const { body } = await ask({ lxm: LXM })
+  const document = await pds.ctx.plc.document(alice.did as Did)
+  const payload = await verifyJwt(body.token, AUD, LXM, async () => documentKey(document!)!)
+  expect(payload).toMatchObject({ iss: alice.did, aud: AUD, lxm: LXM })
+  expect(payload.exp - nowSecs()).toBeWithin(55, 61)
+  const named = await ask({ aud: `${AUD}#bsky_appview`, lxm: LXM })
+  expect(JSON.parse(Buffer.from(named.body.token.split('.')[1], 'base64url').toString()).aud).toBe(`${AUD}#bsky_appview`)
+})
+
+test('what may not be asked for is refused', async () => {
+  const cases: [Record<string, string>, string, string][] = [
+    [{ aud: 'nonsense' }, 'InvalidRequest', 'aud must be a valid atproto DID or did#serviceId reference'],
+    [{ aud: 'did:web:example.com:path' }, 'InvalidRequest', 'aud must be a valid atproto DID or did#serviceId reference'],
+    [{ aud: 'did:key:zQ3shokFTS3brHcDQrn82RUDfCZESWL1ZdCEJwekUDPQiYBme' }, 'InvalidRequest', 'aud must be a valid atproto DID or did#serviceId reference'],
+    [{ lxm: LXM, exp: String(nowSecs() - 10) }, 'BadExpiration', 'expiration is in past'],
+    [{ lxm: LXM, exp: String(nowSecs() + 3700) }, 'BadExpiration', 'cannot request a token with an expiration more than an hour in the future'],
+    [{ exp: String(nowSecs() + 120) }, 'BadExpiration', 'cannot request a method-less token with an expiration more than a minute in the future'],
+    [{ lxm: 'com.atproto.server.createAppPassword' }, 'InvalidRequest', 'cannot request a service auth token for the following protected method: com.atproto.server.createAppPassword'],
+  ]
+  for (const [params, error, message] of cases) expect(await ask(params)).toMatchObject({ status: 400, body: { error, message } })
+})
+
+test('direct messages need an app password with that grant', async () => {
+  const lxm = 'chat.bsky.convo.getLog'
+  const plain = await logIn(pds, alice, await appPassword({}))
+  expect(await ask({ lxm }, plain)).toMatchObject({ status: 400, body: { message: `insufficient access to request a service auth token for the following method: ${lxm}` } })
+  expect((await ask({ lxm }, await logIn(pds, alice, await appPassword({ privileged: true })))).status).toBe(200)
+})
+
+/** Somebody of another server, whose DID says where and with which key. */
+async function stranger(curve: Curve) {
+  const key = signingKey(curve, crypto.getRandomValues(new Uint8Array(32)))
+  const didKey = formatDidKey(key.publicKey)
+  const genesis = signOperation(
+    genesisOperation({ rotationKeys: [didKey], signingKey: didKey, handle: 'stranger.test' as never, pdsEndpoint: 'https://elsewhere.example.com' }),
+    key,
+  )
+  const did = genesisDid(genesis)
+  await pds.ctx.plc.submit(did, genesis)
+  const token = (claims: object = {}) =>
+    formatServiceToken(key, { iss: did, aud: pds.ctx.serverDid, lxm: 'com.atproto.server.createAccount', iat: nowSecs(), exp: nowSecs() + 60, jti: crypto.randomUUID(), ...claims })
+  return { did, key, token }
+}
+
+const move = (did: string, token: string, name: string) =>
+  xrpc(pds, 'com.atproto.server.createAccount', { json: { did, handle: `${name}.test`, email: `${name}@example.com`, password: 'x' }, headers: bearer(token) })
+
+test('whoever proves a DID may move it here, with keys of either curve, and starts deactivated', async () => {
+  for (const curve of ['p256', 'k256'] as const) {
+    const { did, token } = await stranger(curve)
+    const { status, body } = await move(did, token(), `mover-${curve}`)
+    expect({ status, did: body.did }).toEqual({ status: 200, did })
+    expect(await xrpc(pds, 'com.atproto.server.getSession', { headers: bearer(body.accessJwt) })).toMatchObject({ body: { active: false, status: 'deactivated' } })
+    expect(await move(did, token(), `again-${curve}`)).toMatchObject({ status: 400, body: { error: 'AlreadyExists' } })
+  }
+})
+
+test('a DID is not taken without proof of it', async () => {
+  const { did, token } = await stranger('p256')
+  const other = await stranger('p256')
+  const missing = { status: 401, body: { error: 'AuthenticationRequired', message: `Missing auth to create account with did: ${did}` } }
+  expect(await move(did, other.token(), 'thief')).toMatchObject(missing)
+  expect(await xrpc(pds, 'com.atproto.server.createAccount', { json: { did, handle: 'thief.test', email: 'thief@example.com', password: 'x' } })).toMatchObject(missing)
+
+  const refused: [string, string, string][] = [
+    ['not.a.jwt', 'BadJwt', 'poorly formatted jwt'],
+    [alice.accessJwt, 'BadJwt', 'poorly formatted jwt'],
+    [token().replace(/^[^.]+/, Buffer.from('{"typ":"at+jwt","alg":"ES256"}').toString('base64url')), 'BadJwtType', 'Invalid jwt type "at+jwt"'],
+    [token({ exp: nowSecs() - 1 }), 'JwtExpired', 'jwt expired'],
+    [token({ lxm: 'com.atproto.repo.uploadBlob' }), 'BadJwtLexiconMethod', 'bad jwt lexicon method ("lxm"). must match: com.atproto.server.createAccount'],
+    [token({ lxm: undefined }), 'BadJwtLexiconMethod', 'missing jwt lexicon method ("lxm"). must match: com.atproto.server.createAccount'],
+    [token({ iss: 'nobody' }), 'BadJwtIss', 'jwt iss is not a valid did'],
+    [token({ iss: 'did:plc:aaaaaaaaaaaaaaaaaaaaaaaa' }), 'AuthenticationRequired', 'could not resolve iss did'],
+    [other.token({ iss: did }), 'BadJwtSignature', 'jwt signature does not match jwt issuer'],
+    [token({ aud: 'did:web:elsewhere.example.com' }), 'BadJwtAudience', 'jwt audience does not match service did'],
+  ]
+  for (const [text, error, message] of refused) expect(await move(did, text, 'thief')).toMatchObject({ status: 401, body: { error, message } })
+})
+
+test('a moved account signs with the key that was promised to its DID', async () => {
+  const { did, token } = await stranger('p256')
+  const { body: reserved } = await xrpc(pds, 'com.atproto.server.reserveSigningKey', { json: { did } })
+  const { body: session } = await move(did, token(), 'promised')
+  const { body } = await xrpc(pds, 'com.atproto.identity.getRecommendedDidCredentials', { headers: bearer(session.accessJwt) })
+  expect(body.verificationMethods.atproto).toBe(reserved.signingKey)
+})
