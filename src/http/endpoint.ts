@@ -76,6 +76,8 @@ export interface Socket {
   /** False when the message was dropped because the client's buffer is full. */
   send(message: Uint8Array): boolean
   bufferedBytes(): number
+  /** Messages that `work` sends go out together. */
+  batch(work: () => void): void
   close(code: number, reason: string): void
 }
 

@@ -267,6 +267,7 @@ function openSocket(exchange: RequestExchange, endpoint: Extract<Endpoint, { kin
 const socketOf = (raw: ServerWebSocket<unknown>): Socket => ({
   send: (message) => raw.sendBinary(message) !== 0,
   bufferedBytes: () => raw.getBufferedAmount(),
+  batch: (work) => void raw.cork(work),
   close: (code, reason) => raw.close(code, reason),
 })
 

@@ -66,11 +66,16 @@ export class Outbox implements SocketHandler {
       while (!this.#hasEnded) {
         this.#hasNews = false
         const frames = tail.after(cursor) ?? (await this.#storedFrames(cursor))
-        for (const { seq, bytes } of frames) {
+        for (let sent = 0; sent < frames.length; ) {
           if (socket.bufferedBytes() > HIGH_WATER_BYTES) await this.#room(socket, tail.head)
           if (this.#hasEnded) return
-          if (!socket.send(bytes)) return this.#refuse(socket, consumerTooSlow)
-          cursor = seq
+          socket.batch(() => {
+            for (; sent < frames.length && socket.bufferedBytes() <= HIGH_WATER_BYTES; sent++) {
+              const { seq, bytes } = frames[sent]!
+              if (!socket.send(bytes)) return this.#refuse(socket, consumerTooSlow)
+              cursor = seq
+            }
+          })
         }
         if (frames.length === 0 && !this.#hasNews) await this.#wait()
       }
