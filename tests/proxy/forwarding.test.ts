@@ -301,6 +301,23 @@ test('an answer of more than 10 MiB is refused', async () => {
   expect((await xrpc('app.bsky.test.huge')).status).toBe(502)
 })
 
+test('requests are counted by upstream and outcome', async () => {
+  appview.answer('app.bsky.test.counted', () => Response.json({}, { headers: { 'atproto-upstream-lag': '1500' } }))
+  const counts = async () => {
+    const { body } = await request(`${pds.url}/metrics`)
+    const value = (line: string) => Number(new RegExp(`^${line} (\\S+)$`, 'm').exec(body as string)?.[1])
+    return {
+      appview: value('proxy_requests_total\\{upstream="appview",status_class="2xx"\\}'),
+      unreachable: value('proxy_requests_total\\{upstream="header_target",status_class="5xx"\\}'),
+      lags: value('proxy_upstream_lag_seconds_sum'),
+    }
+  }
+  const before = await counts()
+  await xrpc('app.bsky.test.counted')
+  await xrpc('com.example.anything', targeting(`${other.did}#test_private`))
+  expect(await counts()).toEqual({ appview: before.appview + 1, unreachable: before.unreachable + 1, lags: before.lags + 1.5 })
+})
+
 // What is refused
 
 test.each([

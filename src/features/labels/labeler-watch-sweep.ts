@@ -27,6 +27,7 @@ export const labelerWatchSweep: Sweep = {
   name: 'labeler-watch',
   intervalSecs: ({ labeler }) => labeler.pollIntervalSecs,
   atStart: true,
+  counts: { swept: 'labeler_watch_changes_total' },
   async run(ctx) {
     const { watched } = ctx.config.labeler
     const report = { swept: await ctx.db.transaction((tx) => deleteFlagsOfOthers(tx, watched.map(({ did }) => did))), errors: 0 }

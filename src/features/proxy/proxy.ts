@@ -7,6 +7,7 @@
  */
 import type { Exchange } from '../../http/endpoint.ts'
 import { invalidRequest, upstreamFailure } from '../../http/errors.ts'
+import type { CounterLabels } from '../../platform/metrics.ts'
 import { OutboundError, type OutboundRequest } from '../../platform/outbound.ts'
 import type { Did } from '../../protocol/identifiers.ts'
 import type { ServiceName } from './proxy-header.ts'
@@ -64,7 +65,7 @@ export async function ask(call: Exchange, forwarding: Forwarding): Promise<Respo
   const { ctx, request } = call
   const located = await locate(ctx, forwarding.service)
   if (!located.ok) throw invalidRequest((forwarding.faults ?? proxyFaults)[located.fault])
-  const { url, outbound, toldName } = located.upstream
+  const { label, url, outbound, toldName } = located.upstream
   const headers = new Headers({ 'accept-encoding': forwarding.acceptEncoding ?? request.headers.get('accept-encoding') ?? 'identity' })
   copy(request.headers, headers, passedHeaders)
   if (toldName !== null) headers.set('atproto-proxy', toldName)
@@ -74,7 +75,7 @@ export async function ask(call: Exchange, forwarding: Forwarding): Promise<Respo
   }
   const body = outgoingBody(request, forwarding, headers)
   try {
-    return await outbound.fetch(url + (forwarding.path ?? pathAndQuery(request.url)), {
+    const response = await outbound.fetch(url + (forwarding.path ?? pathAndQuery(request.url)), {
       method: forwarding.path === undefined ? request.method : 'GET',
       headers,
       body,
@@ -85,11 +86,22 @@ export async function ask(call: Exchange, forwarding: Forwarding): Promise<Respo
       maxBytes: MAX_RESPONSE_BYTES,
       raw: true,
     })
+    ctx.metrics.count('proxy_requests_total', { upstream: label, status_class: statusClass(response.status) })
+    const lagMillis = Number(response.headers.get('atproto-upstream-lag') ?? NaN)
+    if (lagMillis >= 0) ctx.metrics.observe('proxy_upstream_lag_seconds', lagMillis / 1000)
+    return response
   } catch (error) {
     if (!(error instanceof OutboundError)) throw error
+    ctx.metrics.count('proxy_requests_total', { upstream: label, status_class: '5xx' })
     call.log.warn('upstream unreachable', { method: call.nsid, fault: error.fault })
     throw upstreamFailure()
   }
+}
+
+function statusClass(status: number): CounterLabels<'proxy_requests_total'>['status_class'] {
+  if (status < 300) return '2xx'
+  if (status < 400) return '3xx'
+  return status < 500 ? '4xx' : '5xx'
 }
 
 function outgoingBody(request: Request, { json, path }: Forwarding, headers: Headers): OutboundRequest['body'] {

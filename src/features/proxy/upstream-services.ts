@@ -6,19 +6,25 @@ import type { Exchange } from '../../http/endpoint.ts'
 import { invalidRequest } from '../../http/errors.ts'
 import type { Config } from '../../platform/config.ts'
 import type { Context } from '../../platform/context.ts'
+import type { CounterLabels } from '../../platform/metrics.ts'
 import type { Outbound } from '../../platform/outbound.ts'
 import { serviceEndpoint } from '../../protocol/did-document.ts'
 import { resolveDid } from '../identity/identity.ts'
 import { parseProxyHeader, serviceText, type ServiceName } from './proxy-header.ts'
 
+type ServiceLabel = CounterLabels<'proxy_requests_total'>['upstream']
+
 interface ConfiguredService {
   name: ServiceName
+  label: ServiceLabel
   url: string
   /** Methods that go there when the request names no service. */
   prefixes: readonly string[]
 }
 
 export interface Upstream {
+  /** What its requests are counted as. */
+  label: ServiceLabel
   /** Without a trailing slash. */
   url: string
   outbound: Outbound
@@ -32,9 +38,9 @@ const LABELER_FRAGMENT = 'atproto_labeler'
 const appviewPrefixes = ['app.bsky.', 'com.atproto.identity.', 'com.atproto.label.', 'com.atproto.lexicon.', 'com.atproto.sync.', 'com.atproto.temp.']
 
 const configuredServices = (config: Config): ConfiguredService[] => [
-  { name: appviewService(config), url: config.appview.url, prefixes: appviewPrefixes },
-  { name: checkedName(config.chat.did), url: config.chat.url, prefixes: ['chat.bsky.'] },
-  { name: reportService(config), url: config.moderation.reportUrl, prefixes: ['tools.ozone.', 'com.atproto.moderation.'] },
+  { name: appviewService(config), label: 'appview', url: config.appview.url, prefixes: appviewPrefixes },
+  { name: checkedName(config.chat.did), label: 'chat', url: config.chat.url, prefixes: ['chat.bsky.'] },
+  { name: reportService(config), label: 'moderation', url: config.moderation.reportUrl, prefixes: ['tools.ozone.', 'com.atproto.moderation.'] },
 ]
 
 export const appviewService = (config: Config): ServiceName => checkedName(config.appview.did)
@@ -73,10 +79,10 @@ export type Located = { ok: true; upstream: Upstream } | { ok: false; fault: 'un
 export async function locate(ctx: Context, service: ServiceName): Promise<Located> {
   const name = serviceText(service)
   const configured = configuredServices(ctx.config).find((one) => serviceText(one.name) === name)
-  if (configured) return { ok: true, upstream: { url: configured.url, outbound: ctx.upstream, toldName: name } }
+  if (configured) return { ok: true, upstream: { label: configured.label, url: configured.url, outbound: ctx.upstream, toldName: name } }
   const resolution = await resolveDid(ctx, service.did)
   if (!resolution.ok) return { ok: false, fault: 'unresolved' }
   const url = serviceEndpoint(resolution.document, service.fragment)
   if (url === null) return { ok: false, fault: 'unlisted' }
-  return { ok: true, upstream: { url: url.replace(/\/+$/, ''), outbound: ctx.outbound, toldName: null } }
+  return { ok: true, upstream: { label: 'header_target', url: url.replace(/\/+$/, ''), outbound: ctx.outbound, toldName: null } }
 }
