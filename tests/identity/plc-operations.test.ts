@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { randomBytes } from 'node:crypto'
 import { serverRotationKey } from '../../src/features/identity/identity.ts'
 import { formatDidKey, signingKey } from '../../src/protocol/keys.ts'
-import { nextOperation, signOperation, tombstone, type PlcState } from '../../src/protocol/plc.ts'
+import { nextOperation, operationCid, signOperation, tombstone, type PlcState } from '../../src/protocol/plc.ts'
 import { request } from '../harness/http.ts'
 import { startPds, type TestPds } from '../harness/pds.ts'
 import { Subscriber } from '../harness/subscriber.ts'
@@ -29,7 +29,7 @@ afterAll(async () => {
 })
 
 const call = async (account: SeededAccount, method: string, json?: object, kind: Parameters<SeededAccount['as']>[0] = 'full') =>
-  request(`${pds.url}/xrpc/com.atproto.identity.${method}`, { json, headers: await account.as(kind) })
+  request(`${pds.url}/xrpc/com.atproto.identity.${method}`, { method: method.startsWith('get') ? 'GET' : 'POST', json, headers: await account.as(kind) })
 
 const submit = (account: SeededAccount, operation: unknown, kind?: Parameters<SeededAccount['as']>[0]) => call(account, 'submitPlcOperation', { operation: operation as object }, kind)
 
@@ -120,4 +120,79 @@ test('anybody may ask for a refresh, and the network hears of it when the docume
     ['#identity', alice.did, 'alice.test'],
     ['#identity', alice.did, undefined],
   ])
+})
+
+/** The code in the mail that was sent last. */
+const mailedCode = () => /^[A-Z2-7]{5}-[A-Z2-7]{5}$/m.exec(pds.mails.at(-1)!.text)![0]
+const requestCode = async () => {
+  pds.clock.advance({ secs: 3601 }) // past the limit on mails
+  expect(await call(alice, 'requestPlcOperationSignature', undefined, 'full')).toMatchObject({ status: 200, body: '' })
+  return mailedCode()
+}
+const sign = (input: object, kind?: Parameters<SeededAccount['as']>[0]) => call(alice, 'signPlcOperation', input, kind)
+
+test('a code from the mail signs one operation, which keeps what it does not change and is not submitted', async () => {
+  const before = (await pds.ctx.plc.lastOperation(alice.did))!
+  const token = await requestCode()
+  expect(pds.mails.at(-1)).toMatchObject({ to: 'alice@mail.test', subject: expect.stringContaining('PLC Update Operation Requested') })
+  const { status, body } = await sign({ token: token.toLowerCase(), alsoKnownAs: ['at://alice.test'] })
+  expect(status).toBe(200)
+  const { sig, prev, ...rest } = body.operation
+  const { sig: _, prev: __, ...last } = before as typeof body.operation
+  expect(rest).toEqual({ ...last, alsoKnownAs: ['at://alice.test'] })
+  expect([typeof sig, prev]).toEqual(['string', operationCid(before).toString()])
+  expect(await pds.ctx.plc.lastOperation(alice.did)).toEqual(before)
+  expect(await submit(alice, body.operation)).toMatchObject({ status: 200 })
+  expect(await sign({ token })).toMatchObject({ status: 400, body: { error: 'InvalidToken', message: 'Token is invalid' } })
+})
+
+test('only the last code counts, for fifteen minutes, and for its own account', async () => {
+  const first = await requestCode()
+  await call(alice, 'requestPlcOperationSignature')
+  const second = mailedCode()
+  for (const token of [first, 'AAAAA-AAAAA', 'x', ' ']) expect(await sign({ token })).toMatchObject({ status: 400, body: { error: 'InvalidToken' } })
+  const mallory = await seedAccount(pds, 'mallory')
+  expect(await call(mallory, 'signPlcOperation', { token: second })).toMatchObject({ status: 400, body: { error: 'InvalidToken' } })
+  pds.clock.advance({ secs: 15 * 60 + 1 })
+  expect(await sign({ token: second })).toMatchObject({ status: 400, body: { error: 'ExpiredToken', message: 'Token is expired' } })
+  expect(await sign({})).toMatchObject({ status: 400, body: { message: 'email confirmation token required to sign PLC operations' } })
+})
+
+test('a code that was guessed at too often is dead', async () => {
+  const token = await requestCode()
+  for (const letter of 'ABCDEF') expect((await sign({ token: `AAAAA-AAAA${letter}` })).status).toBe(400)
+  expect(await sign({ token })).toMatchObject({ status: 400, body: { error: 'InvalidToken' } })
+})
+
+test('a refused or failed signature does not use up the code', async () => {
+  const token = await requestCode()
+  for (const wrong of [{ services: { atproto_pds: 'x' } }, { verificationMethods: { atproto: 1 } }, { services: [] }]) {
+    expect(await sign({ token, ...wrong })).toMatchObject({ status: 400, body: { error: 'InvalidRequest' } })
+  }
+  expect(await sign({ token, prev: null, sig: 'x', type: 'plc_tombstone' })).toMatchObject({ status: 200, body: { operation: { type: 'plc_operation', prev: expect.stringContaining('bafy') } } })
+})
+
+test('two signatures at once do not share a code', async () => {
+  const token = await requestCode()
+  const outcomes = await Promise.all([sign({ token }), sign({ token }), sign({ token })])
+  expect(outcomes.map(({ status }) => status).sort()).toEqual([200, 400, 400])
+})
+
+test('app passwords ask for no signature, and a taken-down account still leaves', async () => {
+  for (const kind of ['app', 'privileged'] as const) expect(await sign({ token: 'x' }, kind)).toMatchObject({ status: 400, body: { error: 'InvalidToken', message: 'Bad token scope' } })
+  expect(await call(alice, 'requestPlcOperationSignature', undefined, 'takendown')).toMatchObject({ status: 200 })
+  expect(await sign({ token: mailedCode() }, 'takendown')).toMatchObject({ status: 200 })
+})
+
+test('who has no address gets no code', async () => {
+  const silent = await seedAccount(pds, 'silent', { email: null })
+  expect(await call(silent, 'requestPlcOperationSignature', undefined)).toMatchObject({ status: 400, body: { message: 'account does not have an email address' } })
+  const carol = await seedAccount(pds, 'carol.other', { did: 'did:web:other.example' })
+  expect(await call(carol, 'requestPlcOperationSignature')).toMatchObject({ status: 400, body: { message: 'Not a did:plc' } })
+})
+
+test('where the service holds no rotation key it signs nothing', async () => {
+  const dave = await seedAccount(pds, 'dave', { owner })
+  await call(dave, 'requestPlcOperationSignature')
+  expect(await call(dave, 'signPlcOperation', { token: mailedCode() })).toMatchObject({ status: 403, body: { error: 'Forbidden' } })
 })

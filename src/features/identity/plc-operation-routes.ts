@@ -1,17 +1,22 @@
 /** Changing one's did:plc through the service that holds a rotation key of it. */
 import { procedure, query } from '../../http/endpoint.ts'
-import { invalidRequest } from '../../http/errors.ts'
+import { forbidden, invalidRequest } from '../../http/errors.ts'
+import { charge } from '../../http/limiting.ts'
 import type { Context } from '../../platform/context.ts'
 import type { Did } from '../../protocol/identifiers.ts'
 import { formatDidKey } from '../../protocol/keys.ts'
-import { isPlcDid, parseOperation, pdsService, pdsServiceName, signingKeyName, type Operation } from '../../protocol/plc.ts'
+import { isPlcDid, nextOperation, parseOperation, parseState, pdsService, pdsServiceName, signingKeyName, signOperation, stateOf, type Operation, type PlcState } from '../../protocol/plc.ts'
 import { accountNotFound, accountOf, signingKeyOf, type Account } from '../accounts/accounts.ts'
+import { mailCode } from '../accounts/code-requests.ts'
+import { codeRefused, redeemCode } from '../accounts/mailed-codes.ts'
 import { access } from '../auth/auth.ts'
 import type { Permissions } from '../../protocol/scopes.ts'
 import { announce, sequenceEvents } from '../firehose/firehose.ts'
 import { resolveDid } from './did-resolution.ts'
-import { heldRotationKey } from './handle-change.ts'
+import { didEnded, heldRotationKey } from './handle-change.ts'
 import { serverRotationKey } from './identity-keys.ts'
+
+const stateMembers = new Set(['rotationKeys', 'alsoKnownAs', 'verificationMethods', 'services'])
 
 const wholeIdentity = (permissions: Permissions) => permissions.assertIdentity({ attr: '*' })
 
@@ -41,6 +46,28 @@ async function unfitness(ctx: Context, { account, signingKey }: Expected, operat
   return null
 }
 
+/**
+ * The next operation of a DID, signed with our key and not submitted.
+ *
+ * The code is used up last: an outage of the directory must not cost it.
+ */
+async function signNext(ctx: Context, did: Did, code: string, wanted: Partial<PlcState>): Promise<Operation> {
+  const last = await ctx.plc.lastOperation(did)
+  const state = last && stateOf(last)
+  if (!state) throw didEnded()
+  const changed = parseState({ ...state, ...wanted })
+  if (!changed) throw invalidRequest('Invalid operation')
+  const key = await heldRotationKey(ctx, did, state.rotationKeys)
+  if (!key) throw forbidden('The service holds no rotation key of this DID')
+  const fault = await ctx.db.transaction((tx) => redeemCode(ctx, tx, { did, purpose: 'plc_operation', code }))
+  if (fault) throw codeRefused(fault)
+  return signOperation(nextOperation(last, changed)!, key)
+}
+
+function requirePlc(did: Did): void {
+  if (!isPlcDid(did)) throw invalidRequest('Not a did:plc')
+}
+
 export const plcOperationRoutes = [
   query('com.atproto.identity.getRecommendedDidCredentials', {
     auth: access({ grants: 'any' }),
@@ -55,12 +82,33 @@ export const plcOperationRoutes = [
       }
     },
   }),
+  procedure('com.atproto.identity.requestPlcOperationSignature', {
+    auth: access({ sessions: ['full', 'takendown'], grants: wholeIdentity }),
+    async handler(call) {
+      const { ctx, caller } = call
+      requirePlc(caller.did)
+      charge(call, 'requestMail', caller.did)
+      const account = await accountOf(ctx.db, caller.did)
+      if (!account) throw invalidRequest('account not found')
+      await mailCode(ctx, account, 'plc_operation')
+    },
+  }),
+  procedure('com.atproto.identity.signPlcOperation', {
+    auth: access({ sessions: ['full', 'takendown'], grants: wholeIdentity }),
+    async handler({ ctx, caller, input: { token, ...given } }) {
+      requirePlc(caller.did)
+      if (!token) throw invalidRequest('email confirmation token required to sign PLC operations')
+      const wanted = Object.fromEntries(Object.entries(given).filter(([name]) => stateMembers.has(name)))
+      const operation = await signNext(ctx, caller.did, token, wanted)
+      return { operation: { ...operation } }
+    },
+  }),
   procedure('com.atproto.identity.submitPlcOperation', {
     auth: access({ grants: wholeIdentity }),
     async handler({ ctx, caller: { did }, input }) {
       const operation = parseOperation(input.operation)
       if (operation?.type !== 'plc_operation') throw invalidRequest('Invalid operation')
-      if (!isPlcDid(did)) throw invalidRequest('Not a did:plc')
+      requirePlc(did)
       const fault = await unfitness(ctx, await expectedOf(ctx, did), operation)
       if (fault !== null) throw invalidRequest(fault)
       await ctx.plc.submit(did, operation)

@@ -7,6 +7,7 @@ import { checkHandle } from '../../protocol/handle-policy.ts'
 import { parseHandle } from '../../protocol/identifiers.ts'
 import { accountAt, accountOf } from '../accounts/accounts.ts'
 import { announce, sequenceEvents } from '../firehose/firehose.ts'
+import { isTaken } from '../signup/signup.ts'
 import { findDocument } from './did-document-store.ts'
 import { resolveDid } from './did-resolution.ts'
 import { handlePolicy, isOwnName } from './handle-admission.ts'
@@ -54,7 +55,7 @@ export const resolutionRoutes = [
   query('com.atproto.temp.checkHandleAvailability', {
     async handler({ ctx, params: { handle } }) {
       const outcome = checkHandle(handle, handlePolicy(ctx))
-      const isFree = outcome.ok && outcome.kind === 'served' && !(await accountAt(ctx.db, outcome.handle))
+      const isFree = outcome.ok && outcome.kind === 'served' && !(await isTaken(ctx.db, 'handle', outcome.handle))
       return {
         handle,
         result: isFree

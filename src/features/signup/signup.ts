@@ -25,6 +25,7 @@ import { checkRequest, requireFree, requireNew, requireUsable, type SignupReques
 import { deleteSignup, insertSignup, listSignupsBefore, type Signup } from './signup-store.ts'
 
 export type { SignupRequest } from './signup-rules.ts'
+export { isTaken } from './signup-store.ts'
 
 /** An account that moved here and is not activated after this time may be deleted. */
 const UNFINISHED_MOVE_SECS = 3 * 86_400
