@@ -86,6 +86,7 @@ export async function openContext(config: Config, overrides: Overrides, undos: U
     config,
     version: VERSION,
     serverDid: config.serverDid,
+    startedAt: clock.now(),
     clock,
     log,
     metrics: new Metrics(),

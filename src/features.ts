@@ -2,6 +2,7 @@
 import type { Feature } from './http/feature.ts'
 import { accounts } from './features/accounts/account-feature.ts'
 import { auth } from './features/auth/auth-feature.ts'
+import { admin } from './features/admin/admin.ts'
 import { blobs } from './features/blobs/blob-feature.ts'
 import { firehose } from './features/firehose/firehose-feature.ts'
 import { identity } from './features/identity/identity-feature.ts'
@@ -17,6 +18,7 @@ import { waitlist } from './features/waitlist/waitlist.ts'
 export const features: readonly Feature[] = [
   accounts,
   auth,
+  admin,
   blobs,
   firehose,
   identity,

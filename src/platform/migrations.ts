@@ -21,6 +21,7 @@ export async function migrate(db: Database, migrations: readonly Migration[], no
     number INTEGER PRIMARY KEY, name TEXT NOT NULL, applied_at INTEGER NOT NULL)`)
   const applied = new Set((await db.all<{ number: number }>(sql`SELECT number FROM schema_migration`)).map((row) => row.number))
   const known = new Set(migrations.map((migration) => migration.number))
+  if (known.size < migrations.length) throw new Error('two migrations have one number')
   const foreign = [...applied].filter((number) => !known.has(number)).sort((a, b) => a - b)
   if (foreign.length > 0)
     throw new SchemaTooNew(`the database has migration ${foreign.join(', ')}, which this version does not know; start the newer version that wrote it`)

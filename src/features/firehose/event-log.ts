@@ -79,3 +79,9 @@ export async function pruneEvents(tx: Tx, through: number, maxRows: number): Pro
 export async function countEvents(reader: Reader): Promise<number> {
   return (await reader.get<{ count: number }>(sql`SELECT count(*) AS count FROM repo_seq`))!.count
 }
+
+/** When an event was logged; null when it is not in the log (any more). */
+export async function sequencedAt(reader: Reader, seq: number): Promise<Millis | null> {
+  const row = await reader.get<{ at: number }>(sql`SELECT sequenced_at AS at FROM repo_seq WHERE seq = ${seq}`)
+  return row?.at ?? null
+}

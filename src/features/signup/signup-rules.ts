@@ -2,7 +2,7 @@
 import { authenticationRequired, invalidRequest, Refusal } from '../../http/errors.ts'
 import type { Context } from '../../platform/context.ts'
 import type { Reader } from '../../platform/database.ts'
-import type { Did, Handle } from '../../protocol/identifiers.ts'
+import type { Did, Handle, Millis } from '../../protocol/identifiers.ts'
 import { parseDidKey } from '../../protocol/keys.ts'
 import { parseEmailAddress } from '../accounts/accounts.ts'
 import { admitHandle } from '../identity/identity.ts'
@@ -34,7 +34,7 @@ export interface AdmittedSignup {
 
 /** `provenDid` is the DID whose owner asked, as a service token showed. */
 export async function checkRequest(ctx: Context, request: SignupRequest, provenDid: Did | null): Promise<AdmittedSignup> {
-  const { config, db } = ctx
+  const { config, db, clock } = ctx
   if (request.plcOp !== undefined) throw invalidRequest('Unsupported input: "plcOp"')
   const did = request.did ?? null
   const password = checkPassword(request.password, config.accounts.passwordOptional || did !== null)
@@ -44,7 +44,7 @@ export async function checkRequest(ctx: Context, request: SignupRequest, provenD
   const email = parseEmailAddress(request.email)
   if (email === null) throw emailNotSupported()
   const handle = await admitHandle(ctx, request.handle, did)
-  await requireUsable(db, inviteCode)
+  await requireUsable(db, inviteCode, clock.now())
   await requireFree(db, { handle, email })
   if (did !== provenDid && did !== null) throw authenticationRequired(`Missing auth to create account with did: ${did}`)
   if (did !== null) await requireNew(db, did)
@@ -61,8 +61,8 @@ function checkPassword(password: string | undefined, isOptional: boolean): strin
   return password
 }
 
-export async function requireUsable(reader: Reader, inviteCode: string | null): Promise<void> {
-  if (inviteCode !== null && !(await isUsable(reader, inviteCode))) throw invalidInviteCode('Provided invite code not available')
+export async function requireUsable(reader: Reader, inviteCode: string | null, now: Millis): Promise<void> {
+  if (inviteCode !== null && !(await isUsable(reader, inviteCode, now))) throw invalidInviteCode('Provided invite code not available')
 }
 
 export async function requireFree(reader: Reader, { handle, email }: Pick<AdmittedSignup, 'handle' | 'email'>): Promise<void> {

@@ -52,7 +52,7 @@ export async function createAccount(ctx: Context, request: SignupRequest, proven
   const signup: Signup = { did, handle, email, inviteCode, genesis, reservedAt: ctx.clock.now() }
 
   await ctx.db.transaction(async (tx) => {
-    await requireUsable(tx, inviteCode)
+    await requireUsable(tx, inviteCode, signup.reservedAt)
     await requireFree(tx, signup)
     await requireNew(tx, did)
     await insertSignup(tx, signup)

@@ -1,0 +1,83 @@
+/** Accounts as operators see them. */
+import { route } from '../../http/endpoint.ts'
+import { invalidRequest, notFound } from '../../http/errors.ts'
+import { clamp, integerParam } from '../../http/json-input.ts'
+import { parseDid, wireTime, type Did } from '../../protocol/identifiers.ts'
+import { statusOf } from '../accounts/account-store.ts'
+import { accountOf } from '../accounts/accounts.ts'
+import { countFlaggedAccounts, findFlags } from '../labels/labels.ts'
+import { operator } from '../operators/operators.ts'
+import { listAccounts, STATUSES, storageOf, type AccountFilter, type ReportedStatus } from './account-report-store.ts'
+
+const MAX_PAGE = 100
+const DEFAULT_PAGE = 50
+
+/** Share of the quota, in percent with one decimal. */
+const percent = (bytes: number, quota: number) => Math.round((bytes / quota) * 1000) / 10
+
+/** A cursor that makes no sense starts the list again. */
+function parseCursor(text: string | null): AccountFilter['after'] {
+  const match = /^([01]):(did:.+)$/.exec(text ?? '')
+  return match && { flagged: match[1] === '1' ? 1 : 0, did: match[2]! }
+}
+
+function parseStatus(text: string | null): ReportedStatus | null {
+  if (text === null || text === '') return null
+  const status = STATUSES.find((known) => known === text)
+  if (status === undefined) throw invalidRequest(`status must be one of ${STATUSES.join(', ')}`)
+  return status
+}
+
+export const accountReportRoutes = [
+  route('GET', '/v1/admin/accounts', {
+    auth: operator(),
+    async handler({ ctx: { db, clock, config }, url: { searchParams } }) {
+      const now = clock.now()
+      const limit = clamp(integerParam(searchParams, 'limit', DEFAULT_PAGE), 1, MAX_PAGE)
+      const filter = { status: parseStatus(searchParams.get('status')), text: searchParams.get('q') || null, after: parseCursor(searchParams.get('cursor')) }
+      const rows = await listAccounts(db, filter, now, limit)
+      const flags = await findFlags(db, rows.map(({ did }) => did), now)
+      const quotaBytes = config.blobs.maxStoragePerAccount
+      const last = rows.at(-1)
+      return {
+        accounts: rows.map((row) => ({
+          did: row.did,
+          handle: row.handle,
+          createdAt: wireTime(row.createdAt),
+          status: statusOf(row),
+          totalBytes: row.totalBytes,
+          quotaUsedPct: percent(row.totalBytes, quotaBytes),
+          didWebHosting: false,
+          flags: flags.filter(({ did }) => did === row.did).map(({ val, labeler, labelledAt }) => ({ val, labelerDid: labeler, cts: wireTime(labelledAt) })),
+        })),
+        quotaBytes,
+        flaggedTotal: await countFlaggedAccounts(db, now),
+        cursor: last && rows.length === limit ? `${last.flagged}:${last.did}` : undefined,
+      }
+    },
+  }),
+
+  route('GET', '/v1/accounts/:did/storage', {
+    auth: operator(),
+    async handler({ ctx: { db, config }, path }) {
+      const did = await existing(db, path['did'])
+      const { blobCount, totalBytes, largestCid, largestSize } = await storageOf(db, did)
+      const quotaBytes = config.blobs.maxStoragePerAccount
+      return {
+        blobCount,
+        totalBytes,
+        uploadedBlobCount: blobCount,
+        uploadedBlobBytes: totalBytes,
+        quotaBytes,
+        quotaUsedPct: percent(totalBytes, quotaBytes),
+        largestBlob: largestCid === null ? null : { cid: largestCid, size: largestSize },
+      }
+    },
+  }),
+]
+
+async function existing(db: Parameters<typeof accountOf>[0], text: string | undefined): Promise<Did> {
+  const did = parseDid(text ?? '')
+  if (did === null || (await accountOf(db, did)) === null) throw notFound('No such account')
+  return did
+}

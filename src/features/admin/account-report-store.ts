@@ -1,0 +1,71 @@
+/** What operators read about accounts: across the tables of several features, and never changing any of them. */
+import { sql, sqlAnd, type Reader, type Sql } from '../../platform/database.ts'
+import type { Did, Millis } from '../../protocol/identifiers.ts'
+import { isFlagged } from '../labels/labels.ts'
+
+export const STATUSES = ['active', 'deactivated', 'suspended', 'takendown'] as const
+export type ReportedStatus = (typeof STATUSES)[number]
+
+/** Nothing suspends accounts yet; the state is part of the interface. */
+const statusConditions: Record<ReportedStatus, Sql> = {
+  takendown: sql`takedown_ref IS NOT NULL`,
+  suspended: sql`1 = 0`,
+  deactivated: sql`takedown_ref IS NULL AND deactivated_at IS NOT NULL`,
+  active: sql`takedown_ref IS NULL AND deactivated_at IS NULL`,
+}
+
+export interface AccountRow {
+  did: Did
+  handle: string | null
+  createdAt: Millis
+  deactivatedAt: Millis | null
+  takedownRef: string | null
+  flagged: 0 | 1
+  totalBytes: number
+}
+
+export interface AccountFilter {
+  status: ReportedStatus | null
+  /** Part of a handle, a DID or an address, in any case. */
+  text: string | null
+  after: { flagged: 0 | 1; did: string } | null
+}
+
+/** Flagged accounts first, then by DID. */
+export function listAccounts(reader: Reader, { status, text, after }: AccountFilter, now: Millis, limit: number): Promise<AccountRow[]> {
+  const flagged = sql`CASE WHEN ${isFlagged(sql`account.did`, now)} THEN 1 ELSE 0 END`
+  const conditions: Sql[] = []
+  if (status !== null) conditions.push(statusConditions[status])
+  if (text !== null) {
+    const pattern = `%${text.toLowerCase().replace(/[%_\\]/g, '\\$&')}%`
+    conditions.push(sql`(handle LIKE ${pattern} ESCAPE '\\' OR lower(did) LIKE ${pattern} ESCAPE '\\' OR email LIKE ${pattern} ESCAPE '\\')`)
+  }
+  if (after !== null) conditions.push(sql`(${flagged} < ${after.flagged} OR (${flagged} = ${after.flagged} AND did > ${after.did}))`)
+  return reader.all<AccountRow>(sql`
+    SELECT did, handle, created_at AS "createdAt", deactivated_at AS "deactivatedAt", takedown_ref AS "takedownRef", ${flagged} AS flagged,
+      (SELECT coalesce(sum(size), 0) FROM blob WHERE blob.did = account.did) AS "totalBytes"
+    FROM account WHERE ${sqlAnd(conditions)} ORDER BY flagged DESC, did LIMIT ${limit}`)
+}
+
+export async function countAccounts(reader: Reader): Promise<Record<ReportedStatus | 'total', number>> {
+  const counts = STATUSES.map((status) => sql`(SELECT count(*) FROM account WHERE ${statusConditions[status]})`)
+  const row = await reader.get<Record<ReportedStatus | 'total', number>>(sql`
+    SELECT (SELECT count(*) FROM account) AS total, ${counts[0]!} AS active, ${counts[1]!} AS deactivated, ${counts[2]!} AS suspended, ${counts[3]!} AS takendown`)
+  return row!
+}
+
+export interface StorageRow {
+  blobCount: number
+  totalBytes: number
+  largestCid: string | null
+  largestSize: number | null
+}
+
+export async function storageOf(reader: Reader, did: Did): Promise<StorageRow> {
+  const row = await reader.get<StorageRow>(sql`
+    SELECT count(*) AS "blobCount", coalesce(sum(size), 0) AS "totalBytes",
+      (SELECT cid FROM blob WHERE did = ${did} ORDER BY size DESC, cid LIMIT 1) AS "largestCid",
+      (SELECT max(size) FROM blob WHERE did = ${did}) AS "largestSize"
+    FROM blob WHERE did = ${did}`)
+  return row!
+}

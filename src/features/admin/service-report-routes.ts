@@ -1,0 +1,112 @@
+/** How the service is: raw numbers for an operator's eyes and alarms, without verdicts. */
+import { route } from '../../http/endpoint.ts'
+import { invalidRequest } from '../../http/errors.ts'
+import { sql, type Reader } from '../../platform/database.ts'
+import { wireTime } from '../../protocol/identifiers.ts'
+import { askCrawlers, firehoseReadout, headSeq, sequencedAt } from '../firehose/firehose.ts'
+import { countFlaggedAccounts } from '../labels/labels.ts'
+import { actorOf, operator, recordAudit } from '../operators/operators.ts'
+import { countAccounts } from './account-report-store.ts'
+
+/** Asking the relay what it knows of us. */
+const RELAY_TIMEOUT_MILLIS = 5000
+const RELAY_ANSWER_BYTES = 64 * 1024
+
+/** `blob-gc` as a member of the health report. */
+const camelCase = (name: string) => name.replace(/-(.)/g, (_, letter: string) => letter.toUpperCase())
+
+/** A blob row belongs to an account by its key, so that what is unowned is a row whose account is gone. */
+async function storageTotals(reader: Reader) {
+  const row = await reader.get<Record<'blobCount' | 'blobBytes' | 'blobUnownedCount' | 'blobUnownedBytes', number>>(sql`
+    SELECT count(*) AS "blobCount", coalesce(sum(size), 0) AS "blobBytes",
+      coalesce(sum(CASE WHEN account.did IS NULL THEN 1 ELSE 0 END), 0) AS "blobUnownedCount",
+      coalesce(sum(CASE WHEN account.did IS NULL THEN size ELSE 0 END), 0) AS "blobUnownedBytes"
+    FROM blob LEFT JOIN account ON account.did = blob.did`)
+  return row!
+}
+
+interface RelayView {
+  reachable: boolean
+  relayStatus: string | null
+  relaySeq: number | null
+  accountCount: number | null
+  detail: string | null
+}
+
+const unknownTo = (reachable: boolean, detail: string): RelayView => ({ reachable, relayStatus: null, relaySeq: null, accountCount: null, detail })
+
+const numberOrNull = (value: unknown) => (typeof value === 'number' && Number.isSafeInteger(value) ? value : null)
+
+export const serviceReportRoutes = [
+  route('GET', '/v1/admin/health', {
+    auth: operator(),
+    async handler({ ctx }) {
+      const { db, clock, sweeps, version } = ctx
+      const now = clock.now()
+      const { backfillWindowSecs: backfillWindowSeconds, ...firehose } = await firehoseReadout(ctx)
+      return {
+        version,
+        uptimeSeconds: Math.floor((now - ctx.startedAt) / 1000),
+        accounts: { ...(await countAccounts(db)), flagged: await countFlaggedAccounts(db, now) },
+        storage: await storageTotals(db),
+        firehose: { ...firehose, backfillWindowSeconds },
+        sweeps: Object.fromEntries(
+          sweeps.sweeps.map(({ name }) => {
+            const last = sweeps.last.get(name)
+            return [camelCase(name), last ? { completedAt: Math.floor(last.completedAt / 1000), ...last.report } : null]
+          }),
+        ),
+        notifyQueueDepth: null,
+      }
+    },
+  }),
+
+  route('GET', '/v1/admin/relay-status', {
+    auth: operator(),
+    async handler({ ctx }) {
+      const { config, db, upstream, log, clock } = ctx
+      const [relay] = config.crawlers.urls
+      const pdsHeadSeq = await headSeq(db)
+      const checkedAt = wireTime(clock.now())
+      const ask = async (): Promise<RelayView> => {
+        if (relay === undefined) return unknownTo(false, 'no crawler is configured')
+        try {
+          const hostname = new URL(config.publicUrl).host
+          const response = await upstream.fetch(`${relay}/xrpc/com.atproto.sync.getHostStatus?hostname=${encodeURIComponent(hostname)}`, {
+            headersTimeoutMs: RELAY_TIMEOUT_MILLIS,
+            bodyTimeoutMs: RELAY_TIMEOUT_MILLIS,
+            maxBytes: RELAY_ANSWER_BYTES,
+          })
+          const answer = (await response.json()) as Record<string, unknown>
+          if (answer['error'] === 'HostNotFound') return unknownTo(true, 'the relay has not crawled this host')
+          if (!response.ok) return unknownTo(true, `the relay answered ${response.status}`)
+          const status = typeof answer['status'] === 'string' ? answer['status'] : null
+          return { reachable: true, relayStatus: status, relaySeq: numberOrNull(answer['seq']), accountCount: numberOrNull(answer['accountCount']), detail: null }
+        } catch (error) {
+          log.info('relay not reached', { relay, error })
+          return unknownTo(false, 'the relay could not be reached')
+        }
+      }
+      const view = await ask()
+      const relayCursorAt = view.relaySeq === null ? null : await sequencedAt(db, view.relaySeq)
+      return {
+        relayHost: relay === undefined ? null : new URL(relay).host,
+        ...view,
+        pdsHeadSeq,
+        gap: view.relaySeq === null ? null : pdsHeadSeq - view.relaySeq,
+        relayCursorAt: relayCursorAt === null ? null : wireTime(relayCursorAt),
+        checkedAt,
+      }
+    },
+  }),
+
+  route('POST', '/v1/admin/request-crawl', {
+    auth: operator(),
+    async handler({ ctx, caller }) {
+      const relays = await askCrawlers(ctx)
+      if (relays.length === 0) throw invalidRequest('no crawler is configured, or none could reach this host')
+      await ctx.db.transaction((tx) => recordAudit(tx, ctx.clock.now(), { actor: actorOf(caller), action: 'request_crawl' }))
+      return { requested: relays.length, accepted: relays.filter(({ accepted }) => accepted).length, relays }
+    },
+  }),
+]
