@@ -76,7 +76,7 @@ test('a relay is asked what it knows of this host, and to crawl it', async () =>
 
   expect((await tell('/v1/admin/request-crawl', undefined, other)).body).toMatchObject({ requested: 1, accepted: 1 })
   relay.answer('com.atproto.sync.requestCrawl', () => new Response(null, { status: 403 }))
-  expect((await tell('/v1/admin/request-crawl', undefined, other)).body).toMatchObject({ accepted: 0, relays: [{ accepted: false, detail: 'answered 403' }] })
+  expect((await tell('/v1/admin/request-crawl', undefined, other)).body).toMatchObject({ accepted: 0, relays: [{ accepted: false, detail: 'HTTP 403' }] })
   expect((await ask('/v1/admin/audit?action=request_crawl', other)).body.events).toHaveLength(2)
 })
 
