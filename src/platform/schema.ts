@@ -11,7 +11,6 @@ import identity from '../../migrations/0021-identity.sql' with { type: 'text' }
 import signup from '../../migrations/0022-signup.sql' with { type: 'text' }
 import publishedLexicons from '../../migrations/0023-published-lexicons.sql' with { type: 'text' }
 import mailedCodes from '../../migrations/0050-mailed-codes.sql' with { type: 'text' }
-import mailedCodes from '../../migrations/0030-mailed-codes.sql' with { type: 'text' }
 import claimCodes from '../../migrations/0031-claim-codes.sql' with { type: 'text' }
 import type { Migration } from './migrations.ts'
 
@@ -30,6 +29,5 @@ export const migrations: readonly Migration[] = [
   migration(22, 'signup', signup),
   migration(23, 'published-lexicons', publishedLexicons),
   migration(50, 'mailed-codes', mailedCodes),
-  migration(30, 'mailed-codes', mailedCodes),
   migration(31, 'claim-codes', claimCodes),
 ]
