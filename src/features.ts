@@ -10,6 +10,7 @@ import { oauth } from './features/oauth/oauth-feature.ts'
 import { labels } from './features/labels/labels.ts'
 import { operators } from './features/operators/operator-feature.ts'
 import { plcDirectory } from './features/plc-directory/plc-directory.ts'
+import { preferences } from './features/preferences/preferences.ts'
 import { proxy } from './features/proxy/proxy-feature.ts'
 import { serverInfo } from './features/server-info/server-info.ts'
 import { signup } from './features/signup/signup-routes.ts'
@@ -26,6 +27,7 @@ export const features: readonly Feature[] = [
   labels,
   operators,
   plcDirectory,
+  preferences,
   proxy,
   serverInfo,
   signup,

@@ -164,6 +164,12 @@ export const moderator: Guard<AdminCaller> = {
   },
 }
 
+/** For account holders, and for the moderation service that looks at any account. */
+export function accessOrModerator(options: AccessOptions): Guard<AccessCaller | AdminCaller> {
+  const holder = access(options)
+  return { personal: true, check: (exchange) => (carriesServiceToken(exchange) ? moderator.check(exchange) : holder.check(exchange)) }
+}
+
 const isModerationService = ({ config }: Context, { iss, service }: ServiceCaller) =>
   iss === config.moderation.did && (service === null || service === LABELER)
 

@@ -1,0 +1,54 @@
+/** What an account set in its apps: app.bsky.actor.getPreferences and putPreferences, kept here and not at the AppView. */
+import { procedure, query, type Exchange } from '../../http/endpoint.ts'
+import { invalidRequest } from '../../http/errors.ts'
+import type { Feature } from '../../http/feature.ts'
+import { parseDid } from '../../protocol/identifiers.ts'
+import type { LexDefs } from '../../protocol/lexicons/generated/types.ts'
+import { putPreferences, visiblePreferences, type Preference } from '../../protocol/preferences.ts'
+import type { Permissions } from '../../protocol/scopes.ts'
+import { access, accessOrModerator } from '../auth/auth.ts'
+import { forward, otherAppview } from '../proxy/proxy.ts'
+import { findPreferences, storePreferences } from './preference-store.ts'
+
+export { deletePreferencesOf } from './preference-store.ts'
+
+const asksAppview = (permissions: Permissions, { nsid, ctx }: Exchange) => permissions.assertRpc({ lxm: nsid!, aud: ctx.config.appview.did })
+
+/** The lexicon lists the types it knows; others of the namespace are kept as they came. */
+const view = (preferences: Preference[]) => preferences as unknown as LexDefs['app.bsky.actor.defs#preferences']
+
+export const preferences: Feature = {
+  name: 'preferences',
+  routes: [
+    query('app.bsky.actor.getPreferences', {
+      auth: accessOrModerator({ sessions: ['full', 'privileged', 'app', 'takendown'], grants: asksAppview }),
+      async handler(call) {
+        const { ctx, caller, url } = call
+        const other = otherAppview(call)
+        if ('actor' in caller) {
+          if (other) throw invalidRequest('Moderator requests cannot be proxied to other app views')
+          const did = parseDid(url.searchParams.get('did') ?? '')
+          if (did === null) throw invalidRequest('Invalid or missing did parameter')
+          return { preferences: view(visiblePreferences(await findPreferences(ctx.db, did), { personalDetails: true, now: ctx.clock.now() })) }
+        }
+        if (other) return forward(call, { service: other, iss: caller.did })
+        const { did, personalDetails } = caller
+        return { preferences: view(visiblePreferences(await findPreferences(ctx.db, did), { personalDetails, now: ctx.clock.now() })) }
+      },
+    }),
+    procedure('app.bsky.actor.putPreferences', {
+      auth: access({ grants: asksAppview, standing: true }),
+      async handler(call) {
+        const { ctx, caller, input } = call
+        const other = otherAppview(call)
+        if (other) return forward(call, { service: other, iss: caller.did, json: input })
+        await ctx.db.transaction(async (tx) => {
+          const outcome = putPreferences(await findPreferences(tx, caller.did), input.preferences, caller)
+          if (!outcome.ok) throw invalidRequest(outcome.message)
+          await storePreferences(tx, caller.did, outcome.stored)
+        })
+        return undefined
+      },
+    }),
+  ],
+}
