@@ -193,4 +193,5 @@ test('the network’s own clients use it as their directory', async () => {
 
 test('other paths are no DIDs', async () => {
   for (const path of ['nothing', 'nothing/data', 'did:', '%E0%A4', 'did%3Aplc%3Aaaaaaaaaaaaaaaaaaaaaaaaa/log/more']) expect((await request(`${pds.url}/${path}`)).status).toBe(404)
+  expect(await request(`${pds.url}/nothing`, { json: {} })).toMatchObject({ status: 404 })
 })

@@ -62,11 +62,12 @@ export const plcDirectoryRoutes = [
   }),
   route('POST', '/:did', {
     async handler(call) {
+      const did = didOf(call)
       const operation = parseOperation(await call.body.json(maxOperationBytes))
       // Logs may begin with the form of the first geneses, but nobody makes it any more.
       if (!operation || operation.type === 'create') return refuse(400, 'Not a valid operation')
       try {
-        await call.ctx.plc.submit(didOf(call), operation)
+        await call.ctx.plc.submit(did, operation)
       } catch (error) {
         if (error instanceof PlcDirectoryError) return refuse(error.status ?? 500, error.message)
         throw error
