@@ -33,6 +33,12 @@ CREATE TABLE oauth_session (
   client_key TEXT,
   -- Of the code it began with: using that again ends the session.
   code_hash TEXT NOT NULL UNIQUE,
+  -- Of the refresh token that counts, and of the one before; null for an app that may not refresh.
+  refresh_hash TEXT,
+  previous_refresh_hash TEXT,
+  -- When the previous one was exchanged, and whether it was once more, by a client that missed the answer.
+  rotated_at INTEGER,
+  was_retried INTEGER NOT NULL DEFAULT 0,
   created_at INTEGER NOT NULL,
   refreshed_at INTEGER NOT NULL,
   -- Whatever happens, it ends then; and earlier when it is not refreshed in time.
@@ -41,16 +47,6 @@ CREATE TABLE oauth_session (
 );
 CREATE INDEX oauth_session_did ON oauth_session (did);
 CREATE INDEX oauth_session_idle ON oauth_session (idle_expires_at);
-
-CREATE TABLE oauth_refresh_token (
-  token_hash TEXT PRIMARY KEY,
-  session_id TEXT NOT NULL,
-  created_at INTEGER NOT NULL,
-  -- When its successor was issued, and issued once more to a client that missed the answer.
-  superseded_at INTEGER,
-  retried_at INTEGER
-);
-CREATE INDEX oauth_refresh_token_session ON oauth_refresh_token (session_id);
 
 -- What may be used once: assertions of clients, code challenges.
 CREATE TABLE oauth_replay (
@@ -68,11 +64,9 @@ CREATE TABLE oauth_client (
   fetched_at INTEGER NOT NULL
 );
 
--- A browser in which people asked to stay signed in.
+-- A browser in which somebody has signed in.
 CREATE TABLE oauth_device (
   token_hash TEXT PRIMARY KEY,
-  user_agent TEXT,
-  created_at INTEGER NOT NULL,
   expires_at INTEGER NOT NULL
 );
 CREATE INDEX oauth_device_expires ON oauth_device (expires_at);

@@ -1,17 +1,27 @@
 /** Authorization codes at rest. */
-import { sql, type Tx } from '../../platform/database.ts'
+import { sql, type Reader, type Tx } from '../../platform/database.ts'
 import type { Did, Millis } from '../../protocol/identifiers.ts'
+import type { Grant } from './authorization-requests.ts'
 
-export function insertCode(tx: Tx, { codeHash, did, content, expiresAt }: { codeHash: string; did: Did; content: object; expiresAt: Millis }): Promise<number> {
-  return tx.run(sql`INSERT INTO oauth_code (code_hash, did, content, expires_at) VALUES (${codeHash}, ${did}, ${JSON.stringify(content)}, ${expiresAt})`)
+interface Row {
+  content: string
+  expiresAt: Millis
 }
 
-/** The code's row, which is gone from then on. */
-export async function takeCode<Content>(tx: Tx, codeHash: string): Promise<{ did: Did; content: Content; expiresAt: Millis } | null> {
-  const row = await tx.get<{ did: Did; content: string; expiresAt: Millis }>(sql`
-    DELETE FROM oauth_code WHERE code_hash = ${codeHash}
-    RETURNING did, content, expires_at AS "expiresAt"`)
-  return row && { ...row, content: JSON.parse(row.content) as Content }
+const grantOf = (row: Row | null, now: Millis): Grant | null => (row && row.expiresAt > now ? (JSON.parse(row.content) as Grant) : null)
+
+export const insertCode = (tx: Tx, codeHash: string, grant: Grant, expiresAt: Millis): Promise<number> =>
+  tx.run(sql`INSERT INTO oauth_code (code_hash, did, content, expires_at) VALUES (${codeHash}, ${grant.did}, ${JSON.stringify(grant)}, ${expiresAt})`)
+
+export async function findCode(reader: Reader, codeHash: string, now: Millis): Promise<Grant | null> {
+  return grantOf(await reader.get<Row>(sql`SELECT content, expires_at AS "expiresAt" FROM oauth_code WHERE code_hash = ${codeHash}`), now)
+}
+
+/** What the code stands for. It is gone from then on, whatever comes of it. */
+export async function takeCode(tx: Tx, codeHash: string, now: Millis): Promise<Grant | null> {
+  return grantOf(await tx.get<Row>(sql`DELETE FROM oauth_code WHERE code_hash = ${codeHash} RETURNING content, expires_at AS "expiresAt"`), now)
 }
 
 export const deleteCodesOf = (tx: Tx, did: Did): Promise<number> => tx.run(sql`DELETE FROM oauth_code WHERE did = ${did}`)
+
+export const deleteCodesBefore = (tx: Pick<Tx, 'run'>, now: Millis): Promise<number> => tx.run(sql`DELETE FROM oauth_code WHERE expires_at <= ${now}`)

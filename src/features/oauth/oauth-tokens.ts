@@ -6,7 +6,8 @@ import type { Did } from '../../protocol/identifiers.ts'
 import { BASE_SCOPE, permissionsOf, type Permissions } from '../../protocol/scopes.ts'
 import { readAccessToken } from './access-tokens.ts'
 import { deleteCodesOf } from './code-store.ts'
-import { useProof } from './proofs.ts'
+import { deleteSignInsOf } from './device-store.ts'
+import { offerNonce, useProof } from './proofs.ts'
 import { deleteSessionsOf, isSessionAlive } from './session-store.ts'
 
 export { claimsToBeAccessToken } from './access-tokens.ts'
@@ -27,6 +28,7 @@ export interface OAuthCaller {
  */
 export async function verifyDpopToken(exchange: Exchange, token: string): Promise<OAuthCaller> {
   const { ctx } = exchange
+  await offerNonce(exchange)
   const proof = await useProof(exchange, token)
   if (!proof.ok) throw refusedToken('DPoP', proof.error, proof.reason)
   const read = await readAccessToken(ctx, token)
@@ -51,8 +53,9 @@ function refusedToken(scheme: 'DPoP' | 'Bearer', error: string, description: str
   return new Refusal(401, name, description, name === error && error !== 'use_dpop_nonce' ? { headers, code: 'INVALID_TOKEN' } : { headers })
 }
 
-/** Everything that apps hold of an account: after a takedown, a deletion, a password reset. Counts sessions. */
+/** Everything that apps and browsers hold of an account: after a takedown, a deletion, a password reset. Counts sessions. */
 export async function endOAuthSessions(tx: Tx, did: Did): Promise<number> {
+  await deleteSignInsOf(tx, did)
   await deleteCodesOf(tx, did)
   return deleteSessionsOf(tx, did)
 }

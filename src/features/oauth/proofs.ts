@@ -41,16 +41,17 @@ export const proofState = perContext(async ({ db, vault, clock }) => ({
   memory: new ProofMemory(clock.now()),
 }))
 
+/** Give the answer a nonce for the client's next proof, whatever the answer is. */
+export async function offerNonce({ ctx, replyHeaders }: Exchange): Promise<void> {
+  replyHeaders.set('DPoP-Nonce', (await proofState(ctx)).nonces.next)
+}
+
 export type ProofOutcome = { ok: true; jkt: string } | { ok: false; error: 'invalid_dpop_proof' | 'use_dpop_nonce'; reason: string }
 
-/**
- * Check the proof that a request carries and use it up. The answer gets a nonce for the next one, whatever it is.
- * `accessToken` is null where the proof stands alone.
- */
+/** Check the proof that a request carries and use it up. `accessToken` is null where the proof stands alone. */
 export async function useProof(exchange: Exchange, accessToken: string | null): Promise<ProofOutcome> {
-  const { ctx, request, url, replyHeaders } = exchange
+  const { ctx, request, url } = exchange
   const { nonces, memory } = await proofState(ctx)
-  replyHeaders.set('DPoP-Nonce', nonces.next)
   const now = ctx.clock.now()
   const outcome = checkDpop({
     proof: request.headers.get('dpop'),

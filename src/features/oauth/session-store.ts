@@ -20,24 +20,48 @@ export interface OAuthSession {
   expiresAt: Millis
   /** It ends then unless it is refreshed. */
   idleExpiresAt: Millis
+  refresh: RefreshState | null
 }
 
-type SessionRow = Omit<OAuthSession, 'scopeIsFixed' | 'clientKey'> & { scopeIsFixed: number; clientKey: string | null }
+/** Of an app that may refresh. */
+export interface RefreshState {
+  tokenHash: string
+  previousHash: string | null
+  /** When the previous token was exchanged. */
+  rotatedAt: Millis | null
+  /** And once more, by a client that missed the answer. */
+  wasRetried: boolean
+}
+
+interface SessionRow extends Omit<OAuthSession, 'scopeIsFixed' | 'clientKey' | 'refresh'> {
+  scopeIsFixed: number
+  clientKey: string | null
+  refreshHash: string | null
+  previousHash: string | null
+  rotatedAt: Millis | null
+  wasRetried: number
+}
 
 const columns = sql`id, did, client_id AS "clientId", client_name AS "clientName", scope, scope_is_fixed AS "scopeIsFixed", jkt,
-  client_key AS "clientKey", created_at AS "createdAt", refreshed_at AS "refreshedAt", expires_at AS "expiresAt", idle_expires_at AS "idleExpiresAt"`
+  client_key AS "clientKey", created_at AS "createdAt", refreshed_at AS "refreshedAt", expires_at AS "expiresAt", idle_expires_at AS "idleExpiresAt",
+  refresh_hash AS "refreshHash", previous_refresh_hash AS "previousHash", rotated_at AS "rotatedAt", was_retried AS "wasRetried"`
 
-const sessionOf = (row: SessionRow): OAuthSession => ({
-  ...row,
-  scopeIsFixed: row.scopeIsFixed === 1,
-  clientKey: row.clientKey === null ? null : (JSON.parse(row.clientKey) as ClientKey),
-})
+function sessionOf({ refreshHash, previousHash, rotatedAt, wasRetried, ...row }: SessionRow): OAuthSession {
+  return {
+    ...row,
+    scopeIsFixed: row.scopeIsFixed === 1,
+    clientKey: row.clientKey === null ? null : (JSON.parse(row.clientKey) as ClientKey),
+    refresh: refreshHash === null ? null : { tokenHash: refreshHash, previousHash, rotatedAt, wasRetried: wasRetried === 1 },
+  }
+}
 
 export function insertSession(tx: Tx, session: OAuthSession, codeHash: string): Promise<number> {
+  const { id, did, clientId, clientName, scope, scopeIsFixed, jkt, clientKey, createdAt, refreshedAt, expiresAt, idleExpiresAt, refresh } = session
   return tx.run(sql`
-    INSERT INTO oauth_session (id, did, client_id, client_name, scope, scope_is_fixed, jkt, client_key, code_hash, created_at, refreshed_at, expires_at, idle_expires_at)
-    VALUES (${session.id}, ${session.did}, ${session.clientId}, ${session.clientName}, ${session.scope}, ${session.scopeIsFixed ? 1 : 0}, ${session.jkt},
-      ${session.clientKey && JSON.stringify(session.clientKey)}, ${codeHash}, ${session.createdAt}, ${session.refreshedAt}, ${session.expiresAt}, ${session.idleExpiresAt})`)
+    INSERT INTO oauth_session (id, did, client_id, client_name, scope, scope_is_fixed, jkt, client_key, code_hash, refresh_hash,
+      created_at, refreshed_at, expires_at, idle_expires_at)
+    VALUES (${id}, ${did}, ${clientId}, ${clientName}, ${scope}, ${scopeIsFixed ? 1 : 0}, ${jkt}, ${clientKey && JSON.stringify(clientKey)},
+      ${codeHash}, ${refresh?.tokenHash ?? null}, ${createdAt}, ${refreshedAt}, ${expiresAt}, ${idleExpiresAt})`)
 }
 
 export async function findSession(reader: Reader, id: string): Promise<OAuthSession | null> {
@@ -59,47 +83,23 @@ export async function sessionOfCode(reader: Reader, codeHash: string): Promise<{
   return reader.get<{ id: string }>(sql`SELECT id FROM oauth_session WHERE code_hash = ${codeHash}`)
 }
 
-export function touchSession(tx: Tx, id: string, { refreshedAt, idleExpiresAt, clientKey }: Pick<OAuthSession, 'refreshedAt' | 'idleExpiresAt' | 'clientKey'>): Promise<number> {
+/** Put the next refresh token in place of the one that was exchanged. */
+export function rotateSession(
+  tx: Tx,
+  id: string,
+  { tokenHash, previousHash, now, idleExpiresAt, clientKey }: { tokenHash: string; previousHash: string; now: Millis; idleExpiresAt: Millis; clientKey: ClientKey | null },
+): Promise<number> {
   return tx.run(sql`
-    UPDATE oauth_session SET refreshed_at = ${refreshedAt}, idle_expires_at = ${idleExpiresAt}, client_key = ${clientKey && JSON.stringify(clientKey)}
+    UPDATE oauth_session SET refresh_hash = ${tokenHash}, previous_refresh_hash = ${previousHash}, rotated_at = ${now}, was_retried = 0,
+      refreshed_at = ${now}, idle_expires_at = ${idleExpiresAt}, client_key = ${clientKey && JSON.stringify(clientKey)}
     WHERE id = ${id}`)
 }
 
-export async function deleteSession(tx: Tx, id: string): Promise<number> {
-  await tx.run(sql`DELETE FROM oauth_refresh_token WHERE session_id = ${id}`)
-  return tx.run(sql`DELETE FROM oauth_session WHERE id = ${id}`)
-}
+export const markRetried = (tx: Tx, id: string): Promise<number> => tx.run(sql`UPDATE oauth_session SET was_retried = 1 WHERE id = ${id}`)
 
-export async function deleteSessionsOf(tx: Tx, did: Did): Promise<number> {
-  await tx.run(sql`DELETE FROM oauth_refresh_token WHERE session_id IN (SELECT id FROM oauth_session WHERE did = ${did})`)
-  return tx.run(sql`DELETE FROM oauth_session WHERE did = ${did}`)
-}
+export const deleteSession = (tx: Tx, id: string): Promise<number> => tx.run(sql`DELETE FROM oauth_session WHERE id = ${id}`)
 
-export async function deleteEndedSessions(tx: Tx, now: Millis): Promise<number> {
-  await tx.run(sql`DELETE FROM oauth_refresh_token WHERE session_id IN (
-    SELECT id FROM oauth_session WHERE expires_at <= ${now} OR idle_expires_at <= ${now})`)
-  return tx.run(sql`DELETE FROM oauth_session WHERE expires_at <= ${now} OR idle_expires_at <= ${now}`)
-}
+export const deleteSessionsOf = (tx: Tx, did: Did): Promise<number> => tx.run(sql`DELETE FROM oauth_session WHERE did = ${did}`)
 
-// Refresh tokens
-
-export interface RefreshToken {
-  sessionId: string
-  supersededAt: Millis | null
-  retriedAt: Millis | null
-}
-
-export function insertRefreshToken(tx: Tx, { tokenHash, sessionId, now }: { tokenHash: string; sessionId: string; now: Millis }): Promise<number> {
-  return tx.run(sql`INSERT INTO oauth_refresh_token (token_hash, session_id, created_at) VALUES (${tokenHash}, ${sessionId}, ${now})`)
-}
-
-export function findRefreshToken(reader: Reader, tokenHash: string): Promise<RefreshToken | null> {
-  return reader.get<RefreshToken>(sql`
-    SELECT session_id AS "sessionId", superseded_at AS "supersededAt", retried_at AS "retriedAt" FROM oauth_refresh_token WHERE token_hash = ${tokenHash}`)
-}
-
-export const supersedeRefreshToken = (tx: Tx, tokenHash: string, now: Millis): Promise<number> =>
-  tx.run(sql`UPDATE oauth_refresh_token SET superseded_at = ${now} WHERE token_hash = ${tokenHash}`)
-
-export const retryRefreshToken = (tx: Tx, tokenHash: string, now: Millis): Promise<number> =>
-  tx.run(sql`UPDATE oauth_refresh_token SET retried_at = ${now} WHERE token_hash = ${tokenHash}`)
+export const deleteEndedSessions = (tx: Tx, now: Millis): Promise<number> =>
+  tx.run(sql`DELETE FROM oauth_session WHERE expires_at <= ${now} OR idle_expires_at <= ${now}`)

@@ -1,0 +1,118 @@
+/** Where an app sends the browser: the page is shown, the person decides, the browser goes back. */
+import { parseDid } from '../../protocol/identifiers.ts'
+import { isRegistered } from '../../protocol/redirect-uris.ts'
+import { narrowedScopes } from '../../protocol/scopes.ts'
+import { type Account, activityOf } from '../accounts/accounts.ts'
+import { decideRequest, openRequest, requestHash, type Decision, type PendingRequest } from './authorization-requests.ts'
+import { authorizePage, type Filled } from './authorize-page.ts'
+import { clientOf } from './clients.ts'
+import { type Device, deviceOf, requireFormToken, requireNavigation, requireOwnForm, signIn } from './devices.ts'
+import { pageRefusal, pageRoute, readForm, seeOther, type PageCall } from './page-parts.ts'
+import { expanded } from './permission-sets.ts'
+import { deleteRequest } from './request-store.ts'
+import { withPassword } from './sign-in.ts'
+
+interface Opened {
+  requestUri: string
+  idHash: string
+  pending: PendingRequest
+}
+
+const gone = () => pageRefusal('This request has expired or was answered already.')
+
+/** The request that the browser brings. It stays as it is until somebody decides. */
+async function openedRequest({ ctx }: PageCall, given: URLSearchParams): Promise<Opened> {
+  const requestUri = given.get('request_uri')
+  if (given.has('request') || requestUri === null) throw pageRefusal('The app has sent you here without pushing its request first.')
+  const idHash = requestHash(requestUri)
+  const pending = idHash && (await openRequest(ctx, idHash))
+  if (!idHash || !pending) throw gone()
+  if (given.get('client_id') !== pending.request.clientId) {
+    await deleteRequest(ctx.db, idHash)
+    throw pageRefusal('The request belongs to another app.')
+  }
+  const client = await clientOf(ctx, pending.request.clientId, { mayFetch: false })
+  if (!isRegistered(pending.request.redirectUri, client.redirectUris)) throw pageRefusal('The app wants you to go on to an address that it does not list.')
+  return { requestUri, idHash, pending }
+}
+
+async function show(call: PageCall): Promise<Response> {
+  requireNavigation(call)
+  const opened = await openedRequest(call, call.url.searchParams)
+  if (opened.pending.request.prompt === 'none') return decided(call, opened, { kind: 'refuse', error: 'login_required', reason: 'The person has to be asked' })
+  return shown(call, opened, { filled: null, message: null })
+}
+
+async function shown(call: PageCall, opened: Opened, { filled, message }: { filled: Filled | null; message: string | null }): Promise<Response> {
+  const expansion = await expanded(call.ctx, opened.pending.request.scopes)
+  if (!expansion.ok) return decided(call, opened, { kind: 'refuse', error: 'invalid_scope', reason: expansion.reason })
+  return authorizePage(call.ctx, { ...opened, scopes: expansion.scopes, device: await deviceOf(call), filled, message })
+}
+
+async function decided({ ctx }: PageCall, { idHash }: Opened, decision: Decision): Promise<Response> {
+  const location = await ctx.db.transaction((tx) => decideRequest(ctx, tx, idHash, decision))
+  if (location === null) throw gone()
+  return seeOther(location)
+}
+
+async function decide(call: PageCall): Promise<Response> {
+  requireOwnForm(call)
+  const form = await readForm(call)
+  const opened = await openedRequest(call, form)
+  if (!agrees(form, opened.pending)) throw pageRefusal('The form does not belong to this request.')
+  switch (form.get('action')) {
+    case 'deny':
+      return decided(call, opened, { kind: 'refuse', error: 'access_denied', reason: 'The person has denied the request' })
+    case 'approve':
+      return approve(call, opened, form)
+    default:
+      throw pageRefusal('The form says neither yes nor no.')
+  }
+}
+
+async function approve(call: PageCall, opened: Opened, form: URLSearchParams): Promise<Response> {
+  const granted = new Set(form.getAll('granted_scope'))
+  const accept = async (account: Account): Promise<Response> => {
+    if (!activityOf(account).active) return decided(call, opened, { kind: 'refuse', error: 'access_denied', reason: 'The account is not active' })
+    const scopes = narrowedScopes(opened.pending.request.scopes, granted)
+    return decided(call, opened, { kind: 'approve', did: account.did, scopes, scopeIsFixed: false })
+  }
+  const remember = form.get('remember') === 'yes'
+  const device = await deviceOf(call)
+  const chosen = chosenAccount(device, form)
+  if (chosen && device) {
+    requireFormToken(device, form)
+    if (!chosen.isStale && opened.pending.request.prompt !== 'login') return accept(chosen.account)
+  }
+  const identifier = chosen?.account.did ?? form.get('identifier') ?? ''
+  const outcome = await withPassword(call.ctx, identifier, form.get('password') ?? '', async (account) => {
+    const response = await accept(account)
+    if (remember && activityOf(account).active) await signIn(call, account.did, { remember: true })
+    return response
+  })
+  if (outcome.ok) return outcome.value
+  const filled = { identifier: form.get('identifier') ?? '', account: chosen?.account.did ?? (form.has('account') ? 'other' : null), granted, remember }
+  return shown(call, opened, { filled, message: outcome.message })
+}
+
+/** Somebody who is signed in here; null when another account signs in. */
+function chosenAccount(device: Device | null, form: URLSearchParams) {
+  const did = parseDid(form.get('account') ?? '')
+  return device?.accounts.find(({ account }) => account.did === did) ?? null
+}
+
+/** The stored request decides. Values that come along in the form may repeat it, and nothing else. */
+function agrees(form: URLSearchParams, { request }: PendingRequest): boolean {
+  const expected: Record<string, string> = {
+    redirect_uri: request.redirectUri,
+    code_challenge: request.codeChallenge,
+    code_challenge_method: 'S256',
+    state: request.state ?? '',
+    scope: request.scopes.join(' '),
+    response_type: 'code',
+    response_mode: request.responseMode,
+  }
+  return Object.entries(expected).every(([name, value]) => form.getAll(name).every((given) => given === value))
+}
+
+export const authorizeRoutes = [pageRoute('GET', '/oauth/authorize', show), pageRoute('POST', '/oauth/authorize', decide)]

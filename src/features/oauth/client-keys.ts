@@ -1,0 +1,65 @@
+/**
+ * Keys that clients publish at their `jwks_uri`, kept for a while. A key that is not among them makes for one more
+ * look, but not more often than the cooldown allows; within it a failed fetch goes on failing.
+ */
+import { perContext, type Context } from '../../platform/context.ts'
+import type { Millis } from '../../protocol/identifiers.ts'
+import type { ClientMetadata } from '../../protocol/client-metadata.ts'
+import { fetchDocument } from './client-documents.ts'
+
+type Jwk = Record<string, unknown>
+
+interface KeySet {
+  keys: readonly Jwk[]
+  /** When `keys` were read; null when they never were. */
+  readAt: Millis | null
+  /** The last try, successful or not. */
+  triedAt: Millis
+}
+
+const MAX_KEY_SETS = 10_000
+
+interface KeySets {
+  sets: Map<string, KeySet>
+  running: Map<string, Promise<KeySet>>
+}
+
+const keySetsOf = perContext((): KeySets => ({ sets: new Map(), running: new Map() }))
+
+/** The client's key of that id, or null. */
+export async function keyOfClient(ctx: Context, client: ClientMetadata, kid: string): Promise<Jwk | null> {
+  if (client.authentication.method === 'none') return null
+  const { jwks, jwksUri } = client.authentication
+  const has = (keys: readonly object[]) => (keys as readonly Jwk[]).find((key) => key.kid === kid) ?? null
+  if (jwks !== null) return has(jwks)
+  if (jwksUri === null) return null
+  const kept = await keySet(ctx, jwksUri, () => false)
+  return has(kept.keys) ?? has((await keySet(ctx, jwksUri, (set) => has(set.keys) === null)).keys)
+}
+
+async function keySet(ctx: Context, jwksUri: string, isOutdated: (set: KeySet) => boolean): Promise<KeySet> {
+  const { sets, running } = keySetsOf(ctx)
+  const { clientJwksCacheTtlSecs: ttlSecs, clientJwksRefetchCooldownSecs: cooldownSecs } = ctx.config.oauth
+  const now = ctx.clock.now()
+  const kept = sets.get(jwksUri)
+  const isFresh = kept !== undefined && kept.readAt !== null && now - kept.readAt < ttlSecs * 1000
+  if (kept && isFresh && !isOutdated(kept)) return kept
+  if (kept && now - kept.triedAt < cooldownSecs * 1000) return isFresh ? kept : { ...kept, keys: [] }
+  const fetching = running.get(jwksUri) ?? readKeySet(ctx, jwksUri, isFresh ? kept : undefined).finally(() => running.delete(jwksUri))
+  running.set(jwksUri, fetching)
+  return fetching
+}
+
+async function readKeySet(ctx: Context, jwksUri: string, kept: KeySet | undefined): Promise<KeySet> {
+  const fetched = await fetchDocument(ctx, jwksUri)
+  const now = ctx.clock.now()
+  const keys = fetched.ok ? (fetched.document as { keys?: unknown } | null)?.keys : undefined
+  const read: KeySet = Array.isArray(keys)
+    ? { keys: keys.filter((key): key is Jwk => typeof key === 'object' && key !== null), readAt: now, triedAt: now }
+    : { keys: kept?.keys ?? [], readAt: kept?.readAt ?? null, triedAt: now }
+  const { sets } = keySetsOf(ctx)
+  sets.delete(jwksUri)
+  if (sets.size >= MAX_KEY_SETS) sets.delete(sets.keys().next().value!)
+  sets.set(jwksUri, read)
+  return read
+}

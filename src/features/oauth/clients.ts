@@ -1,0 +1,67 @@
+/**
+ * Clients, as they describe themselves. A document is asked for anew when it is older than ten minutes; while it
+ * cannot be fetched the last good one serves for a day, so that an outage of the client does not sign people out.
+ */
+import { OAuthError } from '../../http/errors.ts'
+import { perContext, type Context } from '../../platform/context.ts'
+import type { Millis } from '../../protocol/identifiers.ts'
+import { clientDocumentUrl, discoverableClient, isLoopbackClientId, loopbackClient, type ClientMetadata, type ClientOutcome } from '../../protocol/client-metadata.ts'
+import { fetchDocument } from './client-documents.ts'
+import { findDocument, keepDocument, type KeptDocument } from './client-store.ts'
+
+const FRESH_MILLIS = 600_000
+export const STALE_MILLIS = 24 * 3600_000
+const FAULT_MILLIS = 60_000
+const MAX_FAULTS = 1024
+
+interface Clients {
+  /** Fetches under way, which callers share. */
+  running: Map<string, Promise<ClientOutcome>>
+  /** Ids that led nowhere a moment ago. The oldest goes first. */
+  faults: Map<string, { outcome: ClientOutcome; until: Millis }>
+}
+
+const clientsOf = perContext((): Clients => ({ running: new Map(), faults: new Map() }))
+
+export const invalidClient = (reason: string) => new OAuthError(400, 'invalid_client', reason)
+
+/** The client of that id, or a refusal. `mayFetch`: also one that was never seen here. */
+export async function clientOf(ctx: Context, clientId: string, { mayFetch }: { mayFetch: boolean }): Promise<ClientMetadata> {
+  const outcome = isLoopbackClientId(clientId) ? loopbackClient(clientId) : await discovered(ctx, clientId, mayFetch)
+  if (!outcome.ok) throw invalidClient(`invalid_client_metadata: ${outcome.reason}`)
+  return outcome.client
+}
+
+async function discovered(ctx: Context, clientId: string, mayFetch: boolean): Promise<ClientOutcome> {
+  if (clientDocumentUrl(clientId) === null) return { ok: false, reason: 'client_id must be an https URL of a document, or of the form http://localhost' }
+  const now = ctx.clock.now()
+  const { running, faults } = clientsOf(ctx)
+  const kept = await findDocument(ctx.db, clientId)
+  if (kept && now - kept.fetchedAt < FRESH_MILLIS) return discoverableClient(clientId, JSON.parse(kept.document))
+  if (!kept && !mayFetch) return { ok: false, reason: 'the client has not asked for anything yet' }
+  const fault = faults.get(clientId)
+  if (fault && fault.until > now) return lastGood(clientId, kept, now) ?? fault.outcome
+  const fetching = running.get(clientId) ?? refetched(ctx, clientId, kept).finally(() => running.delete(clientId))
+  running.set(clientId, fetching)
+  return fetching
+}
+
+async function refetched(ctx: Context, clientId: string, kept: KeptDocument | null): Promise<ClientOutcome> {
+  const fetched = await fetchDocument(ctx, clientId)
+  const outcome: ClientOutcome = fetched.ok ? discoverableClient(clientId, fetched.document) : { ok: false, reason: `the document at ${clientId}: ${fetched.reason}` }
+  const now = ctx.clock.now()
+  if (fetched.ok && outcome.ok) {
+    await keepDocument(ctx.db, clientId, JSON.stringify(fetched.document), now)
+    return outcome
+  }
+  const { faults } = clientsOf(ctx)
+  faults.delete(clientId)
+  if (faults.size >= MAX_FAULTS) faults.delete(faults.keys().next().value!)
+  faults.set(clientId, { outcome, until: now + FAULT_MILLIS })
+  // A document that was taken back or broken by its owner counts at once; one that cannot be reached does not.
+  return fetched.ok ? outcome : (lastGood(clientId, kept, now) ?? outcome)
+}
+
+function lastGood(clientId: string, kept: KeptDocument | null, now: Millis): ClientOutcome | null {
+  return kept && now - kept.fetchedAt < STALE_MILLIS ? discoverableClient(clientId, JSON.parse(kept.document)) : null
+}

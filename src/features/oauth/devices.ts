@@ -1,0 +1,114 @@
+/**
+ * The browser that a page is shown in, and who is signed in there. A cookie holds an opaque token; every sign-in
+ * replaces it, so that a token which was planted beforehand opens nothing.
+ *
+ * Pages alone look at the cookie: no endpoint of the API does.
+ */
+import { createHmac } from 'node:crypto'
+import type { Exchange } from '../../http/endpoint.ts'
+import { Refusal } from '../../http/errors.ts'
+import type { Context } from '../../platform/context.ts'
+import type { Did } from '../../protocol/identifiers.ts'
+import { opaqueTokenHash, parseOpaqueToken } from '../../protocol/opaque-token.ts'
+import { accountOf, type Account } from '../accounts/accounts.ts'
+import { newToken } from './authorization-requests.ts'
+import { deleteDevice, deleteSignIn, insertDevice, signInsOf, type SignIn } from './device-store.ts'
+
+/** With "stay signed in", and without: until the browser closes, but not for long. */
+const REMEMBERED_SECS = 90 * 86_400
+const UNREMEMBERED_SECS = 3600
+/** After this the password is asked for again. */
+const FRESH_SECS = 7 * 86_400
+const MAX_ACCOUNTS = 8
+
+export interface SignedIn {
+  account: Account
+  /** The password was given long ago and is asked for again. */
+  isStale: boolean
+}
+
+export interface Device {
+  tokenHash: string
+  /** The newest sign-in first. */
+  accounts: readonly SignedIn[]
+  /** Goes into every form that acts for somebody who is signed in, and comes back with it. */
+  formToken: string
+}
+
+const isSecure = ({ config }: Context) => config.publicUrl.startsWith('https://')
+/** The prefix makes browsers insist on https, on this very host, and on the whole of it. */
+const cookieName = (ctx: Context) => (isSecure(ctx) ? '__Host-holdfast' : 'holdfast')
+
+/** Null when nobody is signed in in this browser. */
+export async function deviceOf({ ctx, request }: Exchange): Promise<Device | null> {
+  const token = cookieOf(request, cookieName(ctx))
+  const tokenHash = token && opaqueTokenHash(token)
+  if (!token || !tokenHash) return null
+  const now = ctx.clock.now()
+  const found = await Promise.all(
+    (await signInsOf(ctx.db, tokenHash, now)).map(async ({ did, signedInAt }) => {
+      const account = await accountOf(ctx.db, did)
+      return account && { account, isStale: now - signedInAt > FRESH_SECS * 1000 }
+    }),
+  )
+  const accounts = found.filter((signedIn) => signedIn !== null && signedIn.account.takedownRef === null) as SignedIn[]
+  return accounts.length === 0 ? null : { tokenHash, accounts, formToken: formTokenOf(token) }
+}
+
+function cookieOf(request: Request, name: string): string | null {
+  const pair = (request.headers.get('cookie') ?? '').split(/;\s*/).find((one) => one.startsWith(`${name}=`))
+  return pair?.slice(name.length + 1) ?? null
+}
+
+const formTokenOf = (token: string): string => createHmac('sha256', parseOpaqueToken(token)!).update('form').digest('base64url')
+
+/** Sign an account in, in this browser. The answer gets a new cookie. */
+export async function signIn(exchange: Exchange, did: Did, { remember }: { remember: boolean }): Promise<void> {
+  const { ctx, replyHeaders, request } = exchange
+  const before = opaqueTokenHash(cookieOf(request, cookieName(ctx)) ?? '')
+  const { token, hash } = newToken()
+  const now = ctx.clock.now()
+  const lifeSecs = remember ? REMEMBERED_SECS : UNREMEMBERED_SECS
+  await ctx.db.transaction(async (tx) => {
+    const others: SignIn[] = before ? (await signInsOf(tx, before, now)).filter((known) => known.did !== did) : []
+    if (before) await deleteDevice(tx, before)
+    await insertDevice(tx, hash, [{ did, signedInAt: now }, ...others].slice(0, MAX_ACCOUNTS), now + lifeSecs * 1000)
+  })
+  replyHeaders.append('Set-Cookie', cookie(ctx, token, remember ? lifeSecs : null))
+}
+
+/** Sign one account out of this browser, and forget the browser with the last one. */
+export async function signOut({ ctx, replyHeaders }: Exchange, device: Device, did: Did): Promise<void> {
+  const isLast = device.accounts.every(({ account }) => account.did === did)
+  await ctx.db.transaction((tx): Promise<unknown> => (isLast ? deleteDevice(tx, device.tokenHash) : deleteSignIn(tx, device.tokenHash, did)))
+  if (isLast) replyHeaders.append('Set-Cookie', cookie(ctx, '', 0))
+}
+
+/** Without an age it goes with the browser. */
+function cookie(ctx: Context, value: string, maxAgeSecs: number | null): string {
+  const age = maxAgeSecs === null ? '' : `; Max-Age=${maxAgeSecs}`
+  return `${cookieName(ctx)}=${value}; Path=/; HttpOnly; SameSite=Lax${isSecure(ctx) ? '; Secure' : ''}${age}`
+}
+
+// Against requests that another site makes in the name of somebody who is signed in here
+
+const refusedForm = () => new Refusal(403, 'Forbidden', 'This form was not sent from a page of ours. Please go back, reload and try again.')
+
+/** A form must come from a page of this origin. Browsers say so; what says nothing is no browser. */
+export function requireOwnForm({ ctx, request }: Exchange): void {
+  const site = request.headers.get('sec-fetch-site')
+  const origin = request.headers.get('origin')
+  if (site !== null ? site !== 'same-origin' : origin !== null && origin !== 'null' && origin !== ctx.config.publicUrl) throw refusedForm()
+}
+
+/** And what acts for somebody who is signed in must carry the token of the page. */
+export function requireFormToken(device: Device, form: FormData | URLSearchParams): void {
+  if (form.get('form_token') !== device.formToken) throw refusedForm()
+}
+
+/** A page is opened in a tab of its own, not fetched by a script or put into another page. */
+export function requireNavigation({ request }: Exchange): void {
+  const mode = request.headers.get('sec-fetch-mode') ?? 'navigate'
+  const destination = request.headers.get('sec-fetch-dest') ?? 'document'
+  if (mode !== 'navigate' || destination !== 'document') throw new Refusal(400, 'InvalidRequest', 'This page can only be opened in a tab of its own.')
+}

@@ -1,0 +1,185 @@
+/** From a code or a refresh token to a session and its next tokens. */
+import { randomBytes } from 'node:crypto'
+import { OAuthError } from '../../http/errors.ts'
+import type { Context } from '../../platform/context.ts'
+import type { Tx } from '../../platform/database.ts'
+import type { Did, Millis } from '../../protocol/identifiers.ts'
+import { opaqueTokenHash } from '../../protocol/opaque-token.ts'
+import { codeChallengeOf, isCodeVerifier } from '../../protocol/pkce.ts'
+import { accountStatus } from '../accounts/accounts.ts'
+import { issueAccessToken } from './access-tokens.ts'
+import type { Grant } from './authorization-requests.ts'
+import { type AuthenticatedClient, isKeyPublished } from './client-authentication.ts'
+import { useOnce } from './client-store.ts'
+import { findCode, takeCode } from './code-store.ts'
+import { required, type Parameters } from './parameters.ts'
+import { effectiveScope } from './permission-sets.ts'
+import { firstRefreshToken, refreshSecret, SESSION_ID_BYTES, sessionIdOf, successorOf } from './refresh-tokens.ts'
+import { deleteSession, findSession, insertSession, markRetried, rotateSession, sessionOfCode, type OAuthSession, type RefreshState } from './session-store.ts'
+
+const DAY_SECS = 86_400
+/** A public client cannot keep a secret, so its sessions are short. */
+const lifetimes = {
+  public: { maxSecs: 14 * DAY_SECS, idleSecs: 14 * DAY_SECS },
+  confidential: { maxSecs: 2 * 365.25 * DAY_SECS, idleSecs: 3 * 30.4375 * DAY_SECS },
+}
+/** For how long an exchanged refresh token is answered once more. */
+const RETRY_SECS = 60
+/** For how long a code challenge is remembered: a day and a tenth. */
+const CHALLENGE_MEMORY_SECS = 26.4 * 3600
+
+export interface TokenAnswer {
+  access_token: string
+  token_type: 'DPoP'
+  expires_in: number
+  refresh_token?: string
+  scope: string
+  sub: Did
+}
+
+/** The client and the key of the proof that a request came with. */
+export interface Requester extends AuthenticatedClient {
+  jkt: string
+}
+
+export const invalidGrant = (reason: string) => new OAuthError(400, 'invalid_grant', reason)
+
+// A code
+
+export async function redeemCode(ctx: Context, requester: Requester, parameters: Parameters): Promise<TokenAnswer> {
+  const { db, clock } = ctx
+  const hash = opaqueTokenHash(required(parameters, 'code'))
+  const grant = hash && (await findCode(db, hash, clock.now()))
+  const scope = grant ? await effectiveScope(ctx, grant.scopes.join(' '), { isFixed: grant.scopeIsFixed }) : ''
+  const outcome = await db.transaction((tx) => exchangeCode(ctx, tx, hash, requester, parameters))
+  if (!outcome.ok) throw invalidGrant(outcome.reason)
+  return answer(ctx, outcome.session, scope, outcome.refreshToken)
+}
+
+type CodeOutcome = { ok: true; session: OAuthSession; refreshToken: string | null } | { ok: false; reason: string }
+
+/** The code is used up first, whatever comes of it; one that was used before ends what came of it then. */
+async function exchangeCode({ clock }: Context, tx: Tx, hash: string | null, requester: Requester, parameters: Parameters): Promise<CodeOutcome> {
+  const now = clock.now()
+  const grant = hash && (await takeCode(tx, hash, now))
+  if (!hash || !grant) {
+    const begun = hash && (await sessionOfCode(tx, hash))
+    if (begun) await deleteSession(tx, begun.id)
+    return { ok: false, reason: 'the code is unknown, expired or used' }
+  }
+  const reason = codeFault(grant, requester, parameters)
+  if (reason !== null) return { ok: false, reason }
+  if (!(await useOnce(tx, 'challenge', grant.request.codeChallenge, now + CHALLENGE_MEMORY_SECS * 1000))) return { ok: false, reason: 'the code challenge was used before' }
+  if ((await accountStatus(tx, grant.did)) !== 'active') return { ok: false, reason: 'the account is not active' }
+  const id = randomBytes(SESSION_ID_BYTES).toString('hex')
+  const refreshToken = requester.client.mayRefresh ? firstRefreshToken(id) : null
+  const session = sessionOf(id, grant, requester, refreshToken?.hash ?? null, now)
+  await insertSession(tx, session, hash)
+  return { ok: true, session, refreshToken: refreshToken?.text ?? null }
+}
+
+function codeFault({ request, clientKey }: Grant, { client, key, jkt }: Requester, { redirect_uri, code_verifier = '' }: Parameters): string | null {
+  if (request.clientId !== client.clientId) return 'the code was issued to another client'
+  if (clientKey !== null && clientKey.jkt !== key?.jkt) return 'the code was asked for with another key of the client'
+  if (request.dpopJkt !== null && request.dpopJkt !== jkt) return 'the code is bound to another DPoP key'
+  if (request.redirectUri !== redirect_uri) return 'redirect_uri is not that of the request'
+  if (!isCodeVerifier(code_verifier) || codeChallengeOf(code_verifier) !== request.codeChallenge) return 'code_verifier does not match the challenge'
+  return null
+}
+
+function sessionOf(id: string, grant: Grant, { client, key, jkt }: Requester, refreshHash: string | null, now: Millis): OAuthSession {
+  const { maxSecs, idleSecs } = lifetimeOf(key)
+  return {
+    id,
+    did: grant.did,
+    clientId: client.clientId,
+    clientName: client.name,
+    scope: grant.scopes.join(' '),
+    scopeIsFixed: grant.scopeIsFixed,
+    jkt,
+    clientKey: key,
+    createdAt: now,
+    refreshedAt: now,
+    expiresAt: now + maxSecs * 1000,
+    idleExpiresAt: now + idleSecs * 1000,
+    refresh: refreshHash === null ? null : { tokenHash: refreshHash, previousHash: null, rotatedAt: null, wasRetried: false },
+  }
+}
+
+const lifetimeOf = (key: object | null) => lifetimes[key === null ? 'public' : 'confidential']
+
+// A refresh token
+
+export async function refreshTokens(ctx: Context, requester: Requester, parameters: Parameters): Promise<TokenAnswer> {
+  const { db } = ctx
+  const text = required(parameters, 'refresh_token')
+  const id = sessionIdOf(text)
+  const known = id === null ? null : await findSession(db, id)
+  if (!known) throw invalidGrant('the refresh token is not valid')
+  const bound = known.clientKey
+  const isKeyGone = bound !== null && bound.jkt !== requester.key?.jkt && !(await isKeyPublished(ctx, requester.client, bound))
+  const scope = await effectiveScope(ctx, known.scope, { isFixed: known.scopeIsFixed })
+  const secret = await refreshSecret(ctx)
+  const outcome = await db.transaction((tx) => exchangeRefreshToken(ctx, tx, { id: known.id, text, requester, isKeyGone, secret }))
+  if (!outcome.ok) throw invalidGrant(outcome.reason)
+  return answer(ctx, outcome.session, scope, outcome.refreshToken)
+}
+
+interface RefreshAttempt {
+  id: string
+  text: string
+  requester: Requester
+  /** The client has withdrawn the key that the session is bound to. */
+  isKeyGone: boolean
+  secret: Uint8Array
+}
+
+/** Whoever lacks the session's key cannot end it; a token that is used once too often does, for two parties hold it. */
+async function exchangeRefreshToken({ clock }: Context, tx: Tx, { id, text, requester, isKeyGone, secret }: RefreshAttempt): Promise<CodeOutcome> {
+  const now = clock.now()
+  const session = await findSession(tx, id)
+  if (!session?.refresh) return { ok: false, reason: 'the refresh token is not valid' }
+  const { client, key, jkt } = requester
+  if (session.clientId !== client.clientId || session.jkt !== jkt) return { ok: false, reason: 'the refresh token belongs to another client or key' }
+  const ended = async (reason: string): Promise<CodeOutcome> => {
+    await deleteSession(tx, id)
+    return { ok: false, reason }
+  }
+  if (isKeyGone) return ended('the client has withdrawn the key of the session')
+  if (session.clientKey !== null && session.clientKey.jkt !== key?.jkt) return { ok: false, reason: 'the session is bound to another key of the client' }
+  if (now >= session.expiresAt || now >= session.idleExpiresAt) return ended('the session has expired')
+  const status = await accountStatus(tx, session.did)
+  if (status === null) return ended('the account is gone')
+  if (status !== 'active') return { ok: false, reason: 'the account is not active' }
+
+  const use = useOf(session.refresh, opaqueTokenHash(text)!, now)
+  if (use === 'reuse') return ended('the refresh token was used before')
+  const successor = successorOf(text, secret)
+  if (use === 'retry') await markRetried(tx, id)
+  else {
+    const idleExpiresAt = Math.min(session.expiresAt, now + lifetimeOf(session.clientKey ?? key).idleSecs * 1000)
+    await rotateSession(tx, id, { tokenHash: successor.hash, previousHash: session.refresh.tokenHash, now, idleExpiresAt, clientKey: session.clientKey ?? key })
+  }
+  return { ok: true, session, refreshToken: successor.text }
+}
+
+/** One retry within a minute, for a client that lost the answer or asked twice at once. */
+function useOf({ tokenHash, previousHash, rotatedAt, wasRetried }: RefreshState, hash: string, now: Millis): 'first' | 'retry' | 'reuse' {
+  if (hash === tokenHash) return 'first'
+  const inTime = rotatedAt !== null && now - rotatedAt <= RETRY_SECS * 1000
+  return hash === previousHash && inTime && !wasRetried ? 'retry' : 'reuse'
+}
+
+async function answer(ctx: Context, session: OAuthSession, scope: string, refreshToken: string | null): Promise<TokenAnswer> {
+  const nowSecs = Math.floor(ctx.clock.now() / 1000)
+  const expiresAtSecs = Math.min(nowSecs + ctx.config.oauth.accessTokenTtlSecs, Math.floor(session.expiresAt / 1000))
+  const { did, clientId, id, jkt } = session
+  return {
+    access_token: await issueAccessToken(ctx, { sub: did, scope, client_id: clientId, sid: id, cnf: { jkt }, expiresAtSecs }),
+    token_type: 'DPoP',
+    expires_in: expiresAtSecs - nowSecs,
+    ...(refreshToken === null ? {} : { refresh_token: refreshToken }),
+    scope,
+    sub: did,
+  }
+}

@@ -1,0 +1,82 @@
+/** What the pages have in common: errors, messages, fields, and how a route shows a page. */
+import { type Endpoint, route, type RouteCall } from '../../http/endpoint.ts'
+import { internalError, Refusal } from '../../http/errors.ts'
+import { html, type Html } from '../../http/html.ts'
+import { page } from '../../http/page.ts'
+import type { Config } from '../../platform/config.ts'
+import { messages } from './sign-in.ts'
+
+export type PageCall = RouteCall<null>
+
+const MAX_FORM_BYTES = 64 * 1024
+
+/** A route whose answers are pages, refusals and faults included. */
+export const pageRoute = (method: 'GET' | 'POST', path: string, show: (call: PageCall) => Promise<Response>): Endpoint =>
+  route(method, path, {
+    async handler(call) {
+      try {
+        return await show(call)
+      } catch (error) {
+        const refusal = error instanceof Refusal ? error : internalError()
+        if (refusal !== error) call.log.error('page failed', { path, error })
+        return errorPage(call.ctx.config, refusal)
+      }
+    },
+  })
+
+export async function readForm({ body }: PageCall): Promise<URLSearchParams> {
+  if (body.contentType !== 'application/x-www-form-urlencoded') throw new Refusal(415, 'InvalidRequest', 'This form was sent in a way that is not understood.')
+  return new URLSearchParams(await body.text(MAX_FORM_BYTES))
+}
+
+export const seeOther = (location: string): Response => new Response(null, { status: 303, headers: { Location: location, 'Cache-Control': 'no-store', 'Referrer-Policy': 'no-referrer' } })
+
+export const pageRefusal = (message: string): Refusal => new Refusal(400, 'InvalidRequest', message)
+
+function errorPage(config: Config, { status, message, options }: Refusal): Response {
+  const isOurs = status >= 500
+  return page(config, {
+    title: isOurs ? 'Something went wrong' : 'This did not work',
+    status,
+    headers: options.headers,
+    body: html`<section class="card">
+<h1>${isOurs ? 'Something went wrong' : 'This did not work'}</h1>
+<p>${isOurs ? 'The fault is on our side. Please try again in a moment.' : message}</p>
+<p class="quiet">If an app brought you here, go back to it and start again.</p>
+</section>`,
+  })
+}
+
+export const errorNote = (message: string | null): Html | null => message === null ? null : html`<p class="note error" role="alert" id="fault">${message}</p>`
+
+export const goodNote = (message: string | null): Html | null => message === null ? null : html`<p class="note good" role="status">${message}</p>`
+
+interface Field {
+  name: string
+  label: string
+  type?: 'text' | 'password' | 'email'
+  value?: string
+  autocomplete?: string
+  hint?: string
+  required?: boolean
+  autofocus?: boolean
+  invalid?: boolean
+  /** Shown behind the value, as part of it. */
+  affix?: string | null
+  /** Names a rule of the stylesheet. */
+  when?: string
+}
+
+export function field({ name, label, type = 'text', value = '', autocomplete = 'off', hint, required = false, autofocus = false, invalid = false, affix = null, when }: Field): Html {
+  const input = html`<input id="${name}" name="${name}" type="${type}" value="${value}" autocomplete="${autocomplete}" autocapitalize="none" autocorrect="off" spellcheck="false"${required && html` required`}${autofocus && html` autofocus`}${invalid && html` aria-invalid="true"`}${(hint || invalid) && html` aria-describedby="${[invalid && 'fault', hint && `${name}-hint`].filter(Boolean).join(' ')}"`}>`
+  return html`<div class="field${when && ` ${when}`}"><label for="${name}">${label}</label>${affix === null ? input : html`<div class="affix">${input}<span>${affix}</span></div>`}${hint && html`<small id="${name}-hint">${hint}</small>`}</div>`
+}
+
+export const identifierField = (options: Partial<Field> = {}): Html =>
+  field({ name: 'identifier', label: 'Handle or email address', autocomplete: 'username', ...options })
+
+export const passwordField = (options: Partial<Field> = {}): Html =>
+  field({ name: 'password', label: 'Password', type: 'password', autocomplete: 'current-password', ...options })
+
+/** Whether a message says that what was typed is not right, and not that something is missing or must wait. */
+export const isWrong = (message: string | null): boolean => message === messages.wrong

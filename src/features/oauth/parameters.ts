@@ -1,0 +1,41 @@
+/** Parameters of the endpoints that clients post to: a form or JSON, each name once, each value a text. */
+import type { RequestBody } from '../../http/body.ts'
+import { OAuthError } from '../../http/errors.ts'
+
+const MAX_BODY_BYTES = 64 * 1024
+
+export type Parameters = Readonly<Record<string, string | undefined>>
+
+export const invalidOAuthRequest = (reason: string) => new OAuthError(400, 'invalid_request', reason)
+
+export async function readParameters(body: RequestBody): Promise<Parameters> {
+  switch (body.contentType) {
+    case 'application/x-www-form-urlencoded':
+      return onceEach([...new URLSearchParams(await body.text(MAX_BODY_BYTES))])
+    case 'application/json':
+      return onceEach(members(await body.json(MAX_BODY_BYTES)))
+    default:
+      throw invalidOAuthRequest('the body must be of type application/x-www-form-urlencoded or application/json')
+  }
+}
+
+function members(value: unknown): [string, unknown][] {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) throw invalidOAuthRequest('the body must be a JSON object')
+  return Object.entries(value)
+}
+
+function onceEach(entries: readonly [string, unknown][]): Parameters {
+  const parameters = new Map<string, string>()
+  for (const [name, value] of entries) {
+    if (typeof value !== 'string') throw invalidOAuthRequest(`${name} must be a text`)
+    if (parameters.has(name)) throw invalidOAuthRequest(`${name} is given twice`)
+    parameters.set(name, value)
+  }
+  return Object.fromEntries(parameters)
+}
+
+export function required(parameters: Parameters, name: string): string {
+  const value = parameters[name]
+  if (value === undefined || value === '') throw invalidOAuthRequest(`${name} is missing`)
+  return value
+}

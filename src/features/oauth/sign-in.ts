@@ -1,0 +1,32 @@
+/**
+ * Who sits in front of a page: one way to find out, for consent and for the account page. A second factor would be
+ * asked for here, between the password and `then`.
+ */
+import type { Context } from '../../platform/context.ts'
+import type { Account } from '../accounts/accounts.ts'
+import { attemptLogin, isPasswordOf } from '../accounts/logins.ts'
+
+const MAX_PASSWORD_CHARS = 512
+
+export type SignInOutcome<T> = { ok: true; value: T } | { ok: false; message: string }
+
+export const messages = {
+  missing: 'Please enter your handle or email address and your password.',
+  wrong: 'That combination of account and password is not right. App passwords do not work here.',
+  blocked: 'Too many attempts. Please wait a minute and try again.',
+}
+
+/**
+ * Do `then` for the account that the identifier and its own password open, in whatever state it is. Answers one and
+ * the same message, after the same work, whatever is wrong. Failures are forgiven once `then` is done.
+ */
+export async function withPassword<T>(ctx: Context, identifier: string, password: string, then: (account: Account) => Promise<T>): Promise<SignInOutcome<T>> {
+  const name = identifier.trim().replace(/^@/, '')
+  if (name === '' || password === '') return { ok: false, message: messages.missing }
+  if (password.length > MAX_PASSWORD_CHARS) return { ok: false, message: messages.wrong }
+  const outcome = await attemptLogin(ctx, name, async (account) => {
+    const fits = await isPasswordOf(ctx, account, password)
+    return account !== null && fits ? { value: await then(account) } : null
+  })
+  return outcome.ok ? { ok: true, value: outcome.value.value } : { ok: false, message: messages[outcome.fault] }
+}

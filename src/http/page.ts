@@ -1,0 +1,80 @@
+/**
+ * Pages for people: one frame, one stylesheet, no scripts of others, nothing that tells third parties that somebody is
+ * here, and no way to put a page into another one.
+ */
+import { createHash } from 'node:crypto'
+import type { Config } from '../platform/config.ts'
+import { route } from './endpoint.ts'
+import { html, type Html } from './html.ts'
+import styleText from './style.css' with { type: 'text' }
+
+const style = styleText as unknown as string
+const STYLE_PATH = '/assets/style.css'
+/** The address changes with the content, so it may be kept for ever. */
+const styleUrl = `${STYLE_PATH}?v=${createHash('sha256').update(style).digest('hex').slice(0, 16)}`
+
+const basePolicy = "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self' data:; connect-src 'self'; frame-ancestors 'none'; base-uri 'none'"
+
+export interface Page {
+  title: string
+  body: Html
+  status?: number
+  /** Forms may lead to other origins by a redirect; browsers would hold `form-action` against that. */
+  leavesOrigin?: boolean
+  /** More room, for pages with lists. */
+  wide?: boolean
+  headers?: Record<string, string>
+}
+
+export function page(config: Config, { title, body, status = 200, leavesOrigin = false, wide = false, headers = {} }: Page): Response {
+  const text = html`<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="robots" content="noindex">
+<meta name="color-scheme" content="light dark">
+<title>${title} · ${config.serviceName}</title>
+<link rel="icon" href="data:,">
+<link rel="stylesheet" href="${styleUrl}">
+</head>
+<body>
+<header class="top"><a href="/account" class="brand">${mark}<span>${config.serviceName}</span></a></header>
+<main${wide ? html` class="wide"` : null}>${body}</main>
+<footer class="bottom">${footer(config)}</footer>
+</body>
+</html>
+`.text
+  return new Response(text, {
+    status,
+    headers: {
+      'Content-Type': 'text/html; charset=utf-8',
+      'Cache-Control': 'no-store',
+      Pragma: 'no-cache',
+      'Content-Security-Policy': leavesOrigin ? basePolicy : `${basePolicy}; form-action 'self'`,
+      'Referrer-Policy': 'no-referrer',
+      'X-Frame-Options': 'DENY',
+      'X-Content-Type-Options': 'nosniff',
+      'Cross-Origin-Resource-Policy': 'same-origin',
+      ...(config.publicUrl.startsWith('https://') ? { 'Strict-Transport-Security': 'max-age=31536000' } : {}),
+      ...headers,
+    },
+  })
+}
+
+/** A root that holds on to its rock. */
+const mark = html`<svg class="mark" viewBox="0 0 32 32" aria-hidden="true" focusable="false"><path d="M16 3v14M16 17c0 5-3 6-6 8M16 17c0 5 3 6 6 8M16 17v10M16 9c-4 0-6-2-6-5M16 12c4 0 6-2 6-5" fill="none" stroke="currentColor" stroke-width="2.5" stroke-linecap="round"/><path d="M4 29h24" stroke="currentColor" stroke-width="2.5" stroke-linecap="round"/></svg>`
+
+function footer({ publicUrl, links, contact }: Config): Html {
+  return html`<span>${new URL(publicUrl).host}</span>
+${links.termsOfService && html`<a href="${links.termsOfService}" rel="noreferrer">Terms</a>`}
+${links.privacyPolicy && html`<a href="${links.privacyPolicy}" rel="noreferrer">Privacy</a>`}
+${contact.email && html`<a href="mailto:${encodeURI(contact.email)}">Contact</a>`}`
+}
+
+export const stylesheet = route('GET', STYLE_PATH, {
+  handler: () =>
+    new Response(style, {
+      headers: { 'Content-Type': 'text/css; charset=utf-8', 'Cache-Control': 'public, max-age=31536000, immutable', 'X-Content-Type-Options': 'nosniff' },
+    }),
+})
