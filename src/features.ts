@@ -12,6 +12,7 @@ import { operators } from './features/operators/operator-feature.ts'
 import { plcDirectory } from './features/plc-directory/plc-directory.ts'
 import { preferences } from './features/preferences/preferences.ts'
 import { proxy } from './features/proxy/proxy-feature.ts'
+import { repo } from './features/repo/repo-feature.ts'
 import { serverInfo } from './features/server-info/server-info.ts'
 import { signup } from './features/signup/signup-routes.ts'
 import { waitlist } from './features/waitlist/waitlist.ts'
@@ -29,6 +30,7 @@ export const features: readonly Feature[] = [
   plcDirectory,
   preferences,
   proxy,
+  repo,
   serverInfo,
   signup,
   waitlist,

@@ -1,5 +1,6 @@
 /** The migrations, embedded in the binary. A new one is a new line; numbers are given once and kept. */
 import accounts from '../../migrations/0003-accounts.sql' with { type: 'text' }
+import repo from '../../migrations/0002-repo.sql' with { type: 'text' }
 import server from '../../migrations/0001-server.sql' with { type: 'text' }
 import firehose from '../../migrations/0004-firehose.sql' with { type: 'text' }
 import blobs from '../../migrations/0005-blobs.sql' with { type: 'text' }
@@ -19,6 +20,7 @@ const migration = (number: number, name: string, text: unknown): Migration => ({
 
 export const migrations: readonly Migration[] = [
   migration(1, 'server', server),
+  migration(2, 'repo', repo),
   migration(3, 'accounts', accounts),
   migration(4, 'firehose', firehose),
   migration(5, 'blobs', blobs),

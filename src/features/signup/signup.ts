@@ -16,9 +16,10 @@ import type { Sweep } from '../../platform/sweeps.ts'
 import type { Did, Handle } from '../../protocol/identifiers.ts'
 import { formatDidKey, signingKey } from '../../protocol/keys.ts'
 import { genesisDid, genesisOperation, signOperation, tombstone, type LogOperation } from '../../protocol/plc.ts'
-import { hashPassword, insertAccount } from '../accounts/accounts.ts'
+import { hashPassword, insertAccount, signingKeyOf } from '../accounts/accounts.ts'
 import { openSession, sessionTokens, type Tokens } from '../auth/auth.ts'
 import { announce, sequenceEvents } from '../firehose/firehose.ts'
+import { createRepo } from '../repo/repo.ts'
 import { makeSecret, serverRotationKey, takeReservedKey } from '../identity/identity.ts'
 import { insertUse } from './invite-store.ts'
 import { checkRequest, requireFree, requireNew, requireUsable, type SignupRequest } from './signup-rules.ts'
@@ -108,11 +109,10 @@ async function establish(ctx: Context, tx: Tx, signup: Signup, made: AccountKey 
     deleteAfter: genesis ? null : now + UNFINISHED_MOVE_SECS * 1000,
   })
   if (inviteCode !== null) await insertUse(tx, inviteCode, did, now)
+  const key = await signingKeyOf(ctx, tx, did)
+  const repoEvents = await createRepo(ctx, tx, did, key!)
   if (genesis) {
-    await sequenceEvents(ctx, tx, [
-      { type: 'identity', did, handle },
-      { type: 'account', did, status: 'active' },
-    ])
+    await sequenceEvents(ctx, tx, [{ type: 'identity', did, handle }, { type: 'account', did, status: 'active' }, ...repoEvents])
   }
   return openSession(ctx, tx, did, null)
 }

@@ -1,0 +1,187 @@
+/**
+ * The one place where repositories change. Everything here runs inside a transaction of the caller: what a commit
+ * stores, its blob references and its event are there together, or not at all.
+ *
+ * Transactions run one after another, which is the order of commits of a repository.
+ */
+import { Refusal } from '../../http/errors.ts'
+import { perContext, type Context } from '../../platform/context.ts'
+import type { Tx } from '../../platform/database.ts'
+import { type Block, carOf } from '../../protocol/car.ts'
+import type { Cid } from '../../protocol/cid.ts'
+import { buildCommit, type BuiltCommit, type CommitFault, type RecordWrite, signCommit, unsignedCommit } from '../../protocol/commit.ts'
+import type { BlobReference } from '../../protocol/data-model.ts'
+import type { RepoEvent } from '../../protocol/frames.ts'
+import type { Did, Tid } from '../../protocol/identifiers.ts'
+import type { SigningKey } from '../../protocol/keys.ts'
+import { clockIds, nextTid } from '../../protocol/tid.ts'
+import { accountStatus, requireActive, signingKeyOf } from '../accounts/accounts.ts'
+import { applyBlobChanges } from '../blobs/blobs.ts'
+import { sequenceEvents } from '../firehose/firehose.ts'
+import { deleteRecords, findPathsAbout, findRecordCid, putRecords } from './record-store.ts'
+import { deleteNodes, findHead, insertNodes, insertRepo, updateHead, type RepoHead } from './repo-store.ts'
+import { buildOnStored, recentNodes } from './tree-nodes.ts'
+
+/** A record that is ready to be stored. */
+export interface PreparedRecord extends Block {
+  blobs: readonly BlobReference[]
+  /** It was checked against the lexicon of its type. */
+  isValidated: boolean
+  /** What a like, repost, follow or block is about. */
+  subject: string | null
+}
+
+/**
+ * `put` creates or updates, whichever it takes, and does nothing when the record is the same already. A `lenient`
+ * delete does nothing when there is no record. What does nothing asks for no swap either.
+ */
+export type Write = { collection: string; rkey: string; swapRecord?: Cid | null } & (
+  | { action: 'create'; record: PreparedRecord; replacesSame?: boolean }
+  | { action: 'update' | 'put'; record: PreparedRecord }
+  | { action: 'delete'; lenient?: boolean }
+)
+
+export interface CommitJob {
+  did: Did
+  writes: readonly Write[]
+  /** The head to build on; any when undefined. */
+  swapCommit?: Cid
+}
+
+/** The new head. */
+export interface CommitMeta {
+  cid: Cid
+  rev: Tid
+}
+
+/** The only function that changes the records of a repository. Returns null when there was nothing to do. */
+export async function applyCommit(ctx: Context, tx: Tx, { did, writes, swapCommit }: CommitJob): Promise<CommitMeta | null> {
+  requireActive(await accountStatus(tx, did))
+  const head = await requireHead(tx, did)
+  const settled = await settle(tx, head, writes)
+  if (settled.length === 0) return null
+  if (swapCommit && !swapCommit.equals(head.head)) throw invalidSwap(`Commit was at ${head.head}`)
+
+  const key = await signingKeyOf(ctx, tx, did)
+  const rev = nextRev(ctx, head.rev)
+  const built = await buildOnStored(tx, head.id, recentNodes(ctx), { did, rev, prevData: head.data, writes: settled, key: key!})
+  if (!built.ok) throw commitRefusal(built)
+
+  const now = ctx.clock.now()
+  await deleteNodes(tx, head.id, built.removedNodes)
+  await insertNodes(tx, head.id, rev, built.nodes)
+  await deleteRecords(tx, head.id, settled.filter(({ action }) => action === 'delete').map(({ path }) => path))
+  const stored = settled.filter((write) => write.action !== 'delete')
+  await putRecords(tx, head.id, rev, now, stored.map(({ path, record }) => ({ path, cid: record.cid, subject: record.subject, value: record.bytes })))
+  await updateHead(tx, head.id, { rev, head: built.commit.cid, data: built.data, commitBlock: built.commit.bytes })
+  await applyBlobChanges(tx, {
+    did,
+    rev,
+    now,
+    replaced: settled.filter(({ action }) => action !== 'create').map(({ path }) => path),
+    added: stored.flatMap(({ path, record }) =>
+      record.blobs.map(({ ref, mimeType, size }) => ({ record: path, cid: ref.toString(), mimeType, size, validated: record.isValidated })),
+    ),
+  })
+  await sequenceEvents(ctx, tx, [commitEvent(did, head.rev, rev, built)])
+  return { cid: built.commit.cid, rev }
+}
+
+/** A write as the tree takes it. */
+type Settled = RecordWrite & ({ action: 'create' | 'update'; record: PreparedRecord } | { action: 'delete' })
+
+/** What is to be done, given what is there. */
+async function settle(tx: Tx, head: RepoHead, writes: readonly Write[]): Promise<Settled[]> {
+  const settled: Settled[] = []
+  for (const write of writes) {
+    const { swapRecord } = write
+    const path = `${write.collection}/${write.rkey}`
+    if (write.action === 'delete') {
+      if (write.lenient && (await findRecordCid(tx, head.id, path)) === null) continue
+      settled.push({ action: 'delete', path, swapRecord })
+    } else if (write.action === 'put') {
+      const current = await findRecordCid(tx, head.id, path)
+      if (write.record.cid.equals(current)) continue
+      settled.push({ action: current === null ? 'create' : 'update', path, swapRecord, record: write.record })
+    } else {
+      const { record } = write
+      if (write.action === 'create' && write.replacesSame && record.subject !== null) {
+        const paths = await findPathsAbout(tx, head.id, write.collection, record.subject)
+        settled.push(...paths.filter((other) => other !== path).map((other) => ({ action: 'delete' as const, path: other })))
+      }
+      settled.push({ action: write.action, path, swapRecord, record })
+    }
+  }
+  return settled
+}
+
+const commitEvent = (did: Did, since: Tid | null, rev: Tid, { commit, car, ops, prevData }: BuiltCommit): RepoEvent => ({
+  type: 'commit',
+  did,
+  commit: commit.cid,
+  rev,
+  since,
+  blocks: car,
+  ops,
+  prevData,
+})
+
+const syncEvent = (did: Did, rev: Tid, commit: Block): RepoEvent => ({ type: 'sync', did, rev, blocks: carOf(commit.cid, [commit]) })
+
+export const invalidSwap = (message: string) => new Refusal(400, 'InvalidSwap', message)
+
+async function requireHead(tx: Tx, did: Did): Promise<RepoHead> {
+  const head = await findHead(tx, did)
+  if (head === null) throw new Refusal(400, 'RepoNotFound', `Could not find repo for DID: ${did}`)
+  return head
+}
+
+function commitRefusal(fault: CommitFault): Refusal {
+  switch (fault.error) {
+    case 'InvalidSwap':
+      return invalidSwap(`Record was at ${fault.current}`)
+    case 'RecordExists':
+      return new Refusal(400, 'InvalidRequest', `Record already exists: ${fault.path}`)
+    case 'RecordNotFound':
+      return new Refusal(400, 'RecordNotFound', `Could not locate record: ${fault.path}`)
+    case 'DuplicatePath':
+      return new Refusal(400, 'InvalidRequest', `More than one write of a record: ${fault.path}`)
+    case 'TooManyWrites':
+      return new Refusal(400, 'InvalidRequest', `Too many writes. Max: ${fault.limit}`)
+    case 'EventTooLarge':
+      return new Refusal(400, 'InvalidRequest', `Too many writes. Max event size: ${fault.limit / 1_000_000}MB`)
+  }
+}
+
+/** Distinguishes the revisions of processes that run at the same time. */
+const clockIdOf = perContext(() => Math.floor(Math.random() * clockIds))
+
+const nextRev = (ctx: Context, previous: Tid | null): Tid => nextTid(previous, ctx.clock.now() * 1000, clockIdOf(ctx))
+
+const lastKeys = perContext((): { last: Tid | null } => ({ last: null }))
+
+/** A record key of the present, later than any given before. */
+export function nextRecordKey(ctx: Context): Tid {
+  const keys = lastKeys(ctx)
+  return (keys.last = nextRev(ctx, keys.last))
+}
+
+/** An empty repository. Answers its `commit` and its `sync`, for the caller to sequence. */
+export async function createRepo(ctx: Context, tx: Tx, did: Did, key: SigningKey): Promise<RepoEvent[]> {
+  const rev = nextRev(ctx, null)
+  const built = buildCommit({ did, rev, prevData: null, writes: [], key, read: () => null })
+  if (!built.ok) throw commitRefusal(built)
+  const { commit, data, nodes } = built
+  const id = await insertRepo(tx, did, { rev, head: commit.cid, data, commitBlock: commit.bytes })
+  await insertNodes(tx, id, rev, nodes)
+  return [commitEvent(did, null, rev, built), syncEvent(did, rev, commit)]
+}
+
+/** Sign the tree as it is once more, with a new revision. Answers the `sync`, for the caller to sequence. */
+export async function resignHead(ctx: Context, tx: Tx, did: Did, key: SigningKey): Promise<RepoEvent> {
+  const { id, rev: previous, data } = await requireHead(tx, did)
+  const rev = nextRev(ctx, previous)
+  const commit = signCommit(unsignedCommit(did, rev, data), key)
+  await updateHead(tx, id, { rev, head: commit.cid, data, commitBlock: commit.bytes })
+  return syncEvent(did, rev, commit)
+}

@@ -1,0 +1,64 @@
+/** From the JSON of a record to what is stored, with everything about it that can be checked without the repository. */
+import { invalidRequest } from '../../http/errors.ts'
+import { type DataObject, encode } from '../../protocol/cbor.ts'
+import { cidOfCbor } from '../../protocol/cid.ts'
+import { findBlobs, jsonToObject } from '../../protocol/data-model.ts'
+import { recordKeyFault, validateRecord } from '../../protocol/lexicons/lexicons.ts'
+import { Malformed } from '../../protocol/malformed.ts'
+import type { PreparedRecord } from './commit-writer.ts'
+
+export type ValidationStatus = 'valid' | 'unknown'
+
+export interface RecordInput {
+  collection: string
+  /** Undefined: the server makes one. */
+  rkey?: string
+  record: Record<string, unknown>
+  /** True: the lexicon must be known. False: it is not asked. Undefined: asked when known. */
+  validate?: boolean
+}
+
+/** Refuses a record that its lexicon refuses, or that cannot be stored. */
+export function prepareRecord({ collection, rkey, record, validate }: RecordInput): { record: PreparedRecord; status: ValidationStatus | null } {
+  const { $type = collection } = record
+  if ($type !== collection) throw invalidRequest(`Invalid $type: expected ${collection}, got ${String($type)}`)
+  const json = record['$type'] === undefined ? { ...record, $type } : record
+  const data = dataOf(json)
+  const status = validate === false ? null : checkLexicon(collection, rkey, json, validate === true)
+  const { blobs, legacy } = findBlobs(data)
+  if (legacy.length > 0) throw invalidRequest(`Legacy blobs are not allowed (${legacy[0]})`)
+  const bytes = encode(data)
+  return { record: { cid: cidOfCbor(bytes), bytes, blobs, isValidated: status === 'valid', subject: subjectOf(collection, data) }, status }
+}
+
+function dataOf(json: Record<string, unknown>): DataObject {
+  try {
+    return jsonToObject(json)
+  } catch (error) {
+    if (error instanceof Malformed) throw invalidRequest(error.message)
+    throw error
+  }
+}
+
+function checkLexicon(collection: string, rkey: string | undefined, json: Record<string, unknown>, mustBeKnown: boolean): ValidationStatus {
+  const outcome = validateRecord(collection, json)
+  if (outcome.status === 'unknown' && mustBeKnown) throw invalidRequest(`Unknown lexicon type: ${collection}`)
+  const keyFault = rkey === undefined ? null : recordKeyFault(collection, rkey)
+  if (keyFault !== null) throw invalidRequest(keyFault)
+  if (outcome.status === 'invalid') throw invalidRequest(outcome.message)
+  return outcome.status
+}
+
+/** Of records that there should be one of for each subject. */
+const subjects: Record<string, (record: DataObject) => unknown> = {
+  'app.bsky.feed.like': ({ subject }) => (subject as DataObject | undefined)?.['uri'],
+  'app.bsky.feed.repost': ({ subject }) => (subject as DataObject | undefined)?.['uri'],
+  'app.bsky.graph.follow': ({ subject }) => subject,
+  'app.bsky.graph.block': ({ subject }) => subject,
+}
+
+/** What a like, repost, follow or block is about. */
+export function subjectOf(collection: string, record: DataObject): string | null {
+  const subject = Object.hasOwn(subjects, collection) ? subjects[collection]!(record) : null
+  return typeof subject === 'string' ? subject : null
+}

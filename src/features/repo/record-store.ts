@@ -1,0 +1,141 @@
+/** The SQL of records. A path is `collection/rkey`; the paths of one collection lie together. */
+import { sql, sqlList, sqlRows, type Reader, type Sql, type Tx } from '../../platform/database.ts'
+import type { Block } from '../../protocol/car.ts'
+import { Cid } from '../../protocol/cid.ts'
+import type { Millis, Tid } from '../../protocol/identifiers.ts'
+
+export interface StoredRecord {
+  path: string
+  cid: Cid
+  /** The commit that wrote it. */
+  rev: Tid
+  indexedAt: Millis
+  takedownRef: string | null
+  /** Its block. */
+  value: Uint8Array
+}
+
+export interface NewRecord {
+  path: string
+  cid: Cid
+  /** What a like, repost, follow or block is about. */
+  subject: string | null
+  value: Uint8Array
+}
+
+interface RecordRow {
+  path: string
+  cid: Uint8Array
+  rev: Tid
+  indexedAt: Millis
+  takedownRef: string | null
+  value: Uint8Array
+}
+
+const columns = sql`path, cid, rev, indexed_at AS "indexedAt", takedown_ref AS "takedownRef", value`
+const recordOf = (row: RecordRow): StoredRecord => ({ ...row, cid: new Cid(row.cid) })
+
+/** All paths of a collection: '0' is the character after '/'. */
+const inCollection = (collection: string): Sql => sql`path > ${`${collection}/`} AND path < ${`${collection}0`}`
+
+export async function putRecords(tx: Tx, repoId: number, rev: Tid, now: Millis, records: readonly NewRecord[]): Promise<void> {
+  if (records.length === 0) return
+  const rows = records.map(({ path, cid, subject, value }) => [repoId, path, cid.bytes, rev, now, subject, value])
+  await tx.run(sql`
+    INSERT INTO record (repo_id, path, cid, rev, indexed_at, subject, value) VALUES ${sqlRows(rows)}
+    ON CONFLICT (repo_id, path) DO UPDATE SET
+      cid = excluded.cid, rev = excluded.rev, indexed_at = excluded.indexed_at, subject = excluded.subject, value = excluded.value`)
+}
+
+export async function deleteRecords(tx: Tx, repoId: number, paths: readonly string[]): Promise<void> {
+  if (paths.length === 0) return
+  await tx.run(sql`DELETE FROM record WHERE repo_id = ${repoId} AND path IN ${sqlList(paths)}`)
+}
+
+export async function findRecord(reader: Reader, repoId: number, path: string): Promise<StoredRecord | null> {
+  const row = await reader.get<RecordRow>(sql`SELECT ${columns} FROM record WHERE repo_id = ${repoId} AND path = ${path}`)
+  return row && recordOf(row)
+}
+
+export async function findRecordCid(reader: Reader, repoId: number, path: string): Promise<Cid | null> {
+  const row = await reader.get<{ cid: Uint8Array }>(sql`SELECT cid FROM record WHERE repo_id = ${repoId} AND path = ${path}`)
+  return row && new Cid(row.cid)
+}
+
+/** Records of a collection about a subject. */
+export async function findPathsAbout(reader: Reader, repoId: number, collection: string, subject: string): Promise<string[]> {
+  const rows = await reader.all<{ path: string }>(sql`
+    SELECT path FROM record WHERE repo_id = ${repoId} AND subject = ${subject} AND ${inCollection(collection)} ORDER BY path`)
+  return rows.map(({ path }) => path)
+}
+
+export interface RecordRange {
+  collection: string
+  /** Record key to start behind. */
+  after: string | null
+  descending: boolean
+  limit: number
+}
+
+/** A page of a collection, without what was taken down. */
+export async function listRecords(reader: Reader, repoId: number, { collection, after, descending, limit }: RecordRange): Promise<StoredRecord[]> {
+  const start = `${collection}/${after ?? ''}`
+  const range = descending
+    ? sql`path > ${`${collection}/`} AND path < ${after === null ? `${collection}0` : start} AND takedown_ref IS NULL ORDER BY path DESC`
+    : sql`path > ${start} AND path < ${`${collection}0`} AND takedown_ref IS NULL ORDER BY path`
+  const rows = await reader.all<RecordRow>(sql`SELECT ${columns} FROM record WHERE repo_id = ${repoId} AND ${range} LIMIT ${limit}`)
+  return rows.map(recordOf)
+}
+
+/** A page of a whole repository, in the order of the tree. */
+export async function listAllRecords(reader: Reader, repoId: number, after: string, limit: number): Promise<Pick<StoredRecord, 'path' | 'cid' | 'value'>[]> {
+  const rows = await reader.all<RecordRow>(sql`
+    SELECT path, cid, value FROM record WHERE repo_id = ${repoId} AND path > ${after} ORDER BY path LIMIT ${limit}`)
+  return rows.map(recordOf)
+}
+
+/** Behind every path: what follows it in `listRecordsSince` is of a later commit. */
+export const LAST_PATH = '~'
+
+/** The oldest commit first, after a record of a commit. */
+export async function listRecordsSince(reader: Reader, repoId: number, after: { rev: Tid; path: string }, limit: number): Promise<StoredRecord[]> {
+  const rows = await reader.all<RecordRow>(sql`
+    SELECT ${columns} FROM record WHERE repo_id = ${repoId} AND (rev, path) > (${after.rev}, ${after.path}) ORDER BY rev, path LIMIT ${limit}`)
+  return rows.map(recordOf)
+}
+
+/** Blocks of records by CID, in any order; one for each CID that is there. */
+export async function findRecordBlocks(reader: Reader, repoId: number, cids: readonly Cid[]): Promise<Block[]> {
+  const rows = await reader.all<{ cid: Uint8Array; value: Uint8Array }>(sql`
+    SELECT cid, value FROM record WHERE repo_id = ${repoId} AND cid IN ${sqlList(cids.map(({ bytes }) => bytes))}`)
+  return [...new Map(rows.map((row) => [new Cid(row.cid).toString(), row])).values()].map(({ cid, value }) => ({ cid: new Cid(cid), bytes: value }))
+}
+
+/** Collections that hold a record, in order: one step of the index for each. */
+export async function listCollections(reader: Reader, repoId: number): Promise<string[]> {
+  const collections: string[] = []
+  for (let after = ''; ; ) {
+    const row = await reader.get<{ path: string }>(sql`SELECT path FROM record WHERE repo_id = ${repoId} AND path > ${after} ORDER BY path LIMIT 1`)
+    if (row === null) return collections
+    const collection = row.path.slice(0, row.path.indexOf('/'))
+    collections.push(collection)
+    after = `${collection}0`
+  }
+}
+
+export async function countRecords(reader: Reader, repoId: number): Promise<number> {
+  const row = await reader.get<{ count: number }>(sql`SELECT count(*) AS count FROM record WHERE repo_id = ${repoId}`)
+  return row!.count
+}
+
+/** Returns how many records there are to take down: one, or none. */
+export function updateRecordTakedown(tx: Tx, repoId: number, path: string, ref: string | null): Promise<number> {
+  return tx.run(sql`UPDATE record SET takedown_ref = ${ref} WHERE repo_id = ${repoId} AND path = ${path}`)
+}
+
+/** Returns how many were deleted. */
+export function deleteSomeRecords(tx: Tx, repoId: number, limit: number): Promise<number> {
+  return tx.run(sql`
+    DELETE FROM record WHERE repo_id = ${repoId}
+      AND path IN (SELECT path FROM record WHERE repo_id = ${repoId} ORDER BY path LIMIT ${limit})`)
+}

@@ -1,0 +1,99 @@
+/** What account holders, apps and agents write. */
+import { authenticationRequired, invalidRequest } from '../../http/errors.ts'
+import type { Context } from '../../platform/context.ts'
+import { type Cid, parseCid } from '../../protocol/cid.ts'
+import { parseDid, parseRecordKey, recordUri, type AtUri, type Did, type Nsid, type RecordKey } from '../../protocol/identifiers.ts'
+import { accountAt, accountNotFound, requireActive, statusOf } from '../accounts/accounts.ts'
+import { requirePermission, type AccessCaller } from '../auth/auth.ts'
+import { announce } from '../firehose/firehose.ts'
+import { applyCommit, nextRecordKey, type CommitMeta, type Write } from './commit-writer.ts'
+import { prepareRecord, type ValidationStatus } from './record-preparation.ts'
+
+type Action = 'create' | 'update' | 'put' | 'delete'
+
+export type RecordWriteInput = { collection: Nsid; swapRecord?: string | null } & (
+  | { action: 'create'; rkey?: RecordKey; record: Record<string, unknown>; replacesSame?: boolean }
+  | { action: 'update' | 'put'; rkey: RecordKey; record: Record<string, unknown> }
+  | { action: 'delete'; rkey: RecordKey; lenient?: boolean }
+)
+
+export interface WriteInput {
+  writes: readonly RecordWriteInput[]
+  validate?: boolean
+  swapCommit?: string
+}
+
+export interface WriteOutcome {
+  /** Null when nothing had to be done. */
+  commit: CommitMeta | null
+  /** In the order of the writes. */
+  results: WriteResult[]
+}
+
+export interface WriteResult {
+  uri: AtUri
+  /** Null for a delete. */
+  cid: Cid | null
+  validationStatus?: ValidationStatus
+}
+
+/** Points taken from the budget of the account. */
+const points: Record<Action, number> = { create: 3, update: 2, put: 2, delete: 1 }
+
+export const costOf = (writes: readonly { action: Action }[]): number => writes.reduce((sum, { action }) => sum + points[action], 0)
+
+/** What the grant of an app must reach. */
+const neededActions: Record<Action, readonly ('create' | 'update' | 'delete')[]> = {
+  create: ['create'],
+  update: ['update'],
+  put: ['create', 'update'],
+  delete: ['delete'],
+}
+
+/** Make one commit of the writes, all or none. Refuses what the caller may not write. */
+export async function writeRecords(ctx: Context, caller: Pick<AccessCaller, 'permissions'>, did: Did, input: WriteInput): Promise<WriteOutcome> {
+  requirePermission(caller, (permissions) => {
+    for (const { action, collection } of input.writes) for (const needed of neededActions[action]) permissions.assertRepo({ collection, action: needed })
+  })
+  const prepared = input.writes.map((write) => prepareWrite(ctx, write, input.validate))
+  const job = { did, writes: prepared.map(({ write }) => write), swapCommit: cidOf(input.swapCommit) ?? undefined }
+  const commit = await ctx.db.transaction((tx) => applyCommit(ctx, tx, job))
+  if (commit !== null) announce(ctx)
+  return {
+    commit,
+    results: prepared.map(({ write, status }) => ({
+      uri: recordUri(did, write.collection as Nsid, write.rkey as RecordKey),
+      cid: write.action === 'delete' ? null : write.record.cid,
+      ...(status !== null && { validationStatus: status }),
+    })),
+  }
+}
+
+function prepareWrite(ctx: Context, input: RecordWriteInput, validate: boolean | undefined): { write: Write; status: ValidationStatus | null } {
+  const { collection, rkey } = input
+  if (rkey !== undefined && parseRecordKey(rkey) === null) throw invalidRequest(`Invalid record key: ${rkey}`)
+  const swapRecord = cidOf(input.swapRecord)
+  if (input.action === 'delete') return { write: { action: 'delete', collection, rkey: input.rkey, swapRecord, lenient: input.lenient }, status: null }
+  const { record, status } = prepareRecord({ collection, rkey, record: input.record, validate })
+  const place = { collection, rkey: rkey ?? nextRecordKey(ctx), swapRecord, record }
+  return { write: input.action === 'create' ? { action: 'create', replacesSame: input.replacesSame, ...place } : { action: input.action, ...place }, status }
+}
+
+function cidOf<T extends null | undefined>(text: string | T): Cid | T {
+  if (typeof text !== 'string') return text
+  const cid = parseCid(text)
+  if (cid === null) throw invalidRequest(`Invalid CID: ${text}`)
+  return cid
+}
+
+/** The DID of a repository that must be the caller's own. */
+export async function requireOwnRepo(ctx: Context, caller: Pick<AccessCaller, 'did'>, repo: string): Promise<Did> {
+  const did = parseDid(repo)
+  // Its state is looked at where it counts, in the transaction.
+  if (did === caller.did) return did
+  const account = await accountAt(ctx.db, repo)
+  if (account === null) throw accountNotFound()
+  requireActive(statusOf(account))
+  if (account.did !== caller.did) throw authenticationRequired()
+  return account.did
+}

@@ -1,0 +1,45 @@
+/**
+ * Building a whole repository beside the one that an account has, and putting it in its place at once.
+ *
+ * The new one is filled in many small transactions. Until it is adopted it belongs to nobody: when the server dies in
+ * between, the sweep of remains takes it away.
+ */
+import { perContext, type Context } from '../../platform/context.ts'
+import type { Tx } from '../../platform/database.ts'
+import type { Block } from '../../protocol/car.ts'
+import { Cid } from '../../protocol/cid.ts'
+import type { Did, Tid } from '../../protocol/identifiers.ts'
+import { putRecords, type NewRecord } from './record-store.ts'
+import { disownRepo, insertNodes, insertRepo, ownRepo, updateHead, type RepoState } from './repo-store.ts'
+
+/** Repositories that are being built by this process. */
+export const stagedRepos = perContext(() => new Set<number>())
+
+const noCid = new Cid(new Uint8Array())
+
+/** Run `build` with the id of a repository that it fills and adopts. What it leaves behind is swept away. */
+export async function stageRepo<T>(ctx: Context, rev: Tid, build: (id: number) => Promise<T>): Promise<T> {
+  const staged = stagedRepos(ctx)
+  const id = await ctx.db.transaction(async (tx) => {
+    const id = await insertRepo(tx, null, { rev, head: noCid, data: noCid, commitBlock: new Uint8Array() })
+    staged.add(id)
+    return id
+  })
+  try {
+    return await build(id)
+  } finally {
+    staged.delete(id)
+  }
+}
+
+export const stageNodes = (tx: Tx, id: number, rev: Tid, nodes: readonly Block[]): Promise<void> => insertNodes(tx, id, rev, nodes)
+
+export const stageRecords = (ctx: Context, tx: Tx, id: number, rev: Tid, records: readonly NewRecord[]): Promise<void> =>
+  putRecords(tx, id, rev, ctx.clock.now(), records)
+
+/** Give the account the new repository instead of the one it has, if it has one. */
+export async function adoptRepo(tx: Tx, did: Did, id: number, state: RepoState): Promise<void> {
+  await disownRepo(tx, did)
+  await ownRepo(tx, id, did)
+  await updateHead(tx, id, state)
+}

@@ -1,0 +1,74 @@
+/**
+ * The door of repositories: making and changing them, and reading what they hold.
+ *
+ * A repository has three kinds of blocks. Its commit lies in its own row, nodes of the tree lie by their CIDs, and
+ * records by their paths. A record that stands under two paths is stored twice, so that no block is ever shared.
+ */
+import type { Context } from '../../platform/context.ts'
+import type { Reader, Tx } from '../../platform/database.ts'
+import type { Block } from '../../protocol/car.ts'
+import type { Cid } from '../../protocol/cid.ts'
+import type { Did, Tid } from '../../protocol/identifiers.ts'
+import { countRecords, findRecord, findRecordBlocks, LAST_PATH, listRecordsSince, updateRecordTakedown, type StoredRecord } from './record-store.ts'
+import { countNodes, disownRepo, findHead, findNodes, listHeads, type RepoHead } from './repo-store.ts'
+import { pathBlocks, recentNodes } from './tree-nodes.ts'
+
+export { applyCommit, createRepo, resignHead, type CommitMeta } from './commit-writer.ts'
+export { writeRecords } from './record-writing.ts'
+export { repoBlocks } from './repo-export.ts'
+export { subjectOf } from './record-preparation.ts'
+export { adoptRepo, stageNodes, stageRecords, stageRepo } from './repo-staging.ts'
+export type { NewRecord, StoredRecord } from './record-store.ts'
+export type { RepoHead } from './repo-store.ts'
+
+export const repoHead = (reader: Reader, did: Did): Promise<RepoHead | null> => findHead(reader, did)
+
+/** In the order of their DIDs, after one of them. */
+export const repoHeads = (reader: Reader, after: Did | null, limit: number): Promise<RepoHead[]> => listHeads(reader, after, limit)
+
+export async function repoTotals(reader: Reader, did: Did): Promise<{ head: Cid; rev: Tid; blocks: number; records: number } | null> {
+  const repo = await findHead(reader, did)
+  if (repo === null) return null
+  const records = await countRecords(reader, repo.id)
+  return { head: repo.head, rev: repo.rev, blocks: 1 + (await countNodes(reader, repo.id)) + records, records }
+}
+
+/** The repository is gone at once; a sweep removes its rows. */
+export async function deleteRepo(tx: Tx, did: Did): Promise<void> {
+  await disownRepo(tx, did)
+}
+
+/** Whether or not it was taken down. `path` is `collection/rkey`. */
+export async function readRecord(reader: Reader, did: Did, path: string): Promise<StoredRecord | null> {
+  const repo = await findHead(reader, did)
+  return repo && findRecord(reader, repo.id, path)
+}
+
+/** Records of commits after a revision, the oldest first. */
+export async function recordsSince(reader: Reader, did: Did, rev: Tid, limit: number): Promise<StoredRecord[]> {
+  const repo = await findHead(reader, did)
+  return repo === null ? [] : listRecordsSince(reader, repo.id, { rev, path: LAST_PATH }, limit)
+}
+
+/** False when there is no such record. A `ref` of null lifts the takedown. */
+export async function setRecordTakedown(tx: Tx, { did, path, ref }: { did: Did; path: string; ref: string | null }): Promise<boolean> {
+  const repo = await findHead(tx, did)
+  return repo !== null && (await updateRecordTakedown(tx, repo.id, path, ref)) > 0
+}
+
+/** Blocks of a repository, in the order asked for; null for one it does not have. */
+export async function blocksOf(reader: Reader, repo: RepoHead, cids: readonly Cid[]): Promise<(Uint8Array | null)[]> {
+  const nodes = await findNodes(reader, repo.id, cids)
+  const records = nodes.length === cids.length ? [] : await findRecordBlocks(reader, repo.id, cids)
+  const commit: Block = { cid: repo.head, bytes: repo.commitBlock }
+  const byCid = new Map([...nodes, ...records, commit].map(({ cid, bytes }) => [cid.toString(), bytes]))
+  return cids.map((cid) => byCid.get(cid.toString()) ?? null)
+}
+
+/** What proves to others that a record is there, or that it is not: the commit, the nodes down to it, the record. */
+export async function recordProof(ctx: Context, reader: Reader, repo: RepoHead, path: string): Promise<Block[]> {
+  const record = await findRecord(reader, repo.id, path)
+  const nodes = await pathBlocks(reader, repo, recentNodes(ctx), path)
+  const leaf = record === null ? [] : [{ cid: record.cid, bytes: record.value }]
+  return [{ cid: repo.head, bytes: repo.commitBlock }, ...nodes, ...leaf]
+}

@@ -1,0 +1,150 @@
+/**
+ * Nodes of trees, between the database and a commit that is being built.
+ *
+ * `buildCommit` reads without waiting, the database is read by waiting. So the paths of all writes are loaded
+ * before, one statement for each layer; what a commit reads beside them is fetched when it turns out to be missing,
+ * and the commit is built again.
+ */
+import type { Reader } from '../../platform/database.ts'
+import { perContext } from '../../platform/context.ts'
+import type { Block } from '../../protocol/car.ts'
+import type { Cid } from '../../protocol/cid.ts'
+import { buildCommit, type BuiltCommit, type CommitFault, type CommitRequest } from '../../protocol/commit.ts'
+import { Malformed } from '../../protocol/malformed.ts'
+import { MissingBlock, Mst, type NodeCache } from '../../protocol/mst.ts'
+import { decodeNode, decodeRoot, encodeNode, type MstNode } from '../../protocol/mst-node.ts'
+import { findNodes, type RepoHead } from './repo-store.ts'
+
+/** Decoded nodes kept between commits, of all repositories together; about one KiB each. */
+const MAX_CACHED_NODES = 32_768
+
+/** The nodes used last. A `Map` keeps the order in which they were set; what is read is set again. */
+class RecentNodes implements NodeCache {
+  readonly #nodes = new Map<string, MstNode>()
+
+  get(cid: string): MstNode | undefined {
+    return this.#nodes.get(cid)
+  }
+
+  set(cid: string, node: MstNode): void {
+    this.#nodes.delete(cid)
+    this.#nodes.set(cid, node)
+    if (this.#nodes.size > MAX_CACHED_NODES) this.#nodes.delete(this.#nodes.keys().next().value!)
+  }
+
+  delete(cid: string): void {
+    this.#nodes.delete(cid)
+  }
+}
+
+export const recentNodes = perContext(() => new RecentNodes())
+
+/** Build a commit on a stored tree. */
+export async function buildOnStored(
+  reader: Reader,
+  repoId: number,
+  recent: RecentNodes,
+  request: Omit<CommitRequest, 'read' | 'cache'>,
+): Promise<BuiltCommit | CommitFault> {
+  const nodes = new LoadedNodes(reader, repoId, recent)
+  const keys = request.writes.map(({ path }) => path)
+  if (request.prevData !== null) await nodes.loadPaths(request.prevData, keys)
+  for (;;) {
+    try {
+      const built = buildCommit({ ...request, read: (cid) => nodes.block(cid), cache: nodes })
+      if (built.ok) for (const cid of built.removedNodes) recent.delete(cid.toString())
+      return built
+    } catch (error) {
+      if (!(error instanceof MissingBlock)) throw error
+      await nodes.fetch([error.cid])
+    }
+  }
+}
+
+/** The nodes from the root to a record, or to where it would be. */
+export async function pathBlocks(reader: Reader, { id, data }: RepoHead, recent: RecentNodes, path: string): Promise<Block[]> {
+  const nodes = new LoadedNodes(reader, id, recent)
+  await nodes.loadPaths(data, [path])
+  const tree = new Mst(data, (cid) => nodes.block(cid), nodes)
+  return tree.path(path).map((cid) => ({ cid, bytes: nodes.block(cid)! }))
+}
+
+class LoadedNodes implements NodeCache {
+  readonly #nodes = new Map<string, MstNode>()
+  readonly #blocks = new Map<string, Uint8Array>()
+
+  constructor(
+    readonly reader: Reader,
+    readonly repoId: number,
+    readonly recent: RecentNodes,
+  ) {}
+
+  get(cid: string): MstNode | undefined {
+    const loaded = this.#nodes.get(cid)
+    if (loaded !== undefined) return loaded
+    const node = this.recent.get(cid)
+    // From here on nothing drops it until the commit is built.
+    if (node !== undefined) this.set(cid, node)
+    return node
+  }
+
+  set(cid: string, node: MstNode): void {
+    this.#nodes.set(cid, node)
+    this.recent.set(cid, node)
+  }
+
+  block(cid: Cid): Uint8Array | null {
+    const text = cid.toString()
+    const block = this.#blocks.get(text)
+    if (block !== undefined) return block
+    const node = this.get(text)
+    return node === undefined ? null : encodeNode(node)
+  }
+
+  /** Throws `Malformed` when one is not there: the tree is broken. */
+  async fetch(cids: readonly Cid[]): Promise<void> {
+    const blocks = await findNodes(this.reader, this.repoId, cids)
+    if (blocks.length < cids.length) throw new Malformed(`repository ${this.repoId} lacks nodes of its tree`)
+    for (const { cid, bytes } of blocks) this.#blocks.set(cid.toString(), bytes)
+  }
+
+  /** Load the nodes between the root and each key, and beside a key that is there. */
+  async loadPaths(root: Cid, keys: readonly string[]): Promise<void> {
+    let level = new Map([[root.toString(), { cid: root, keys }]])
+    for (let layer: number | null = null; level.size > 0; ) {
+      const missing = [...level.values()].filter(({ cid }) => this.get(cid.toString()) === undefined)
+      if (missing.length > 0) await this.fetch(missing.map(({ cid }) => cid))
+      const below = new Map<string, { cid: Cid; keys: string[] }>()
+      let nodeLayer = 0
+      for (const [text, { cid, keys }] of level) {
+        const node = this.get(text) ?? this.#decode(cid, layer)
+        nodeLayer = node.layer
+        for (const key of keys) {
+          const i = node.lowerBound(key)
+          for (const child of node.keys[i] === key ? [node.subtrees[i], node.subtrees[i + 1]] : [node.subtrees[i]]) {
+            if (child === null) continue
+            const text = String(child)
+            const known = below.get(text)
+            if (known) known.keys.push(key)
+            else below.set(text, { cid: child as Cid, keys: [key] })
+          }
+        }
+      }
+      layer = nodeLayer - 1
+      level = below
+    }
+  }
+
+  #decode(cid: Cid, layer: number | null): MstNode {
+    const text = cid.toString()
+    const bytes = this.#blocks.get(text)!
+    const node = layer === null ? decodeRoot(bytes, keylessRoot) : decodeNode(bytes, layer)
+    this.set(text, node)
+    return node
+  }
+}
+
+/** Only the empty tree has a root without keys, and nothing below it. */
+export const keylessRoot = (): never => {
+  throw new Malformed('the root of a tree holds no key')
+}

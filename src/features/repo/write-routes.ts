@@ -1,0 +1,94 @@
+/** Methods of `com.atproto.repo` that change records. */
+import { invalidRequest } from '../../http/errors.ts'
+import { procedure, type Exchange } from '../../http/endpoint.ts'
+import { charge } from '../../http/limiting.ts'
+import { maxOpsPerCommit } from '../../protocol/commit.ts'
+import type { LexMethods } from '../../protocol/lexicons/generated/types.ts'
+import { access, type AccessCaller } from '../auth/auth.ts'
+import type { CommitMeta } from './commit-writer.ts'
+import { costOf, requireOwnRepo, writeRecords, type RecordWriteInput, type WriteInput, type WriteResult } from './record-writing.ts'
+
+type Record = { [key: string]: unknown }
+
+const writer = access({ grants: 'any' })
+
+async function write(call: Exchange & { caller: AccessCaller }, repo: string, input: WriteInput) {
+  const { ctx, caller } = call
+  charge(call, 'repoWrite', caller.did, costOf(input.writes))
+  return writeRecords(ctx, caller, await requireOwnRepo(ctx, caller, repo), input)
+}
+
+const metaOf = (commit: CommitMeta | null) => (commit === null ? {} : { commit: { cid: commit.cid.toString(), rev: commit.rev } })
+
+export const writeRoutes = [
+  procedure('com.atproto.repo.createRecord', {
+    auth: writer,
+    async handler(call) {
+      const { repo, collection, rkey, record, validate, swapCommit } = call.input
+      const { commit, results } = await write(call, repo, {
+        writes: [{ action: 'create', collection, rkey, record: record as Record, replacesSame: validate !== false }],
+        validate,
+        swapCommit,
+      })
+      const { uri, cid, ...status } = results[0]!
+      return { uri, cid: cid!.toString(), ...metaOf(commit), ...status }
+    },
+  }),
+
+  procedure('com.atproto.repo.putRecord', {
+    auth: writer,
+    async handler(call) {
+      const { repo, collection, rkey, record, validate, swapRecord, swapCommit } = call.input
+      const { commit, results } = await write(call, repo, {
+        writes: [{ action: 'put', collection, rkey, record: record as Record, swapRecord }],
+        validate,
+        swapCommit,
+      })
+      const { uri, cid, ...status } = results[0]!
+      return { uri, cid: cid!.toString(), ...metaOf(commit), ...status }
+    },
+  }),
+
+  procedure('com.atproto.repo.deleteRecord', {
+    auth: writer,
+    async handler(call) {
+      const { repo, collection, rkey, swapRecord, swapCommit } = call.input
+      const { commit } = await write(call, repo, { writes: [{ action: 'delete', collection, rkey, swapRecord, lenient: true }], swapCommit })
+      return metaOf(commit)
+    },
+  }),
+
+  procedure('com.atproto.repo.applyWrites', {
+    auth: writer,
+    async handler(call) {
+      const { repo, writes, validate, swapCommit } = call.input
+      if (writes.length > maxOpsPerCommit) throw invalidRequest(`Too many writes. Max: ${maxOpsPerCommit}`)
+      const { commit, results } = await write(call, repo, { writes: writes.map(inputOf), validate, swapCommit })
+      return { ...metaOf(commit), results: results.map((result, i) => resultOf(writes[i]!, result)) }
+    },
+  }),
+]
+
+type BatchedWrite = LexMethods['com.atproto.repo.applyWrites']['input']['writes'][number]
+
+function inputOf(write: BatchedWrite): RecordWriteInput {
+  switch (write.$type) {
+    case 'com.atproto.repo.applyWrites#create':
+      return { action: 'create', collection: write.collection, rkey: write.rkey, record: write.value as Record }
+    case 'com.atproto.repo.applyWrites#update':
+      return { action: 'update', collection: write.collection, rkey: write.rkey, record: write.value as Record }
+    case 'com.atproto.repo.applyWrites#delete':
+      return { action: 'delete', collection: write.collection, rkey: write.rkey }
+  }
+}
+
+function resultOf({ $type }: BatchedWrite, { uri, cid, ...status }: WriteResult) {
+  switch ($type) {
+    case 'com.atproto.repo.applyWrites#create':
+      return { $type: 'com.atproto.repo.applyWrites#createResult' as const, uri, cid: String(cid), ...status }
+    case 'com.atproto.repo.applyWrites#update':
+      return { $type: 'com.atproto.repo.applyWrites#updateResult' as const, uri, cid: String(cid), ...status }
+    case 'com.atproto.repo.applyWrites#delete':
+      return { $type: 'com.atproto.repo.applyWrites#deleteResult' as const }
+  }
+}
