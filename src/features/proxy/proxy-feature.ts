@@ -1,6 +1,7 @@
 /** What is not served here goes to the service that serves it. */
 import { fallback } from '../../http/endpoint.ts'
 import type { Feature } from '../../http/feature.ts'
+import { mungedRoutes } from './munged-routes.ts'
 import { forward } from './proxy.ts'
 import { relayRoutes } from './relay-routes.ts'
 import { rpc } from './rpc-guard.ts'
@@ -8,6 +9,7 @@ import { rpc } from './rpc-guard.ts'
 export const proxy: Feature = {
   name: 'proxy',
   routes: [
+    ...mungedRoutes,
     ...relayRoutes,
     fallback({
       auth: rpc(),

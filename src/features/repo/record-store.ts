@@ -104,6 +104,11 @@ export async function listRecordsSince(reader: Reader, repoId: number, after: { 
   return rows.map(recordOf)
 }
 
+/** Whether a record of a revision, or of one before it, is still there. */
+export async function anyRecordUpTo(reader: Reader, repoId: number, rev: Tid): Promise<boolean> {
+  return (await reader.get(sql`SELECT 1 FROM record WHERE repo_id = ${repoId} AND rev <= ${rev} LIMIT 1`)) !== null
+}
+
 /** Blocks of records by CID, in any order; one for each CID that is there. */
 export async function findRecordBlocks(reader: Reader, repoId: number, cids: readonly Cid[]): Promise<Block[]> {
   const rows = await reader.all<{ cid: Uint8Array; value: Uint8Array }>(sql`

@@ -9,7 +9,7 @@ import type { Reader, Tx } from '../../platform/database.ts'
 import type { Block } from '../../protocol/car.ts'
 import type { Cid } from '../../protocol/cid.ts'
 import type { Did, Tid } from '../../protocol/identifiers.ts'
-import { countRecords, findRecord, findRecordBlocks, LAST_PATH, listRecordsSince, updateRecordTakedown, type StoredRecord } from './record-store.ts'
+import { anyRecordUpTo, countRecords, findRecord, findRecordBlocks, LAST_PATH, listRecordsSince, updateRecordTakedown, type StoredRecord } from './record-store.ts'
 import { countNodes, disownRepo, findHead, findNodes, listHeads, type RepoHead } from './repo-store.ts'
 import { pathBlocks, recentNodes } from './tree-nodes.ts'
 
@@ -48,6 +48,12 @@ export async function readRecord(reader: Reader, did: Did, path: string): Promis
 export async function recordsSince(reader: Reader, did: Did, rev: Tid, limit: number): Promise<StoredRecord[]> {
   const repo = await findHead(reader, did)
   return repo === null ? [] : listRecordsSince(reader, repo.id, { rev, path: LAST_PATH }, limit)
+}
+
+/** Whether any record is as old as a revision, or older. */
+export async function hasRecordsUpTo(reader: Reader, did: Did, rev: Tid): Promise<boolean> {
+  const repo = await findHead(reader, did)
+  return repo !== null && anyRecordUpTo(reader, repo.id, rev)
 }
 
 /** False when there is no such record. A `ref` of null lifts the takedown. */

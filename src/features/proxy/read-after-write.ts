@@ -1,0 +1,103 @@
+/**
+ * Reading what one has just written. An AppView learns of a record some time after it was accepted here; it says with
+ * `Atproto-Repo-Rev` up to which commit it knows the caller's repository. What is newer is put into its answer.
+ *
+ * The answer passes untouched when there is nothing to add, and as it came when adding fails: the request never
+ * suffers from it.
+ */
+import { AtUri } from '@atproto/syntax'
+import type { XrpcCall } from '../../http/endpoint.ts'
+import { Refusal, upstreamFailure } from '../../http/errors.ts'
+import { parseTid, type AtUri as AtUriText, type Tid } from '../../protocol/identifiers.ts'
+import { validateOutput } from '../../protocol/lexicons/lexicons.ts'
+import { accountAt } from '../accounts/accounts.ts'
+import { acceptableCodings } from './acceptable-codings.ts'
+import type { Munge, Output, Params } from './feed-munging.ts'
+import { changesSince, localAuthor, type LocalChanges } from './local-records.ts'
+import type { Viewer } from './local-views.ts'
+import { ask, askJson, MAX_RESPONSE_BYTES } from './proxy.ts'
+import type { RpcCaller } from './rpc-guard.ts'
+import { mungeThread, threadAround } from './thread-munging.ts'
+import { isJson, parseJson, passedOnSuccess, picked, readBytes, relayed } from './upstream-reply.ts'
+
+export type MungedMethod =
+  | 'app.bsky.actor.getProfile'
+  | 'app.bsky.actor.getProfiles'
+  | 'app.bsky.feed.getActorLikes'
+  | 'app.bsky.feed.getAuthorFeed'
+  | 'app.bsky.feed.getPostThread'
+  | 'app.bsky.feed.getTimeline'
+
+type Call<N extends MungedMethod> = XrpcCall<RpcCaller, Params<N>, null>
+
+const REV_HEADER = 'atproto-repo-rev'
+const LAG_HEADER = 'Atproto-Upstream-Lag'
+
+/** Headers that stay true of an answer that was changed. */
+const keptHeaders = ['content-language', 'atproto-content-labelers']
+
+export async function readAfterWrite<N extends MungedMethod>(call: Call<N>, nsid: N, munge: Munge<N>): Promise<Response> {
+  const { ctx, request, caller } = call
+  const acceptEncoding = acceptableCodings(request.headers.get('accept-encoding'))
+  const response = await ask(call, { service: caller.service, iss: caller.did, acceptEncoding })
+  const rev = parseTid(response.headers.get(REV_HEADER) ?? '')
+  if (response.status >= 400 || rev === null || !isJson(response)) return relayed(request, response)
+  const changes = await changesSince(ctx, caller.did, rev)
+  if (changes === null) return relayed(request, response)
+  const bytes = await readBytes(response, MAX_RESPONSE_BYTES)
+  if (bytes === null) throw upstreamFailure()
+  const munged = await mungedOutput(call, nsid, munge, changes, parseJson(bytes, response.headers.get('content-encoding'), MAX_RESPONSE_BYTES))
+  if (munged === null) return new Response(bytes, { status: response.status, headers: picked(response, passedOnSuccess) })
+  return mungedResponse(call, munged, changes, picked(response, keptHeaders))
+}
+
+/** Null when the answer is not what the lexicon says, or nothing can be made of it. */
+async function mungedOutput<N extends MungedMethod>(call: Call<N>, nsid: N, munge: Munge<N>, changes: LocalChanges, body: unknown): Promise<Output<N> | null> {
+  const checked = validateOutput(nsid, body)
+  if (!checked.ok) return null
+  try {
+    return await munge(await viewerOf(call), checked.value as Output<N>, changes, call.params)
+  } catch (error) {
+    call.log.warn('answer passed on as it came', { method: nsid, error })
+    return null
+  }
+}
+
+function mungedResponse({ ctx }: Call<MungedMethod>, output: unknown, { oldestAt }: LocalChanges, headers: Record<string, string>): Response {
+  const lag: Record<string, string> = oldestAt === null ? {} : { [LAG_HEADER]: String(Math.max(0, ctx.clock.now() - oldestAt)) }
+  const text = JSON.stringify(output)
+  const own = { 'Content-Type': 'application/json; charset=utf-8', 'Content-Length': String(Buffer.byteLength(text)) }
+  return new Response(text, { headers: { ...headers, ...lag, ...own } })
+}
+
+async function viewerOf(call: Call<MungedMethod>): Promise<Viewer> {
+  const { ctx, caller } = call
+  return {
+    author: await localAuthor(ctx, caller.did),
+    cdnUrl: ctx.config.appview.cdnUrl,
+    ask: (lxm, params) => askJson(call, { service: caller.service, iss: caller.did, lxm, path: `/xrpc/${lxm}?${new URLSearchParams(params)}` }),
+  }
+}
+
+/** Like the others, and a thread of our own making when the AppView does not know the caller's new post yet. */
+export async function readThread(call: Call<'app.bsky.feed.getPostThread'>): Promise<Response> {
+  try {
+    return await readAfterWrite(call, 'app.bsky.feed.getPostThread', mungeThread)
+  } catch (error) {
+    const rev = error instanceof Refusal && error.name === 'NotFound' ? parseTid(error.options.headers?.[REV_HEADER] ?? '') : null
+    const own = rev && (await ownThread(call, rev))
+    if (!own) throw error
+    return own
+  }
+}
+
+async function ownThread(call: Call<'app.bsky.feed.getPostThread'>, rev: Tid): Promise<Response | null> {
+  const { ctx, caller, params } = call
+  const uri = new AtUri(params.uri)
+  const owner = await accountAt(ctx.db, uri.host)
+  const changes = owner?.did === caller.did ? await changesSince(ctx, caller.did, rev) : null
+  if (!changes) return null
+  const local = `at://${caller.did}/${uri.collection}/${uri.rkey}` as AtUriText
+  const thread = await threadAround(await viewerOf(call), local, changes, params)
+  return thread && mungedResponse(call, thread, changes, {})
+}
