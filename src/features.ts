@@ -15,6 +15,7 @@ import { proxy } from './features/proxy/proxy-feature.ts'
 import { repo } from './features/repo/repo-feature.ts'
 import { serverInfo } from './features/server-info/server-info.ts'
 import { signup } from './features/signup/signup-routes.ts'
+import { sync } from './features/sync/sync-feature.ts'
 import { waitlist } from './features/waitlist/waitlist.ts'
 
 export const features: readonly Feature[] = [
@@ -33,5 +34,6 @@ export const features: readonly Feature[] = [
   repo,
   serverInfo,
   signup,
+  sync,
   waitlist,
 ]

@@ -46,7 +46,7 @@ test('a whole repository is taken in pages, every block once', async () => {
     const { repo, pages } = await read(archive.bytes, chunkBytes)
     expect(repo.root.equals(archive.root)).toBe(true)
     expect(pages.length).toBeGreaterThan(3)
-    const cids = pages.flatMap(({ blocks }) => blocks.map(({ cid }) => cid.toString()))
+    const cids = pages.flatMap(({ nodes, records }) => [...nodes, ...records].map(({ cid }) => cid.toString()))
     expect(cids.toSorted()).toEqual(archive.blocks.slice(1).map(({ cid }) => cid.toString()).toSorted())
     expect(pages.flatMap(({ records }) => records.map(({ collection, rkey }) => `${collection}/${rkey}`)).toSorted()).toEqual(Object.keys(many).toSorted())
   }
@@ -56,14 +56,14 @@ test('a whole repository is taken in pages, every block once', async () => {
 test('an empty repository is one', async () => {
   const { pages } = await read(archiveOf(did, rev, {}, key).bytes)
   expect(pages.flatMap(({ records }) => records)).toEqual([])
-  expect(pages.flatMap(({ blocks }) => blocks)).toHaveLength(1)
+  expect(pages.flatMap(({ nodes }) => nodes)).toHaveLength(1)
 })
 
 test('blocks in any order, repeated, or beside the tree do not matter, and the last are left out', async () => {
   const archive = archiveOf(did, rev, many, key)
   const stray = blockOf(post('not in the tree'))
   const { pages } = await read(packed(archive.root, [stray, ...archive.blocks.toReversed()]).bytes)
-  const cids = pages.flatMap(({ blocks }) => blocks.map(({ cid }) => cid.toString()))
+  const cids = pages.flatMap(({ nodes, records }) => [...nodes, ...records].map(({ cid }) => cid.toString()))
   expect(cids).toHaveLength(archive.blocks.length - 1)
   expect(cids).not.toContain(stray.cid.toString())
 })

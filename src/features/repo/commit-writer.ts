@@ -156,7 +156,8 @@ function commitRefusal(fault: CommitFault): Refusal {
 /** Distinguishes the revisions of processes that run at the same time. */
 const clockIdOf = perContext(() => Math.floor(Math.random() * clockIds))
 
-const nextRev = (ctx: Context, previous: Tid | null): Tid => nextTid(previous, ctx.clock.now() * 1000, clockIdOf(ctx))
+/** A revision of the present, later than `previous`. */
+export const nextRev = (ctx: Context, previous: Tid | null): Tid => nextTid(previous, ctx.clock.now() * 1000, clockIdOf(ctx))
 
 const lastKeys = perContext((): { last: Tid | null } => ({ last: null }))
 

@@ -36,6 +36,11 @@ export async function findHead(reader: Reader, did: Did): Promise<RepoHead | nul
 
 const headOf = (row: HeadRow): RepoHead => ({ ...row, head: new Cid(row.head), data: new Cid(row.data) })
 
+export async function findHeads(reader: Reader, dids: readonly Did[]): Promise<Map<Did, RepoHead>> {
+  const rows = await reader.all<HeadRow>(sql`SELECT ${headColumns} FROM repo WHERE did IN ${sqlList(dids)}`)
+  return new Map(rows.map((row) => [row.did, headOf(row)]))
+}
+
 /** In the order of their DIDs, after one of them. */
 export async function listHeads(reader: Reader, after: Did | null, limit: number): Promise<RepoHead[]> {
   const rows = await reader.all<HeadRow>(sql`SELECT ${headColumns} FROM repo WHERE did > ${after ?? ''} ORDER BY did LIMIT ${limit}`)

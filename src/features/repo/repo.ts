@@ -10,10 +10,10 @@ import type { Block } from '../../protocol/car.ts'
 import type { Cid } from '../../protocol/cid.ts'
 import type { Did, Tid } from '../../protocol/identifiers.ts'
 import { anyRecordUpTo, countRecords, findRecord, findRecordBlocks, LAST_PATH, listRecordsSince, updateRecordTakedown, type StoredRecord } from './record-store.ts'
-import { countNodes, disownRepo, findHead, findNodes, listHeads, type RepoHead } from './repo-store.ts'
+import { countNodes, disownRepo, findHead, findHeads, findNodes, listHeads, type RepoHead } from './repo-store.ts'
 import { pathBlocks, recentNodes } from './tree-nodes.ts'
 
-export { applyCommit, createRepo, resignHead, type CommitMeta } from './commit-writer.ts'
+export { applyCommit, createRepo, nextRev, resignHead, type CommitMeta } from './commit-writer.ts'
 export { writeRecords } from './record-writing.ts'
 export { repoBlocks } from './repo-export.ts'
 export { subjectOf } from './record-preparation.ts'
@@ -22,6 +22,9 @@ export type { NewRecord, StoredRecord } from './record-store.ts'
 export type { RepoHead } from './repo-store.ts'
 
 export const repoHead = (reader: Reader, did: Did): Promise<RepoHead | null> => findHead(reader, did)
+
+/** Those of the accounts that have a repository. */
+export const repoHeadsOf = (reader: Reader, dids: readonly Did[]): Promise<Map<Did, RepoHead>> => findHeads(reader, dids)
 
 /** In the order of their DIDs, after one of them. */
 export const repoHeads = (reader: Reader, after: Did | null, limit: number): Promise<RepoHead[]> => listHeads(reader, after, limit)

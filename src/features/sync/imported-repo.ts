@@ -8,7 +8,7 @@ import { setImmediate } from 'node:timers/promises'
 import { forbidden, invalidRequest } from '../../http/errors.ts'
 import { BlockFile } from '../../platform/block-file.ts'
 import { readCar, type Block } from '../../protocol/car.ts'
-import { decode, type Data } from '../../protocol/cbor.ts'
+import { decode, type DataObject } from '../../protocol/cbor.ts'
 import { codecs, type Cid } from '../../protocol/cid.ts'
 import { parseCommit, type Commit } from '../../protocol/commit.ts'
 import { findBlobs } from '../../protocol/data-model.ts'
@@ -22,18 +22,17 @@ const MAX_BLOCKS = 4_000_000
 const PAGE_BLOCKS = 500
 const PAGE_BYTES = 1024 * 1024
 
-export interface ImportedRecord {
+export interface ImportedRecord extends Block {
   collection: Nsid
   rkey: RecordKey
-  cid: Cid
+  data: DataObject
   /** CIDs of the blobs that it refers to. */
   blobs: string[]
 }
 
 export interface ImportedPage {
-  blocks: Block[]
+  nodes: Block[]
   records: ImportedRecord[]
-  bytes: number
 }
 
 export class ImportedRepo {
@@ -65,17 +64,19 @@ export class ImportedRepo {
     }
   }
 
-  /** Every node and every record of the tree, checked on the way. A record that has several keys comes once for each. */
+  /** Every node and every record of the tree, checked on the way. */
   async *pages(): AsyncGenerator<ImportedPage> {
-    let page = emptyPage()
+    let page: ImportedPage = { nodes: [], records: [] }
+    let bytes = 0
     try {
       for await (const block of this.#walk()) {
-        page.blocks.push(block)
-        if (block.record) page.records.push(block.record)
-        page.bytes += block.bytes.length
-        if (page.blocks.length < PAGE_BLOCKS && page.bytes < PAGE_BYTES) continue
+        if ('data' in block) page.records.push(block)
+        else page.nodes.push(block)
+        bytes += block.bytes.length
+        if (page.nodes.length + page.records.length < PAGE_BLOCKS && bytes < PAGE_BYTES) continue
         yield page
-        page = emptyPage()
+        page = { nodes: [], records: [] }
+        bytes = 0
         await setImmediate()
       }
     } catch (error) {
@@ -84,13 +85,13 @@ export class ImportedRepo {
     yield page
   }
 
-  async *#walk(): AsyncGenerator<Block & { record?: ImportedRecord }> {
+  async *#walk(): AsyncGenerator<Block | ImportedRecord> {
     for await (const { block, entries } of walkTree(this.commit.data, async (cids) => cids.map((cid) => this.blocks.get(cid)))) {
       yield block
       for (const [path, cid] of entries) {
         const bytes = cid.code === codecs.dagCbor ? this.blocks.get(cid) : null
         if (bytes === null) throw invalidRequest(`CAR does not hold the record at '${path}'`)
-        yield { cid, bytes, record: importedRecord(path, cid, bytes) }
+        yield importedRecord(path, { cid, bytes })
       }
     }
   }
@@ -100,21 +101,20 @@ export class ImportedRepo {
   }
 }
 
-const emptyPage = (): ImportedPage => ({ blocks: [], records: [], bytes: 0 })
-
-function importedRecord(path: string, cid: Cid, bytes: Uint8Array): ImportedRecord {
+function importedRecord(path: string, block: Block): ImportedRecord {
   const slash = path.indexOf('/')
   const collection = parseNsid(path.slice(0, slash))
   const rkey = parseRecordKey(path.slice(slash + 1))
   if (collection === null || rkey === null) throw invalidRequest(`Not a record path: '${path}'`)
-  const { blobs, legacy } = findBlobs(recordOf(path, bytes))
-  return { collection, rkey, cid, blobs: [...new Set([...blobs.map(({ ref }) => ref.toString()), ...legacy])] }
+  const data = dataOf(path, block.bytes)
+  const { blobs, legacy } = findBlobs(data)
+  return { ...block, collection, rkey, data, blobs: [...new Set([...blobs.map(({ ref }) => ref.toString()), ...legacy])] }
 }
 
-function recordOf(path: string, bytes: Uint8Array): Data {
+function dataOf(path: string, bytes: Uint8Array): DataObject {
   try {
-    const record = decode(bytes)
-    if (typeof record === 'object' && record !== null && '$type' in record) return record
+    const data = decode(bytes)
+    if (typeof data === 'object' && data !== null && '$type' in data) return data as DataObject
   } catch (error) {
     if (!(error instanceof Malformed)) throw error
   }

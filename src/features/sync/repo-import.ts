@@ -1,0 +1,117 @@
+/**
+ * Taking over a repository from another server.
+ *
+ * The archive is checked as a whole while a new repository is built from it beside the present one, in small
+ * transactions; one short transaction puts it in its place. Until then nothing of it is seen, and an import that fails
+ * or is killed leaves nothing but rows that a sweep removes.
+ */
+import { invalidRequest, Refusal, serviceUnavailable } from '../../http/errors.ts'
+import { BatchFile } from '../../platform/batch-file.ts'
+import { perContext, type Context } from '../../platform/context.ts'
+import { Slots, SlotsFull } from '../../platform/slots.ts'
+import type { Block } from '../../protocol/car.ts'
+import { signCommit, unsignedCommit, verifyCommit, type Commit } from '../../protocol/commit.ts'
+import { signingKey } from '../../protocol/did-document.ts'
+import type { Did, Tid } from '../../protocol/identifiers.ts'
+import { formatDidKey, parseDidKey } from '../../protocol/keys.ts'
+import { tidMicros } from '../../protocol/tid.ts'
+import { accountStatus, refuseTakendown, signingKeyOf } from '../accounts/accounts.ts'
+import { forgetBlobReferences, importBlobReferences } from '../blobs/blobs.ts'
+import { resolveDid } from '../identity/identity.ts'
+import { adoptRepo, nextRev, repoHead, stageNodes, stageRecords, stageRepo, subjectOf, type RepoHead } from '../repo/repo.ts'
+import { ImportedRepo, type ImportedPage, type ImportedRecord } from './imported-repo.ts'
+
+/** Imports that run at once, and that wait for their turn. */
+const RUNNING_IMPORTS = 2
+const WAITING_IMPORTS = 16
+/** Relays refuse what claims to be further ahead of them. */
+const MAX_AHEAD_MICROS = 5 * 60 * 1_000_000
+
+interface BlobUse {
+  record: string
+  cid: string
+}
+
+const slotsOf = perContext(() => new Slots(RUNNING_IMPORTS, WAITING_IMPORTS))
+
+/** Replace the account's repository by the one in an archive. Refuses an archive that is not sound, or not the account's. */
+export async function importRepo(ctx: Context, did: Did, archive: AsyncIterable<Uint8Array>): Promise<void> {
+  try {
+    await slotsOf(ctx).run(() => takeOver(ctx, did, archive))
+    ctx.metrics.count('migration_imports_total', { outcome: 'ok' })
+  } catch (error) {
+    ctx.metrics.count('migration_imports_total', { outcome: error instanceof Refusal ? 'refused' : 'failed' })
+    if (error instanceof SlotsFull) throw serviceUnavailable('Too many imports are waiting already')
+    throw error
+  }
+}
+
+async function takeOver(ctx: Context, did: Did, archive: AsyncIterable<Uint8Array>): Promise<void> {
+  const before = await repoHead(ctx.db, did)
+  const imported = await ImportedRepo.receive(did, archive, ctx.config.dataDir)
+  const uses = new BatchFile<BlobUse>(ctx.config.dataDir)
+  try {
+    const { commit } = imported
+    if (tidMicros(commit.rev) > ctx.clock.now() * 1000 + MAX_AHEAD_MICROS) throw invalidRequest('The revision of the commit lies in the future')
+    await checkSignature(ctx, did, commit)
+    // What is here already is newer, if it differs at all.
+    if (before !== null && before.data.equals(commit.data) && before.rev >= commit.rev) return
+    const rev = nextRev(ctx, before !== null && before.rev > commit.rev ? before.rev : commit.rev)
+    await stageRepo(ctx, rev, async (id) => {
+      for await (const page of imported.pages()) {
+        await stagePage(ctx, id, rev, page)
+        uses.add(page.records.flatMap(usesOf))
+      }
+      await adopt(ctx, did, { id, rev, commit, before, uses })
+    })
+  } finally {
+    imported.close()
+    uses.close()
+  }
+}
+
+/** A commit of the key that the DID stands for. Before the import the key may have become ours, which nobody can undo. */
+async function checkSignature(ctx: Context, did: Did, commit: Commit): Promise<void> {
+  const resolution = await resolveDid(ctx, did, { live: true })
+  const stated = resolution.ok ? signingKey(resolution.document) : null
+  const key = stated === null ? null : parseDidKey(stated)
+  if (key !== null && verifyCommit(commit, key)) return
+  const own = await signingKeyOf(ctx, ctx.db, did)
+  if (key !== null && own !== null && stated !== formatDidKey(own.publicKey)) {
+    throw invalidRequest('The commit is not signed by the key of the DID document')
+  }
+  ctx.log.warn('import of a commit whose key is not known any more', { did, rev: commit.rev })
+}
+
+function stagePage(ctx: Context, id: number, rev: Tid, { nodes, records }: ImportedPage): Promise<void> {
+  return ctx.db.transaction(async (tx) => {
+    await stageNodes(tx, id, rev, nodes)
+    await stageRecords(ctx, tx, id, rev, records.map((record) => ({ path: pathOf(record), cid: record.cid, subject: subjectOf(record.collection, record.data), value: record.bytes })))
+  })
+}
+
+const pathOf = ({ collection, rkey }: ImportedRecord) => `${collection}/${rkey}`
+const usesOf = (record: ImportedRecord): BlobUse[] => record.blobs.map((cid) => ({ record: pathOf(record), cid }))
+
+interface Adoption {
+  id: number
+  rev: Tid
+  commit: Commit
+  /** What the account had when the import began. */
+  before: RepoHead | null
+  uses: BatchFile<BlobUse>
+}
+
+async function adopt(ctx: Context, did: Did, { id, rev, commit, before, uses }: Adoption): Promise<void> {
+  await ctx.db.transaction(async (tx) => {
+    refuseTakendown(await accountStatus(tx, did))
+    const present = await repoHead(tx, did)
+    if (present?.rev !== before?.rev) throw new Refusal(409, 'Conflict', 'The repository was changed during the import')
+    const key = await signingKeyOf(ctx, tx, did)
+    const head: Block = signCommit(unsignedCommit(did, rev, commit.data), key!)
+    const now = ctx.clock.now()
+    await forgetBlobReferences(tx, did, now)
+    for (const references of uses.batches()) await importBlobReferences(tx, { did, rev, now, references })
+    await adoptRepo(tx, did, id, { rev, head: head.cid, data: commit.data, commitBlock: head.bytes })
+  })
+}

@@ -1,0 +1,110 @@
+/** What relays, backups and other servers read: repositories as archives, and the state they are in. */
+import { procedure, query, type Endpoint } from '../../http/endpoint.ts'
+import { invalidRequest, Refusal } from '../../http/errors.ts'
+import { parseCid, type Cid } from '../../protocol/cid.ts'
+import type { Did } from '../../protocol/identifiers.ts'
+import { accountOf, accountsAfter, activityOf, type AccountPlace } from '../accounts/accounts.ts'
+import { access, optionalAccess } from '../auth/auth.ts'
+import { requireVisibleRepo } from '../auth/visibility.ts'
+import { repoHead, repoHeadsOf } from '../repo/repo.ts'
+import { exportBlocks, exportRecord, exportRepo } from './repo-export.ts'
+import { importRepo } from './repo-import.ts'
+
+const noRoot = (did: Did) => new Refusal(400, 'RepoNotFound', `Could not find root for DID: ${did}`)
+
+export const syncRoutes: readonly Endpoint[] = [
+  query('com.atproto.sync.getRepo', {
+    auth: optionalAccess(),
+    unlimited: true,
+    long: true,
+    async handler({ ctx, caller, params: { did, since } }) {
+      await requireVisibleRepo(ctx, caller, did)
+      return (await exportRepo(ctx, did, since ?? null)) ?? refuse(noRoot(did))
+    },
+  }),
+  query('com.atproto.sync.getCheckout', {
+    auth: optionalAccess(),
+    long: true,
+    async handler({ ctx, caller, params: { did } }) {
+      await requireVisibleRepo(ctx, caller, did)
+      return (await exportRepo(ctx, did, null)) ?? refuse(noRoot(did))
+    },
+  }),
+  query('com.atproto.sync.getRecord', {
+    auth: optionalAccess(),
+    async handler({ ctx, caller, params: { did, collection, rkey } }) {
+      await requireVisibleRepo(ctx, caller, did)
+      return (await exportRecord(ctx, did, `${collection}/${rkey}`)) ?? refuse(noRoot(did))
+    },
+  }),
+  query('com.atproto.sync.getBlocks', {
+    auth: optionalAccess(),
+    long: true,
+    async handler({ ctx, caller, params: { did, cids } }) {
+      await requireVisibleRepo(ctx, caller, did)
+      const exported = await exportBlocks(ctx, did, parseCids(cids))
+      if (exported.ok) return exported.response
+      throw invalidRequest(`Could not find cids: ${exported.missing.join(',')}`)
+    },
+  }),
+  query('com.atproto.sync.getLatestCommit', {
+    auth: optionalAccess(),
+    async handler({ ctx, caller, params: { did } }) {
+      await requireVisibleRepo(ctx, caller, did)
+      const head = (await repoHead(ctx.db, did)) ?? refuse(noRoot(did))
+      return { cid: head.head.toString(), rev: head.rev }
+    },
+  }),
+  query('com.atproto.sync.getHead', {
+    auth: optionalAccess(),
+    async handler({ ctx, caller, params: { did } }) {
+      await requireVisibleRepo(ctx, caller, did)
+      const head = (await repoHead(ctx.db, did)) ?? refuse(new Refusal(400, 'HeadNotFound', `Could not find root for DID: ${did}`))
+      return { root: head.head.toString() }
+    },
+  }),
+  query('com.atproto.sync.getRepoStatus', {
+    async handler({ ctx: { db }, params: { did } }) {
+      const account = (await accountOf(db, did)) ?? refuse(new Refusal(400, 'RepoNotFound', `Could not find repo for DID: ${did}`))
+      const activity = activityOf(account)
+      const head = activity.active ? await repoHead(db, did) : null
+      return { did, ...activity, ...(head && { rev: head.rev }) }
+    },
+  }),
+  query('com.atproto.sync.listRepos', {
+    async handler({ ctx: { db }, params: { limit, cursor } }) {
+      const accounts = await accountsAfter(db, cursor === undefined ? null : parseCursor(cursor), limit)
+      const heads = await repoHeadsOf(db, accounts.map(({ did }) => did))
+      const repos = accounts.flatMap((account) => {
+        const head = heads.get(account.did)
+        return head ? [{ did: account.did, head: head.head.toString(), rev: head.rev, ...activityOf(account) }] : []
+      })
+      const last = accounts.length === limit ? accounts.at(-1) : undefined
+      return { repos, ...(last && { cursor: `${last.createdAt}::${last.did}` }) }
+    },
+  }),
+  procedure('com.atproto.repo.importRepo', {
+    auth: access({ sessions: ['full'], grants: (permissions) => permissions.assertAccount({ attr: 'repo', action: 'manage' }), standing: true }),
+    long: true,
+    async handler({ ctx, caller: { did }, body }) {
+      const { importsEnabled, maxImportSize } = ctx.config.repos
+      if (!importsEnabled) throw invalidRequest('Service is not accepting repo imports')
+      await importRepo(ctx, did, body.stream(maxImportSize))
+    },
+  }),
+]
+
+function refuse(refusal: Refusal): never {
+  throw refusal
+}
+
+function parseCids(texts: readonly string[]): Cid[] {
+  return [...new Set(texts)].map((text) => parseCid(text) ?? refuse(invalidRequest(`Invalid cid: ${text}`)))
+}
+
+/** `<creation of the account, in milliseconds>::<did>` */
+function parseCursor(cursor: string): AccountPlace {
+  const found = /^(\d{1,15})::(did:.+)$/.exec(cursor)
+  if (!found) throw invalidRequest('Malformed cursor')
+  return { createdAt: Number(found[1]), did: found[2] as Did }
+}

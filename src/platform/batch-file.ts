@@ -1,0 +1,34 @@
+/** Batches of rows that are written now and read once, later and in order; on the disk meanwhile, without a name. */
+import { closeSync, readSync } from 'node:fs'
+import { openNameless, writeWhole } from './nameless-file.ts'
+
+export class BatchFile<Row> {
+  readonly #sizes: number[] = []
+  #file: number | null = null
+
+  /** The file is made in `dir`, when there is something to write. */
+  constructor(readonly dir: string) {}
+
+  add(rows: readonly Row[]): void {
+    if (rows.length === 0) return
+    const bytes = Buffer.from(JSON.stringify(rows))
+    this.#file ??= openNameless(this.dir)
+    writeWhole(this.#file, bytes)
+    this.#sizes.push(bytes.length)
+  }
+
+  *batches(): Generator<Row[]> {
+    let position = 0
+    for (const size of this.#sizes) {
+      const bytes = Buffer.alloc(size)
+      for (let read = 0; read < size; ) read += readSync(this.#file!, bytes, read, size - read, position + read)
+      position += size
+      yield JSON.parse(bytes.toString()) as Row[]
+    }
+  }
+
+  close(): void {
+    if (this.#file !== null) closeSync(this.#file)
+    this.#file = null
+  }
+}
