@@ -116,12 +116,12 @@ export async function findRecordBlocks(reader: Reader, repoId: number, cids: rea
   return [...new Map(rows.map((row) => [new Cid(row.cid).toString(), row])).values()].map(({ cid, value }) => ({ cid: new Cid(cid), bytes: value }))
 }
 
-/** Collections that hold a record, in order: one step of the index for each. */
+/** Collections that hold a record, sorted: one step of the index for each. */
 export async function listCollections(reader: Reader, repoId: number): Promise<string[]> {
   const collections: string[] = []
   for (let after = ''; ; ) {
     const row = await reader.get<{ path: string }>(sql`SELECT path FROM record WHERE repo_id = ${repoId} AND path > ${after} ORDER BY path LIMIT 1`)
-    if (row === null) return collections
+    if (row === null) return collections.sort()
     const collection = row.path.slice(0, row.path.indexOf('/'))
     collections.push(collection)
     after = `${collection}0`

@@ -11,6 +11,8 @@ import { costOf, requireOwnRepo, writeRecords, type RecordWriteInput, type Write
 type Record = { [key: string]: unknown }
 
 const writer = access({ grants: 'any' })
+/** Records travel as JSON, which is longer than what is stored. */
+const maxBytes = 1_000_000
 
 async function write(call: Exchange & { caller: AccessCaller }, repo: string, input: WriteInput) {
   const { ctx, caller } = call
@@ -23,6 +25,7 @@ const metaOf = (commit: CommitMeta | null) => (commit === null ? {} : { commit: 
 export const writeRoutes = [
   procedure('com.atproto.repo.createRecord', {
     auth: writer,
+    maxBytes,
     async handler(call) {
       const { repo, collection, rkey, record, validate, swapCommit } = call.input
       const { commit, results } = await write(call, repo, {
@@ -37,6 +40,7 @@ export const writeRoutes = [
 
   procedure('com.atproto.repo.putRecord', {
     auth: writer,
+    maxBytes,
     async handler(call) {
       const { repo, collection, rkey, record, validate, swapRecord, swapCommit } = call.input
       const { commit, results } = await write(call, repo, {
@@ -60,6 +64,7 @@ export const writeRoutes = [
 
   procedure('com.atproto.repo.applyWrites', {
     auth: writer,
+    maxBytes,
     async handler(call) {
       const { repo, writes, validate, swapCommit } = call.input
       if (writes.length > maxOpsPerCommit) throw invalidRequest(`Too many writes. Max: ${maxOpsPerCommit}`)
