@@ -3,6 +3,7 @@ import { afterAll, beforeAll, beforeEach, expect, test } from 'bun:test'
 import { resolveLexicon, validateAsPublished } from '../../src/features/published-lexicons/published-lexicons.ts'
 import { sql } from '../../src/platform/database.ts'
 import type { Nsid } from '../../src/protocol/identifiers.ts'
+import { createAccount } from '../harness/account.ts'
 import { startLexiconAuthor, type LexiconAuthor } from '../harness/lexicon-author.ts'
 import { startPds, type TestPds } from '../harness/pds.ts'
 
@@ -22,7 +23,7 @@ beforeEach(() => {
 })
 
 const resolve = (nsid: string) => resolveLexicon(pds.ctx, nsid as Nsid)
-const check = (collection: string, record: object, rkey = 'x') => validateAsPublished(pds.ctx, { collection: collection as Nsid, rkey, record: { $type: collection, ...record } })
+const check = (collection: string, record: object, rkey = 'x') => validateAsPublished(pds.ctx, { collection, rkey, record: { $type: collection, ...record } })
 const recordLexicon = (id: string, properties: object, more: object = {}) => ({
   lexicon: 1,
   id,
@@ -191,4 +192,19 @@ test('lexicons that lead nowhere, or on and on, describe nothing', async () => {
   maze.received.length = 0
   expect(await check('test.maze.n0', deep)).toEqual({ status: 'unknown' })
   expect(maze.received.length).toBe(16)
+})
+
+test('a write that must be valid is checked against the published lexicon; one that need not is not', async () => {
+  await using games = await startLexiconAuthor()
+  pds.dns.setTexts('_lexicon.games.test', `did=${games.did}`)
+  await games.publish('test.games.score', { lexicon: 1, id: 'test.games.score', defs: { main: { type: 'record', key: 'tid', record: { type: 'object', required: ['points'], properties: { points: { type: 'integer', minimum: 0 } } } } } })
+  const alice = await createAccount(pds, 'alice')
+  const create = (record: object, more: object = {}) => alice.call('com.atproto.repo.createRecord', { json: { repo: alice.did, collection: 'test.games.score', record, ...more } })
+
+  expect(await create({ points: -1 })).toMatchObject({ status: 200, body: { validationStatus: 'unknown' } })
+  expect(games.received.length).toBe(0)
+  expect(await create({ points: 1 }, { validate: true })).toMatchObject({ status: 200, body: { validationStatus: 'valid' } })
+  expect(await create({ points: -1 }, { validate: true })).toMatchObject({ status: 400, body: { error: 'InvalidRequest', message: 'Invalid test.games.score record: Record/points can not be less than 0' } })
+  expect(await create({ points: 1 }, { validate: true, rkey: 'self' })).toMatchObject({ status: 400, body: { message: 'Invalid record key for test.games.score: must be a valid TID' } })
+  expect(await alice.call('com.atproto.repo.createRecord', { json: { repo: alice.did, collection: 'test.games.nothing', record: {}, validate: true } })).toMatchObject({ status: 400, body: { message: 'Unknown lexicon type: test.games.nothing' } })
 })

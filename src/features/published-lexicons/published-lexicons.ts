@@ -22,8 +22,9 @@ const MAX_KEPT = 1000
 const MAX_REMEMBERED_FAILURES = 10_000
 /** Fetches at one time; whoever comes on top of them goes without. */
 const MAX_FETCHES = 16
-/** Documents that one record may lead to. */
+/** Documents that one record may lead to, and how long the last of them is begun to be looked for. */
 const MAX_DOCUMENTS = 16
+const VALIDATION_MILLIS = 10_000
 
 const state = perContext(() => ({
   fetches: new Map<Nsid, Promise<LexiconDocument | null>>(),
@@ -70,13 +71,15 @@ function remember(ctx: Context, nsid: Nsid): void {
 /** Check a record, its key included, against what is published. `unknown` when no lexicon can be found for all of it. */
 export async function validateAsPublished(ctx: Context, record: PublishedRecord): Promise<RecordOutcome> {
   const documents = new Map<string, Document>()
+  const deadline = performance.now() + VALIDATION_MILLIS
   for (;;) {
     try {
       return validatePublishedRecord(documents, record)
     } catch (error) {
       if (!(error instanceof MissingLexicon)) throw error
       const nsid = parseNsid(error.nsid)
-      const document = nsid && documents.size < MAX_DOCUMENTS ? await resolveLexicon(ctx, nsid) : null
+      const mayAsk = documents.size < MAX_DOCUMENTS && performance.now() < deadline
+      const document = nsid && mayAsk ? await resolveLexicon(ctx, nsid) : null
       if (!document) return { status: 'unknown' }
       documents.set(document.id, compilable(document))
     }

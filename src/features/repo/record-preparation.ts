@@ -1,10 +1,12 @@
 /** From the JSON of a record to what is stored, with everything about it that can be checked without the repository. */
 import { invalidRequest } from '../../http/errors.ts'
+import type { Context } from '../../platform/context.ts'
 import { type DataObject, encode } from '../../protocol/cbor.ts'
 import { cidOfCbor } from '../../protocol/cid.ts'
 import { findBlobs, jsonToObject } from '../../protocol/data-model.ts'
 import { recordKeyFault, validateRecord } from '../../protocol/lexicons/lexicons.ts'
 import { Malformed } from '../../protocol/malformed.ts'
+import { validateAsPublished } from '../published-lexicons/published-lexicons.ts'
 import type { PreparedRecord } from './commit-writer.ts'
 
 export type ValidationStatus = 'valid' | 'unknown'
@@ -19,12 +21,12 @@ export interface RecordInput {
 }
 
 /** Refuses a record that its lexicon refuses, or that cannot be stored. */
-export function prepareRecord({ collection, rkey, record, validate }: RecordInput): { record: PreparedRecord; status: ValidationStatus | null } {
+export async function prepareRecord(ctx: Context, { collection, rkey, record, validate }: RecordInput): Promise<{ record: PreparedRecord; status: ValidationStatus | null }> {
   const { $type = collection } = record
   if ($type !== collection) throw invalidRequest(`Invalid $type: expected ${collection}, got ${String($type)}`)
   const json = record['$type'] === undefined ? { ...record, $type } : record
   const data = dataOf(json)
-  const status = validate === false ? null : checkLexicon(collection, rkey, json, validate === true)
+  const status = validate === false ? null : await checkLexicon(ctx, { collection, rkey, record: json }, validate === true)
   const { blobs, legacy } = findBlobs(data)
   if (legacy.length > 0) throw invalidRequest(`Legacy blobs are not allowed (${legacy[0]})`)
   const bytes = encode(data)
@@ -40,11 +42,14 @@ function dataOf(json: Record<string, unknown>): DataObject {
   }
 }
 
-function checkLexicon(collection: string, rkey: string | undefined, json: Record<string, unknown>, mustBeKnown: boolean): ValidationStatus {
-  const outcome = validateRecord(collection, json)
-  if (outcome.status === 'unknown' && mustBeKnown) throw invalidRequest(`Unknown lexicon type: ${collection}`)
+/** A lexicon that we do not have is looked for among the published ones when it must be known. */
+async function checkLexicon(ctx: Context, written: Omit<RecordInput, 'validate'>, mustBeKnown: boolean): Promise<ValidationStatus> {
+  const { collection, rkey, record } = written
   const keyFault = rkey === undefined ? null : recordKeyFault(collection, rkey)
   if (keyFault !== null) throw invalidRequest(keyFault)
+  const known = validateRecord(collection, record)
+  const outcome = known.status === 'unknown' && mustBeKnown ? await validateAsPublished(ctx, written) : known
+  if (outcome.status === 'unknown' && mustBeKnown) throw invalidRequest(`Unknown lexicon type: ${collection}`)
   if (outcome.status === 'invalid') throw invalidRequest(outcome.message)
   return outcome.status
 }

@@ -55,7 +55,7 @@ export async function writeRecords(ctx: Context, caller: Pick<AccessCaller, 'per
   requirePermission(caller, (permissions) => {
     for (const { action, collection } of input.writes) for (const needed of neededActions[action]) permissions.assertRepo({ collection, action: needed })
   })
-  const prepared = input.writes.map((write) => prepareWrite(ctx, write, input.validate))
+  const prepared = await Promise.all(input.writes.map((write) => prepareWrite(ctx, write, input.validate)))
   const job = { did, writes: prepared.map(({ write }) => write), swapCommit: cidOf(input.swapCommit) ?? undefined }
   const commit = await ctx.db.transaction((tx) => applyCommit(ctx, tx, job))
   if (commit !== null) announce(ctx)
@@ -69,12 +69,12 @@ export async function writeRecords(ctx: Context, caller: Pick<AccessCaller, 'per
   }
 }
 
-function prepareWrite(ctx: Context, input: RecordWriteInput, validate: boolean | undefined): { write: Write; status: ValidationStatus | null } {
+async function prepareWrite(ctx: Context, input: RecordWriteInput, validate: boolean | undefined): Promise<{ write: Write; status: ValidationStatus | null }> {
   const { collection, rkey } = input
   if (rkey !== undefined && parseRecordKey(rkey) === null) throw invalidRequest(`Invalid record key: ${rkey}`)
   const swapRecord = cidOf(input.swapRecord)
   if (input.action === 'delete') return { write: { action: 'delete', collection, rkey: input.rkey, swapRecord, lenient: input.lenient }, status: null }
-  const { record, status } = prepareRecord({ collection, rkey, record: input.record, validate })
+  const { record, status } = await prepareRecord(ctx, { collection, rkey, record: input.record, validate })
   const place = { collection, rkey: rkey ?? nextRecordKey(ctx), swapRecord, record }
   return { write: input.action === 'create' ? { action: 'create', replacesSame: input.replacesSame, ...place } : { action: input.action, ...place }, status }
 }

@@ -1,5 +1,4 @@
 /** Records of collections that we have no lexicon of, checked against documents that their authors published. */
-import type { Nsid } from '../identifiers.ts'
 import { findDefinition, keyFaultOf, type RecordOutcome } from './lexicons.ts'
 import { LexiconFault, schemaCompiler, type Document } from './schema.ts'
 
@@ -11,8 +10,9 @@ export class MissingLexicon extends LexiconFault {
 }
 
 export interface PublishedRecord {
-  collection: Nsid
-  rkey: string
+  collection: string
+  /** Undefined: there is none yet. */
+  rkey?: string
   /** In its JSON form. The caller has settled `$type`. */
   record: unknown
 }
@@ -26,7 +26,7 @@ export function validatePublishedRecord(documents: ReadonlyMap<string, Document>
   try {
     const definition = find(`lex:${collection}`)
     if (definition?.type !== 'record') return { status: 'unknown' }
-    const keyFault = keyFaultOf(definition.key!, collection, rkey)
+    const keyFault = rkey === undefined ? null : keyFaultOf(definition.key!, collection, rkey)
     if (keyFault !== null) return { status: 'invalid', message: keyFault }
     const fault = schemaCompiler(find)(definition.record!)(record)
     return fault === null ? { status: 'valid' } : { status: 'invalid', message: `Invalid ${collection} record: Record${fault}` }
