@@ -72,6 +72,10 @@ export async function listDisowned(reader: Reader): Promise<number[]> {
   return rows.map(({ id }) => id)
 }
 
+export async function isDisowned(reader: Reader, id: number): Promise<boolean> {
+  return (await reader.get(sql`SELECT id FROM repo WHERE id = ${id} AND did IS NULL`)) !== null
+}
+
 export function deleteRepoRow(tx: Tx, id: number): Promise<number> {
   return tx.run(sql`DELETE FROM repo WHERE id = ${id}`)
 }
