@@ -1,0 +1,210 @@
+/** Moving in: what an import leaves, and everything that it must not. */
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { verifyRepoCar } from '@atproto/repo'
+import { readdirSync } from 'node:fs'
+import { serverRotationKey } from '../../src/features/identity/identity.ts'
+import { signingKeyOf } from '../../src/features/accounts/accounts.ts'
+import { sql } from '../../src/platform/database.ts'
+import { cidOfBlob } from '../../src/protocol/cid.ts'
+import type { Did, Tid } from '../../src/protocol/identifiers.ts'
+import { formatDidKey, signingKey } from '../../src/protocol/keys.ts'
+import { nextOperation, signOperation } from '../../src/protocol/plc.ts'
+import { nextTid } from '../../src/protocol/tid.ts'
+import { createAccount, type TestAccount } from '../harness/account.ts'
+import { archiveOf, post } from '../harness/archive.ts'
+import { bearer, request, type Answer } from '../harness/http.ts'
+import { startPds, type TestPds } from '../harness/pds.ts'
+import { Subscriber } from '../harness/subscriber.ts'
+
+const CAR = 'application/vnd.ipld.car'
+const collection = 'app.bsky.feed.post'
+
+let pds: TestPds
+beforeAll(async () => {
+  pds = await startPds()
+})
+afterAll(() => pds[Symbol.asyncDispose]())
+
+const foreignKey = signingKey('k256', new Uint8Array(32).fill(9))
+const revAt = (millis: number) => nextTid(null, millis * 1000, 7)
+const importCar = (account: TestAccount, body: NonNullable<RequestInit['body']>, headers: Record<string, string> = {}): Promise<Answer> =>
+  request(`${pds.url}/xrpc/com.atproto.repo.importRepo`, { method: 'POST', body, headers: { 'content-type': CAR, ...bearer(account.accessJwt), ...headers } })
+const asBody = (bytes: Uint8Array) => bytes as Uint8Array<ArrayBuffer>
+
+async function exported(did: string): Promise<Uint8Array> {
+  return new Uint8Array(await (await fetch(`${pds.url}/xrpc/com.atproto.sync.getRepo?did=${did}`)).arrayBuffer())
+}
+
+async function write(account: TestAccount, text: string): Promise<{ uri: string; cid: string }> {
+  const { status, body } = await account.call('com.atproto.repo.createRecord', { json: { repo: account.did, collection, record: post(text) } })
+  expect(status).toBe(200)
+  return body
+}
+
+async function state(account: TestAccount): Promise<{ texts: string[]; head: { cid: string; rev: Tid } }> {
+  const { body } = await account.call(`com.atproto.repo.listRecords?repo=${account.did}&collection=${collection}&limit=100`)
+  const head = (await account.call(`com.atproto.sync.getLatestCommit?did=${account.did}`)).body
+  return { texts: body.records.map(({ value }: { value: { text: string } }) => value.text).toSorted(), head }
+}
+
+async function verified(account: TestAccount): Promise<string[]> {
+  const key = formatDidKey((await signingKeyOf(pds.ctx, pds.ctx.db, account.did as Did))!.publicKey)
+  const { creates } = await verifyRepoCar(await exported(account.did), account.did, key)
+  return creates.map(({ rkey }) => rkey).toSorted()
+}
+
+/** What is left of repositories that are not in place. */
+async function remains(): Promise<number> {
+  await pds.runSweep('repo-remains')
+  const counts = await pds.ctx.db.get<{ count: number }>(sql`
+    SELECT (SELECT count(*) FROM repo WHERE did IS NULL) + (SELECT count(*) FROM record WHERE repo_id NOT IN (SELECT id FROM repo))
+      + (SELECT count(*) FROM repo_node WHERE repo_id NOT IN (SELECT id FROM repo)) AS count`)
+  return counts!.count
+}
+
+const records = (count: number) => Object.fromEntries(Array.from({ length: count }, (_, i) => [`${collection}/${String(i).padStart(6, '0')}`, post(`imported ${i}`)]))
+
+test('an archive takes the place of the repository, under a commit of ours that is newer than both', async () => {
+  const alice = await createAccount(pds, 'alice')
+  await write(alice, 'goes away')
+  const before = await state(alice)
+  const rev = revAt(pds.clock.now() + 60_000)
+  const answer = await importCar(alice, asBody(archiveOf(alice.did, rev, records(40), foreignKey).bytes))
+  expect(answer).toMatchObject({ status: 200, body: '' })
+
+  const after = await state(alice)
+  expect(after.texts).toEqual(Array.from({ length: 40 }, (_, i) => `imported ${i}`).toSorted())
+  expect(after.head.rev > before.head.rev && after.head.rev > rev).toBe(true)
+  expect(await verified(alice)).toEqual(Object.keys(records(40)).map((path) => path.split('/')[1]!))
+  await write(alice, 'goes on')
+  expect(await verified(alice)).toHaveLength(41)
+  expect(await remains()).toBe(0)
+})
+
+test('an import tells nobody', async () => {
+  const account = await createAccount(pds, 'silent')
+  const reader = new Subscriber(pds.url)
+  await reader.opened
+  await importCar(account, asBody(archiveOf(account.did, revAt(pds.clock.now()), records(3), foreignKey).bytes))
+  await write(account, 'first after')
+  const [first] = await reader.until(1)
+  expect(first).toMatchObject({ type: '#commit', body: { repo: account.did } })
+  expect(first!.body['ops']).toHaveLength(1)
+  reader.close()
+})
+
+test('what was exported can be imported again, and importing twice changes nothing', async () => {
+  const bob = await createAccount(pds, 'bob')
+  for (const text of ['one', 'two']) await write(bob, text)
+  const saved = await exported(bob.did)
+  await write(bob, 'three')
+  for (let i = 0; i < 2; i++) {
+    expect((await importCar(bob, asBody(saved))).status).toBe(200)
+    expect((await state(bob)).texts).toEqual(['one', 'two'])
+  }
+  const { head } = await state(bob)
+  expect((await importCar(bob, asBody(await exported(bob.did)))).status).toBe(200)
+  expect((await state(bob)).head).toEqual(head)
+  expect(await remains()).toBe(0)
+})
+
+test('thousands of records arrive whole, and blobs that they point at are known to be missing', async () => {
+  const carol = await createAccount(pds, 'carol')
+  const blob = cidOfBlob(Buffer.from('picture'))
+  const many = { ...records(3000), 'app.bsky.actor.profile/self': { $type: 'app.bsky.actor.profile', avatar: { $type: 'blob', ref: blob, mimeType: 'image/png', size: 7 } } }
+  expect((await importCar(carol, asBody(archiveOf(carol.did, revAt(pds.clock.now()), many, foreignKey).bytes))).status).toBe(200)
+  expect(await verified(carol)).toHaveLength(3001)
+  const missing = await carol.call('com.atproto.repo.listMissingBlobs')
+  expect(missing.body.blobs).toEqual([{ cid: blob.toString(), recordUri: `at://${carol.did}/app.bsky.actor.profile/self` }])
+
+  expect((await importCar(carol, asBody(archiveOf(carol.did, revAt(pds.clock.now()), {}, foreignKey).bytes))).status).toBe(200)
+  expect(await verified(carol)).toEqual([])
+  expect((await carol.call('com.atproto.repo.listMissingBlobs')).body.blobs).toEqual([])
+  expect(await remains()).toBe(0)
+})
+
+test('an archive that breaks at its end leaves everything as it was', async () => {
+  const dave = await createAccount(pds, 'dave')
+  await write(dave, 'stays')
+  const before = await state(dave)
+  const { bytes, root, blocks } = archiveOf(dave.did, revAt(pds.clock.now()), records(2000), foreignKey)
+  const unparsed = archiveOf(dave.did, revAt(pds.clock.now()), { ...records(2000), [`${collection}/zzz`]: { text: 'no type' } }, foreignKey)
+  expect([root.toString(), blocks.length]).toEqual([blocks[0]!.cid.toString(), blocks.length])
+  expect(await importCar(dave, asBody(bytes.subarray(0, -5)))).toMatchObject({ status: 400, body: { error: 'InvalidRequest' } })
+  expect(await importCar(dave, asBody(unparsed.bytes))).toMatchObject({ status: 400, body: { message: `Could not parse record at '${collection}/zzz'` } })
+  expect(await state(dave)).toEqual(before)
+  expect(await verified(dave)).toHaveLength(1)
+  expect(await remains()).toBe(0)
+  expect(readdirSync(pds.dataDir).filter((name) => name.endsWith('.tmp'))).toEqual([])
+})
+
+test('a write during an import wins, and the import is told', async () => {
+  const erin = await createAccount(pds, 'erin')
+  const { bytes } = archiveOf(erin.did, revAt(pds.clock.now()), records(100), foreignKey)
+  const half = bytes.length / 2
+  const { promise: written, resolve } = Promise.withResolvers<void>()
+  const body = new ReadableStream<Uint8Array>({
+    async pull(controller) {
+      controller.enqueue(bytes.subarray(0, half))
+      await written
+      controller.enqueue(bytes.subarray(half))
+      controller.close()
+    },
+  })
+  const importing = importCar(erin, body)
+  // The import has looked at the repository when it has opened its file.
+  while (!(await importIsReading())) await new Promise((next) => setImmediate(next))
+  await write(erin, 'meanwhile')
+  resolve()
+  expect(await importing).toMatchObject({ status: 409, body: { error: 'Conflict' } })
+  expect((await state(erin)).texts).toEqual(['meanwhile'])
+  expect(await remains()).toBe(0)
+})
+
+async function importIsReading(): Promise<boolean> {
+  const { readlinkSync } = await import('node:fs')
+  return readdirSync('/proc/self/fd').some((fd) => {
+    try {
+      return readlinkSync(`/proc/self/fd/${fd}`).startsWith(`${pds.dataDir}/.`)
+    } catch {
+      return false
+    }
+  })
+}
+
+test('a commit must be signed by the key of the DID, unless that has become ours', async () => {
+  const frank = await createAccount(pds, 'frank')
+  const directory = pds.ctx.plc
+  const last = (await directory.lastOperation(frank.did as Did))!
+  const verificationMethods = { atproto: formatDidKey(foreignKey.publicKey) }
+  await directory.submit(frank.did as Did, signOperation(nextOperation(last, { verificationMethods })!, await serverRotationKey(pds.ctx)))
+
+  const forged = archiveOf(frank.did, revAt(pds.clock.now()), records(2), signingKey('k256', new Uint8Array(32).fill(3)))
+  expect(await importCar(frank, asBody(forged.bytes))).toMatchObject({ status: 400, body: { message: 'The commit is not signed by the key of the DID document' } })
+  const signed = archiveOf(frank.did, revAt(pds.clock.now()), records(2), foreignKey)
+  expect((await importCar(frank, asBody(signed.bytes))).status).toBe(200)
+  expect(await verified(frank)).toHaveLength(2)
+})
+
+test('only the whole account may import, into itself, what is announced as an archive', async () => {
+  const [grace, heidi] = [await createAccount(pds, 'grace'), await createAccount(pds, 'heidi')]
+  const { bytes } = archiveOf(grace.did, revAt(pds.clock.now()), records(2), foreignKey)
+  expect(await importCar(heidi, asBody(bytes))).toMatchObject({ status: 403, body: { error: 'Forbidden' } })
+  expect(await importCar(grace, asBody(bytes), { authorization: '' })).toMatchObject({ status: 401 })
+  expect(await importCar(grace, asBody(bytes), { 'content-type': 'application/json' })).toMatchObject({ status: 400 })
+  expect(await importCar(grace, asBody(archiveOf(grace.did, revAt(pds.clock.now() + 3_600_000), records(2), foreignKey).bytes))).toMatchObject({ status: 400, body: { message: 'The revision of the commit lies in the future' } })
+  await pds.ctx.db.run(sql`UPDATE account SET takedown_ref = 'x' WHERE did = ${grace.did}`)
+  expect(await importCar(grace, asBody(bytes))).toMatchObject({ status: 401, body: { error: 'AccountTakedown' } })
+})
+
+test('an operator bounds the size of imports, or closes them', async () => {
+  const account = await createAccount(pds, 'ivan')
+  const { bytes } = archiveOf(account.did, revAt(pds.clock.now()), records(200), foreignKey)
+  await pds.restart({ repos: { maxImportSize: 1000 } })
+  expect(await importCar(account, asBody(bytes))).toMatchObject({ status: 413 })
+  expect(await importCar(account, new Response(asBody(bytes)).body!)).toMatchObject({ status: 413 })
+  await pds.restart({ repos: { importsEnabled: false } })
+  expect(await importCar(account, asBody(bytes))).toMatchObject({ status: 400, body: { message: 'Service is not accepting repo imports' } })
+  await pds.restart()
+  expect((await importCar(account, asBody(bytes))).status).toBe(200)
+})
