@@ -6,6 +6,7 @@ import { admin } from './features/admin/admin.ts'
 import { blobs } from './features/blobs/blob-feature.ts'
 import { firehose } from './features/firehose/firehose-feature.ts'
 import { identity } from './features/identity/identity-feature.ts'
+import { invites } from './features/invites/invite-routes.ts'
 import { oauth } from './features/oauth/oauth-feature.ts'
 import { labels } from './features/labels/labels.ts'
 import { operators } from './features/operators/operator-feature.ts'
@@ -25,6 +26,7 @@ export const features: readonly Feature[] = [
   blobs,
   firehose,
   identity,
+  invites,
   oauth,
   labels,
   operators,

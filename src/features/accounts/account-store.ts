@@ -112,3 +112,12 @@ export const updateInvitesDisabled = (tx: Tx, did: Did, disabled: boolean): Prom
   tx.run(sql`UPDATE account SET invites_disabled = ${disabled ? 1 : 0} WHERE did = ${did}`)
 
 export const deleteAccountRow = (tx: Tx, did: Did): Promise<number> => tx.run(sql`DELETE FROM account WHERE did = ${did}`)
+
+/** Deactivated, and past the instant that was set for its deletion. */
+const isDue = (now: Millis) => sql`delete_after <= ${now} AND deactivated_at IS NOT NULL`
+
+export const listDueForDeletion = async (reader: Reader, now: Millis, limit: number): Promise<Did[]> =>
+  (await reader.all<{ did: Did }>(sql`SELECT did FROM account WHERE ${isDue(now)} ORDER BY delete_after LIMIT ${limit}`)).map(({ did }) => did)
+
+export const isDueForDeletion = async (reader: Reader, did: Did, now: Millis): Promise<boolean> =>
+  (await reader.get(sql`SELECT 1 FROM account WHERE did = ${did} AND ${isDue(now)}`)) !== null

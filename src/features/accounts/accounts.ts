@@ -23,6 +23,7 @@ export {
   insertAccount,
   listAfter as accountsAfter,
   updateHandle as setHandle,
+  updateInvitesDisabled as setInvitesDisabled,
   type Account,
   type AccountPlace,
 } from './account-store.ts'

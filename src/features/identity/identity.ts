@@ -5,7 +5,7 @@
  */
 export { resolveDid, type DidResolution, type ResolutionFault } from './did-resolution.ts'
 export { admitHandle } from './handle-admission.ts'
-export { changeHandle } from './handle-change.ts'
+export { changeHandle, heldRotationKey } from './handle-change.ts'
 export { makeSecret, serverRotationKey, takeReservedKey } from './identity-keys.ts'
 export { identityOf, INVALID_HANDLE, resolveHandle, type IdentityInfo } from './identity-lookup.ts'
 export type { ReservedKey } from './reserved-key-store.ts'

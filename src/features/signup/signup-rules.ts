@@ -6,7 +6,7 @@ import type { Did, Handle, Millis } from '../../protocol/identifiers.ts'
 import { parseDidKey } from '../../protocol/keys.ts'
 import { parseEmailAddress } from '../accounts/accounts.ts'
 import { admitHandle } from '../identity/identity.ts'
-import { isUsable } from './invite-store.ts'
+import { isInviteUsable } from '../invites/invites.ts'
 import { isTaken } from './signup-store.ts'
 
 export const MAX_PASSWORD_CHARS = 256
@@ -62,7 +62,7 @@ function checkPassword(password: string | undefined, isOptional: boolean): strin
 }
 
 export async function requireUsable(reader: Reader, inviteCode: string | null, now: Millis): Promise<void> {
-  if (inviteCode !== null && !(await isUsable(reader, inviteCode, now))) throw invalidInviteCode('Provided invite code not available')
+  if (inviteCode !== null && !(await isInviteUsable(reader, inviteCode, now))) throw invalidInviteCode('Provided invite code not available')
 }
 
 export async function requireFree(reader: Reader, { handle, email }: Pick<AdmittedSignup, 'handle' | 'email'>): Promise<void> {

@@ -21,7 +21,7 @@ import { openSession, sessionTokens, type Tokens } from '../auth/auth.ts'
 import { announce, sequenceEvents } from '../firehose/firehose.ts'
 import { createRepo } from '../repo/repo.ts'
 import { makeSecret, serverRotationKey, takeReservedKey } from '../identity/identity.ts'
-import { insertUse } from './invite-store.ts'
+import { useInvite } from '../invites/invites.ts'
 import { checkRequest, requireFree, requireNew, requireUsable, type SignupRequest } from './signup-rules.ts'
 import { deleteSignup, insertSignup, listSignupsBefore, type Signup } from './signup-store.ts'
 
@@ -108,9 +108,9 @@ async function establish(ctx: Context, tx: Tx, signup: Signup, made: AccountKey 
     deactivatedAt: genesis ? null : now,
     deleteAfter: genesis ? null : now + UNFINISHED_MOVE_SECS * 1000,
   })
-  if (inviteCode !== null) await insertUse(tx, inviteCode, did, now)
   const key = await signingKeyOf(ctx, tx, did)
   const repoEvents = await createRepo(ctx, tx, did, key!)
+  if (inviteCode !== null) await useInvite(tx, inviteCode, did, now)
   if (genesis) {
     await sequenceEvents(ctx, tx, [{ type: 'identity', did, handle }, { type: 'account', did, status: 'active' }, ...repoEvents])
   }

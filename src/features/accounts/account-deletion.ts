@@ -1,0 +1,85 @@
+/**
+ * The end of an account: every row that is about it goes in one transaction, together with the event that tells the
+ * network. Files follow. The identity is not touched: it belongs to its owner.
+ */
+import { authenticationRequired, invalidRequest } from '../../http/errors.ts'
+import type { Context } from '../../platform/context.ts'
+import type { Tx } from '../../platform/database.ts'
+import type { Sweep } from '../../platform/sweeps.ts'
+import type { Did } from '../../protocol/identifiers.ts'
+import { deleteAppPasswordsOf, deleteSessionsOf } from '../auth/auth.ts'
+import { deleteAccountBlobs, removeBlobFiles } from '../blobs/blobs.ts'
+import { announce, sequenceEvents } from '../firehose/firehose.ts'
+import { forgetInvites } from '../invites/invites.ts'
+import { endOAuthSessions } from '../oauth/oauth-tokens.ts'
+import { deletePreferencesOf } from '../preferences/preferences.ts'
+import { deleteRepo } from '../repo/repo.ts'
+import { deleteAccountRow, findByDid, isDueForDeletion, listDueForDeletion } from './account-store.ts'
+import { attemptLogin, isPasswordOf, tooManyFailedLogins } from './logins.ts'
+import { deleteCodesOf } from './mailed-code-store.ts'
+import { codeRefused, redeemCode } from './mailed-codes.ts'
+
+const MAX_PASSWORD_CHARS = 512
+const SWEEP_PAGE = 100
+
+/** For the account holder, with the code from the mail. */
+export async function deleteOwnAccount(ctx: Context, { did, password, token }: { did: Did; password: string; token: string }): Promise<void> {
+  if (token.trim() === '' || password === '') throw invalidRequest('A password and a token are required')
+  if (password.length > MAX_PASSWORD_CHARS) throw authenticationRequired('Password too long. Consider resetting your password.')
+  const login = await attemptLogin(ctx, did, async (account) => (await isPasswordOf(ctx, account, password)) || null)
+  if (!login.ok) throw login.fault === 'blocked' ? tooManyFailedLogins() : authenticationRequired('Invalid did or password')
+  const outcome = await ctx.db.transaction(async (tx) => {
+    const fault = await redeemCode(ctx, tx, { did, purpose: 'delete_account', code: token })
+    return fault ? { fault } : { cids: await purge(ctx, tx, did) }
+  })
+  if (outcome.fault) throw codeRefused(outcome.fault)
+  await finish(ctx, outcome.cids)
+}
+
+/** Without asking for anything. An account that is not there is deleted already. */
+export async function deleteAccount(ctx: Context, did: Did): Promise<void> {
+  await finish(ctx, await ctx.db.transaction(async (tx) => ((await findByDid(tx, did)) ? purge(ctx, tx, did) : [])))
+}
+
+/** Returns what has to go from the disk once the transaction is committed. */
+async function purge(ctx: Context, tx: Tx, did: Did): Promise<string[]> {
+  await deleteSessionsOf(tx, did)
+  await deleteAppPasswordsOf(tx, did)
+  await endOAuthSessions(tx, did)
+  await deleteCodesOf(tx, did)
+  await forgetInvites(tx, did)
+  await deletePreferencesOf(tx, did)
+  await deleteRepo(tx, did)
+  const cids = await deleteAccountBlobs(tx, did)
+  await deleteAccountRow(tx, did)
+  await sequenceEvents(ctx, tx, [{ type: 'account', did, status: 'deleted' }])
+  return cids
+}
+
+/** What stays on the disk when this fails is an orphan that the scrub of blobs finds. */
+async function finish(ctx: Context, cids: readonly string[]): Promise<void> {
+  announce(ctx)
+  await removeBlobFiles(ctx, cids)
+}
+
+export const accountReaper: Sweep = {
+  name: 'account-reaper',
+  intervalSecs: (config) => config.accounts.deletionReaperIntervalSecs,
+  counts: { swept: 'account_reaper_swept_total' },
+  async run(ctx) {
+    const report = { swept: 0, errors: 0 }
+    for (const did of await listDueForDeletion(ctx.db, ctx.clock.now(), SWEEP_PAGE)) {
+      try {
+        // Its owner may have activated it since the list was made.
+        const cids = await ctx.db.transaction(async (tx) => ((await isDueForDeletion(tx, did, ctx.clock.now())) ? purge(ctx, tx, did) : null))
+        if (cids === null) continue
+        await finish(ctx, cids)
+        report.swept++
+      } catch (error) {
+        report.errors++
+        ctx.log.error('account kept for the next pass', { did, error })
+      }
+    }
+    return report
+  },
+}

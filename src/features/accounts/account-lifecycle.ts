@@ -1,0 +1,60 @@
+/** Changes of an account's state, each with the event that tells the network, in one transaction. */
+import { invalidRequest, Refusal } from '../../http/errors.ts'
+import type { Context } from '../../platform/context.ts'
+import type { Tx } from '../../platform/database.ts'
+import type { Did, Millis } from '../../protocol/identifiers.ts'
+import { deleteSessionsOf } from '../auth/auth.ts'
+import { announce, sequenceEvents } from '../firehose/firehose.ts'
+import { endOAuthSessions } from '../oauth/oauth-tokens.ts'
+import { resignHead } from '../repo/repo.ts'
+import { signingKeyOf } from './account-keys.ts'
+import { statusOf } from './account-status.ts'
+import { findByDid, updateActivation, updateTakedown, type Account } from './account-store.ts'
+import { didFault } from './did-fitness.ts'
+
+/** Tell in which state the account is now. */
+export async function sequenceStatus(ctx: Context, tx: Tx, did: Did): Promise<void> {
+  const account = await findByDid(tx, did)
+  if (account) await sequenceEvents(ctx, tx, [{ type: 'account', did, status: statusOf(account) }])
+}
+
+/** Sessions go on: their holder may activate it again, or fetch what is to be moved away. */
+export async function deactivateAccount(ctx: Context, did: Did, deleteAfter: Millis | null): Promise<void> {
+  const changed = await ctx.db.transaction(async (tx) => {
+    const changed = await updateActivation(tx, did, { deactivatedAt: ctx.clock.now(), deleteAfter })
+    await sequenceStatus(ctx, tx, did)
+    return changed
+  })
+  if (changed === 0) throw invalidRequest('Account not found')
+  announce(ctx)
+}
+
+/**
+ * Refuses unless the identity fits. The head is signed anew with the key that the identity names now, so that whoever
+ * follows the network accepts the `#sync`, also of a repository that was imported.
+ */
+export async function activateAccount(ctx: Context, did: Did): Promise<void> {
+  const account = await findByDid(ctx.db, did)
+  if (!account || account.takedownRef !== null) throw userNotFound()
+  const fault = await didFault(ctx, did)
+  if (fault) throw invalidRequest(fault)
+  await ctx.db.transaction((tx) => activate(ctx, tx, account))
+  announce(ctx)
+}
+
+async function activate(ctx: Context, tx: Tx, { did, handle }: Account): Promise<void> {
+  const key = await signingKeyOf(ctx, tx, did)
+  if (!key || (await updateActivation(tx, did, { deactivatedAt: null, deleteAfter: null })) === 0) throw userNotFound()
+  const sync = await resignHead(ctx, tx, did, key)
+  await sequenceEvents(ctx, tx, [{ type: 'account', did, status: 'active' }, { type: 'identity', did, ...(handle === null ? {} : { handle }) }, sync])
+}
+
+const userNotFound = () => new Refusal(400, 'AccountNotFound', 'user not found')
+
+/** Take an account down, or lift its takedown with a `ref` of null. Everybody who was logged in has to log in again. */
+export async function setTakedown(ctx: Context, tx: Tx, did: Did, ref: string | null): Promise<void> {
+  await updateTakedown(tx, did, ref)
+  await deleteSessionsOf(tx, did)
+  await endOAuthSessions(tx, did)
+  await sequenceStatus(ctx, tx, did)
+}

@@ -1,0 +1,47 @@
+/** Whether an identity says what it must for the account to be active here. */
+import type { Context } from '../../platform/context.ts'
+import { PlcDirectoryError } from '../../platform/directory-client.ts'
+import { pdsEndpoint, signingKey } from '../../protocol/did-document.ts'
+import type { Did } from '../../protocol/identifiers.ts'
+import { formatDidKey } from '../../protocol/keys.ts'
+import { isPlcDid, pdsServiceName, signingKeyName } from '../../protocol/plc.ts'
+import { heldRotationKey, resolveDid } from '../identity/identity.ts'
+import { signingKeyOf } from './account-keys.ts'
+
+interface Claims {
+  endpoint: string | null
+  /** As a did:key. */
+  signingKey: string | null
+  /** Null where the method has none. */
+  rotationKeys: readonly string[] | null
+}
+
+/** What is wrong, in the words of the reference; null when nothing is. Reads the directory or the document live. */
+export async function didFault(ctx: Context, did: Did): Promise<string | null> {
+  const claims = await claimsOf(ctx, did)
+  if (!claims) return 'Could not resolve DID'
+  const key = await signingKeyOf(ctx, ctx.db, did)
+  if (claims.rotationKeys && !(await heldRotationKey(ctx, did, claims.rotationKeys))) return 'Server rotation key not included in PLC DID data'
+  if (claims.endpoint?.replace(/\/$/, '') !== ctx.config.publicUrl) return 'DID document atproto_pds service endpoint does not match PDS public url'
+  if (!key || claims.signingKey !== formatDidKey(key.publicKey)) return 'DID document verification method does not match expected signing key'
+  return null
+}
+
+/** The same as a plain answer: a directory that cannot be asked vouches for nothing. */
+export async function isDidFit(ctx: Context, did: Did): Promise<boolean> {
+  try {
+    return (await didFault(ctx, did)) === null
+  } catch (error) {
+    if (error instanceof PlcDirectoryError) return false
+    throw error
+  }
+}
+
+async function claimsOf(ctx: Context, did: Did): Promise<Claims | null> {
+  if (isPlcDid(did)) {
+    const state = await ctx.plc.state(did)
+    return state && { endpoint: state.services[pdsServiceName]?.endpoint ?? null, signingKey: state.verificationMethods[signingKeyName] ?? null, rotationKeys: state.rotationKeys }
+  }
+  const resolution = await resolveDid(ctx, did, { live: true })
+  return resolution.ok ? { endpoint: pdsEndpoint(resolution.document), signingKey: signingKey(resolution.document), rotationKeys: null } : null
+}

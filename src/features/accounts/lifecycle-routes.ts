@@ -1,0 +1,56 @@
+/** Activation, deactivation and deletion on the wire. */
+import { procedure, query } from '../../http/endpoint.ts'
+import { invalidRequest } from '../../http/errors.ts'
+import { access, fullAccess } from '../auth/auth.ts'
+import { countBlobs } from '../blobs/blobs.ts'
+import { repoTotals } from '../repo/repo.ts'
+import { deleteOwnAccount } from './account-deletion.ts'
+import { activateAccount, deactivateAccount } from './account-lifecycle.ts'
+import { accountNotFound, statusOf } from './account-status.ts'
+import { findByDid } from './account-store.ts'
+import { mailCode } from './code-requests.ts'
+import { isDidFit } from './did-fitness.ts'
+
+export const lifecycleRoutes = [
+  query('com.atproto.server.checkAccountStatus', {
+    auth: access({ grants: 'any' }),
+    async handler({ ctx, caller: { did } }) {
+      const account = await findByDid(ctx.db, did)
+      const repo = await repoTotals(ctx.db, did)
+      if (!account || !repo) throw accountNotFound()
+      const blobs = await countBlobs(ctx.db, did)
+      return {
+        activated: statusOf(account) === 'active',
+        validDid: await isDidFit(ctx, did),
+        repoCommit: repo.head.toString(),
+        repoRev: repo.rev,
+        repoBlocks: repo.blocks,
+        indexedRecords: repo.records,
+        privateStateValues: 0,
+        expectedBlobs: blobs.expected,
+        importedBlobs: blobs.imported,
+      }
+    },
+  }),
+  procedure('com.atproto.server.activateAccount', {
+    auth: fullAccess(),
+    handler: ({ ctx, caller }) => activateAccount(ctx, caller.did),
+  }),
+  procedure('com.atproto.server.deactivateAccount', {
+    auth: access({ sessions: ['full', 'takendown'] }),
+    handler: ({ ctx, caller, input }) => deactivateAccount(ctx, caller.did, input.deleteAfter === undefined ? null : Date.parse(input.deleteAfter)),
+  }),
+  procedure('com.atproto.server.requestAccountDelete', {
+    auth: fullAccess({ standing: true }),
+    limit: 'requestMail',
+    async handler({ ctx, caller }) {
+      const account = await findByDid(ctx.db, caller.did)
+      if (!account) throw invalidRequest('account not found')
+      await mailCode(ctx, account, 'delete_account')
+    },
+  }),
+  procedure('com.atproto.server.deleteAccount', {
+    limit: 'deleteAccount',
+    handler: ({ ctx, input }) => deleteOwnAccount(ctx, input),
+  }),
+]

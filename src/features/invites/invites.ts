@@ -1,0 +1,66 @@
+/** The door of invites: who may sign up, and who may let others in. */
+import { randomBytes } from 'node:crypto'
+import type { Context } from '../../platform/context.ts'
+import type { Reader, Tx } from '../../platform/database.ts'
+import { base32 } from '../../protocol/cid.ts'
+import { codesToCreate } from '../../protocol/invite-accrual.ts'
+import type { Did } from '../../protocol/identifiers.ts'
+import { insertCodes, listCodesOf, type InviteCode } from './invite-store.ts'
+
+export { findCodeUsedBy, forgetAccount as forgetInvites, insertUse as useInvite, isUsable as isInviteUsable, listCodesOf } from './invite-store.ts'
+export type { InviteCode } from './invite-store.ts'
+
+/** Who makes codes that nobody earned, and owns those that are for nobody in particular. */
+export const OPERATOR = 'admin'
+const CODE_CHARS = 10
+
+/** `<host with dashes>-xxxxx-xxxxx` */
+function newCode({ config }: Pick<Context, 'config'>): string {
+  const letters = base32(randomBytes(CODE_CHARS)).slice(0, CODE_CHARS)
+  return `${new URL(config.publicUrl).hostname.replaceAll('.', '-')}-${letters.slice(0, 5)}-${letters.slice(5)}`
+}
+
+export interface Batch {
+  forAccount: string
+  createdBy: string
+  uses: number
+  count: number
+  disabled?: boolean
+}
+
+/** Make codes in the caller's transaction. Returns their texts. */
+export async function makeCodes(ctx: Pick<Context, 'config' | 'clock'>, tx: Tx, { forAccount, createdBy, uses, count, disabled = false }: Batch): Promise<string[]> {
+  const codes = Array.from({ length: count }, () => newCode(ctx))
+  const createdAt = ctx.clock.now()
+  await insertCodes(tx, codes.map((code) => ({ code, available: uses, disabled, forAccount, createdBy, createdAt })))
+  return codes
+}
+
+/** Make the codes that an account has earned since it last looked. One whose invites are disabled gets disabled ones. */
+export async function makeEarnedCodes(ctx: Context, tx: Tx, { did, createdAt, invitesDisabled }: { did: Did; createdAt: number; invitesDisabled: boolean }): Promise<void> {
+  const { intervalSecs, epochSecs } = ctx.config.invites
+  if (!ctx.config.inviteCodeRequired || intervalSecs === 0) return
+  const epochAt = epochSecs * 1000
+  const own = (await listCodesOf(tx, did)).filter((code) => code.createdBy !== OPERATOR)
+  const count = codesToCreate({
+    now: ctx.clock.now(),
+    createdAt,
+    epochAt,
+    intervalMillis: intervalSecs * 1000,
+    madeSinceEpoch: own.filter((code) => code.createdAt > epochAt).length,
+    unused: own.filter((code) => !code.disabled && !isUsedUp(code)).length,
+  })
+  await makeCodes(ctx, tx, { forAccount: did, createdBy: did, uses: 1, count, disabled: invitesDisabled })
+}
+
+export const isUsedUp = ({ uses, available }: InviteCode): boolean => uses.length >= available
+
+/** A code as the wire tells it. */
+export const codeView = ({ createdAt, uses, ...code }: InviteCode) => ({
+  ...code,
+  createdAt: new Date(createdAt).toISOString(),
+  uses: uses.map(({ usedBy, usedAt }) => ({ usedBy, usedAt: new Date(usedAt).toISOString() })),
+})
+
+/** Codes that an account made or was given, as the operator sees them. */
+export const codeViewsOf = async (reader: Reader, did: Did) => (await listCodesOf(reader, did)).map(codeView)
