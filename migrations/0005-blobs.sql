@@ -29,3 +29,9 @@ CREATE INDEX blob_reference_by_record ON blob_reference (did, record);
 CREATE TABLE blob_removal (
   cid TEXT PRIMARY KEY
 );
+
+-- The revision at which the references of an account were last compared with its records.
+CREATE TABLE blob_reconciled (
+  did TEXT PRIMARY KEY,
+  rev TEXT NOT NULL
+);

@@ -1,7 +1,5 @@
 /** An account that uploads, and what it sees. */
-import { applyBlobChanges } from '../../src/features/blobs/blobs.ts'
-import type { Did, Tid } from '../../src/protocol/identifiers.ts'
-import { nextTid } from '../../src/protocol/tid.ts'
+import type { Did } from '../../src/protocol/identifiers.ts'
 import { createAccount } from '../harness/account.ts'
 import { bearer, request, type Answer } from '../harness/http.ts'
 import type { TestPds } from '../harness/pds.ts'
@@ -14,8 +12,6 @@ export interface Blob {
 }
 
 export class Uploader {
-  #revs = 0
-
   private constructor(
     readonly pds: TestPds,
     readonly did: Did,
@@ -41,24 +37,17 @@ export class Uploader {
     return body.blob
   }
 
-  /** Revision of the account's n-th commit. */
-  static revAt(n: number): Tid {
-    return nextTid(null, 1_700_000_000_000_000 + n, 0)
-  }
-
-  /** A record that points at the blobs; without any, its deletion. */
-  async refer(record: string, ...blobs: Blob[]): Promise<void> {
-    const { ctx, clock } = this.pds
-    const rev = Uploader.revAt(++this.#revs)
-    await ctx.db.transaction((tx) =>
-      applyBlobChanges(tx, {
-        did: this.did,
-        rev,
-        now: clock.now(),
-        replaced: [record],
-        added: blobs.map(({ ref, mimeType, size }) => ({ record, cid: ref.$link, mimeType, size, validated: true })),
-      }),
-    )
+  /** A record that points at the blobs; without any, its deletion. Answers the revision of the commit. */
+  async refer(path: string, ...blobs: Blob[]): Promise<string> {
+    const [collection, rkey] = path.split('/')
+    const method = blobs.length === 0 ? 'deleteRecord' : 'putRecord'
+    const record = { $type: collection, blobs }
+    const { status, body } = await request(`${this.pds.url}/xrpc/com.atproto.repo.${method}`, {
+      headers: bearer(this.token),
+      json: { repo: this.did, collection, rkey, ...(blobs.length === 0 ? {} : { record }) },
+    })
+    if (status !== 200) throw new Error(`${method} answered ${status} ${JSON.stringify(body)}`)
+    return body.commit.rev
   }
 
   /** As anybody sees it. */

@@ -14,7 +14,7 @@ import { perContext } from '../../platform/context.ts'
 import { cidOfBlobDigest } from '../../protocol/cid.ts'
 
 /** What type detection gets to see of a blob. */
-const HEAD_BYTES = 64 * 1024
+export const HEAD_BYTES = 64 * 1024
 /** Read at once; hashing as much takes well below a millisecond, so that requests are not kept waiting. */
 const READ_BYTES = 64 * 1024
 /** What the sweeps read per second at most. */
@@ -34,6 +34,8 @@ export type Pace = (bytes: number) => Promise<void> | void
 
 export class BlobFiles {
   readonly #verified = new Map<string, string>()
+  /** Buffers for reading, handed from one file to the next. */
+  readonly #buffers: Uint8Array[] = []
 
   constructor(readonly dir: string) {}
 
@@ -108,9 +110,9 @@ export class BlobFiles {
   async contentOf(cid: string, pace?: Pace): Promise<FileContent | null> {
     const file = await open(this.pathOf(cid), 'r').catch(nullWhenMissing)
     if (file === null) return null
+    const buffer = this.#buffers.pop() ?? new Uint8Array(READ_BYTES)
     try {
       const hasher = new Bun.CryptoHasher('sha256')
-      const buffer = new Uint8Array(READ_BYTES)
       let size = 0
       for (;;) {
         const { bytesRead } = await file.read(buffer, 0, READ_BYTES, size)
@@ -123,6 +125,7 @@ export class BlobFiles {
       if (found !== cid) this.#verified.delete(cid)
       return { cid: found, size }
     } finally {
+      this.#buffers.push(buffer)
       await file.close()
     }
   }

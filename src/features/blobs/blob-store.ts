@@ -49,8 +49,33 @@ export async function settleClocks(tx: Tx, did: Did, now: Millis): Promise<{ sto
   return { stopped, started }
 }
 
+/** Whether a clock of the account is not as `settleClocks` would set it. */
+export async function hasWrongClocks(reader: Reader, did: Did): Promise<boolean> {
+  const wrong = await reader.get(sql`
+    SELECT 1 FROM blob WHERE did = ${did}
+      AND CASE WHEN unreferenced_at IS NULL THEN 1 ELSE 0 END <> CASE WHEN ${isReferenced()} THEN 1 ELSE 0 END LIMIT 1`)
+  return wrong !== null
+}
+
+/** What some owner calls the blob. */
+export async function findMimeType(reader: Reader, cid: string): Promise<string | null> {
+  const row = await reader.get<{ mimeType: string }>(sql`SELECT mime_type AS "mimeType" FROM blob WHERE cid = ${cid} LIMIT 1`)
+  return row && row.mimeType
+}
+
+/** Of accounts, the revision whose references were last compared with its records. */
+export async function findReconciled(reader: Reader, dids: readonly Did[]): Promise<Map<Did, string>> {
+  const rows = await reader.all<{ did: Did; rev: string }>(sql`SELECT did, rev FROM blob_reconciled WHERE did IN ${sqlList(dids)}`)
+  return new Map(rows.map(({ did, rev }) => [did, rev]))
+}
+
+export async function upsertReconciled(tx: Tx, did: Did, rev: string): Promise<void> {
+  await tx.run(sql`INSERT INTO blob_reconciled (did, rev) VALUES (${did}, ${rev}) ON CONFLICT (did) DO UPDATE SET rev = excluded.rev`)
+}
+
 /** Returns the CIDs that nobody owns any more; their files are due for removal. */
 export async function deleteAllBlobs(tx: Tx, did: Did): Promise<string[]> {
+  await tx.run(sql`DELETE FROM blob_reconciled WHERE did = ${did}`)
   const deleted = await tx.all<{ cid: string }>(sql`DELETE FROM blob WHERE did = ${did} RETURNING cid`)
   return recordRemovals(tx, deleted)
 }
@@ -71,12 +96,17 @@ export function findExpired(reader: Reader, until: Millis, after: ExpiredBlob | 
     ORDER BY unreferenced_at, did, cid LIMIT ${limit}`)
 }
 
-/** Delete those of the account's blobs that are still expired and still without a record. */
-export async function deleteExpired(tx: Tx, did: Did, cids: readonly string[], until: Millis): Promise<{ deleted: number; removals: string[] }> {
-  const deleted = await tx.all<{ cid: string }>(sql`
-    DELETE FROM blob
-    WHERE did = ${did} AND cid IN ${sqlList(cids)} AND unreferenced_at <= ${until} AND takedown_ref IS NULL AND NOT ${isReferenced()}
-    RETURNING cid`)
+/** Delete those of the blobs that are still expired and without a record. */
+export async function deleteExpired(tx: Tx, blobs: readonly ExpiredBlob[], until: Millis): Promise<{ deleted: number; removals: string[] }> {
+  const deleted: { cid: string }[] = []
+  for (const [did, own] of Map.groupBy(blobs, (blob) => blob.did)) {
+    const rows = await tx.all<{ cid: string }>(sql`
+      DELETE FROM blob
+      WHERE did = ${did} AND cid IN ${sqlList(own.map(({ cid }) => cid))}
+        AND unreferenced_at <= ${until} AND takedown_ref IS NULL AND NOT ${isReferenced()}
+      RETURNING cid`)
+    deleted.push(...rows)
+  }
   return { deleted: deleted.length, removals: await recordRemovals(tx, deleted) }
 }
 

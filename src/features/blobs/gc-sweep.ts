@@ -1,24 +1,33 @@
 /**
  * Deletes blobs that no record has pointed at for the time of grace.
  *
- * Rows first, then files.
+ * Rows first, then files. Before anything of an account is deleted its references are compared with its records; an
+ * account for which that fails keeps everything it has.
  */
 import { setImmediate } from 'node:timers/promises'
 import type { Context } from '../../platform/context.ts'
 import type { Sweep } from '../../platform/sweeps.ts'
 import type { Did, Millis } from '../../protocol/identifiers.ts'
-import { deleteExpired, findExpired, listRemovals, type ExpiredBlob } from './blob-store.ts'
+import { repoHeads } from '../repo/repo.ts'
+import { deleteExpired, findExpired, findReconciled, listRemovals, upsertReconciled, type ExpiredBlob } from './blob-store.ts'
 import { removeBlobFiles } from './blob-upload.ts'
+import { reconcileAccount } from './reconcile.ts'
 
 /** Rows of one transaction: while it runs nobody else writes. */
 const PAGE_ROWS = 100
+const PAGE_HEADS = 500
+/** Accounts remembered within a pass, so that each is walked once; the oldest goes first. */
+const MAX_SETTLED = 10_000
 
 interface Pass {
   ctx: Context
   stopping: AbortSignal
+  startedAt: Millis
   /** Blobs whose clock started then, or before, may go. */
   until: Millis
-  report: { swept: number; errors: number }
+  /** Accounts walked in this pass, and whether that went well. */
+  settled: Map<Did, boolean>
+  report: { swept: number; errors: number; mended: number; adopted: number }
 }
 
 export const gcSweep: Sweep = {
@@ -29,11 +38,50 @@ export const gcSweep: Sweep = {
     const startedAt = ctx.clock.now()
     // A clock that starts during the pass does not end in it, even without a grace.
     const until = Math.min(startedAt - ctx.config.blobs.tempTtlSecs * 1000, startedAt - 1)
-    const pass: Pass = { ctx, stopping, until, report: { swept: 0, errors: 0 } }
+    const pass: Pass = { ctx, stopping, startedAt, until, settled: new Map(), report: { swept: 0, errors: 0, mended: 0, adopted: 0 } }
+    await reconcileChanged(pass)
     await finishRemovals(pass)
     await deleteAllExpired(pass)
     return pass.report
   },
+}
+
+/** Accounts whose repository has moved on since they were last walked. */
+async function reconcileChanged(pass: Pass): Promise<void> {
+  const { ctx } = pass
+  for (let after: Did | null = null; ; ) {
+    const heads: { did: Did; rev: string }[] = await repoHeads(ctx.db, after, PAGE_HEADS)
+    if (heads.length === 0) return
+    after = heads.at(-1)!.did
+    const known = await findReconciled(ctx.db, heads.map(({ did }) => did))
+    for (const { did, rev } of heads) {
+      if (known.get(did) === rev || !(await isSettled(pass, did))) continue
+      await ctx.db.transaction((tx) => upsertReconciled(tx, did, rev))
+    }
+    await setImmediate()
+  }
+}
+
+async function isSettled(pass: Pass, did: Did): Promise<boolean> {
+  const { ctx, stopping, startedAt, settled, report } = pass
+  const before = settled.get(did)
+  if (before !== undefined) return before
+  const isGood = await reconcileAccount(ctx, did, startedAt, stopping).then(
+    ({ mended, adopted }) => {
+      report.mended += mended
+      report.adopted += adopted
+      return true
+    },
+    (error) => {
+      stopping.throwIfAborted()
+      report.errors++
+      ctx.log.error('references not compared: the account keeps all its blobs', { did, error })
+      return false
+    },
+  )
+  settled.set(did, isGood)
+  if (settled.size > MAX_SETTLED) settled.delete(settled.keys().next().value!)
+  return isGood
 }
 
 /** Files whose rows went before a crash. */
@@ -58,21 +106,17 @@ async function deleteAllExpired(pass: Pass): Promise<void> {
     const page: ExpiredBlob[] = await findExpired(ctx.db, until, last, PAGE_ROWS)
     if (page.length === 0) return
     last = page.at(-1)!
-    for (const [did, blobs] of Map.groupBy(page, (blob) => blob.did)) {
-      stopping.throwIfAborted()
-      try {
-        report.swept += await deleteBlobs(pass, did, blobs.map(({ cid }) => cid))
-      } catch (error) {
-        report.errors++
-        ctx.log.warn('blobs kept for the next pass', { did, error })
-      }
+    const due: ExpiredBlob[] = []
+    for (const blob of page) if (await isSettled(pass, blob.did)) due.push(blob)
+    stopping.throwIfAborted()
+    try {
+      const { deleted, removals } = await ctx.db.transaction((tx) => deleteExpired(tx, due, until))
+      report.swept += deleted
+      await removeBlobFiles(ctx, removals)
+    } catch (error) {
+      report.errors++
+      ctx.log.warn('blobs kept for the next pass', { error })
     }
     await setImmediate()
   }
-}
-
-async function deleteBlobs({ ctx, until }: Pass, did: Did, cids: readonly string[]): Promise<number> {
-  const { deleted, removals } = await ctx.db.transaction((tx) => deleteExpired(tx, did, cids, until))
-  await removeBlobFiles(ctx, removals)
-  return deleted
 }

@@ -27,6 +27,12 @@ export async function deleteAllReferences(tx: Tx, did: Did): Promise<void> {
   await tx.run(sql`DELETE FROM blob_reference WHERE did = ${did}`)
 }
 
+/** What the records after `after`, up to and with `end`, are said to refer to. Without an `end` to the last one. */
+export function listReferences(reader: Reader, did: Did, { after, end }: { after: string; end: string | null }): Promise<ReferenceRow[]> {
+  const upTo = end === null ? sql`1 = 1` : sql`record <= ${end}`
+  return reader.all(sql`SELECT record, cid FROM blob_reference WHERE did = ${did} AND record > ${after} AND ${upTo} ORDER BY record`)
+}
+
 /** CIDs that records of the account refer to, ascending, after `cursor`; only by records written after `since`. */
 export async function listReferencedCids(
   reader: Reader,

@@ -88,9 +88,9 @@ export async function listRecords(reader: Reader, repoId: number, { collection, 
 }
 
 /** A page of a whole repository, in the order of the tree. */
-export async function listAllRecords(reader: Reader, repoId: number, after: string, limit: number): Promise<Pick<StoredRecord, 'path' | 'cid' | 'value'>[]> {
+export async function listAllRecords(reader: Reader, repoId: number, after: string, limit: number): Promise<Pick<StoredRecord, 'path' | 'cid' | 'rev' | 'value'>[]> {
   const rows = await reader.all<RecordRow>(sql`
-    SELECT path, cid, value FROM record WHERE repo_id = ${repoId} AND path > ${after} ORDER BY path LIMIT ${limit}`)
+    SELECT path, cid, rev, value FROM record WHERE repo_id = ${repoId} AND path > ${after} ORDER BY path LIMIT ${limit}`)
   return rows.map(recordOf)
 }
 

@@ -9,7 +9,7 @@ import type { Reader, Tx } from '../../platform/database.ts'
 import type { Block } from '../../protocol/car.ts'
 import type { Cid } from '../../protocol/cid.ts'
 import type { Did, Tid } from '../../protocol/identifiers.ts'
-import { anyRecordUpTo, countRecords, findRecord, findRecordBlocks, LAST_PATH, listRecordsSince, updateRecordTakedown, type StoredRecord } from './record-store.ts'
+import { anyRecordUpTo, countRecords, findRecord, findRecordBlocks, LAST_PATH, listAllRecords, listRecordsSince, updateRecordTakedown, type StoredRecord } from './record-store.ts'
 import { countNodes, disownRepo, findHead, findHeads, findNodes, listHeads, type RepoHead } from './repo-store.ts'
 import { pathBlocks, recentNodes } from './tree-nodes.ts'
 
@@ -57,6 +57,12 @@ export async function recordsSince(reader: Reader, did: Did, rev: Tid, limit: nu
 export async function hasRecordsUpTo(reader: Reader, did: Did, rev: Tid): Promise<boolean> {
   const repo = await findHead(reader, did)
   return repo !== null && anyRecordUpTo(reader, repo.id, rev)
+}
+
+/** All records, taken down or not, in the order of their paths, after one of them. */
+export async function recordsOf(reader: Reader, did: Did, after: string, limit: number): Promise<Pick<StoredRecord, 'path' | 'rev' | 'value'>[]> {
+  const repo = await findHead(reader, did)
+  return repo === null ? [] : listAllRecords(reader, repo.id, after, limit)
 }
 
 /** False when there is no such record. A `ref` of null lifts the takedown. */

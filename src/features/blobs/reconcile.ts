@@ -1,0 +1,105 @@
+/**
+ * Before blobs are deleted: do the references say what the records say?
+ *
+ * They are written together, so that they always should. But a reference that got lost would cost a blob, and so an
+ * account is walked again when its repository has changed since the last time, and whenever something of it is due.
+ *
+ * Records and references are compared page by page outside of any transaction; only what differs is looked at again,
+ * and put right, inside one.
+ */
+import { setImmediate } from 'node:timers/promises'
+import type { Context } from '../../platform/context.ts'
+import type { Tx } from '../../platform/database.ts'
+import { decode } from '../../protocol/cbor.ts'
+import { findBlobs } from '../../protocol/data-model.ts'
+import type { Did, Millis } from '../../protocol/identifiers.ts'
+import { readRecord, recordsOf } from '../repo/repo.ts'
+import { blobFiles, HEAD_BYTES } from './blob-files.ts'
+import { findMimeType, hasWrongClocks, settleClocks, upsertUpload } from './blob-store.ts'
+import { cidLanes } from './blob-upload.ts'
+import { mimeTypeOf } from './mime-type.ts'
+import { deleteReferences, insertReferences, listMissing, listReferences } from './reference-store.ts'
+
+const PAGE_RECORDS = 200
+const PAGE_MISSING = 200
+/** In DAG-CBOR every blob carries the text `blob`, under a head that says that it is four bytes long. */
+const BLOB_MARK = Buffer.from('\x64blob')
+
+export interface Reconciled {
+  /** Records whose references were put right. */
+  mended: number
+  /** Referenced files that the account did not own. */
+  adopted: number
+}
+
+/** Throws when a record cannot be read: then nothing of the account may be deleted. */
+export async function reconcileAccount(ctx: Context, did: Did, now: Millis, stopping: AbortSignal): Promise<Reconciled> {
+  const mended = await mendReferences(ctx, did, stopping)
+  if (await hasWrongClocks(ctx.db, did)) await ctx.db.transaction((tx) => settleClocks(tx, did, now))
+  return { mended, adopted: await adoptReferenced(ctx, did, now, stopping) }
+}
+
+async function mendReferences(ctx: Context, did: Did, stopping: AbortSignal): Promise<number> {
+  let mended = 0
+  for (let after = ''; ; ) {
+    const records = await recordsOf(ctx.db, did, after, PAGE_RECORDS)
+    const isLast = records.length < PAGE_RECORDS
+    const end = isLast ? null : records.at(-1)!.path
+    const truth = new Map(records.map(({ path, value }) => [path, blobsIn(value)]))
+    const claimed = Map.groupBy(await listReferences(ctx.db, did, { after, end }), ({ record }) => record)
+    for (const path of new Set([...truth.keys(), ...claimed.keys()])) {
+      const isSame = sameSet(truth.get(path) ?? [], (claimed.get(path) ?? []).map(({ cid }) => cid))
+      if (isSame) continue
+      stopping.throwIfAborted()
+      if (await ctx.db.transaction((tx) => mendRecord(tx, did, path))) {
+        mended++
+        ctx.log.warn('blob references mended', { did, path })
+      }
+    }
+    if (end === null) return mended
+    after = end
+    await setImmediate()
+    stopping.throwIfAborted()
+  }
+}
+
+/** False when a commit has settled it meanwhile. */
+async function mendRecord(tx: Tx, did: Did, path: string): Promise<boolean> {
+  const record = await readRecord(tx, did, path)
+  const truth = record === null ? [] : blobsIn(record.value)
+  const claimed = await deleteReferences(tx, did, [path])
+  if (record !== null) await insertReferences(tx, did, record.rev, truth.map((cid) => ({ record: path, cid })))
+  return !sameSet(truth, claimed.map(({ cid }) => cid))
+}
+
+function blobsIn(value: Uint8Array): string[] {
+  if (!Buffer.from(value.buffer, value.byteOffset, value.byteLength).includes(BLOB_MARK)) return []
+  return [...new Set(findBlobs(decode(value)).blobs.map(({ ref }) => ref.toString()))]
+}
+
+const sameSet = (a: readonly string[], b: readonly string[]): boolean => a.length === b.length && a.every((one) => b.includes(one))
+
+/** Give the account what its records point at and is here already: brought by somebody else, or left by a crash. */
+async function adoptReferenced(ctx: Context, did: Did, now: Millis, stopping: AbortSignal): Promise<number> {
+  const files = blobFiles(ctx)
+  let adopted = 0
+  for (let cursor: string | undefined; ; ) {
+    const missing = await listMissing(ctx.db, { did, cursor, limit: PAGE_MISSING })
+    if (missing.length === 0) return adopted
+    cursor = missing.at(-1)!.cid
+    for (const { cid } of missing) {
+      stopping.throwIfAborted()
+      if ((await files.sizeOf(cid)) === null) continue
+      const isAdopted = await cidLanes(ctx).run(cid, async () => {
+        const file = await files.readable(cid)
+        if (file === null) return false
+        const mimeType = (await findMimeType(ctx.db, cid)) ?? (await mimeTypeOf(await file.slice(0, HEAD_BYTES).bytes(), null))
+        await ctx.db.transaction((tx) => upsertUpload(tx, { did, cid, mimeType, size: file.size }, now))
+        return true
+      })
+      if (!isAdopted) continue
+      adopted++
+      ctx.log.info('blob adopted', { did, cid })
+    }
+  }
+}
