@@ -1,6 +1,6 @@
 /** The process is killed, and the disk is full, while blobs come in. */
 import { Database } from 'bun:sqlite'
-import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -9,6 +9,9 @@ import { createAccount, type TestAccount } from '../harness/account.ts'
 import { bearer, request } from '../harness/http.ts'
 import { startProgram, type RunningServer } from '../harness/program.ts'
 import { randomBytes } from './uploader.ts'
+
+// Several processes are started in a row.
+setDefaultTimeout(60_000)
 
 let folder: string
 beforeAll(() => {
