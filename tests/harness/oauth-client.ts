@@ -163,8 +163,8 @@ export class OAuthClient {
     const url = `${this.pds.url}/xrpc/${nsid}`
     const method = init.json === undefined ? 'GET' : 'POST'
     this.lastProof = rawProof ?? this.proof(method, url, { ath: hashOf(accessToken), ...proof }, key)
-    const headers: Record<string, string> = { authorization: `DPoP ${accessToken}`, ...(rawProof === null ? {} : { dpop: this.lastProof }) }
-    const answer = await request(url, { ...init, headers })
+    const own: Record<string, string> = { authorization: `DPoP ${accessToken}`, ...(rawProof === null ? {} : { dpop: this.lastProof }) }
+    const answer = await request(url, { ...init, headers: { ...(init.headers as Record<string, string> | undefined), ...own } })
     this.nonce = answer.headers.get('dpop-nonce') ?? this.nonce
     return answer
   }

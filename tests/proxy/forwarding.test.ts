@@ -2,16 +2,19 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'bun:test'
 import { gzipSync } from 'node:zlib'
 import { verifyJwt } from '@atproto/xrpc-server'
-import { bearer, raw, request } from '../harness/http.ts'
+import { raw, request } from '../harness/http.ts'
+import type { SessionKind } from '../../src/features/auth/session-tokens.ts'
 import { startPds, type TestPds } from '../harness/pds.ts'
 import { startRawUpstream, startUpstream, tokenClaims, type Upstream } from '../harness/upstream.ts'
-import { seedAccount, type Seeded } from './seeded-account.ts'
+import { seedAccount, type SeededAccount } from '../identity/seed-account.ts'
 
 let pds: TestPds
 let appview: Upstream
 let chat: Upstream
 let other: Upstream
-let alice: Seeded
+let alice: SeededAccount
+/** What alice shows to say who asks. */
+let full: { authorization: string }
 beforeAll(async () => {
   appview = startUpstream()
   chat = startUpstream()
@@ -24,7 +27,8 @@ beforeAll(async () => {
     chat: { url: chat.url, did: 'did:web:chat.test#bsky_chat' },
   })
   pds.dns.setAddresses('intranet.test', '10.0.0.1')
-  alice = await seedAccount(pds.ctx, 'alice')
+  alice = await seedAccount(pds, 'alice')
+  full = await alice.as('full')
 })
 afterAll(async () => {
   await pds[Symbol.asyncDispose]()
@@ -35,7 +39,7 @@ beforeEach(() => {
 })
 
 const xrpc = (path: string, init: Parameters<typeof request>[1] = {}) =>
-  request(`${pds.url}/xrpc/${path}`, { ...init, headers: { ...bearer(alice.tokens.full), ...(init.headers as Record<string, string>) } })
+  request(`${pds.url}/xrpc/${path}`, { ...init, headers: { ...full, ...(init.headers as Record<string, string>) } })
 const targeting = (service: string) => ({ headers: { 'atproto-proxy': service } })
 const asked = () => [appview, chat, other].reduce((count, { received }) => count + received.length, 0)
 
@@ -110,7 +114,7 @@ test('only headers about the answer wanted and the body pass', async () => {
   })
   for (const name of ['cookie', 'x-forwarded-for', 'if-none-match', 'range', 'origin', 'dpop']) expect(headers.has(name)).toBe(false)
   expect(headers.get('user-agent')).not.toContain('browser')
-  expect(headers.get('authorization')).not.toContain(alice.tokens.full)
+  expect(headers.get('authorization')).not.toContain(full.authorization)
 })
 
 test('a body passes as it was sent, coding and all', async () => {
@@ -145,7 +149,7 @@ test('the answer begins before the other side has finished', async () => {
     }
     return new Response(body() as unknown as ReadableStream, { headers: { 'content-type': 'application/octet-stream' } })
   })
-  const response = await fetch(`${pds.url}/xrpc/app.bsky.test.slowAnswer`, { headers: bearer(alice.tokens.full) })
+  const response = await fetch(`${pds.url}/xrpc/app.bsky.test.slowAnswer`, { headers: full })
   const reader = response.body!.getReader()
   expect(Buffer.from((await reader.read()).value!).toString()).toBe('first ')
   finish()
@@ -169,7 +173,7 @@ test('a request body begins to arrive before it is complete', async () => {
   }
   const response = await fetch(`${pds.url}/xrpc/app.bsky.test.slowUpload`, {
     method: 'POST',
-    headers: { ...bearer(alice.tokens.full), 'content-type': 'text/plain' },
+    headers: { ...full, 'content-type': 'text/plain' },
     body: body() as unknown as ReadableStream,
   })
   expect(await response.json()).toEqual({ text: 'first second' })
@@ -190,7 +194,7 @@ test.each(['before the answer', 'in the middle of the answer'])('a client that l
     return new Response(body() as unknown as ReadableStream)
   })
   const abort = new AbortController()
-  const asking = fetch(`${pds.url}/xrpc/${nsid}`, { headers: bearer(alice.tokens.full), signal: abort.signal })
+  const asking = fetch(`${pds.url}/xrpc/${nsid}`, { headers: full, signal: abort.signal })
   if (nsid.endsWith('neverEnds')) {
     const reader = (await asking).body!.getReader()
     await reader.read()
@@ -227,7 +231,7 @@ test('a success passes with the headers that belong to it', async () => {
 test('coded bytes are not touched on their way', async () => {
   const bytes = gzipSync('not even json')
   appview.answer('app.bsky.test.coded', () => new Response(bytes, { headers: { 'content-type': 'text/plain', 'content-encoding': 'gzip' } }))
-  const response = await fetch(`${pds.url}/xrpc/app.bsky.test.coded`, { headers: { ...bearer(alice.tokens.full), 'accept-encoding': 'gzip;q=0.5, br' }, decompress: false })
+  const response = await fetch(`${pds.url}/xrpc/app.bsky.test.coded`, { headers: { ...full, 'accept-encoding': 'gzip;q=0.5, br' }, decompress: false })
   expect(appview.received[0]!.headers.get('accept-encoding')).toBe('gzip;q=0.5, br')
   expect(response.headers.get('content-encoding')).toBe('gzip')
   expect(response.headers.get('content-length')).toBe(String(bytes.length))
@@ -282,7 +286,7 @@ test('an answer that breaks off does not look complete', async () => {
   await using broken = startRawUpstream('HTTP/1.1 200 OK\r\nContent-Type: application/octet-stream\r\nContent-Length: 100\r\n\r\nonly this')
   await using named = startUpstream()
   named.services['test_service'] = broken.url
-  const headers = { ...bearer(alice.tokens.full), ...targeting(`${named.did}#test_service`).headers }
+  const headers = { ...full, ...targeting(`${named.did}#test_service`).headers }
   const reading = fetch(`${pds.url}/xrpc/com.example.anything`, { headers }).then(async (response) => ({ status: response.status, text: await response.text() }))
   // Whether headers had gone out by then is a matter of timing.
   const outcome = await reading.catch(() => 'broken off' as const)
@@ -360,7 +364,7 @@ test.each(['com.atproto.server.getsession', 'COM.atproto.server.CREATEAPPPASSWOR
   },
 )
 
-const reach: [keyof Seeded['tokens'], string, number][] = [
+const reach: [SessionKind, string, number][] = [
   ['full', 'chat.bsky.convo.getLog', 200],
   ['privileged', 'chat.bsky.convo.getLog', 200],
   ['app', 'chat.bsky.convo.getLog', 400],
@@ -370,7 +374,7 @@ const reach: [keyof Seeded['tokens'], string, number][] = [
   ['takendown', 'app.bsky.graph.getFollows', 400],
 ]
 test.each(reach)('a session of kind %s calling %s: %i', async (kind, nsid, status) => {
-  const answer = await request(`${pds.url}/xrpc/${nsid}`, { headers: { ...bearer(alice.tokens[kind]), ...targeting('did:web:chat.test#bsky_chat').headers } })
+  const answer = await request(`${pds.url}/xrpc/${nsid}`, { headers: { ...(await alice.as(kind)), ...targeting('did:web:chat.test#bsky_chat').headers } })
   expect(answer.status).toBe(status)
   if (status === 400) expect(answer.body.error).toBe('InvalidToken')
 })
@@ -383,7 +387,7 @@ test('what is no method is not forwarded', async () => {
 })
 
 test('a half-sent body ends when the client leaves', async () => {
-  const bytes = `POST /xrpc/app.bsky.test.echo HTTP/1.1\r\nHost: ${new URL(pds.url).host}\r\nAuthorization: Bearer ${alice.tokens.full}\r\nContent-Type: text/plain\r\nContent-Length: 1000\r\n\r\nhalf`
+  const bytes = `POST /xrpc/app.bsky.test.echo HTTP/1.1\r\nHost: ${new URL(pds.url).host}\r\nAuthorization: ${full.authorization}\r\nContent-Type: text/plain\r\nContent-Length: 1000\r\n\r\nhalf`
   await raw(pds.url, bytes, 200)
   expect(appview.received.length).toBe(1)
   await Promise.all(appview.received.map(({ aborted }) => aborted))

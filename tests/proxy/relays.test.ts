@@ -1,16 +1,18 @@
 /** Reports, feeds and push tokens: served by asking somebody else. */
 import { afterAll, beforeAll, beforeEach, expect, test } from 'bun:test'
 import { AtpAgent } from '@atproto/api'
-import { bearer, request } from '../harness/http.ts'
+import { request } from '../harness/http.ts'
 import { startPds, type TestPds } from '../harness/pds.ts'
 import { startUpstream, tokenClaims, type Received, type Upstream } from '../harness/upstream.ts'
-import { seedAccount, type Seeded } from './seeded-account.ts'
+import { seedAccount, type SeededAccount } from '../identity/seed-account.ts'
 
 let pds: TestPds
 let appview: Upstream
 let moderation: Upstream
 let other: Upstream
-let alice: Seeded
+let alice: SeededAccount
+/** What alice shows to say who asks. */
+let full: { authorization: string }
 beforeAll(async () => {
   appview = startUpstream()
   moderation = startUpstream()
@@ -21,7 +23,8 @@ beforeAll(async () => {
     appview: { url: appview.url, did: 'did:web:appview.test#bsky_appview' },
     moderation: { reportUrl: moderation.url, reportDid: moderation.did },
   })
-  alice = await seedAccount(pds.ctx, 'alice')
+  alice = await seedAccount(pds, 'alice')
+  full = await alice.as('full')
 })
 afterAll(async () => {
   await pds[Symbol.asyncDispose]()
@@ -31,8 +34,8 @@ beforeEach(() => {
   for (const upstream of [appview, moderation, other]) upstream.received.length = 0
 })
 
-const xrpc = (nsid: string, init: Parameters<typeof request>[1] = {}, token = alice.tokens.full) =>
-  request(`${pds.url}/xrpc/${nsid}`, { ...init, headers: { ...bearer(token), ...(init.headers as Record<string, string>) } })
+const xrpc = (nsid: string, init: Parameters<typeof request>[1] = {}, as = full) =>
+  request(`${pds.url}/xrpc/${nsid}`, { ...init, headers: { ...as, ...(init.headers as Record<string, string>) } })
 const spokenFor = (received: Received) => {
   const { iss, aud, lxm } = tokenClaims(received)
   return { iss, aud, lxm }
@@ -51,7 +54,7 @@ test('a report goes to the moderation service in the name of the account', async
     return Response.json(accepted)
   })
   const agent = new AtpAgent({ service: pds.url })
-  const { data } = await agent.com.atproto.moderation.createReport(report, { headers: bearer(alice.tokens.full), encoding: 'application/json' })
+  const { data } = await agent.com.atproto.moderation.createReport(report, { headers: full, encoding: 'application/json' })
   expect(data).toMatchObject({ id: 7 })
   expect(sent).toEqual(report)
   expect(spokenFor(moderation.received[0]!)).toEqual({ iss: alice.did, aud: moderation.did, lxm: createReport })
@@ -67,7 +70,7 @@ test('a report goes to the labeler that it names', async () => {
 
 test('an account that was taken down reaches the moderators, and hears what they say', async () => {
   moderation.answer(createReport, () => Response.json({ error: 'AccountTakedown', message: 'Report not accepted from takendown account' }, { status: 400 }))
-  expect(await xrpc(createReport, { json: report }, alice.tokens.takendown)).toMatchObject({ status: 400, body: { error: 'AccountTakedown' } })
+  expect(await xrpc(createReport, { json: report }, await alice.as('takendown'))).toMatchObject({ status: 400, body: { error: 'AccountTakedown' } })
 })
 
 test('a report that is none reaches nobody', async () => {

@@ -7,12 +7,14 @@ import type { LexDefs } from '../../protocol/lexicons/generated/types.ts'
 import { putPreferences, visiblePreferences, type Preference } from '../../protocol/preferences.ts'
 import type { Permissions } from '../../protocol/scopes.ts'
 import { access, accessOrModerator } from '../auth/auth.ts'
-import { forward, otherAppview } from '../proxy/proxy.ts'
+import { appviewService, forward, otherAppview, serviceText } from '../proxy/proxy.ts'
 import { findPreferences, storePreferences } from './preference-store.ts'
 
 export { deletePreferencesOf } from './preference-store.ts'
 
-const asksAppview = (permissions: Permissions, { nsid, ctx }: Exchange) => permissions.assertRpc({ lxm: nsid!, aud: ctx.config.appview.did })
+/** Granted for the AppView that keeps them: ours, or the one that the request names. */
+const asksAppview = (permissions: Permissions, exchange: Exchange) =>
+  permissions.assertRpc({ lxm: exchange.nsid!, aud: serviceText(otherAppview(exchange) ?? appviewService(exchange.ctx.config)) })
 
 /** The lexicon lists the types it knows; others of the namespace are kept as they came. */
 const view = (preferences: Preference[]) => preferences as unknown as LexDefs['app.bsky.actor.defs#preferences']

@@ -1,5 +1,5 @@
 /** Who may have a request forwarded, and to which service. */
-import type { Exchange, Guard } from '../../http/endpoint.ts'
+import type { Guard } from '../../http/endpoint.ts'
 import { invalidRequest, invalidToken } from '../../http/errors.ts'
 import { isPrivilegedMethod, isProtectedMethod } from '../../protocol/guarded-methods.ts'
 import { access, requirePermission, type AccessCaller, type AccessOptions } from '../auth/auth.ts'
@@ -30,7 +30,7 @@ export function rpc({ also, ...options }: RpcOptions = {}): Guard<RpcCaller> {
       if (caller.credential === 'app' && isPrivilegedMethod(nsid)) throw invalidToken('Bad token method')
       const service = named ?? defaultService(exchange.ctx.config, nsid)
       if (service === null) throw invalidRequest(`No service configured for ${nsid}`)
-      if (caller.credential === 'agent' && named === null && isOpenRead(exchange, nsid)) return { ...caller, service }
+      if (caller.credential === 'agent' && named === null && isOpenRead(exchange.request.method, nsid)) return { ...caller, service }
       requireRpc(caller, nsid, service)
       if (also !== undefined) requireRpc(caller, also, service)
       return { ...caller, service }
@@ -58,5 +58,5 @@ const privateReads = [
 ]
 
 /** Agents read the AppView like anybody, without a scope that says so. */
-const isOpenRead = ({ request }: Exchange, nsid: string) =>
-  request.method !== 'POST' && nsid.startsWith('app.bsky.') && !privateReads.some((prefix) => nsid.startsWith(prefix))
+export const isOpenRead = (method: string, nsid: string): boolean =>
+  method !== 'POST' && nsid.startsWith('app.bsky.') && !privateReads.some((prefix) => nsid.startsWith(prefix))
