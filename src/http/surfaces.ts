@@ -58,6 +58,7 @@ const surfaces: readonly Surface[] = [
   { prefix: '/agent/identity', cors: true, body: oauth },
   { prefix: '/agent/event', cors: true, body: event },
   { prefix: '/waitlist', cors: true, body: nested },
+  { prefix: '/account', cors: false, body: plain },
   { prefix: '/metrics', cors: false, body: nested },
   { prefix: '/.well-known/', cors: true, body: flat },
   { prefix: '/tls-check', cors: true, body: flat },

@@ -5,14 +5,16 @@
 import type { Exchange, Guard } from '../../http/endpoint.ts'
 import { authenticationRequired, authMissing, expiredToken, forbidden, invalidToken } from '../../http/errors.ts'
 import type { Context } from '../../platform/context.ts'
+import type { Tx } from '../../platform/database.ts'
 import type { Did } from '../../protocol/identifiers.ts'
 import type { Permissions } from '../../protocol/scopes.ts'
 import { accountStatus, refuseTakendown } from '../accounts/accounts.ts'
-import { boundTokenAsBearer, claimsToBeAccessToken, verifyDpopToken } from '../oauth/oauth-tokens.ts'
+import { boundTokenAsBearer, claimsToBeAccessToken, endOAuthSessions, verifyDpopToken } from '../oauth/oauth-tokens.ts'
 import { actorOf, operatorOf } from '../operators/operators.ts'
 import { authorizationOf } from './authorization-header.ts'
 import { assertPermission } from './permissions.ts'
 import { carriesServiceToken, LABELER, serviceAuth, verifyServiceToken, type ServiceCaller } from './service-auth.ts'
+import { deleteSessionsOf as deleteOwnSessionsOf } from './session-store.ts'
 import { readAccessToken, readRefreshToken, type SessionKind } from './session-tokens.ts'
 
 export type { Permissions } from '../../protocol/scopes.ts'
@@ -20,7 +22,13 @@ export { createAppPassword, revokeAppPassword } from './app-passwords.ts'
 export { deleteAppPasswordsOf, listAppPasswords, type AppPassword } from './app-password-store.ts'
 export { optionalServiceAuth, type ServiceCaller } from './service-auth.ts'
 export { openSession, sessionTokens, type Tokens } from './sessions.ts'
-export { deleteSessionsOf } from './session-store.ts'
+export { deleteSession, findSession, listSessions } from './session-store.ts'
+
+/** Sign an account out everywhere: its sessions, the apps that it lets in, the browsers in which it is signed in. */
+export async function deleteSessionsOf(tx: Tx, did: Did): Promise<void> {
+  await deleteOwnSessionsOf(tx, did)
+  await endOAuthSessions(tx, did)
+}
 
 /** An account holder, or who acts for one. */
 export type AccessCaller = SessionCaller | GrantCaller

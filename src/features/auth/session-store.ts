@@ -22,6 +22,12 @@ export const findSession = (reader: Reader, id: string, did: Did): Promise<Sessi
     SELECT id, did, app_password AS "appPassword", current_token AS "currentToken", previous_token AS "previousToken", rotated_at AS "rotatedAt"
     FROM session WHERE id = ${id} AND did = ${did}`)
 
+/** Those that have not ended; the one that was used last comes first. */
+export const listSessions = (reader: Reader, did: Did, now: Millis): Promise<(Pick<Session, 'id' | 'appPassword' | 'rotatedAt'> & { expiresAt: Millis })[]> =>
+  reader.all(sql`
+    SELECT id, app_password AS "appPassword", rotated_at AS "rotatedAt", expires_at AS "expiresAt" FROM session
+    WHERE did = ${did} AND expires_at > ${now} ORDER BY expires_at DESC`)
+
 /** The current token becomes the previous one. */
 export const rotateSession = (tx: Tx, id: string, { token, now, expiresAt }: { token: string; now: Millis; expiresAt: Millis }): Promise<number> =>
   tx.run(sql`

@@ -39,16 +39,16 @@ export function authorizePage({ config }: Context, view: AuthorizeView): Respons
 <input type="hidden" name="client_id" value="${client.clientId}">
 <div class="tight"><h1>Sign in to ${appName(pending)}?</h1>
 <p class="quiet">This app asks for access to your account on ${new URL(config.publicUrl).host}.</p></div>
-${errorNote(message)}
 ${appBox(pending)}
 <fieldset><legend>${asked.length === 0 ? 'The app wants to' : 'The app wants to do the following'}</legend>
 <ul class="permissions">${base.map(fixedPermission)}${asked.map((scope) => permission(scope, filled))}</ul>
 ${asked.length > 0 && html`<small>Untick what you do not want to allow. The app may then not be able to do everything.</small>`}</fieldset>
 <hr>
+${errorNote(message)}
 ${device ? accountChooser(device, view) : null}
-${identifierField({ value: filled?.identifier ?? request.loginHint ?? '', when: 'needs-identifier', invalid: isWrong(message), autofocus: message !== null && !device })}
-${passwordField({ when: 'needs-password', invalid: isWrong(message) })}
-<label class="check"><input type="checkbox" name="remember" value="yes"${filled?.remember && html` checked`}><span>Stay signed in on this device <small>Only on a device of your own.</small></span></label>
+${identifierField({ value: filled?.identifier ?? request.loginHint ?? '', when: 'needs-identifier', invalid: isWrong(message), autofocus: message !== null && filled?.identifier === '' })}
+${passwordField({ when: 'needs-password', invalid: isWrong(message), autofocus: message !== null && filled?.identifier !== '' })}
+<label class="check needs-password"><input type="checkbox" name="remember" value="yes"${filled?.remember && html` checked`}><span>Stay signed in on this device <small>Only on a device of your own.</small></span></label>
 ${device && html`<input type="hidden" name="form_token" value="${device.formToken}">`}
 <div class="actions two"><button class="primary" name="action" value="approve">Allow access</button><button name="action" value="deny" formnovalidate>Deny</button></div>
 <p class="links"><a href="/account/reset-password">Forgot your password?</a> <a href="${signUpUrl(requestUri, client.clientId)}">Create an account</a></p>
@@ -70,12 +70,15 @@ function appBox({ client }: PendingRequest): Html {
   const isLoopback = isLoopbackClientId(clientId)
   const host = isLoopback ? 'An app on this device' : appHost(clientId)
   return html`<section class="app" aria-label="The app">
-<span class="badge" aria-hidden="true">${isLoopback ? '⌘' : host.replace(/^www\./, '').charAt(0).toUpperCase()}</span>
+<span class="badge" aria-hidden="true">${isLoopback ? device : host.replace(/^www\./, '').charAt(0).toUpperCase()}</span>
 <span class="name">${host}</span>
-<span class="where">${name === null ? null : html`It calls itself “<bdi>${plainName(name)}</bdi>”. `}${links(policyUri, tosUri)}</span>
+${isLoopback && html`<span class="where">Nobody vouches for it. Go on only if you have started it yourself.</span>`}
+${(name || policyUri || tosUri) && html`<span class="where">${name && html`It calls itself “<bdi>${plainName(name)}</bdi>”. `}${links(policyUri, tosUri)}</span>`}
 </section>
 <details><summary>About this app</summary><dl class="facts"><div><dt>Identifier of the app</dt><dd><code>${clientId}</code></dd></div></dl></details>`
 }
+
+const device = html`<svg viewBox="0 0 24 24"><path d="M4 5h16v11H4zM9 20h6M12 16v4" fill="none" stroke="currentColor" stroke-width="2" stroke-linecap="round" stroke-linejoin="round"/></svg>`
 
 const links = (policyUri: string | null, tosUri: string | null): Html[] =>
   [{ uri: policyUri, text: 'Its privacy policy' }, { uri: tosUri, text: 'Its terms' }]

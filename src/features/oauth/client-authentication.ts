@@ -1,5 +1,6 @@
 /** How a client proves who it is: not at all, or with an assertion signed by a key that it publishes. Source: RFC 7523. */
-import { errors, importJWK, jwtVerify, type JWTPayload } from 'jose'
+import { createPublicKey, type KeyObject, type webcrypto } from 'node:crypto'
+import { errors, jwtVerify, type JWTPayload } from 'jose'
 import type { Context } from '../../platform/context.ts'
 import type { ClientMetadata } from '../../protocol/client-metadata.ts'
 import type { Millis } from '../../protocol/identifiers.ts'
@@ -64,13 +65,23 @@ async function verifyAssertion(ctx: Context, client: ClientMetadata, alg: string
 }
 
 async function verifiedClaims(ctx: Context, text: string, jwk: Record<string, unknown>, alg: string): Promise<JWTPayload> {
+  const key = publicKeyOf(jwk)
   try {
-    const key = await importJWK(jwk, alg)
     const { payload } = await jwtVerify(text, key, { algorithms: [alg], currentDate: new Date(ctx.clock.now()) })
     return payload
   } catch (error) {
-    if (error instanceof errors.JOSEError || error instanceof TypeError || error instanceof DOMException) throw invalidClient('the assertion does not verify')
+    // A key that does not fit the algorithm is a `TypeError`.
+    if (error instanceof errors.JOSEError || error instanceof TypeError) throw invalidClient('the assertion does not verify')
     throw error
+  }
+}
+
+/** What else the client says about its key does not matter here. */
+function publicKeyOf(jwk: Record<string, unknown>): KeyObject {
+  try {
+    return createPublicKey({ key: jwk as webcrypto.JsonWebKey, format: 'jwk' })
+  } catch {
+    throw invalidClient('the key of that kid cannot be used')
   }
 }
 

@@ -4,6 +4,7 @@ import { internalError, Refusal } from '../../http/errors.ts'
 import { html, type Html } from '../../http/html.ts'
 import { page } from '../../http/page.ts'
 import type { Config } from '../../platform/config.ts'
+import type { Millis } from '../../protocol/identifiers.ts'
 import { messages } from './sign-in.ts'
 
 export type PageCall = RouteCall<null>
@@ -77,6 +78,21 @@ export const identifierField = (options: Partial<Field> = {}): Html =>
 
 export const passwordField = (options: Partial<Field> = {}): Html =>
   field({ name: 'password', label: 'Password', type: 'password', autocomplete: 'current-password', ...options })
+
+/** What went wrong, in words for the person, when it is theirs to mend; null when all went well. */
+export async function faultOf(work: Promise<unknown>): Promise<string | null> {
+  try {
+    await work
+    return null
+  } catch (error) {
+    if (error instanceof Refusal && error.status < 500 && error.status !== 429) return error.message
+    throw error
+  }
+}
+
+const days = new Intl.DateTimeFormat('en-GB', { dateStyle: 'medium', timeZone: 'UTC' })
+
+export const day = (instant: Millis): Html => html`<time datetime="${new Date(instant).toISOString()}">${days.format(instant)}</time>`
 
 /** Whether a message says that what was typed is not right, and not that something is missing or must wait. */
 export const isWrong = (message: string | null): boolean => message === messages.wrong

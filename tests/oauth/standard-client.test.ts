@@ -1,0 +1,106 @@
+/** The network's own client, as it comes out of its package: public on this machine, and confidential with a published key. */
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { JoseKey, type Keyset, NodeOAuthClient, type NodeSavedSession, type NodeSavedState, requestLocalLock } from '@atproto/oauth-client-node'
+import { buildAtprotoLoopbackClientMetadata } from '@atproto/oauth-types'
+import { createOutbound } from '../../src/platform/outbound.ts'
+import { createAccount, type TestAccount } from '../harness/account.ts'
+import { startWebHost, type WebHost } from '../harness/did-web-host.ts'
+import { fakeDns } from '../harness/dns.ts'
+import { request } from '../harness/http.ts'
+import { hiddenFields } from '../harness/oauth-client.ts'
+import { startPds, type TestPds } from '../harness/pds.ts'
+
+let web: WebHost
+let pds: TestPds
+let alice: TestAccount
+beforeAll(async () => {
+  web = startWebHost()
+  const dns = fakeDns()
+  dns.setAddresses('app.web.test', '127.0.0.1')
+  const outbound = createOutbound({ resolver: dns, reach: 'loopback', httpsPort: web.port, certificateAuthorities: web.authority })
+  pds = await startPds({}, { outbound, resolver: dns })
+  alice = await createAccount(pds, 'alice')
+})
+afterAll(async () => {
+  await pds[Symbol.asyncDispose]()
+  await web[Symbol.asyncDispose]()
+})
+
+function store<Value>() {
+  const kept = new Map<string, Value>()
+  return {
+    kept,
+    get: async (key: string) => kept.get(key),
+    set: async (key: string, value: Value) => void kept.set(key, value),
+    del: async (key: string) => void kept.delete(key),
+  }
+}
+
+function clientOf(clientMetadata: ConstructorParameters<typeof NodeOAuthClient>[0]['clientMetadata'], keyset?: Keyset | JoseKey[]) {
+  const sessions = store<NodeSavedSession>()
+  const client = new NodeOAuthClient({
+    clientMetadata,
+    keyset,
+    stateStore: store<NodeSavedState>(),
+    sessionStore: sessions,
+    handleResolver: pds.url,
+    plcDirectoryUrl: pds.url,
+    allowHttp: true,
+    requestLock: requestLocalLock,
+  })
+  return { client, sessions }
+}
+
+/** What a person does with the page: read it, fill it in, and follow where it leads. */
+async function consent(url: URL): Promise<URLSearchParams> {
+  const { body } = await request(url.href)
+  const form = new URLSearchParams({ ...hiddenFields(body), identifier: alice.handle, password: alice.password, action: 'approve', granted_scope: 'transition:generic' })
+  const answer = await request(`${pds.url}/oauth/authorize`, { method: 'POST', headers: { 'content-type': 'application/x-www-form-urlencoded' }, body: form.toString() })
+  return new URL(answer.headers.get('location')!).searchParams
+}
+
+async function wholeWay({ client, sessions }: ReturnType<typeof clientOf>): Promise<void> {
+  const url = await client.authorize(alice.handle, { scope: 'atproto transition:generic', state: 'mine' })
+  const { session, state } = await client.callback(await consent(url))
+  expect({ did: session.did as string, state }).toEqual({ did: alice.did, state: 'mine' })
+
+  const called = await session.fetchHandler('/xrpc/com.atproto.server.getSession')
+  expect(await called.json()).toMatchObject({ did: alice.did, handle: alice.handle })
+
+  const before = sessions.kept.get(alice.did)!.tokenSet.refresh_token
+  const again = await client.restore(alice.did, true)
+  expect(sessions.kept.get(alice.did)!.tokenSet.refresh_token).not.toBe(before)
+  expect((await again.fetchHandler('/xrpc/com.atproto.server.getSession')).status).toBe(200)
+
+  await again.signOut()
+  await expect(client.restore(alice.did)).rejects.toThrow()
+  const ended = await request(`${pds.url}/account`)
+  expect(ended.status).toBe(303)
+}
+
+test('a public client on this machine', async () => {
+  await wholeWay(clientOf(buildAtprotoLoopbackClientMetadata({ scope: 'atproto transition:generic', redirect_uris: ['http://127.0.0.1:9/callback'] })))
+})
+
+test('a confidential client with a document, keys at an address of their own, and assertions', async () => {
+  const key = await JoseKey.generate(['ES256'], 'key-one')
+  const metadata = {
+    client_id: 'https://app.web.test/client-metadata.json' as const,
+    client_name: 'A web app',
+    client_uri: 'https://app.web.test' as const,
+    redirect_uris: ['https://app.web.test/callback'] as [`https://${string}`],
+    grant_types: ['authorization_code', 'refresh_token'] as ['authorization_code', 'refresh_token'],
+    response_types: ['code'] as ['code'],
+    scope: 'atproto transition:generic',
+    application_type: 'web' as const,
+    token_endpoint_auth_method: 'private_key_jwt' as const,
+    token_endpoint_auth_signing_alg: 'ES256',
+    jwks_uri: 'https://app.web.test/jwks.json' as const,
+    dpop_bound_access_tokens: true as const,
+  }
+  web.publish('app.web.test', '/client-metadata.json', () => Response.json(metadata))
+  web.publish('app.web.test', '/jwks.json', () => Response.json({ keys: [key.publicJwk] }))
+  await wholeWay(clientOf(metadata, [key]))
+  expect(web.requests.filter((place) => place.endsWith('/client-metadata.json'))).toHaveLength(1)
+  expect(web.requests.filter((place) => place.endsWith('/jwks.json'))).toHaveLength(1)
+})
