@@ -8,6 +8,7 @@
  * The file reads no .env and no bunfig.toml where it is started: its configuration has one place.
  */
 import { rmSync, statSync } from 'node:fs'
+import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { SOFTWARE } from './src/platform/version.ts'
 
@@ -26,10 +27,10 @@ type Target = (typeof targets)[number]
 
 const MEBIBYTE = 1024 * 1024
 
-async function build(target: Target | null): Promise<boolean> {
-  const outfile = target === null ? 'dist/holdfast' : `dist/holdfast-${target}`
+/** One executable at `outfile`. Answers whether that succeeded; what went wrong is on standard error. */
+export async function buildExecutable(outfile: string, target: Target | null): Promise<boolean> {
   const { success, logs } = await Bun.build({
-    entrypoints: ['src/main.ts'],
+    entrypoints: [join(import.meta.dir, 'src/main.ts')],
     target: 'bun',
     format: 'esm',
     minify: true,
@@ -42,11 +43,8 @@ async function build(target: Target | null): Promise<boolean> {
   for (const message of logs) console.error(message)
   // It is inside the executable too: stacks name the source.
   rmSync(`${outfile}.map`, { force: true })
-  if (success) console.log(`${SOFTWARE}: ${outfile}, ${(sizeOf(outfile) / MEBIBYTE).toFixed(1)} MiB`)
   return success
 }
-
-const sizeOf = (outfile: string) => (statSync(outfile, { throwIfNoEntry: false }) ?? statSync(`${outfile}.exe`)).size
 
 function chosenTargets(): (Target | null)[] {
   const { values } = parseArgs({ options: { target: { type: 'string' } } })
@@ -58,6 +56,12 @@ function chosenTargets(): (Target | null)[] {
   })
 }
 
-let failed = false
-for (const target of chosenTargets()) failed = !(await build(target)) || failed
-process.exitCode = failed ? 1 : 0
+const sizeOf = (outfile: string) => (statSync(outfile, { throwIfNoEntry: false }) ?? statSync(`${outfile}.exe`)).size
+
+if (import.meta.main) {
+  for (const target of chosenTargets()) {
+    const outfile = join(import.meta.dir, 'dist', target === null ? 'holdfast' : `holdfast-${target}`)
+    if (await buildExecutable(outfile, target)) console.log(`${SOFTWARE}: ${outfile}, ${(sizeOf(outfile) / MEBIBYTE).toFixed(1)} MiB`)
+    else process.exitCode = 1
+  }
+}
