@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
-const MAIN = join(import.meta.dir, '../../src/main.ts')
+const SOURCE = [process.execPath, join(import.meta.dir, '../../src/main.ts')]
 
 export interface Ended {
   code: number
@@ -44,9 +44,15 @@ export interface RunningServer extends AsyncDisposable {
   exited: Promise<number>
 }
 
+export interface StartOptions {
+  /** An executable, instead of the source. */
+  program?: string[]
+  maxFileBytes?: number
+}
+
 /** Run `dev` or `serve` until it listens. `folder` is its working directory. Files that grow beyond `maxFileBytes` meet a full disk. */
-export async function startProgram(words: string[], env: Record<string, string>, folder: string, { maxFileBytes }: { maxFileBytes?: number } = {}): Promise<RunningServer> {
-  const child = spawn(words, env, folder, maxFileBytes === undefined ? [] : ['sh', '-c', `ulimit -f ${Math.floor(maxFileBytes / 512)}; exec "$@"`, 'sh'])
+export async function startProgram(words: string[], env: Record<string, string>, folder: string, { program = SOURCE, maxFileBytes }: StartOptions = {}): Promise<RunningServer> {
+  const child = spawn(words, env, folder, program, maxFileBytes === undefined ? [] : ['sh', '-c', `ulimit -f ${Math.floor(maxFileBytes / 512)}; exec "$@"`, 'sh'])
   let output = ''
   const listening = Promise.withResolvers<string>()
   const reading = (async () => {
@@ -71,8 +77,8 @@ export async function startProgram(words: string[], env: Record<string, string>,
   }
 }
 
-const spawn = (words: string[], env: Record<string, string>, folder: string, wrapper: string[] = []) =>
-  Bun.spawn([...wrapper, process.execPath, MAIN, ...words], {
+const spawn = (words: string[], env: Record<string, string>, folder: string, program = SOURCE, wrapper: string[] = []) =>
+  Bun.spawn([...wrapper, ...program, ...words], {
     cwd: folder,
     env: { PATH: process.env['PATH'] ?? '', HOME: folder, ...env },
     stdin: 'ignore',
