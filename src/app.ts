@@ -19,7 +19,7 @@ import { migrations } from './platform/schema.ts'
 import { createOutbound } from './platform/outbound.ts'
 import { systemResolver } from './platform/resolver.ts'
 import { Signal } from './platform/signal.ts'
-import { openSqlite } from './platform/sqlite.ts'
+import { openSqlite, sqlitePath } from './platform/sqlite.ts'
 import { SweepRunner } from './platform/sweeps.ts'
 import { startTracing } from './platform/tracing.ts'
 import { keyFileBeside, Vault } from './platform/vault.ts'
@@ -72,7 +72,7 @@ export async function openContext(config: Config, overrides: Overrides, undos: U
   const clock = overrides.clock ?? systemClock
   const log = overrides.log ?? processLog(config.telemetry)
   undos.push(lockDirectory(config.dataDir))
-  const db = openSqlite({ path: config.databaseUrl.replace(/^sqlite:(\/\/)?/, ''), strict: overrides.strictTransactions })
+  const db = openSqlite({ path: sqlitePath(config.databaseUrl), strict: overrides.strictTransactions })
   undos.push(() => db.close())
   const applied = await migrate(db, migrations, clock.now())
   if (applied.length > 0) log.info('schema brought up to date', { migrations: applied.length })

@@ -185,6 +185,16 @@ export const declared = {
     intervalSecs: field(seconds({ min: 1 }), { default: 21_600, doc: 'Time between passes that hash every stored blob again.' }),
   }),
 
+  backup: section({
+    destination: optional(text, {
+      addition: true,
+      doc: 'Where backups go: a folder, or `s3://bucket/prefix` in the store that `blob_mirror.endpoint` and its keys name.',
+    }),
+    intervalSecs: field(seconds(), { default: 0, addition: true, doc: 'Time between scheduled backups. 0: none are scheduled.' }),
+    keep: field(integer({ min: 1 }), { default: 7, addition: true, doc: 'Scheduled backups that are kept.' }),
+    passphrase: optional(secret(text), { addition: true, doc: 'Encrypts backups (age format). Without it they are as readable as the data directory.' }),
+  }),
+
   firehose: section({
     gcIntervalSecs: field(seconds({ min: 1 }), { default: 3600, doc: 'Time between retention passes over the event log.' }),
     logRetentionSecs: field(seconds(), { default: 604_800, env: fileOnly, doc: 'Older events may be pruned. 0: age does not matter.' }),

@@ -26,6 +26,9 @@ export interface SqliteOptions {
   strict?: boolean
 }
 
+/** `database_url` is a path, or a `sqlite:` URL of one. */
+export const sqlitePath = (databaseUrl: string): string => databaseUrl.replace(/^sqlite:(\/\/)?/, '')
+
 export function openSqlite({ path, strict = false }: SqliteOptions): Database {
   const counters: DatabaseCounters = { statements: 0, transactions: 0, commits: 0 }
   const writer = new Prepared(new Connection(path, { create: true, strict: true }), counters)

@@ -46,9 +46,12 @@ export class Vault {
   }
 }
 
+/** Where the key is kept that no configuration names. */
+export const masterKeyFile = (dataDir: string): string => join(dataDir, KEY_FILE)
+
 /** The key beside the database, made when there is none. */
 export function keyFileBeside(dataDir: string): Uint8Array {
-  const path = join(dataDir, KEY_FILE)
+  const path = masterKeyFile(dataDir)
   if (!existsSync(path)) {
     writeFileSync(path, `${randomBytes(32).toString('hex')}\n`, { mode: 0o600, flag: 'wx' })
     chmodSync(path, 0o600)

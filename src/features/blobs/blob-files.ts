@@ -206,4 +206,7 @@ function nullWhenMissing(error: NodeJS.ErrnoException): null {
 }
 
 /** The folder of a running server. */
-export const blobFiles = perContext(({ config }) => new BlobFiles(join(config.dataDir, 'blobs')))
+/** Where the blobs of a data directory are. */
+export const blobDir = ({ dataDir }: { dataDir: string }): string => join(dataDir, 'blobs')
+
+export const blobFiles = perContext(({ config }) => new BlobFiles(blobDir(config)))

@@ -1,0 +1,109 @@
+/**
+ * Where backups are kept: a folder or a bucket, seen as named contents. A content appears under its name whole, or not
+ * at all.
+ */
+import { mkdir, open, readdir, rename, rm } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import { openBucket, type Bucket } from '../../platform/bucket.ts'
+import type { Config } from '../../platform/config.ts'
+import { OperatorError } from '../../platform/operator-error.ts'
+
+export interface Archive {
+  write(name: string, content: AsyncIterable<Uint8Array>): Promise<void>
+  /** Null when there is no such content. */
+  read(name: string): Promise<AsyncIterable<Uint8Array> | null>
+  /** Every name that begins so. */
+  names(prefix: string): AsyncIterable<string>
+  delete(name: string): Promise<void>
+  close(): void
+}
+
+/** A folder, or `s3://bucket/prefix` in the store of `blob_mirror`. */
+export async function openArchive(place: string, { blobMirror, dataDir }: Pick<Config, 'blobMirror' | 'dataDir'>): Promise<Archive> {
+  const match = /^s3:\/\/([^/]+)\/?(.*)$/.exec(place)
+  if (match === null) return folderArchive(place)
+  const { endpoint, region, accessKeyId, secretAccessKey, forcePathStyle } = blobMirror
+  if (endpoint === null || accessKeyId === null || secretAccessKey === null)
+    throw new OperatorError('a backup in a bucket needs blob_mirror.endpoint, blob_mirror.access_key_id and blob_mirror.secret_access_key')
+  const bucket = await openBucket({ bucket: match[1]!, endpoint, region, accessKeyId, secretAccessKey, forcePathStyle })
+  return bucketArchive(bucket, match[2] === '' ? '' : `${match[2]!.replace(/\/$/, '')}/`, dataDir)
+}
+
+export function folderArchive(dir: string): Archive {
+  return {
+    async write(name, content) {
+      const path = join(dir, name)
+      await mkdir(dirname(path), { recursive: true })
+      const part = `${path}.part`
+      await spool(part, content)
+      await rename(part, path)
+    },
+    async read(name) {
+      const file = Bun.file(join(dir, name))
+      return (await file.exists()) ? file.stream() : null
+    },
+    async *names(prefix) {
+      const found = await readdir(join(dir, dirname(`${prefix}x`)), { recursive: true, withFileTypes: true }).catch((error: { code?: string }) => {
+        if (error.code === 'ENOENT') return []
+        throw error
+      })
+      for (const entry of found) {
+        const name = join(entry.parentPath, entry.name).slice(join(dir).length + 1)
+        if (entry.isFile() && name.startsWith(prefix) && !name.endsWith('.part')) yield name
+      }
+    },
+    delete: (name) => rm(join(dir, name), { force: true }),
+    close() {},
+  }
+}
+
+/** An upload needs its size and digest beforehand, so contents pass through a file in `spoolDir`. */
+function bucketArchive(bucket: Bucket, prefix: string, spoolDir: string): Archive {
+  return {
+    async write(name, content) {
+      const path = join(spoolDir, `.backup-${crypto.randomUUID()}.part`)
+      try {
+        await bucket.put(prefix + name, { path, ...(await spool(path, content)) })
+      } finally {
+        await rm(path, { force: true })
+      }
+    },
+    read: (name) => bucket.get(prefix + name),
+    async *names(start) {
+      for await (const page of bucket.list(prefix + start)) for (const { key } of page) yield key.slice(prefix.length)
+    },
+    delete: (name) => bucket.delete(prefix + name),
+    close: () => bucket.close(),
+  }
+}
+
+/** Write a stream to a file and on to the disk. Answers its size and digest. */
+export async function spool(path: string, content: AsyncIterable<Uint8Array>): Promise<{ size: number; sha256: string }> {
+  const hasher = new Bun.CryptoHasher('sha256')
+  let size = 0
+  const file = await open(path, 'w', 0o600)
+  try {
+    for await (const chunk of content) {
+      hasher.update(chunk)
+      size += chunk.byteLength
+      for (let written = 0; written < chunk.byteLength; ) written += (await file.write(chunk, written)).bytesWritten
+    }
+    await file.sync()
+  } finally {
+    await file.close()
+  }
+  return { size, sha256: hasher.digest('hex') }
+}
+
+/** For contents that are small by their nature. */
+export async function readWhole(archive: Archive, name: string): Promise<Uint8Array | null> {
+  const content = await archive.read(name)
+  if (content === null) return null
+  const chunks: Uint8Array[] = []
+  for await (const chunk of content) chunks.push(chunk)
+  return Buffer.concat(chunks)
+}
+
+export async function* bytesOf(text: string | Uint8Array): AsyncGenerator<Uint8Array> {
+  yield typeof text === 'string' ? Buffer.from(text) : text
+}

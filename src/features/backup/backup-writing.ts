@@ -1,0 +1,160 @@
+/**
+ * Making a backup while the server runs.
+ *
+ * The database is copied as of one instant by a reader of its own, so the server neither waits nor is waited for; that
+ * is also why this runs in a process of its own. Blobs follow: what a record of the snapshot refers to is not collected
+ * before its grace is over.
+ */
+import { existsSync } from 'node:fs'
+import { rm, stat } from 'node:fs/promises'
+import { join } from 'node:path'
+import { Database } from 'bun:sqlite'
+import type { Config } from '../../platform/config.ts'
+import type { Log } from '../../platform/log.ts'
+import { OperatorError } from '../../platform/operator-error.ts'
+import { sqlitePath } from '../../platform/sqlite.ts'
+import { masterKeyFile } from '../../platform/vault.ts'
+import { VERSION } from '../../platform/version.ts'
+import { blobDir, BlobFiles } from '../blobs/blob-files.ts'
+import { bytesOf, type Archive } from './archive.ts'
+import { sealOf } from './sealing.ts'
+import { BLOBS, blobName, inSnapshot, linesOf, listSnapshots, manifestName, snapshotName, type Manifest } from './snapshot.ts'
+
+export interface BackupReport {
+  snapshot: string
+  databaseBytes: number
+  blobsCopied: number
+  blobsKept: number
+  missingBlobs: number
+  snapshotsDropped: number
+}
+
+export interface BackupOptions {
+  passphrase: string | null
+  /** Snapshots to keep, this one included; null keeps all. */
+  keep: number | null
+  now: Date
+  log: Log
+}
+
+export async function makeBackup(config: Config, archive: Archive, { passphrase, keep, now, log }: BackupOptions): Promise<BackupReport> {
+  const source = sqlitePath(config.databaseUrl)
+  if (!existsSync(source)) throw new OperatorError(`there is no database at ${source}`)
+  const seal = await sealOf(archive, passphrase)
+  const snapshot = snapshotName(now)
+  const copy = join(config.dataDir, `.backup-${crypto.randomUUID()}.db`)
+  try {
+    copyDatabase(source, copy)
+    const { bytes, sha256 } = await fileDigest(copy)
+    const database = new Database(copy, { readonly: true })
+    try {
+      await archive.write(inSnapshot(snapshot, 'database') + seal.suffix, await seal.close(Bun.file(copy).stream()))
+      const keyFile = masterKeyFile(config.dataDir)
+      if (config.signingKeyMasterKey === null && existsSync(keyFile)) await archive.write(inSnapshot(snapshot, 'master-key') + seal.suffix, await seal.close(Bun.file(keyFile).stream()))
+
+      const blobs = await copyBlobs(database, new BlobFiles(blobDir(config)), archive, seal, log)
+      await archive.write(inSnapshot(snapshot, 'blobs') + seal.suffix, await seal.close(blobList(database)))
+      const manifest: Manifest = {
+        format: 1,
+        createdAt: now.toISOString(),
+        version: VERSION,
+        publicUrl: config.publicUrl,
+        serverDid: config.serverDid,
+        headSeq: headOf(database),
+        database: { bytes, sha256 },
+        blobs: blobs.copied + blobs.kept,
+        missingBlobs: blobs.missing,
+      }
+      await archive.write(manifestName(snapshot), bytesOf(`${JSON.stringify(manifest, null, 2)}\n`))
+      const snapshotsDropped = keep === null ? 0 : await dropOld(archive, keep, seal.suffix, database)
+      return { snapshot, databaseBytes: bytes, blobsCopied: blobs.copied, blobsKept: blobs.kept, missingBlobs: blobs.missing.length, snapshotsDropped }
+    } finally {
+      database.close()
+    }
+  } finally {
+    await rm(copy, { force: true })
+  }
+}
+
+/** One instant of a database that others write to. */
+function copyDatabase(source: string, target: string): void {
+  const reader = new Database(source, { readonly: true })
+  try {
+    reader.run(`VACUUM INTO '${target.replaceAll("'", "''")}'`)
+  } finally {
+    reader.close()
+  }
+}
+
+async function fileDigest(path: string): Promise<{ bytes: number; sha256: string }> {
+  const hasher = new Bun.CryptoHasher('sha256')
+  for await (const chunk of Bun.file(path).stream()) hasher.update(chunk)
+  return { bytes: (await stat(path)).size, sha256: hasher.digest('hex') }
+}
+
+const BLOB_PAGE = 1000
+
+function* blobCids(database: Database): Generator<string> {
+  const page = database.prepare<{ cid: string }, [string]>(`SELECT DISTINCT cid FROM blob WHERE cid > ? ORDER BY cid LIMIT ${BLOB_PAGE}`)
+  for (let after = ''; ; ) {
+    const rows = page.all(after)
+    for (const { cid } of rows) yield cid
+    if (rows.length < BLOB_PAGE) return
+    after = rows.at(-1)!.cid
+  }
+}
+
+async function* blobList(database: Database): AsyncGenerator<Uint8Array> {
+  for (const cid of blobCids(database)) yield Buffer.from(`${cid}\n`)
+}
+
+async function copyBlobs(database: Database, files: BlobFiles, archive: Archive, seal: Awaited<ReturnType<typeof sealOf>>, log: Log) {
+  const there = new Set<string>()
+  for await (const name of archive.names(BLOBS)) there.add(name)
+  const report = { copied: 0, kept: 0, missing: [] as string[] }
+  for (const cid of blobCids(database)) {
+    const name = blobName(cid) + seal.suffix
+    if (there.has(name)) {
+      report.kept++
+      continue
+    }
+    // Hashed before it is copied: a damaged file must not become the good copy of later days.
+    const file = await files.readable(cid)
+    if (file === null) {
+      report.missing.push(cid)
+      log.warn('blob is missing or damaged and not in the backup', { cid })
+      continue
+    }
+    await archive.write(name, await seal.close(file.stream()))
+    report.copied++
+  }
+  return report
+}
+
+/** Drop all but the newest snapshots, and the blobs that none of those speaks of. Answers how many snapshots went. */
+async function dropOld(archive: Archive, keep: number, suffix: string, newest: Database): Promise<number> {
+  const snapshots = await listSnapshots(archive)
+  const old = snapshots.slice(0, -keep)
+  if (old.length === 0) return 0
+  // The manifest first: what is left of a snapshot that is being dropped must not look complete.
+  for (const snapshot of old) {
+    await archive.delete(manifestName(snapshot))
+    for await (const name of archive.names(`snapshots/${snapshot}/`)) await archive.delete(name)
+  }
+  // Sealed lists cannot be read without the passphrase, so a blob goes once even the newest snapshot is without it and
+  // no other snapshot is left that could need it.
+  const needed = new Set(blobCids(newest))
+  const others = snapshots.slice(-keep, -1)
+  for (const snapshot of others) {
+    if (suffix !== '') return old.length
+    const list = await archive.read(inSnapshot(snapshot, 'blobs'))
+    if (list !== null) for await (const cid of linesOf(list)) needed.add(cid)
+  }
+  for await (const name of archive.names(BLOBS)) if (!needed.has(name.slice(name.lastIndexOf('/') + 1).replace(/\.age$/, ''))) await archive.delete(name)
+  return old.length
+}
+
+/** The highest number of the event log. */
+function headOf(database: Database): number {
+  return database.query<{ head: number }, []>('SELECT max(coalesce((SELECT max(seq) FROM repo_seq), 0), spent_through) AS head FROM repo_seq_past').get()!.head
+}
