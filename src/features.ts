@@ -3,6 +3,7 @@ import type { Feature } from './http/feature.ts'
 import { accounts } from './features/accounts/account-feature.ts'
 import { auth } from './features/auth/auth-feature.ts'
 import { admin } from './features/admin/admin.ts'
+import { backup } from './features/backup/backup.ts'
 import { blobs } from './features/blobs/blob-feature.ts'
 import { firehose } from './features/firehose/firehose-feature.ts'
 import { identity } from './features/identity/identity-feature.ts'
@@ -23,6 +24,7 @@ export const features: readonly Feature[] = [
   accounts,
   auth,
   admin,
+  backup,
   blobs,
   firehose,
   identity,

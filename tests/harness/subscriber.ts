@@ -38,8 +38,13 @@ export class Subscriber {
   }
 
   /** Waits until so many messages have come. */
-  async until(count: number): Promise<Message[]> {
-    while (this.messages.length < count) {
+  until(count: number): Promise<Message[]> {
+    return this.untilSeen((messages) => messages.length >= count)
+  }
+
+  /** Waits until the messages so far are what the caller waits for. */
+  async untilSeen(isEnough: (messages: readonly Message[]) => boolean): Promise<Message[]> {
+    while (!isEnough(this.messages)) {
       const { promise, resolve } = Promise.withResolvers<void>()
       this.#onMessage = resolve
       await Promise.race([promise, this.closed.then(({ code }) => Promise.reject(new Error(`closed with ${code} after ${this.messages.length} messages`)))])

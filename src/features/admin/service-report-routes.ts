@@ -1,6 +1,6 @@
 /** How the service is: raw numbers for an operator's eyes and alarms, without verdicts. */
 import { route } from '../../http/endpoint.ts'
-import { invalidRequest } from '../../http/errors.ts'
+import { invalidRequest, notFound } from '../../http/errors.ts'
 import { sql, type Reader } from '../../platform/database.ts'
 import { wireTime } from '../../protocol/identifiers.ts'
 import { askCrawlers, firehoseReadout, headSeq, sequencedAt } from '../firehose/firehose.ts'
@@ -97,6 +97,15 @@ export const serviceReportRoutes = [
         relayCursorAt: relayCursorAt === null ? null : wireTime(relayCursorAt),
         checkedAt,
       }
+    },
+  }),
+
+  route('POST', '/v1/admin/sweeps/:name/run', {
+    auth: operator(),
+    long: true,
+    async handler({ ctx: { sweeps }, path: { name = '' } }) {
+      if (!sweeps.sweeps.some((sweep) => sweep.name === name)) throw notFound(`There is no such sweep; there are ${sweeps.sweeps.map((sweep) => sweep.name).join(', ')}`)
+      return sweeps.run(name)
     },
   }),
 

@@ -24,6 +24,11 @@ export async function headSeq(reader: Reader): Promise<number> {
   return Math.max(row!.newest ?? 0, row!.spent)
 }
 
+/** Give no number up to this one any more. */
+export async function raiseSeq(tx: Tx, spentThrough: number): Promise<void> {
+  await tx.run(sql`UPDATE repo_seq_past SET spent_through = ${spentThrough} WHERE spent_through < ${spentThrough}`)
+}
+
 export async function insertEvents(tx: Tx, events: readonly EventRow[]): Promise<void> {
   const rows = events.map(({ seq, did, type, body, sequencedAt }) => [seq, did, type, body, sequencedAt])
   await tx.run(sql`INSERT INTO repo_seq (seq, did, event_type, event, sequenced_at) VALUES ${sqlRows(rows)}`)

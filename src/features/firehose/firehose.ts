@@ -12,7 +12,7 @@ import { countEvents, deleteEventsOf, headSeq, insertEvents, type EventRow } fro
 import { tailOf } from './tail.ts'
 import { encodeBody, type RepoEvent } from '../../protocol/frames.ts'
 
-export { headSeq, sequencedAt } from './event-log.ts'
+export { headSeq, raiseSeq, sequencedAt } from './event-log.ts'
 export type { AccountStatus, RepoEvent } from '../../protocol/frames.ts'
 
 /**

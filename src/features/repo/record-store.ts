@@ -57,6 +57,10 @@ export async function findRecord(reader: Reader, repoId: number, path: string): 
   return row && recordOf(row)
 }
 
+/** Records by path, in any order. */
+export const findRecordsAt = async (reader: Reader, repoId: number, paths: readonly string[]): Promise<StoredRecord[]> =>
+  (await reader.all<RecordRow>(sql`SELECT ${columns} FROM record WHERE repo_id = ${repoId} AND path IN ${sqlList(paths)}`)).map(recordOf)
+
 export async function findRecordCid(reader: Reader, repoId: number, path: string): Promise<Cid | null> {
   const row = await reader.get<{ cid: Uint8Array }>(sql`SELECT cid FROM record WHERE repo_id = ${repoId} AND path = ${path}`)
   return row && new Cid(row.cid)

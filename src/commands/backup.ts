@@ -1,0 +1,48 @@
+import { openArchive } from '../features/backup/archive.ts'
+import { makeBackup } from '../features/backup/backup-writing.ts'
+import { processLog } from '../platform/log.ts'
+import { OperatorError } from '../platform/operator-error.ts'
+import { type Command, EXIT } from './command.ts'
+import { loadOrExplain } from './load-or-explain.ts'
+
+export const backupCommand: Command = {
+  name: 'backup',
+  summary: 'Make a backup, also while the server runs.',
+  parameters: ['folder or s3://bucket/prefix'],
+  details: `Copies the database as of one instant and every blob that the place does not hold yet; blobs are kept once for all
+backups of a place. Without a place, backup.destination is used. A bucket is one of the store that blob_mirror.endpoint
+and its keys name.
+
+With backup.passphrase (SERVICE_BACKUP_PASSPHRASE) everything is encrypted in the age format. Without it the backup is
+as readable as the data directory, and holds the master key unless SERVICE_SIGNING_KEY_MASTER_KEY is configured.`,
+  options: {
+    keep: { value: 'n', doc: 'Drop all but the newest n backups of the place.' },
+    dev: { doc: 'Back up the data of "dev" instead of "serve".' },
+  },
+  async run({ terminal, positionals, options }) {
+    const config = loadOrExplain(terminal, options['dev'] === true ? 'dev' : 'serve', (warning) => terminal.err(`warning: ${warning}`))
+    if (config === null) return EXIT.failed
+    const place = positionals[0] ?? config.backup.destination
+    if (place === null || place === undefined) throw new OperatorError('say where the backup goes, or set backup.destination')
+    const keep = parseKeep(options['keep'])
+    const archive = await openArchive(place, config)
+    try {
+      const { snapshot, databaseBytes, blobsCopied, blobsKept, missingBlobs, snapshotsDropped } = await makeBackup(config, archive, {
+        passphrase: config.backup.passphrase?.reveal() ?? null,
+        keep,
+        now: new Date(),
+        log: processLog(config.telemetry),
+      })
+      terminal.out(`${snapshot}: database of ${databaseBytes} bytes, ${blobsCopied} blobs copied, ${blobsKept} there already, ${missingBlobs} missing, ${snapshotsDropped} old backups dropped`)
+      return missingBlobs === 0 ? EXIT.ok : EXIT.failed
+    } finally {
+      archive.close()
+    }
+  },
+}
+
+function parseKeep(option: string | boolean | undefined): number | null {
+  if (option === undefined) return null
+  if (typeof option !== 'string' || !/^[1-9]\d{0,5}$/.test(option)) throw new OperatorError('--keep takes a whole number above 0')
+  return Number(option)
+}

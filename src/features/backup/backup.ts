@@ -1,0 +1,21 @@
+/** Scheduled backups. Each is made by a process of its own, so that the server goes on answering. */
+import type { Feature } from '../../http/feature.ts'
+import { selfCommand } from '../../platform/self.ts'
+import type { Sweep } from '../../platform/sweeps.ts'
+
+const backupSweep: Sweep = {
+  name: 'backup',
+  intervalSecs: ({ backup }) => (backup.destination === null ? 0 : backup.intervalSecs),
+  async run({ config, log }) {
+    const { destination, keep } = config.backup
+    if (destination === null) throw new Error('backup.destination is not set')
+    // The configuration reaches it as it reached this process: by the environment and the file.
+    const child = Bun.spawn(selfCommand('backup', destination, '--keep', String(keep), ...(config.development ? ['--dev'] : [])), { stdout: 'pipe', stderr: 'pipe' })
+    const [exitCode, output, errors] = await Promise.all([child.exited, new Response(child.stdout).text(), new Response(child.stderr).text()])
+    if (exitCode !== 0) throw new Error(`the backup failed: ${errors.trim()}`)
+    log.info('backup made', { report: output.trim() })
+    return { made: 1, errors: 0 }
+  },
+}
+
+export const backup: Feature = { name: 'backup', sweeps: [backupSweep] }

@@ -1,0 +1,105 @@
+/**
+ * Bringing a backup back, in two steps with a check of everything between them.
+ *
+ * The network may have seen more than the backup knows. So the event log continues above any number that can have been
+ * given out since, every repository is signed once more with a new revision, and every account's state is told again:
+ * a relay that is ahead of the backup follows on, and learns what the server holds now.
+ */
+import { existsSync } from 'node:fs'
+import { mkdir, rename } from 'node:fs/promises'
+import type { Config } from '../../platform/config.ts'
+import type { Context } from '../../platform/context.ts'
+import { OperatorError } from '../../platform/operator-error.ts'
+import { sqlitePath } from '../../platform/sqlite.ts'
+import { masterKeyFile } from '../../platform/vault.ts'
+import { accountOf, signingKeyOf, statusOf } from '../accounts/accounts.ts'
+import { BlobFiles, blobDir } from '../blobs/blob-files.ts'
+import { headSeq, raiseSeq, sequenceEvents, type RepoEvent } from '../firehose/firehose.ts'
+import { repoHeads, resignHead } from '../repo/repo.ts'
+import { spool, type Archive } from './archive.ts'
+import type { Unseal } from './sealing.ts'
+import { blobName, inSnapshot, linesOf, readManifest, type Manifest } from './snapshot.ts'
+
+/** Accounts of one transaction. */
+const BATCH = 50
+/** Numbers left out at the least, for a log whose numbers are beyond the clock already. */
+const MIN_SEQ_GAP = 1_000_000
+
+export interface Fetched {
+  manifest: Manifest
+  /** The database, not under its name yet. */
+  databasePath: string
+  blobs: number
+  missingBlobs: string[]
+}
+
+/** Fetch a snapshot into the data directory of `config`, which must hold none. */
+export async function fetchSnapshot(config: Config, archive: Archive, unseal: Unseal, snapshot: string): Promise<Fetched> {
+  const target = sqlitePath(config.databaseUrl)
+  if (existsSync(target)) throw new OperatorError(`${target} exists; a restore needs an empty data directory`)
+  const manifest = await readManifest(archive, snapshot)
+  if (manifest === null) throw new OperatorError(`there is no complete backup named ${snapshot}`)
+  const part = async (name: string) => {
+    const content = await archive.read(name + unseal.suffix)
+    return content && unseal.open(content)
+  }
+  await mkdir(config.dataDir, { recursive: true })
+
+  const databasePath = `${target}.restoring`
+  const database = await part(inSnapshot(snapshot, 'database'))
+  if (database === null) throw new OperatorError('the backup has lost its database')
+  const { sha256 } = await spool(databasePath, database)
+  if (sha256 !== manifest.database.sha256) throw new OperatorError('the database of the backup is not what the manifest says; the backup is damaged')
+
+  const masterKey = await part(inSnapshot(snapshot, 'master-key'))
+  if (masterKey !== null && config.signingKeyMasterKey === null) await spool(masterKeyFile(config.dataDir), masterKey)
+
+  const files = new BlobFiles(blobDir(config))
+  await files.prepare()
+  const fetched: Fetched = { manifest, databasePath, blobs: 0, missingBlobs: [] }
+  const list = await part(inSnapshot(snapshot, 'blobs'))
+  if (list !== null) {
+    for await (const cid of linesOf(list)) {
+      const content = await part(blobName(cid))
+      if (content !== null && (await placeBlob(files, cid, content))) fetched.blobs++
+      else fetched.missingBlobs.push(cid)
+    }
+  }
+  return fetched
+}
+
+/** Whether the content was the blob. */
+async function placeBlob(files: BlobFiles, cid: string, content: AsyncIterable<Uint8Array>): Promise<boolean> {
+  await using file = await files.receive(content)
+  if (file.cid !== cid) return false
+  await files.place(file)
+  return true
+}
+
+/** The checked database takes its name. Its context is closed by then. */
+export const installDatabase = (config: Config, { databasePath }: Fetched): Promise<void> => rename(databasePath, sqlitePath(config.databaseUrl))
+
+/** Continue where the network may be already. Returns the first number that will be given and how many accounts were told again. */
+export async function continueSequence(ctx: Context): Promise<{ seq: number; accounts: number }> {
+  // Numbers on the scale of the clock cannot have been reached by counting events, whatever the backup missed.
+  const seq = Math.max(ctx.clock.now(), (await headSeq(ctx.db)) + MIN_SEQ_GAP)
+  await ctx.db.transaction((tx) => raiseSeq(tx, seq))
+  let accounts = 0
+  for (let after: Parameters<typeof repoHeads>[1] = null; ; ) {
+    const page = await repoHeads(ctx.db, after, BATCH)
+    await ctx.db.transaction(async (tx) => {
+      for (const { did } of page) {
+        const account = await accountOf(tx, did)
+        const key = account && (await signingKeyOf(ctx, tx, did))
+        if (account === null || key === null) continue
+        const status = statusOf(account)
+        const identity: RepoEvent = { type: 'identity', did, ...(account.handle === null ? {} : { handle: account.handle }) }
+        const sync = await resignHead(ctx, tx, did, key)
+        await sequenceEvents(ctx, tx, [identity, { type: 'account', did, status }, ...(status === 'active' ? [sync] : [])])
+        accounts++
+      }
+    })
+    if (page.length < BATCH) return { seq: seq + 1, accounts }
+    after = page.at(-1)!.did
+  }
+}

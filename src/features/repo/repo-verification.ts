@@ -1,0 +1,65 @@
+/** Checking a stored repository against itself: signature, tree, records, and that nothing is left over. */
+import type { Reader } from '../../platform/database.ts'
+import { cidOfCbor, type Cid } from '../../protocol/cid.ts'
+import { parseCommit, verifyCommit } from '../../protocol/commit.ts'
+import type { PublicKey } from '../../protocol/keys.ts'
+import { Malformed } from '../../protocol/malformed.ts'
+import { walkTree } from '../../protocol/mst.ts'
+import { countRecords, findRecordsAt } from './record-store.ts'
+import { countNodes, findNodes, type RepoHead } from './repo-store.ts'
+
+/** What is wrong with the repository, in words; empty when nothing is. Read from one snapshot. */
+export async function repoFaults(reader: Reader, repo: RepoHead, key: PublicKey): Promise<string[]> {
+  const faults = commitFaults(repo, key)
+  let nodes = 0
+  let records = 0
+  try {
+    for await (const { block, entries } of walkTree(repo.data, (cids) => fetchNodes(reader, repo.id, cids))) {
+      nodes++
+      records += entries.length
+      if (!cidOfCbor(block.bytes).equals(block.cid)) faults.push(`node ${block.cid} has other bytes`)
+      faults.push(...(await recordFaults(reader, repo.id, entries)))
+    }
+  } catch (error) {
+    if (!(error instanceof Malformed)) throw error
+    return [...faults, error.message]
+  }
+  const storedNodes = await countNodes(reader, repo.id)
+  const storedRecords = await countRecords(reader, repo.id)
+  if (storedNodes !== nodes) faults.push(`${storedNodes} nodes are stored and ${nodes} are in the tree`)
+  if (storedRecords !== records) faults.push(`${storedRecords} records are stored and ${records} are in the tree`)
+  return faults
+}
+
+function commitFaults({ did, rev, head, data, commitBlock }: RepoHead, key: PublicKey): string[] {
+  try {
+    const commit = parseCommit(commitBlock)
+    const faults: [boolean, string][] = [
+      [cidOfCbor(commitBlock).equals(head), 'the commit has other bytes than its CID says'],
+      [commit.did === did, `the commit is of ${commit.did}`],
+      [commit.rev === rev, `the commit has revision ${commit.rev}, the row ${rev}`],
+      [commit.data.equals(data), 'the commit has another tree than the row'],
+      [verifyCommit(commit, key), 'the signature is not by the key of the account'],
+    ]
+    return faults.filter(([isRight]) => !isRight).map(([, fault]) => fault)
+  } catch (error) {
+    if (error instanceof Malformed) return [error.message]
+    throw error
+  }
+}
+
+async function fetchNodes(reader: Reader, repoId: number, cids: readonly Cid[]): Promise<(Uint8Array | null)[]> {
+  const found = new Map((await findNodes(reader, repoId, cids)).map(({ cid, bytes }) => [cid.toString(), bytes]))
+  return cids.map((cid) => found.get(cid.toString()) ?? null)
+}
+
+async function recordFaults(reader: Reader, repoId: number, entries: readonly [path: string, cid: Cid][]): Promise<string[]> {
+  if (entries.length === 0) return []
+  const stored = new Map((await findRecordsAt(reader, repoId, entries.map(([path]) => path))).map((record) => [record.path, record]))
+  return entries.flatMap(([path, cid]) => {
+    const record = stored.get(path)
+    if (record === undefined) return [`record ${path} is missing`]
+    if (!record.cid.equals(cid)) return [`record ${path} is ${record.cid}, in the tree ${cid}`]
+    return cidOfCbor(record.value).equals(cid) ? [] : [`record ${path} has other bytes`]
+  })
+}

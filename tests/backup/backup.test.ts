@@ -1,0 +1,170 @@
+/** Backups of a serving server, and what comes back of them. */
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { startApp } from '../../src/app.ts'
+import { runCommand } from '../../src/cli.ts'
+import { createAccount, logIn, PASSWORD, type TestAccount } from '../harness/account.ts'
+import { testConfig } from '../harness/config.ts'
+import { request } from '../harness/http.ts'
+import { freePort, startPds, type TestPds } from '../harness/pds.ts'
+import { Subscriber } from '../harness/subscriber.ts'
+
+const scratch = mkdtempSync(join(tmpdir(), 'holdfast-backup-'))
+const PASSPHRASE = 'a passphrase for backups'
+let pds: TestPds
+let alice: TestAccount
+let blobCid: string
+beforeAll(async () => {
+  pds = await startPds()
+  alice = await createAccount(pds, 'alice')
+  const uploaded = await alice.call('com.atproto.repo.uploadBlob', { method: 'POST', body: 'the bytes of a blob', headers: { 'content-type': 'text/plain' } })
+  blobCid = uploaded.body.blob.ref.$link
+  await post('with a blob', uploaded.body.blob)
+})
+afterAll(async () => {
+  await pds[Symbol.asyncDispose]()
+  rmSync(scratch, { recursive: true })
+})
+
+const post = async (text: string, blob?: unknown) => {
+  const record = { $type: 'org.example.note', text, ...(blob === undefined ? {} : { blob }) }
+  const answer = await alice.call('com.atproto.repo.createRecord', { json: { repo: alice.did, collection: 'org.example.note', record } })
+  expect(answer.status).toBe(200)
+  return answer.body as { uri: string; cid: string; commit: { rev: string } }
+}
+
+/** A command in this process, on a data directory, as an operator would run it. */
+async function holdfast(dataDir: string, words: string[], env: Record<string, string> = {}) {
+  const lines: string[] = []
+  const terminal = {
+    env: { SERVICE_DATA_DIR: dataDir, SERVICE_PUBLIC_URL: pds.url, SERVICE_PORT: '1', SERVICE_LOG_LEVEL: 'error', ...env },
+    readFile: () => null,
+    out: (text: string) => void lines.push(text),
+    err: (text: string) => void lines.push(text),
+    self: 'holdfast',
+  }
+  const code = await runCommand(terminal, [...words, '--dev'])
+  return { code, text: lines.join('\n') }
+}
+
+const folder = (name: string) => join(scratch, name)
+const allFiles = (dir: string) => readdirSync(dir, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile()).map((entry) => join(entry.parentPath, entry.name))
+
+/** The server on a restored folder. */
+async function startOn(dataDir: string) {
+  const port = await freePort()
+  const app = await startApp(testConfig({ dataDir, port, publicUrl: pds.url }, { development: true }))
+  return { url: `http://localhost:${port}`, [Symbol.asyncDispose]: () => app.stop() }
+}
+
+test('a restored server holds what was there, and relays that were ahead follow on', async () => {
+  const before = await post('in the backup')
+  expect(await holdfast(pds.dataDir, ['backup', folder('plain')])).toMatchObject({ code: 0 })
+  const after = await post('lost with the disk')
+  const relay = new Subscriber(pds.url, '?cursor=0')
+  const seen = await relay.untilSeen((messages) => messages.some((message) => message.body['rev'] === after.commit.rev))
+  const cursor = Math.max(...seen.map((message) => Number(message.body['seq'])))
+  relay.close()
+
+  const restored = folder('restored')
+  const report = await holdfast(restored, ['restore', folder('plain')])
+  expect(report).toMatchObject({ code: 0, text: expect.stringContaining('1 repositories and 1 blobs verified') })
+  await using server = await startOn(restored)
+  const read = (uri: string) => {
+    const [repo, collection, rkey] = uri.slice('at://'.length).split('/')
+    return request(`${server.url}/xrpc/com.atproto.repo.getRecord?repo=${repo}&collection=${collection}&rkey=${rkey}`)
+  }
+  expect(await read(before.uri)).toMatchObject({ status: 200, body: { cid: before.cid } })
+  expect((await read(after.uri)).status).not.toBe(200)
+  expect(await request(`${server.url}/xrpc/com.atproto.sync.getBlob?did=${alice.did}&cid=${blobCid}`)).toMatchObject({ status: 200, body: 'the bytes of a blob' })
+
+  const follower = new Subscriber(server.url, `?cursor=${cursor}`)
+  const told = await follower.untilSeen((messages) => messages.some((message) => message.type === '#sync'))
+  follower.close()
+  expect(told.map((message) => message.type)).toEqual(['#identity', '#account', '#sync'])
+  expect(told.every((message) => Number(message.body['seq']) > cursor)).toBe(true)
+  expect(String(told[2]!.body['rev']) > after.commit.rev).toBe(true)
+
+  const again = await logIn({ url: server.url }, alice, PASSWORD)
+  expect(await again.call('com.atproto.repo.createRecord', { json: { repo: alice.did, collection: 'org.example.note', record: { text: 'on' } } })).toMatchObject({ status: 200 })
+})
+
+test('a blob is kept once, and old backups go', async () => {
+  const place = folder('kept')
+  const once = await holdfast(pds.dataDir, ['backup', place])
+  expect(once.text).toContain('1 blobs copied, 0 there already')
+  await Bun.sleep(1000 - (Date.now() % 1000))
+  const twice = await holdfast(pds.dataDir, ['backup', place, '--keep', '1'])
+  expect(twice.text).toContain('0 blobs copied, 1 there already')
+  expect(twice.text).toContain('1 old backups dropped')
+  expect(readdirSync(join(place, 'snapshots'), { recursive: true }).filter((name) => String(name).endsWith('manifest.json'))).toHaveLength(1)
+})
+
+test('with a passphrase nothing is readable, and nothing comes back without it', async () => {
+  const place = folder('sealed')
+  const passphrase = { SERVICE_BACKUP_PASSPHRASE: PASSPHRASE }
+  expect(await holdfast(pds.dataDir, ['backup', place], passphrase)).toMatchObject({ code: 0 })
+  for (const path of allFiles(place)) {
+    const bytes = readFileSync(path)
+    expect(bytes.includes('SQLite format')).toBe(false)
+    expect(bytes.includes('the bytes of a blob')).toBe(false)
+    expect(bytes.includes(readFileSync(join(pds.dataDir, 'master.key')).subarray(0, 32))).toBe(false)
+  }
+  expect(await holdfast(folder('no-1'), ['restore', place])).toMatchObject({ code: 1, text: expect.stringContaining('passphrase') })
+  expect(await holdfast(folder('no-2'), ['restore', place], { SERVICE_BACKUP_PASSPHRASE: 'another' })).toMatchObject({ code: 1, text: expect.stringContaining('does not open') })
+  expect(await holdfast(folder('yes'), ['restore', place], passphrase)).toMatchObject({ code: 0 })
+})
+
+test('a damaged backup is not put into effect', async () => {
+  const place = folder('damaged')
+  await holdfast(pds.dataDir, ['backup', place])
+  const [blob] = allFiles(join(place, 'blobs'))
+  writeFileSync(blob!, 'other bytes')
+  const restored = await holdfast(folder('from-damaged'), ['restore', place])
+  expect(restored.text).toContain(`blob ${blobCid} is not in the backup`)
+
+  const [database] = allFiles(join(place, 'snapshots')).filter((path) => path.endsWith('database'))
+  const bytes = readFileSync(database!)
+  bytes[bytes.length - 100]! ^= 1
+  writeFileSync(database!, bytes)
+  const target = folder('from-broken')
+  expect(await holdfast(target, ['restore', place])).toMatchObject({ code: 1, text: expect.stringContaining('damaged') })
+  expect(readdirSync(target)).not.toContain('holdfast.db')
+})
+
+test('a restore never overwrites', async () => {
+  expect(await holdfast(pds.dataDir, ['restore', folder('plain')])).toMatchObject({ code: 1, text: expect.stringContaining('needs an empty data directory') })
+  expect(await holdfast(folder('nothing'), ['restore', folder('empty')])).toMatchObject({ code: 1, text: expect.stringContaining('no backups') })
+})
+
+test('verify names what is wrong', async () => {
+  await holdfast(pds.dataDir, ['backup', folder('to-verify')])
+  const dir = folder('verified')
+  expect(await holdfast(dir, ['restore', folder('to-verify')])).toMatchObject({ code: 0 })
+  expect(await holdfast(dir, ['verify'])).toMatchObject({ code: 0, text: '1 repositories and 1 blobs verified, 0 faults' })
+
+  const { Database } = await import('bun:sqlite')
+  const broken = folder('broken')
+  mkdirSync(broken)
+  cpSync(dir, broken, { recursive: true })
+  const db = new Database(join(broken, 'holdfast.db'))
+  db.run(`UPDATE record SET value = x'a0' WHERE rowid IN (SELECT rowid FROM record LIMIT 1)`.replace(/WHERE.*/, 'WHERE path = (SELECT min(path) FROM record)'))
+  db.close()
+  rmSync(join(broken, 'blobs'), { recursive: true })
+  const found = await holdfast(broken, ['verify'])
+  expect(found.code).toBe(1)
+  expect(found.text).toContain('has other bytes')
+  expect(found.text).toContain(`blob ${blobCid}: the file is missing`)
+  expect(found.text).toEndWith('2 faults')
+})
+
+test('a sweep runs in the server that is there, or without one', async () => {
+  expect(await holdfast(folder('verified'), ['sweep', 'firehose-gc'])).toMatchObject({ code: 0, text: expect.stringContaining('swept') })
+  expect(await holdfast(folder('verified'), ['sweep', 'nothing'])).toMatchObject({ code: 2, text: expect.stringContaining('firehose-gc') })
+  const port = new URL(pds.url).port
+  const { ADMIN_TOKEN } = await import('../harness/pds.ts')
+  expect(await holdfast(pds.dataDir, ['sweep', 'firehose-gc'], { SERVICE_PORT: port, SERVICE_ADMIN_TOKEN: ADMIN_TOKEN })).toMatchObject({ code: 0, text: expect.stringContaining('swept') })
+  expect(await holdfast(pds.dataDir, ['sweep', 'firehose-gc'], { SERVICE_PORT: port, SERVICE_ADMIN_TOKEN: 'wrong' })).toMatchObject({ code: 1, text: expect.stringContaining('401') })
+})
