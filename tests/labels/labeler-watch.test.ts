@@ -1,6 +1,8 @@
 /** Watched labelers flag hosted accounts. */
 import { afterAll, beforeAll, beforeEach, expect, test } from 'bun:test'
+import { deleteAccount } from '../../src/features/accounts/account-deletion.ts'
 import { countFlaggedAccounts, findFlags } from '../../src/features/labels/labels.ts'
+import { sql } from '../../src/platform/database.ts'
 import type { Did } from '../../src/protocol/identifiers.ts'
 import { startPds, type TestPds } from '../harness/pds.ts'
 import { startUpstream, type Upstream } from '../harness/upstream.ts'
@@ -75,6 +77,14 @@ test('a flag that runs out is not shown, whether or not a pass came by', async (
   expect(await flags()).toEqual([])
   expect(await countFlaggedAccounts(pds.ctx.db, pds.clock.now())).toBe(0)
   expect(await sweep()).toEqual({ swept: 1, errors: 0 })
+})
+
+test('flags go with the account', async () => {
+  const { did } = await seedAccount(pds, 'leaver')
+  said.set(first.did, [label(first, did, 'spam')])
+  await sweep()
+  await deleteAccount(pds.ctx, did)
+  expect(await pds.ctx.db.get(sql`SELECT val FROM account_flag WHERE did = ${did}`)).toBeNull()
 })
 
 test('pages are read to their end', async () => {

@@ -11,6 +11,7 @@ import { deleteAppPasswordsOf, deleteSessionsOf } from '../auth/auth.ts'
 import { deleteAccountBlobs, removeBlobFiles } from '../blobs/blobs.ts'
 import { announce, sequenceEvents } from '../firehose/firehose.ts'
 import { forgetInvites } from '../invites/invites.ts'
+import { deleteFlagsAbout } from '../labels/labels.ts'
 import { endOAuthSessions } from '../oauth/oauth-tokens.ts'
 import { deletePreferencesOf } from '../preferences/preferences.ts'
 import { deleteRepo } from '../repo/repo.ts'
@@ -49,6 +50,7 @@ async function purge(ctx: Context, tx: Tx, did: Did): Promise<string[]> {
   await deleteCodesOf(tx, did)
   await forgetInvites(tx, did)
   await deletePreferencesOf(tx, did)
+  await deleteFlagsAbout(tx, did)
   await deleteRepo(tx, did)
   const cids = await deleteAccountBlobs(tx, did)
   await deleteAccountRow(tx, did)

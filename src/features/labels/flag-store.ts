@@ -41,6 +41,9 @@ export async function putFlags(tx: Tx, flags: readonly Flag[]): Promise<void> {
 export const deleteFlag = (tx: Tx, { labeler, did, val }: Flag): Promise<number> =>
   tx.run(sql`DELETE FROM account_flag WHERE labeler = ${labeler} AND did = ${did} AND val = ${val}`)
 
+/** What labelers say about an account. */
+export const deleteFlagsAbout = (tx: Tx, did: Did): Promise<number> => tx.run(sql`DELETE FROM account_flag WHERE did = ${did}`)
+
 /** Returns how many there were. */
 export const deleteFlagsOfOthers = (tx: Tx, labelers: readonly Did[]): Promise<number> =>
   tx.run(sql`DELETE FROM account_flag WHERE labeler NOT IN ${sqlList(labelers)}`)
