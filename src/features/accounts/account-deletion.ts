@@ -37,9 +37,12 @@ export async function deleteOwnAccount(ctx: Context, { did, password, token }: {
   await finish(ctx, outcome.cids)
 }
 
-/** Without asking for anything. An account that is not there is deleted already. */
-export async function deleteAccount(ctx: Context, did: Did): Promise<void> {
-  await finish(ctx, await ctx.db.transaction(async (tx) => ((await findByDid(tx, did)) ? purge(ctx, tx, did) : [])))
+/** Without asking for anything. False when there is no such account. */
+export async function deleteAccount(ctx: Context, did: Did): Promise<boolean> {
+  const cids = await ctx.db.transaction(async (tx) => ((await findByDid(tx, did)) ? purge(ctx, tx, did) : null))
+  if (cids === null) return false
+  await finish(ctx, cids)
+  return true
 }
 
 /** Returns what has to go from the disk once the transaction is committed. */

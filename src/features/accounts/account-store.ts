@@ -26,8 +26,10 @@ const columns = sql`did, handle, email, email_confirmed_at AS "emailConfirmedAt"
 
 async function findBy(reader: Reader, condition: Sql): Promise<Account | null> {
   const row = await reader.get<Row>(sql`SELECT ${columns} FROM account WHERE ${condition}`)
-  return row && { ...row, invitesDisabled: row.invitesDisabled === 1, hasPassword: row.hasPassword === 1 }
+  return row && fromRow(row)
 }
+
+const fromRow = (row: Row): Account => ({ ...row, invitesDisabled: row.invitesDisabled === 1, hasPassword: row.hasPassword === 1 })
 
 export const findByDid = (reader: Reader, did: Did): Promise<Account | null> => findBy(reader, sql`did = ${did}`)
 export const findByHandle = (reader: Reader, handle: Handle): Promise<Account | null> => findBy(reader, sql`handle = ${handle}`)
@@ -42,6 +44,15 @@ export function listAfter(reader: Reader, place: AccountPlace | null, limit: num
   return reader.all(sql`
     SELECT did, created_at AS "createdAt", deactivated_at AS "deactivatedAt", takedown_ref AS "takedownRef"
     FROM account WHERE ${condition} ORDER BY created_at, did LIMIT ${limit}`)
+}
+
+/** Accounts whose address contains the text, the oldest first, after a place. */
+export async function searchByEmail(reader: Reader, text: string, place: AccountPlace | null, limit: number): Promise<Account[]> {
+  const pattern = `%${text.toLowerCase().replace(/[\\%_]/g, '\\$&')}%`
+  const matches = text === '' ? sql`1 = 1` : sql`email LIKE ${pattern} ESCAPE '\\'`
+  const after = place === null ? sql`1 = 1` : sql`(created_at, did) > (${place.createdAt}, ${place.did})`
+  const rows = await reader.all<Row>(sql`SELECT ${columns} FROM account WHERE ${matches} AND ${after} ORDER BY created_at, did LIMIT ${limit}`)
+  return rows.map(fromRow)
 }
 
 /** By DID or handle. */

@@ -22,6 +22,7 @@ export {
   findStatus as accountStatus,
   insertAccount,
   listAfter as accountsAfter,
+  searchByEmail as accountsByEmail,
   updateHandle as setHandle,
   updateInvitesDisabled as setInvitesDisabled,
   type Account,

@@ -1,13 +1,13 @@
 /** Changing and confirming the account's address. */
 import { invalidRequest, Refusal } from '../../http/errors.ts'
 import type { Context } from '../../platform/context.ts'
-import { isUniqueViolation } from '../../platform/database.ts'
+import { isUniqueViolation, type Tx } from '../../platform/database.ts'
 import type { Did } from '../../protocol/identifiers.ts'
 import { findByDid, updateEmail, updateEmailConfirmed, type Account } from './account-store.ts'
 import { mailCode } from './code-requests.ts'
 import { parseEmailAddress } from './email-address.ts'
 import { deleteCodesOf } from './mailed-code-store.ts'
-import { codeRefused, redeemCode } from './mailed-codes.ts'
+import { codeRefused, redeemCode, type CodeFault } from './mailed-codes.ts'
 import { addressOf } from './mails.ts'
 
 /** The account, which its holder may have deleted meanwhile. */
@@ -22,13 +22,18 @@ export async function holderOf({ db }: Context, did: Did): Promise<Account> {
  * the old address is confirmed, and has to be right where it is given.
  */
 export async function changeEmail(ctx: Context, did: Did, wanted: string, token: string | undefined): Promise<void> {
-  const email = parseEmailAddress(wanted)
-  if (email === null) throw invalidRequest('This email address is not supported, please use a different email.')
   const { emailConfirmedAt } = await holderOf(ctx, did)
   if (emailConfirmedAt !== null && token === undefined) throw new Refusal(400, 'TokenRequired', 'confirmation token required')
+  await replaceEmail(ctx, did, wanted, async (tx) => (token === undefined ? null : redeemCode(ctx, tx, { did, purpose: 'update_email', code: token })))
+}
+
+/** Store another address if `permits`, in the same transaction, finds no fault. */
+export async function replaceEmail(ctx: Context, did: Did, wanted: string, permits: (tx: Tx) => Promise<CodeFault | null>): Promise<void> {
+  const email = parseEmailAddress(wanted)
+  if (email === null) throw invalidRequest('This email address is not supported, please use a different email.')
   try {
     const fault = await ctx.db.transaction(async (tx) => {
-      const fault = token === undefined ? null : await redeemCode(ctx, tx, { did, purpose: 'update_email', code: token })
+      const fault = await permits(tx)
       if (fault) return fault
       await updateEmail(tx, did, email)
       await deleteCodesOf(tx, did)

@@ -1,7 +1,9 @@
-/** The operator's interface under `/v1/admin`. */
+/** The operator's interface: under `/v1/admin`, and com.atproto.admin.*. */
 import type { Feature } from '../../http/feature.ts'
+import { accountAdminRoutes } from './account-admin-routes.ts'
 import { accountReportRoutes } from './account-report-routes.ts'
 import { claimCodeRoutes } from './claim-code-routes.ts'
 import { serviceReportRoutes } from './service-report-routes.ts'
+import { subjectStatusRoutes } from './subject-status-routes.ts'
 
-export const admin: Feature = { name: 'admin', routes: [...accountReportRoutes, ...claimCodeRoutes, ...serviceReportRoutes] }
+export const admin: Feature = { name: 'admin', routes: [...accountAdminRoutes, ...subjectStatusRoutes, ...accountReportRoutes, ...claimCodeRoutes, ...serviceReportRoutes] }

@@ -64,6 +64,8 @@ export interface AccessOptions {
 }
 
 const STANDARD: readonly SessionKind[] = ['full', 'privileged', 'app']
+/** With the limited session of a taken-down account, whose holder fetches what is theirs. */
+export const EVERY_SESSION: readonly SessionKind[] = [...STANDARD, 'takendown']
 
 /** For account holders. Without options: any session but that of a taken-down account, and no apps. */
 export function access({ sessions = STANDARD, grants = 'refuse', standing = false }: AccessOptions = {}): Guard<AccessCaller> {

@@ -6,7 +6,7 @@ import type { Millis } from '../../protocol/identifiers.ts'
 import { isPrivilegedMethod, isProtectedMethod } from '../../protocol/guarded-methods.ts'
 import { formatServiceToken } from '../../protocol/service-token.ts'
 import { accountNotFound, accountStatus, signingKeyOf } from '../accounts/accounts.ts'
-import { access } from './auth.ts'
+import { access, EVERY_SESSION } from './auth.ts'
 
 const DEFAULT_TTL_SECS = 60
 const MAX_TTL_SECS = 3600
@@ -36,7 +36,7 @@ const badExpiration = (message: string) => new Refusal(400, 'BadExpiration', mes
 export const serviceAuthRoutes = [
   query('com.atproto.server.getServiceAuth', {
     auth: access({
-      sessions: ['full', 'privileged', 'app', 'takendown'],
+      sessions: EVERY_SESSION,
       grants: (permissions, { url: { searchParams } }) => permissions.assertRpc({ lxm: searchParams.get('lxm') ?? '*', aud: searchParams.get('aud') ?? '' }),
     }),
     async handler({ ctx, caller: { did, credential }, params: { aud, exp, lxm } }) {

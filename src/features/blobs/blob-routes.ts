@@ -2,7 +2,7 @@
 import { procedure, query } from '../../http/endpoint.ts'
 import { charge } from '../../http/limiting.ts'
 import type { AtUri } from '../../protocol/identifiers.ts'
-import { access, accessOrServiceAuth, optionalAccess, requirePermission } from '../auth/auth.ts'
+import { EVERY_SESSION, access, accessOrServiceAuth, optionalAccess, requirePermission } from '../auth/auth.ts'
 import { requireVisibleRepo } from '../auth/visibility.ts'
 import { downloadBlob } from './blob-download.ts'
 import { uploadBlob } from './blob-upload.ts'
@@ -31,7 +31,7 @@ export const blobRoutes = [
   }),
 
   query('com.atproto.sync.getBlob', {
-    auth: optionalAccess(),
+    auth: optionalAccess({ sessions: EVERY_SESSION, grants: 'any' }),
     async handler(call) {
       const { did, cid } = call.params
       await requireVisibleRepo(call.ctx, call.caller, did)
@@ -40,7 +40,7 @@ export const blobRoutes = [
   }),
 
   query('com.atproto.sync.listBlobs', {
-    auth: optionalAccess(),
+    auth: optionalAccess({ sessions: EVERY_SESSION, grants: 'any' }),
     async handler({ ctx, caller, params: { did, since, limit, cursor } }) {
       await requireVisibleRepo(ctx, caller, did)
       const cids = await listReferencedCids(ctx.db, { did, since, limit, cursor })

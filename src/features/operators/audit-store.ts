@@ -15,6 +15,9 @@ export const AUDIT_ACTIONS = [
   'email_updated',
   'reset_token_issued',
   'signing_key_created',
+  'account_deleted',
+  'handle_updated',
+  'password_updated',
 ] as const
 export type AuditAction = (typeof AUDIT_ACTIONS)[number]
 

@@ -6,7 +6,7 @@ import { parseDid } from '../../protocol/identifiers.ts'
 import type { LexDefs } from '../../protocol/lexicons/generated/types.ts'
 import { putPreferences, visiblePreferences, type Preference } from '../../protocol/preferences.ts'
 import type { Permissions } from '../../protocol/scopes.ts'
-import { access, accessOrModerator } from '../auth/auth.ts'
+import { access, accessOrModerator, EVERY_SESSION } from '../auth/auth.ts'
 import { appviewService, forward, otherAppview, serviceText } from '../proxy/proxy.ts'
 import { findPreferences, storePreferences } from './preference-store.ts'
 
@@ -23,7 +23,7 @@ export const preferences: Feature = {
   name: 'preferences',
   routes: [
     query('app.bsky.actor.getPreferences', {
-      auth: accessOrModerator({ sessions: ['full', 'privileged', 'app', 'takendown'], grants: asksAppview }),
+      auth: accessOrModerator({ sessions: EVERY_SESSION, grants: asksAppview }),
       async handler(call) {
         const { ctx, caller, url } = call
         const other = otherAppview(call)

@@ -4,7 +4,7 @@ import { invalidRequest, Refusal } from '../../http/errors.ts'
 import { parseCid, type Cid } from '../../protocol/cid.ts'
 import type { Did } from '../../protocol/identifiers.ts'
 import { accountOf, accountsAfter, activityOf, type AccountPlace } from '../accounts/accounts.ts'
-import { access, optionalAccess } from '../auth/auth.ts'
+import { EVERY_SESSION, access, optionalAccess } from '../auth/auth.ts'
 import { requireVisibleRepo } from '../auth/visibility.ts'
 import { repoHead, repoHeadsOf } from '../repo/repo.ts'
 import { exportBlocks, exportRecord, exportRepo } from './repo-export.ts'
@@ -14,7 +14,7 @@ const noRoot = (did: Did) => new Refusal(400, 'RepoNotFound', `Could not find ro
 
 export const syncRoutes: readonly Endpoint[] = [
   query('com.atproto.sync.getRepo', {
-    auth: optionalAccess(),
+    auth: optionalAccess({ sessions: EVERY_SESSION, grants: 'any' }),
     unlimited: true,
     long: true,
     async handler({ ctx, caller, params: { did, since } }) {

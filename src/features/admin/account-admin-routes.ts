@@ -1,0 +1,122 @@
+/** com.atproto.admin.* about accounts: what is known of them, and repairs. */
+import { procedure, query } from '../../http/endpoint.ts'
+import { invalidRequest, Refusal } from '../../http/errors.ts'
+import type { Context } from '../../platform/context.ts'
+import type { Reader } from '../../platform/database.ts'
+import { wireTime, type Did } from '../../protocol/identifiers.ts'
+import { deleteAccount } from '../accounts/account-deletion.ts'
+import { accountAt, accountOf, accountsByEmail, addressOf, sendMail, type Account, type AccountPlace } from '../accounts/accounts.ts'
+import { replaceEmail } from '../accounts/email-changes.ts'
+import { setPassword } from '../accounts/password-changes.ts'
+import { admin, moderator } from '../auth/auth.ts'
+import { changeHandle, INVALID_HANDLE } from '../identity/identity.ts'
+import { codeView, codeViewsOf, findCodeUsedBy } from '../invites/invites.ts'
+import { recordAudit, type AuditAction } from '../operators/operators.ts'
+
+const DEFAULT_SUBJECT = 'Message via your PDS'
+
+const accountNotFound = () => new Refusal(400, 'NotFound', 'Account not found')
+
+async function view(reader: Reader, account: Account) {
+  const { did, handle, email, createdAt, emailConfirmedAt, deactivatedAt, invitesDisabled } = account
+  const invitedBy = await findCodeUsedBy(reader, did)
+  return {
+    did,
+    handle: handle ?? INVALID_HANDLE,
+    indexedAt: wireTime(createdAt),
+    ...(email === null ? {} : { email }),
+    ...(emailConfirmedAt === null ? {} : { emailConfirmedAt: wireTime(emailConfirmedAt) }),
+    ...(deactivatedAt === null ? {} : { deactivatedAt: wireTime(deactivatedAt) }),
+    ...(invitedBy ? { invitedBy: codeView(invitedBy) } : {}),
+    invites: await codeViewsOf(reader, did),
+    invitesDisabled,
+  }
+}
+
+async function views(reader: Reader, accounts: readonly Account[]) {
+  const made = []
+  for (const account of accounts) made.push(await view(reader, account))
+  return made
+}
+
+async function required({ db }: Context, did: Did): Promise<Account> {
+  const account = await accountOf(db, did)
+  if (!account) throw accountNotFound()
+  return account
+}
+
+/** After the change, where that takes more than one transaction. */
+const audited = (ctx: Context, actor: string, action: AuditAction, subject: Did): Promise<void> =>
+  ctx.db.transaction((tx) => recordAudit(tx, ctx.clock.now(), { actor, action, subject }))
+
+const formatPlace = ({ createdAt, did }: AccountPlace) => `${createdAt}::${did}`
+
+function parsePlace(cursor: string | undefined): AccountPlace | null {
+  if (cursor === undefined) return null
+  const [, createdAt, did] = cursor.match(/^([0-9]{1,15})::(did:.+)$/) ?? []
+  if (createdAt === undefined) throw invalidRequest('Malformed cursor')
+  return { createdAt: Number(createdAt), did: did as Did }
+}
+
+export const accountAdminRoutes = [
+  query('com.atproto.admin.getAccountInfo', {
+    auth: moderator,
+    handler: async ({ ctx, params }) => view(ctx.db, await required(ctx, params.did)),
+  }),
+  query('com.atproto.admin.getAccountInfos', {
+    auth: moderator,
+    async handler({ ctx, params: { dids } }) {
+      const accounts = await Promise.all([...new Set(dids)].map((did) => accountOf(ctx.db, did)))
+      return { infos: await views(ctx.db, accounts.filter((account) => account !== null)) }
+    },
+  }),
+  query('com.atproto.admin.searchAccounts', {
+    auth: moderator,
+    async handler({ ctx, params: { email = '', limit, cursor } }) {
+      const accounts = await accountsByEmail(ctx.db, email, parsePlace(cursor), limit)
+      const last = accounts.at(-1)
+      return { accounts: await views(ctx.db, accounts), ...(last && accounts.length === limit ? { cursor: formatPlace(last) } : {}) }
+    },
+  }),
+  procedure('com.atproto.admin.sendEmail', {
+    auth: moderator,
+    async handler({ ctx, input: { recipientDid, content, subject = DEFAULT_SUBJECT } }) {
+      const account = await accountOf(ctx.db, recipientDid)
+      if (!account) throw invalidRequest('Recipient not found')
+      await sendMail(ctx, { to: addressOf(account), subject, text: content })
+      return { sent: true }
+    },
+  }),
+  procedure('com.atproto.admin.updateAccountEmail', {
+    auth: admin,
+    async handler({ ctx, caller, input: { account: identifier, email } }) {
+      const account = await accountAt(ctx.db, identifier)
+      if (!account) throw invalidRequest(`Account does not exist: ${identifier}`)
+      await replaceEmail(ctx, account.did, email, async (tx) => {
+        await recordAudit(tx, ctx.clock.now(), { actor: caller.actor, action: 'email_updated', subject: account.did })
+        return null
+      })
+    },
+  }),
+  procedure('com.atproto.admin.updateAccountHandle', {
+    auth: admin,
+    async handler({ ctx, caller, input: { did, handle } }) {
+      await changeHandle(ctx, did, handle, { allowReserved: true })
+      await audited(ctx, caller.actor, 'handle_updated', did)
+    },
+  }),
+  procedure('com.atproto.admin.updateAccountPassword', {
+    auth: admin,
+    async handler({ ctx, caller, input: { did, password } }) {
+      await required(ctx, did)
+      await setPassword(ctx, did, password)
+      await audited(ctx, caller.actor, 'password_updated', did)
+    },
+  }),
+  procedure('com.atproto.admin.deleteAccount', {
+    auth: admin,
+    async handler({ ctx, caller, input: { did } }) {
+      if (await deleteAccount(ctx, did)) await audited(ctx, caller.actor, 'account_deleted', did)
+    },
+  }),
+]

@@ -1,0 +1,114 @@
+/** Moderation: taking down accounts, records and blobs, and saying what is down. */
+import { AtUri as ParsedUri } from '@atproto/syntax'
+import { procedure, query } from '../../http/endpoint.ts'
+import { invalidRequest, Refusal } from '../../http/errors.ts'
+import type { Context } from '../../platform/context.ts'
+import type { Reader, Tx } from '../../platform/database.ts'
+import { parseDid, recordUri, wireTime, type AtUri, type Did, type Nsid, type RecordKey } from '../../protocol/identifiers.ts'
+import type { LexDefs } from '../../protocol/lexicons/generated/types.ts'
+import { activateAccount, deactivateAccount, sequenceStatus, setTakedown } from '../accounts/account-lifecycle.ts'
+import { accountAt, accountOf } from '../accounts/accounts.ts'
+import { moderator } from '../auth/auth.ts'
+import { blobTakedown, setBlobTakedown } from '../blobs/blobs.ts'
+import { announce } from '../firehose/firehose.ts'
+import { recordAudit } from '../operators/operators.ts'
+import { readRecord, setRecordTakedown } from '../repo/repo.ts'
+
+type StatusAttr = LexDefs['com.atproto.admin.defs#statusAttr']
+
+const subjectNotFound = () => new Refusal(400, 'NotFound', 'Subject not found')
+const attr = (ref: string | null): StatusAttr => (ref === null ? { applied: false } : { applied: true, ref })
+
+/** What the takedown is remembered by; null lifts it. */
+const takedownRef = ({ clock }: Context, takedown: StatusAttr): string | null => (takedown.applied ? (takedown.ref ?? wireTime(clock.now())) : null)
+
+/** An account is down or up again: everybody hears of it, once. */
+async function takeAccountDown(ctx: Context, tx: Tx, did: Did, ref: string | null, actor: string): Promise<void> {
+  const account = await accountOf(tx, did)
+  if (!account) throw subjectNotFound()
+  if ((account.takedownRef === null) === (ref === null)) return
+  await setTakedown(ctx, tx, did, ref)
+  await recordAudit(tx, ctx.clock.now(), { actor, action: ref === null ? 'account_restore' : 'account_takedown', subject: did })
+}
+
+async function updateAccount(ctx: Context, did: Did, { takedown, deactivated, actor }: { takedown?: StatusAttr; deactivated?: StatusAttr; actor: string }): Promise<void> {
+  if (!(await accountOf(ctx.db, did))) throw subjectNotFound()
+  if (takedown) await ctx.db.transaction((tx) => takeAccountDown(ctx, tx, did, takedownRef(ctx, takedown), actor))
+  if (!takedown && !deactivated) await ctx.db.transaction((tx) => sequenceStatus(ctx, tx, did))
+  announce(ctx)
+  if (deactivated?.applied === true) await deactivateAccount(ctx, did, null)
+  if (deactivated?.applied === false) await activateAccount(ctx, did)
+}
+
+interface RecordPlace {
+  did: Did
+  path: string
+}
+
+/** The repository may be named by its handle. */
+async function placeOf(reader: Reader, uri: AtUri): Promise<RecordPlace> {
+  const { hostname, collection, rkey } = new ParsedUri(uri)
+  const did = parseDid(hostname) ?? (await accountAt(reader, hostname))?.did
+  if (!did) throw subjectNotFound()
+  return { did, path: `${collection}/${rkey}` }
+}
+
+async function recordStatus({ db }: Context, uri: AtUri) {
+  const place = await placeOf(db, uri)
+  const record = await readRecord(db, place.did, place.path)
+  if (!record) throw subjectNotFound()
+  const [collection, rkey] = place.path.split('/') as [Nsid, RecordKey]
+  const subject = { $type: 'com.atproto.repo.strongRef' as const, uri: recordUri(place.did, collection, rkey), cid: record.cid.toString() }
+  return { subject, takedown: attr(record.takedownRef) }
+}
+
+async function blobStatus({ db }: Context, did: Did | undefined, cid: string) {
+  if (did === undefined) throw invalidRequest('Must provide a did to request blob state')
+  const blob = await blobTakedown(db, did, cid)
+  if (!blob) throw subjectNotFound()
+  return { subject: { $type: 'com.atproto.admin.defs#repoBlobRef' as const, did, cid }, takedown: attr(blob.ref) }
+}
+
+async function accountState({ db }: Context, did: Did) {
+  const account = await accountOf(db, did)
+  if (!account) throw subjectNotFound()
+  const subject = { $type: 'com.atproto.admin.defs#repoRef' as const, did }
+  return { subject, takedown: attr(account.takedownRef), deactivated: { applied: account.deactivatedAt !== null } }
+}
+
+export const subjectStatusRoutes = [
+  procedure('com.atproto.admin.updateSubjectStatus', {
+    auth: moderator,
+    async handler({ ctx, caller, input: { subject, takedown, deactivated } }) {
+      if (takedown?.applied === true && deactivated?.applied === false) throw invalidRequest('Cannot activate and takedown an account at the same time')
+      const ref = takedown && takedownRef(ctx, takedown)
+      switch (subject.$type) {
+        case 'com.atproto.admin.defs#repoRef':
+          await updateAccount(ctx, subject.did, { takedown, deactivated, actor: caller.actor })
+          break
+        case 'com.atproto.repo.strongRef': {
+          const place = await placeOf(ctx.db, subject.uri)
+          if (ref !== undefined && !(await ctx.db.transaction((tx) => setRecordTakedown(tx, { ...place, ref })))) throw subjectNotFound()
+          break
+        }
+        case 'com.atproto.admin.defs#repoBlobRef': {
+          const { did, cid } = subject
+          if (ref !== undefined && !(await ctx.db.transaction((tx) => setBlobTakedown(tx, { did, cid, ref })))) throw subjectNotFound()
+          break
+        }
+        default:
+          throw invalidRequest(`Invalid subject (${String((subject as { $type: unknown }).$type)})`)
+      }
+      return { subject, ...(takedown ? { takedown } : {}) }
+    },
+  }),
+  query('com.atproto.admin.getSubjectStatus', {
+    auth: moderator,
+    async handler({ ctx, params: { did, uri, blob } }) {
+      if (blob !== undefined) return blobStatus(ctx, did, blob)
+      if (uri !== undefined) return recordStatus(ctx, uri)
+      if (did !== undefined) return accountState(ctx, did)
+      throw invalidRequest('No provided subject')
+    },
+  }),
+]
