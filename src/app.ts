@@ -11,7 +11,7 @@ import type { Context } from './platform/context.ts'
 import { remotePlcDirectory } from './platform/directory-client.ts'
 import { Limits } from './platform/limits.ts'
 import { processLog } from './platform/log.ts'
-import { logMailer } from './platform/mailer.ts'
+import { createMailer } from './platform/mailer.ts'
 import { lockDirectory } from './platform/directory-lock.ts'
 import { Metrics } from './platform/metrics.ts'
 import { migrate } from './platform/migrations.ts'
@@ -93,7 +93,7 @@ export async function openContext(config: Config, overrides: Overrides, undos: U
     tracing,
     db,
     vault: new Vault(config.signingKeyMasterKey?.reveal() ?? keyFileBeside(config.dataDir)),
-    mailer: overrides.mailer ?? logMailer(log),
+    mailer: overrides.mailer ?? createMailer(config, { upstream, log }),
     resolver,
     outbound: overrides.outbound ?? createOutbound({ resolver, reach: config.development ? 'loopback' : 'public' }),
     upstream,

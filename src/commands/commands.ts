@@ -2,6 +2,8 @@ import { backupCommand } from './backup.ts'
 import type { Command } from './command.ts'
 import { configCheckCommand } from './config-check.ts'
 import { devCommand } from './dev.ts'
+import { doctorCommand } from './doctor.ts'
+import { mailTestCommand } from './mail-test.ts'
 import { firehoseCommand } from './watch-firehose.ts'
 import { restoreCommand } from './restore.ts'
 import { serveCommand } from './serve.ts'
@@ -14,6 +16,8 @@ export const commands: readonly Command[] = [
   serveCommand,
   devCommand,
   configCheckCommand,
+  doctorCommand,
+  mailTestCommand,
   backupCommand,
   restoreCommand,
   verifyCommand,

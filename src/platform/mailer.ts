@@ -1,5 +1,8 @@
-/** Outgoing mail. `send` resolves when the provider has taken the message and rejects when it has not. */
+/** Outgoing mail: through SMTP, through a provider's HTTP interface, or, for development, into the log. */
+import { createTransport } from 'nodemailer'
+import type { Config } from './config.ts'
 import type { Log } from './log.ts'
+import type { Outbound } from './outbound.ts'
 
 export interface Mail {
   to: string
@@ -9,14 +12,100 @@ export interface Mail {
 }
 
 export interface Mailer {
+  /** Resolves when the provider has taken the message and rejects when it has not. */
   send(mail: Mail): Promise<void>
+  /** Why mail could not be sent at all, as far as that can be seen without sending one; null when nothing is seen. */
+  check(): Promise<string | null>
 }
 
-/** For development: every mail is a log line. */
+export class MailRefused extends Error {}
+
+const MAX_ANSWER_BYTES = 64 * 1024
+
+export interface MailerOptions {
+  /** Reaches what the operator configured. */
+  upstream: Outbound
+  log: Log
+  /** Certificate of an authority to trust instead of the well-known ones. */
+  authority?: string
+}
+
+export function createMailer({ email }: Pick<Config, 'email'>, { upstream, log, authority }: MailerOptions): Mailer {
+  const mailers: Record<typeof email.provider, () => Mailer> = {
+    log: () => logMailer(log),
+    smtp: () => smtpMailer(email, authority),
+    mailtrap: () => httpMailer(email, upstream),
+  }
+  const { send, check } = mailers[email.provider]()
+  return {
+    check,
+    async send(mail) {
+      if (/[\r\n]/.test(mail.to + mail.subject)) throw new MailRefused('a line break in an address or a subject')
+      await send(mail)
+    },
+  }
+}
+
+/** Every mail is a log line. */
 export function logMailer(log: Log): Mailer {
   return {
+    check: async () => null,
     async send({ to, subject, text }) {
       log.info('mail', { to, subject, text })
+    },
+  }
+}
+
+/** Certificates are checked, and with `starttls` nothing is sent before the connection is encrypted. */
+function smtpMailer({ from, fromName, smtpHost, smtpPort, smtpTls, smtpUsername, smtpPassword, smtpTimeoutSecs }: Config['email'], authority?: string): Mailer {
+  const timeoutMillis = smtpTimeoutSecs * 1000
+  const transport = createTransport({
+    host: smtpHost ?? '',
+    port: smtpPort,
+    secure: smtpTls === 'implicit',
+    requireTLS: smtpTls === 'starttls',
+    ignoreTLS: smtpTls === 'none',
+    ...(smtpUsername !== null && smtpPassword !== null ? { auth: { user: smtpUsername, pass: smtpPassword.reveal() } } : {}),
+    connectionTimeout: timeoutMillis,
+    greetingTimeout: timeoutMillis,
+    socketTimeout: timeoutMillis,
+    ...(authority === undefined ? {} : { tls: { ca: authority } }),
+    disableFileAccess: true,
+    disableUrlAccess: true,
+  })
+  const sender = fromName === null ? (from ?? '') : { name: fromName, address: from ?? '' }
+  return {
+    async send({ to, subject, text }) {
+      // As an object: an address is then one address, whatever commas are in it.
+      await transport.sendMail({ from: sender, to: { name: '', address: to }, subject, text })
+    },
+    async check() {
+      try {
+        await transport.verify()
+        return null
+      } catch (error) {
+        return error instanceof Error ? error.message : String(error)
+      }
+    },
+  }
+}
+
+function httpMailer({ from, fromName, httpApiUrl, httpToken, httpTimeoutSecs }: Config['email'], upstream: Outbound): Mailer {
+  const sender = { email: from ?? '', ...(fromName === null ? {} : { name: fromName }) }
+  return {
+    // The provider has nothing to ask that does not send.
+    check: async () => null,
+    async send({ to, subject, text }) {
+      const response = await upstream.fetch(httpApiUrl, {
+        method: 'POST',
+        headers: { 'Content-Type': 'application/json', Authorization: `Bearer ${httpToken?.reveal() ?? ''}` },
+        body: JSON.stringify({ from: sender, to: [{ email: to }], subject, text }),
+        headersTimeoutMs: httpTimeoutSecs * 1000,
+        bodyTimeoutMs: httpTimeoutSecs * 1000,
+        maxBytes: MAX_ANSWER_BYTES,
+      })
+      const answer = await response.text()
+      if (!response.ok) throw new MailRefused(`the provider answered ${response.status}: ${answer.slice(0, 200)}`)
     },
   }
 }

@@ -95,7 +95,7 @@ test('an address that is none, or another account has, is refused', async () => 
 })
 
 test('mail that cannot be sent is said to be so', async () => {
-  await using broken = await startPds({}, { mailer: { send: () => Promise.reject(new Error('no route to host')) } })
+  await using broken = await startPds({}, { mailer: { check: async () => null, send: () => Promise.reject(new Error('no route to host')) } })
   const bob = await createAccount(broken, 'bob')
   expect(await bob.call('com.atproto.server.requestEmailConfirmation', { method: 'POST' })).toMatchObject({ status: 503, body: { error: 'ServiceUnavailable' } })
 })

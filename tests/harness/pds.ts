@@ -44,6 +44,7 @@ export async function startPds(config: ConfigOverrides = {}, overrides: Override
     async send(mail) {
       mails.push(mail)
     },
+    check: async () => null,
   }
   const url = `http://localhost:${port}`
   const start = (changes: ConfigOverrides) =>

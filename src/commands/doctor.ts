@@ -1,0 +1,33 @@
+import { checks, examine, type Finding } from '../features/doctor/doctor.ts'
+import { processLog } from '../platform/log.ts'
+import { createMailer } from '../platform/mailer.ts'
+import { createOutbound } from '../platform/outbound.ts'
+import { systemResolver } from '../platform/resolver.ts'
+import { type Command, EXIT } from './command.ts'
+import { loadOrExplain } from './load-or-explain.ts'
+
+const marks: Record<Finding['state'], string> = { ok: 'ok   ', warning: 'warn ', fault: 'FAULT' }
+
+export const doctorCommand: Command = {
+  name: 'doctor',
+  summary: 'Look for what is wrong with a deployment, and say what to do about it.',
+  details: `Looks at the disk, the database, the clock, DNS, TLS, the reverse proxy with its WebSockets, mail, the PLC directory
+and the relay. Best run on the server itself while "serve" runs. Changes nothing; exits with 1 when there is a fault.`,
+  options: { dev: { doc: 'Look at "dev" instead of "serve".' } },
+  async run({ terminal, options }) {
+    const config = loadOrExplain(terminal, options['dev'] === true ? 'dev' : 'serve', (warning) => terminal.err(`warning: ${warning}`))
+    if (config === null) return EXIT.failed
+    const resolver = systemResolver()
+    const upstream = createOutbound({ resolver, reach: 'anywhere' })
+    const mailer = createMailer(config, { upstream, log: processLog(config.telemetry) })
+    const width = Math.max(...checks.map(({ name }) => name.length))
+    let faults = 0
+    for (const check of checks) {
+      const finding = await examine(check, { config, resolver, upstream, mailer, now: Date.now })
+      terminal.out(`${marks[finding.state]} ${check.name.padEnd(width)}  ${finding.text}`)
+      if (finding.state !== 'ok') terminal.out(`${' '.repeat(width + 8)}→ ${finding.remedy}`)
+      if (finding.state === 'fault') faults++
+    }
+    return faults === 0 ? EXIT.ok : EXIT.failed
+  },
+}
