@@ -138,5 +138,10 @@ export const serviceAuth: Guard<ServiceCaller> = {
 /** For everybody; who shows a service token is known by it. */
 export const optionalServiceAuth: Guard<ServiceCaller | null> = {
   personal: true,
-  check: (exchange) => (authorizationOf(exchange.request) === null ? null : serviceAuth.check(exchange)),
+  check(exchange) {
+    const authorization = authorizationOf(exchange.request)
+    if (authorization === null) return null
+    if (authorization.scheme !== 'bearer') throw authenticationRequired('Invalid authorization header')
+    return serviceAuth.check(exchange)
+  },
 }
