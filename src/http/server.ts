@@ -230,7 +230,8 @@ async function inputOf(body: RequestBody, method: Method, maxBytes: number): Pro
   if (contentType === null) throw invalidRequest('Request encoding (Content-Type) required but not provided')
   if (method.inputEncoding !== '*/*' && contentType !== method.inputEncoding) throw invalidRequest(`Wrong request encoding (Content-Type): ${contentType}`)
   if (method.inputEncoding !== 'application/json') return body
-  const outcome = validateInput(method.nsid, (await body.json(maxBytes)) ?? {})
+  const json = await body.json(maxBytes)
+  const outcome = validateInput(method.nsid, json === undefined ? {} : json)
   if (!outcome.ok) throw invalidRequest(outcome.message)
   return outcome.value
 }
