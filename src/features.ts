@@ -1,6 +1,6 @@
 /** Everything the service does. */
 import type { Feature } from './http/feature.ts'
-import { accounts } from './features/accounts/account-feature.ts'
+import { accountChanges } from './features/account-changes/account-changes-feature.ts'
 import { auth } from './features/auth/auth-feature.ts'
 import { admin } from './features/admin/admin.ts'
 import { backup } from './features/backup/backup.ts'
@@ -21,7 +21,7 @@ import { sync } from './features/sync/sync-feature.ts'
 import { waitlist } from './features/waitlist/waitlist.ts'
 
 export const features: readonly Feature[] = [
-  accounts,
+  accountChanges,
   auth,
   admin,
   backup,

@@ -1,6 +1,6 @@
 /** Watched labelers flag hosted accounts. */
 import { afterAll, beforeAll, beforeEach, expect, test } from 'bun:test'
-import { deleteAccount } from '../../src/features/accounts/account-deletion.ts'
+import { deleteAccount } from '../../src/features/account-changes/account-changes.ts'
 import { countFlaggedAccounts, findFlags } from '../../src/features/labels/labels.ts'
 import { sql } from '../../src/platform/database.ts'
 import type { Did } from '../../src/protocol/identifiers.ts'

@@ -1,8 +1,8 @@
 /**
  * The door of accounts: who lives here, in which state, with which key, and what lets them in.
  *
- * A row exists exactly when the account does. The door asks no other feature; routes, and the end of an account, are
- * not behind it, because they need guards and guards look up accounts.
+ * A row exists exactly when the account does. The feature asks no other one, so that guards may look up accounts; what
+ * changes an account, and ends sessions or writes events with it, is `account-changes`.
  */
 export { signingKeyOf } from './account-keys.ts'
 export {
@@ -16,21 +16,30 @@ export {
   type AccountStatus,
 } from './account-status.ts'
 export {
+  deleteAccountRow,
   findByDid as accountOf,
   findByEmail as accountWithEmail,
   findByIdentifier as accountAt,
   findStatus as accountStatus,
   insertAccount,
+  isDueForDeletion,
   listAfter as accountsAfter,
+  listDueForDeletion,
   searchByEmail as accountsByEmail,
+  updateActivation,
+  updateEmail,
+  updateEmailConfirmed,
   updateHandle as setHandle,
   updateInvitesDisabled as setInvitesDisabled,
+  updatePassword,
+  updateTakedown,
   type Account,
   type AccountPlace,
 } from './account-store.ts'
 export { mailCode } from './code-requests.ts'
 export { parseEmailAddress } from './email-address.ts'
 export { attemptLogin, isPasswordOf, loginWithPassword, tooManyFailedLogins, type LoginOutcome } from './logins.ts'
-export { codeRefused, redeemCode, type CodeFault } from './mailed-codes.ts'
+export { deleteCode as deleteMailedCode, deleteCodesOf as deleteMailedCodesOf } from './mailed-code-store.ts'
+export { codeRefused, issueCode, mailedCodeSweep, redeemAnonymousCode, redeemCode, type CodeFault } from './mailed-codes.ts'
 export { addressOf, sendMail } from './mails.ts'
 export { hashGeneratedPassword, hashPassword } from './passwords.ts'

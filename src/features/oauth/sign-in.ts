@@ -3,8 +3,7 @@
  * asked for here, between the password and `then`.
  */
 import type { Context } from '../../platform/context.ts'
-import type { Account } from '../accounts/accounts.ts'
-import { attemptLogin, isPasswordOf } from '../accounts/logins.ts'
+import { attemptLogin, isPasswordOf, type Account } from '../accounts/accounts.ts'
 
 const MAX_PASSWORD_CHARS = 512
 

@@ -1,8 +1,8 @@
 /** The account's address on the wire. */
 import { procedure } from '../../http/endpoint.ts'
 import type { Permissions } from '../../protocol/scopes.ts'
+import { mailCode } from '../accounts/accounts.ts'
 import { access } from '../auth/auth.ts'
-import { mailCode } from './code-requests.ts'
 import { changeEmail, confirmEmail, holderOf, requestEmailUpdate } from './email-changes.ts'
 
 const managesEmail = (permissions: Permissions) => permissions.assertAccount({ attr: 'email', action: 'manage' })

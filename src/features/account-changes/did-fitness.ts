@@ -5,8 +5,8 @@ import { pdsEndpoint, signingKey } from '../../protocol/did-document.ts'
 import type { Did } from '../../protocol/identifiers.ts'
 import { formatDidKey } from '../../protocol/keys.ts'
 import { isPlcDid, pdsServiceName, signingKeyName } from '../../protocol/plc.ts'
+import { signingKeyOf } from '../accounts/accounts.ts'
 import { heldRotationKey, resolveDid } from '../identity/identity.ts'
-import { signingKeyOf } from './account-keys.ts'
 
 interface Claims {
   endpoint: string | null

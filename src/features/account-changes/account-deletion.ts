@@ -7,6 +7,7 @@ import type { Context } from '../../platform/context.ts'
 import type { Tx } from '../../platform/database.ts'
 import type { Sweep } from '../../platform/sweeps.ts'
 import type { Did } from '../../protocol/identifiers.ts'
+import { accountOf, attemptLogin, codeRefused, deleteAccountRow, deleteMailedCodesOf, isDueForDeletion, isPasswordOf, listDueForDeletion, redeemCode, tooManyFailedLogins } from '../accounts/accounts.ts'
 import { deleteAppPasswordsOf, deleteSessionsOf } from '../auth/auth.ts'
 import { deleteAccountBlobs, removeBlobFiles } from '../blobs/blobs.ts'
 import { announce, sequenceEvents } from '../firehose/firehose.ts'
@@ -15,10 +16,6 @@ import { deleteFlagsAbout } from '../labels/labels.ts'
 import { endOAuthSessions } from '../oauth/oauth-tokens.ts'
 import { deletePreferencesOf } from '../preferences/preferences.ts'
 import { deleteRepo } from '../repo/repo.ts'
-import { deleteAccountRow, findByDid, isDueForDeletion, listDueForDeletion } from './account-store.ts'
-import { attemptLogin, isPasswordOf, tooManyFailedLogins } from './logins.ts'
-import { deleteCodesOf } from './mailed-code-store.ts'
-import { codeRefused, redeemCode } from './mailed-codes.ts'
 
 const MAX_PASSWORD_CHARS = 512
 const SWEEP_PAGE = 100
@@ -39,7 +36,7 @@ export async function deleteOwnAccount(ctx: Context, { did, password, token }: {
 
 /** Without asking for anything. False when there is no such account. */
 export async function deleteAccount(ctx: Context, did: Did): Promise<boolean> {
-  const cids = await ctx.db.transaction(async (tx) => ((await findByDid(tx, did)) ? purge(ctx, tx, did) : null))
+  const cids = await ctx.db.transaction(async (tx) => ((await accountOf(tx, did)) ? purge(ctx, tx, did) : null))
   if (cids === null) return false
   await finish(ctx, cids)
   return true
@@ -50,7 +47,7 @@ async function purge(ctx: Context, tx: Tx, did: Did): Promise<string[]> {
   await deleteSessionsOf(tx, did)
   await deleteAppPasswordsOf(tx, did)
   await endOAuthSessions(tx, did)
-  await deleteCodesOf(tx, did)
+  await deleteMailedCodesOf(tx, did)
   await forgetInvites(tx, did)
   await deletePreferencesOf(tx, did)
   await deleteFlagsAbout(tx, did)

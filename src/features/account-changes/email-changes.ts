@@ -3,16 +3,11 @@ import { invalidRequest, Refusal } from '../../http/errors.ts'
 import type { Context } from '../../platform/context.ts'
 import { isUniqueViolation, type Tx } from '../../platform/database.ts'
 import type { Did } from '../../protocol/identifiers.ts'
-import { findByDid, updateEmail, updateEmailConfirmed, type Account } from './account-store.ts'
-import { mailCode } from './code-requests.ts'
-import { parseEmailAddress } from './email-address.ts'
-import { deleteCodesOf } from './mailed-code-store.ts'
-import { codeRefused, redeemCode, type CodeFault } from './mailed-codes.ts'
-import { addressOf } from './mails.ts'
+import { type Account, accountOf, addressOf, type CodeFault, codeRefused, deleteMailedCodesOf, mailCode, parseEmailAddress, redeemCode, updateEmail, updateEmailConfirmed } from '../accounts/accounts.ts'
 
 /** The account, which its holder may have deleted meanwhile. */
 export async function holderOf({ db }: Context, did: Did): Promise<Account> {
-  const account = await findByDid(db, did)
+  const account = await accountOf(db, did)
   if (!account) throw invalidRequest('account not found')
   return account
 }
@@ -36,7 +31,7 @@ export async function replaceEmail(ctx: Context, did: Did, wanted: string, permi
       const fault = await permits(tx)
       if (fault) return fault
       await updateEmail(tx, did, email)
-      await deleteCodesOf(tx, did)
+      await deleteMailedCodesOf(tx, did)
       return null
     })
     if (fault) throw codeRefused(fault)

@@ -3,18 +3,16 @@ import { invalidRequest, Refusal } from '../../http/errors.ts'
 import type { Context } from '../../platform/context.ts'
 import type { Tx } from '../../platform/database.ts'
 import type { Did, Millis } from '../../protocol/identifiers.ts'
+import { type Account, accountOf, signingKeyOf, statusOf, updateActivation, updateTakedown } from '../accounts/accounts.ts'
 import { deleteSessionsOf } from '../auth/auth.ts'
 import { announce, sequenceEvents } from '../firehose/firehose.ts'
 import { endOAuthSessions } from '../oauth/oauth-tokens.ts'
 import { resignHead } from '../repo/repo.ts'
-import { signingKeyOf } from './account-keys.ts'
-import { statusOf } from './account-status.ts'
-import { findByDid, updateActivation, updateTakedown, type Account } from './account-store.ts'
 import { didFault } from './did-fitness.ts'
 
 /** Tell in which state the account is now. */
 export async function sequenceStatus(ctx: Context, tx: Tx, did: Did): Promise<void> {
-  const account = await findByDid(tx, did)
+  const account = await accountOf(tx, did)
   if (account) await sequenceEvents(ctx, tx, [{ type: 'account', did, status: statusOf(account) }])
 }
 
@@ -34,7 +32,7 @@ export async function deactivateAccount(ctx: Context, did: Did, deleteAfter: Mil
  * follows the network accepts the `#sync`, also of a repository that was imported.
  */
 export async function activateAccount(ctx: Context, did: Did): Promise<void> {
-  const account = await findByDid(ctx.db, did)
+  const account = await accountOf(ctx.db, did)
   if (!account || account.takedownRef !== null) throw userNotFound()
   const fault = await didFault(ctx, did)
   if (fault) throw invalidRequest(fault)

@@ -3,20 +3,15 @@ import { authenticationRequired, invalidRequest } from '../../http/errors.ts'
 import type { Context } from '../../platform/context.ts'
 import type { Tx } from '../../platform/database.ts'
 import type { Did } from '../../protocol/identifiers.ts'
+import { accountOf, accountWithEmail, codeRefused, deleteMailedCode, hashPassword, isPasswordOf, mailCode, redeemAnonymousCode, updatePassword } from '../accounts/accounts.ts'
 import { deleteSessionsOf } from '../auth/auth.ts'
-import { findByDid, findByEmail, updatePassword } from './account-store.ts'
-import { mailCode } from './code-requests.ts'
-import { isPasswordOf } from './logins.ts'
-import { deleteCode } from './mailed-code-store.ts'
-import { codeRefused, redeemAnonymousCode } from './mailed-codes.ts'
-import { hashPassword } from './passwords.ts'
 
 export const MAX_PASSWORD_CHARS = 256
 
 /** Mail a code to the address, behind the answer: whether there is an account shows neither in it nor in its time. */
 export async function requestPasswordReset(ctx: Context, email: string): Promise<void> {
   try {
-    const account = await findByEmail(ctx.db, email)
+    const account = await accountWithEmail(ctx.db, email)
     if (account) await mailCode(ctx, account, 'reset_password')
   } catch (error) {
     ctx.log.error('password reset not mailed', { error })
@@ -35,7 +30,7 @@ export async function resetPassword(ctx: Context, code: string, password: string
 
 /** For an account holder who knows the current password. */
 export async function changePassword(ctx: Context, did: Did, current: string, next: string): Promise<void> {
-  if (!(await isPasswordOf(ctx, await findByDid(ctx.db, did), current))) throw authenticationRequired('Invalid password')
+  if (!(await isPasswordOf(ctx, await accountOf(ctx.db, did), current))) throw authenticationRequired('Invalid password')
   await setPassword(ctx, did, next)
 }
 
@@ -53,6 +48,6 @@ async function hashAcceptable(ctx: Context, password: string): Promise<string> {
 /** Sessions end, for they may be what is to be shut out. */
 async function replacePassword(tx: Tx, did: Did, hash: string): Promise<void> {
   await updatePassword(tx, did, hash)
-  await deleteCode(tx, did, 'reset_password')
+  await deleteMailedCode(tx, did, 'reset_password')
   await deleteSessionsOf(tx, did)
 }

@@ -1,13 +1,13 @@
-/** Accounts: their address, their password, and what becomes of them. */
+/** What account holders change about their accounts, and what is swept up after them. */
 import type { Feature } from '../../http/feature.ts'
+import { mailedCodeSweep } from '../accounts/accounts.ts'
 import { accountReaper } from './account-deletion.ts'
 import { emailRoutes } from './email-routes.ts'
 import { lifecycleRoutes } from './lifecycle-routes.ts'
-import { mailedCodeSweep } from './mailed-codes.ts'
 import { passwordRoutes } from './password-routes.ts'
 
-export const accounts: Feature = {
-  name: 'accounts',
+export const accountChanges: Feature = {
+  name: 'account-changes',
   routes: [...emailRoutes, ...passwordRoutes, ...lifecycleRoutes],
   sweeps: [mailedCodeSweep, accountReaper],
 }

@@ -1,21 +1,19 @@
 /** Activation, deactivation and deletion on the wire. */
 import { procedure, query } from '../../http/endpoint.ts'
 import { invalidRequest } from '../../http/errors.ts'
+import { accountNotFound, accountOf, mailCode, statusOf } from '../accounts/accounts.ts'
 import { access, fullAccess } from '../auth/auth.ts'
 import { countBlobs } from '../blobs/blobs.ts'
 import { repoTotals } from '../repo/repo.ts'
 import { deleteOwnAccount } from './account-deletion.ts'
 import { activateAccount, deactivateAccount } from './account-lifecycle.ts'
-import { accountNotFound, statusOf } from './account-status.ts'
-import { findByDid } from './account-store.ts'
-import { mailCode } from './code-requests.ts'
 import { isDidFit } from './did-fitness.ts'
 
 export const lifecycleRoutes = [
   query('com.atproto.server.checkAccountStatus', {
     auth: access({ grants: 'any' }),
     async handler({ ctx, caller: { did } }) {
-      const account = await findByDid(ctx.db, did)
+      const account = await accountOf(ctx.db, did)
       const repo = await repoTotals(ctx.db, did)
       if (!account || !repo) throw accountNotFound()
       const blobs = await countBlobs(ctx.db, did)
@@ -44,7 +42,7 @@ export const lifecycleRoutes = [
     auth: fullAccess({ standing: true }),
     limit: 'requestMail',
     async handler({ ctx, caller }) {
-      const account = await findByDid(ctx.db, caller.did)
+      const account = await accountOf(ctx.db, caller.did)
       if (!account) throw invalidRequest('account not found')
       await mailCode(ctx, account, 'delete_account')
     },
