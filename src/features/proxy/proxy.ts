@@ -66,13 +66,8 @@ export async function ask(call: Exchange, forwarding: Forwarding): Promise<Respo
   const located = await locate(ctx, forwarding.service)
   if (!located.ok) throw invalidRequest((forwarding.faults ?? proxyFaults)[located.fault])
   const { label, url, outbound, toldName } = located.upstream
-  const headers = new Headers({ 'accept-encoding': forwarding.acceptEncoding ?? request.headers.get('accept-encoding') ?? 'identity' })
-  copy(request.headers, headers, passedHeaders)
+  const headers = await outgoingHeaders(call, forwarding)
   if (toldName !== null) headers.set('atproto-proxy', toldName)
-  if (forwarding.iss !== null) {
-    const subject = { iss: forwarding.iss, aud: forwarding.aud ?? forwarding.service.did, lxm: forwarding.lxm ?? call.nsid! }
-    headers.set('authorization', `Bearer ${await upstreamToken(ctx, subject)}`)
-  }
   const body = outgoingBody(request, forwarding, headers)
   try {
     const response = await outbound.fetch(url + (forwarding.path ?? pathAndQuery(request.url)), {
@@ -96,6 +91,15 @@ export async function ask(call: Exchange, forwarding: Forwarding): Promise<Respo
     call.log.warn('upstream unreachable', { method: call.nsid, fault: error.fault })
     throw upstreamFailure()
   }
+}
+
+async function outgoingHeaders({ ctx, request, nsid }: Exchange, { service, iss, lxm, aud, acceptEncoding }: Forwarding): Promise<Headers> {
+  const headers = new Headers({ 'accept-encoding': acceptEncoding ?? request.headers.get('accept-encoding') ?? 'identity' })
+  copy(request.headers, headers, passedHeaders)
+  if (iss === null) return headers
+  const token = await upstreamToken(ctx, { iss, aud: aud ?? service.did, lxm: lxm ?? nsid! })
+  headers.set('authorization', `Bearer ${token}`)
+  return headers
 }
 
 function statusClass(status: number): CounterLabels<'proxy_requests_total'>['status_class'] {
