@@ -113,10 +113,14 @@ export async function anyRecordUpTo(reader: Reader, repoId: number, rev: Tid): P
   return (await reader.get(sql`SELECT 1 FROM record WHERE repo_id = ${repoId} AND rev <= ${rev} LIMIT 1`)) !== null
 }
 
-/** Blocks of records by CID, in any order; one for each CID that is there. */
+/**
+ * Blocks of records by CID, in any order; one for each CID that is there. By way of their paths, which the index on CIDs
+ * holds: SQLite would rather walk through all records of a repository than look up the rest of a row.
+ */
 export async function findRecordBlocks(reader: Reader, repoId: number, cids: readonly Cid[]): Promise<Block[]> {
   const rows = await reader.all<{ cid: Uint8Array; value: Uint8Array }>(sql`
-    SELECT cid, value FROM record WHERE repo_id = ${repoId} AND cid IN ${sqlList(cids.map(({ bytes }) => bytes))}`)
+    SELECT cid, value FROM record WHERE repo_id = ${repoId}
+      AND path IN (SELECT path FROM record WHERE repo_id = ${repoId} AND cid IN ${sqlList(cids.map(({ bytes }) => bytes))})`)
   return [...new Map(rows.map((row) => [new Cid(row.cid).toString(), row])).values()].map(({ cid, value }) => ({ cid: new Cid(cid), bytes: value }))
 }
 
