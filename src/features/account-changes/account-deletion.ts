@@ -8,12 +8,11 @@ import type { Tx } from '../../platform/database.ts'
 import type { Sweep } from '../../platform/sweeps.ts'
 import type { Did } from '../../protocol/identifiers.ts'
 import { accountOf, attemptLogin, codeRefused, deleteAccountRow, deleteMailedCodesOf, isDueForDeletion, isPasswordOf, listDueForDeletion, redeemCode, tooManyFailedLogins } from '../accounts/accounts.ts'
-import { deleteAppPasswordsOf, deleteSessionsOf } from '../auth/auth.ts'
+import { deleteAppPasswordsOf, signOutEverywhere } from '../auth/auth.ts'
 import { deleteAccountBlobs, removeBlobFiles } from '../blobs/blobs.ts'
 import { announce, sequenceEvents } from '../firehose/firehose.ts'
 import { forgetInvites } from '../invites/invites.ts'
 import { deleteFlagsAbout } from '../labels/labels.ts'
-import { endOAuthSessions } from '../oauth/oauth-tokens.ts'
 import { deletePreferencesOf } from '../preferences/preferences.ts'
 import { deleteRepo } from '../repo/repo.ts'
 
@@ -44,9 +43,8 @@ export async function deleteAccount(ctx: Context, did: Did): Promise<boolean> {
 
 /** Returns what has to go from the disk once the transaction is committed. */
 async function purge(ctx: Context, tx: Tx, did: Did): Promise<string[]> {
-  await deleteSessionsOf(tx, did)
+  await signOutEverywhere(tx, did)
   await deleteAppPasswordsOf(tx, did)
-  await endOAuthSessions(tx, did)
   await deleteMailedCodesOf(tx, did)
   await forgetInvites(tx, did)
   await deletePreferencesOf(tx, did)

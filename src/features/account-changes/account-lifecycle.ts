@@ -4,9 +4,8 @@ import type { Context } from '../../platform/context.ts'
 import type { Tx } from '../../platform/database.ts'
 import type { Did, Millis } from '../../protocol/identifiers.ts'
 import { type Account, accountOf, signingKeyOf, statusOf, updateActivation, updateTakedown } from '../accounts/accounts.ts'
-import { deleteSessionsOf } from '../auth/auth.ts'
+import { signOutEverywhere } from '../auth/auth.ts'
 import { announce, sequenceEvents } from '../firehose/firehose.ts'
-import { endOAuthSessions } from '../oauth/oauth-tokens.ts'
 import { resignHead } from '../repo/repo.ts'
 import { didFault } from './did-fitness.ts'
 
@@ -52,7 +51,6 @@ const userNotFound = () => new Refusal(400, 'AccountNotFound', 'user not found')
 /** Take an account down, or lift its takedown with a `ref` of null. Everybody who was logged in has to log in again. */
 export async function setTakedown(ctx: Context, tx: Tx, did: Did, ref: string | null): Promise<void> {
   await updateTakedown(tx, did, ref)
-  await deleteSessionsOf(tx, did)
-  await endOAuthSessions(tx, did)
+  await signOutEverywhere(tx, did)
   await sequenceStatus(ctx, tx, did)
 }

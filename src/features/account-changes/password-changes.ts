@@ -4,7 +4,7 @@ import type { Context } from '../../platform/context.ts'
 import type { Tx } from '../../platform/database.ts'
 import type { Did } from '../../protocol/identifiers.ts'
 import { accountOf, accountWithEmail, codeRefused, deleteMailedCode, hashPassword, isPasswordOf, mailCode, redeemAnonymousCode, updatePassword } from '../accounts/accounts.ts'
-import { deleteSessionsOf } from '../auth/auth.ts'
+import { signOutPasswords } from '../auth/auth.ts'
 
 export const MAX_PASSWORD_CHARS = 256
 
@@ -49,5 +49,5 @@ async function hashAcceptable(ctx: Context, password: string): Promise<string> {
 async function replacePassword(tx: Tx, did: Did, hash: string): Promise<void> {
   await updatePassword(tx, did, hash)
   await deleteMailedCode(tx, did, 'reset_password')
-  await deleteSessionsOf(tx, did)
+  await signOutPasswords(tx, did)
 }

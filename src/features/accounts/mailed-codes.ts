@@ -12,7 +12,7 @@ import { base32 } from '../../protocol/cid.ts'
 import type { Did, Millis } from '../../protocol/identifiers.ts'
 import { countFailure, deleteCode, deleteCodesBefore, findCode, findCodeByHash, putCode, type CodePurpose, type MailedCode } from './mailed-code-store.ts'
 
-const TTL_MILLIS = 15 * 60 * 1000
+export const CODE_TTL_SECS = 15 * 60
 /** Expired codes are kept a while, so that they are called expired and not wrong. */
 const KEPT_MILLIS = 24 * 60 * 60 * 1000
 const MAX_FAILURES = 5
@@ -55,7 +55,7 @@ export async function redeemAnonymousCode({ clock }: Pick<Context, 'clock'>, tx:
 
 export const codeRefused = (fault: CodeFault): Refusal => (fault === 'expired' ? expiredToken('Token is expired') : invalidToken('Token is invalid'))
 
-const isOver = ({ requestedAt }: MailedCode, now: Millis) => now > requestedAt + TTL_MILLIS
+const isOver = ({ requestedAt }: MailedCode, now: Millis) => now > requestedAt + CODE_TTL_SECS * 1000
 
 /** People type codes in either case, and with spaces around them. */
 const hashOf = (code: string) => createHash('sha256').update(code.trim().toUpperCase()).digest('hex')

@@ -2,8 +2,9 @@
 import type { Feature } from '../../http/feature.ts'
 import { accountAdminRoutes } from './account-admin-routes.ts'
 import { accountReportRoutes } from './account-report-routes.ts'
+import { accountRepairRoutes } from './account-repair-routes.ts'
 import { claimCodeRoutes } from './claim-code-routes.ts'
 import { serviceReportRoutes } from './service-report-routes.ts'
 import { subjectStatusRoutes } from './subject-status-routes.ts'
 
-export const admin: Feature = { name: 'admin', routes: [...accountAdminRoutes, ...subjectStatusRoutes, ...accountReportRoutes, ...claimCodeRoutes, ...serviceReportRoutes] }
+export const admin: Feature = { name: 'admin', routes: [...accountAdminRoutes, ...subjectStatusRoutes, ...accountReportRoutes, ...accountRepairRoutes, ...claimCodeRoutes, ...serviceReportRoutes] }

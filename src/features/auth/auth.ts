@@ -9,12 +9,12 @@ import type { Tx } from '../../platform/database.ts'
 import type { Did } from '../../protocol/identifiers.ts'
 import type { Permissions } from '../../protocol/scopes.ts'
 import { accountStatus, refuseTakendown } from '../accounts/accounts.ts'
-import { boundTokenAsBearer, claimsToBeAccessToken, endOAuthSessions, verifyDpopToken } from '../oauth/oauth-tokens.ts'
+import { boundTokenAsBearer, claimsToBeAccessToken, endBrowserSignIns, endOAuthSessions, verifyDpopToken } from '../oauth/oauth-tokens.ts'
 import { actorOf, operatorOf } from '../operators/operators.ts'
 import { authorizationOf } from './authorization-header.ts'
 import { assertPermission } from './permissions.ts'
 import { carriesServiceToken, LABELER, serviceAuth, verifyServiceToken, type ServiceCaller } from './service-auth.ts'
-import { deleteSessionsOf as deleteOwnSessionsOf } from './session-store.ts'
+import { deleteSessionsOf } from './session-store.ts'
 import { readAccessToken, readRefreshToken, type SessionKind } from './session-tokens.ts'
 
 export type { Permissions } from '../../protocol/scopes.ts'
@@ -24,10 +24,16 @@ export { optionalServiceAuth, type ServiceCaller } from './service-auth.ts'
 export { openSession, sessionTokens, type Tokens } from './sessions.ts'
 export { deleteSession, findSession, listSessions } from './session-store.ts'
 
-/** Sign an account out everywhere: its sessions, the apps that it lets in, the browsers in which it is signed in. */
-export async function deleteSessionsOf(tx: Tx, did: Did): Promise<void> {
-  await deleteOwnSessionsOf(tx, did)
-  await endOAuthSessions(tx, did)
+/** Sign an account out everywhere: its sessions, the apps that it lets in, the browsers in which it is signed in. Counts what ended. */
+export async function signOutEverywhere(tx: Tx, did: Did): Promise<{ sessions: number; oauthSessions: number; oauthCodes: number }> {
+  const { sessions: oauthSessions, codes: oauthCodes } = await endOAuthSessions(tx, did)
+  return { sessions: await deleteSessionsOf(tx, did), oauthSessions, oauthCodes }
+}
+
+/** Sign out whoever came in with a password. Apps that the account lets in stay. */
+export async function signOutPasswords(tx: Tx, did: Did): Promise<void> {
+  await deleteSessionsOf(tx, did)
+  await endBrowserSignIns(tx, did)
 }
 
 /** An account holder, or who acts for one. */

@@ -11,6 +11,7 @@ import { offerNonce, useProof } from './proofs.ts'
 import { deleteSessionsOf, isSessionAlive } from './session-store.ts'
 
 export { claimsToBeAccessToken } from './access-tokens.ts'
+export { deleteSignInsOf as endBrowserSignIns } from './device-store.ts'
 
 /** An app, and the account that lets it in. */
 export interface OAuthCaller {
@@ -53,9 +54,8 @@ function refusedToken(scheme: 'DPoP' | 'Bearer', error: string, description: str
   return new Refusal(401, name, description, name === error && error !== 'use_dpop_nonce' ? { headers, code: 'INVALID_TOKEN' } : { headers })
 }
 
-/** Everything that apps and browsers hold of an account: after a takedown, a deletion, a password reset. Counts sessions. */
-export async function endOAuthSessions(tx: Tx, did: Did): Promise<number> {
+/** Everything that apps and browsers hold of an account: after a takedown, a deletion, a repair. Counts what apps held. */
+export async function endOAuthSessions(tx: Tx, did: Did): Promise<{ sessions: number; codes: number }> {
   await deleteSignInsOf(tx, did)
-  await deleteCodesOf(tx, did)
-  return deleteSessionsOf(tx, did)
+  return { codes: await deleteCodesOf(tx, did), sessions: await deleteSessionsOf(tx, did) }
 }

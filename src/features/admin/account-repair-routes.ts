@@ -1,0 +1,63 @@
+/** What an operator repairs on an account: its address, a forgotten password, credentials in the wrong hands. */
+import { Type } from '@sinclair/typebox'
+import { route } from '../../http/endpoint.ts'
+import { invalidRequest, notFound } from '../../http/errors.ts'
+import { readJson } from '../../http/json-input.ts'
+import type { Reader } from '../../platform/database.ts'
+import { parseDid } from '../../protocol/identifiers.ts'
+import { replaceEmail } from '../account-changes/account-changes.ts'
+import { accountOf, CODE_TTL_SECS, issueCode, parseEmailAddress, type Account } from '../accounts/accounts.ts'
+import { deleteAppPasswordsOf, signOutEverywhere } from '../auth/auth.ts'
+import { actorOf, operator, recordAudit } from '../operators/operators.ts'
+
+async function existing(reader: Reader, text: string | undefined): Promise<Account> {
+  const did = parseDid(text ?? '')
+  const account = did && (await accountOf(reader, did))
+  if (!account) throw notFound('No such account')
+  return account
+}
+
+export const accountRepairRoutes = [
+  route('POST', '/v1/admin/accounts/:did/email', {
+    auth: operator(),
+    async handler({ ctx, caller, path, body }) {
+      const { email } = await readJson(body, Type.Object({ email: Type.String() }))
+      const { did } = await existing(ctx.db, path['did'])
+      await replaceEmail(ctx, did, email.trim(), async (tx) => {
+        await recordAudit(tx, ctx.clock.now(), { actor: actorOf(caller), action: 'email_updated', subject: did })
+        return null
+      })
+      return { did, email: parseEmailAddress(email.trim()), emailConfirmed: false }
+    },
+  }),
+
+  // The one answer of the operator's interface that holds a secret: what the mail would have said.
+  route('POST', '/v1/admin/accounts/:did/reset-token', {
+    auth: operator(),
+    async handler({ ctx, caller, path }) {
+      const { did, hasPassword } = await existing(ctx.db, path['did'])
+      if (!hasPassword) throw invalidRequest('The account has no password to reset')
+      const token = await ctx.db.transaction(async (tx) => {
+        await recordAudit(tx, ctx.clock.now(), { actor: actorOf(caller), action: 'reset_token_issued', subject: did })
+        return issueCode(ctx, tx, did, 'reset_password')
+      })
+      return { did, token, expiresIn: CODE_TTL_SECS }
+    },
+  }),
+
+  route('POST', '/v1/admin/accounts/:did/revoke-credentials', {
+    auth: operator(),
+    async handler({ ctx, caller, path }) {
+      const { did } = await existing(ctx.db, path['did'])
+      return ctx.db.transaction(async (tx) => {
+        const { sessions, oauthSessions, oauthCodes } = await signOutEverywhere(tx, did)
+        const appPasswords = await deleteAppPasswordsOf(tx, did)
+        const revoked = { sessionsRevoked: sessions, appPasswordsRevoked: appPasswords, oauthTokensRevoked: oauthSessions, oauthCodesRevoked: oauthCodes }
+        if (Object.values(revoked).some((count) => count > 0)) {
+          await recordAudit(tx, ctx.clock.now(), { actor: actorOf(caller), action: 'credentials_revoked', subject: did, detail: JSON.stringify(revoked) })
+        }
+        return revoked
+      })
+    },
+  }),
+]
