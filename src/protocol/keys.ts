@@ -7,7 +7,7 @@
  *
  * Source: atproto "Cryptography"; interop tests `crypto/`.
  */
-import { createPrivateKey, createPublicKey, type KeyObject, sign, verify } from 'node:crypto'
+import { createECDH, createPrivateKey, createPublicKey, type KeyObject, sign, verify } from 'node:crypto'
 import { p256 } from '@noble/curves/nist.js'
 import { secp256k1 } from '@noble/curves/secp256k1.js'
 import { base58btc } from 'multiformats/bases/base58'
@@ -55,11 +55,18 @@ const p256Spki = Buffer.from('3039301306072a8648ce3d020106082a8648ce3d0301070322
 
 function p256SigningKey(secret: Uint8Array): SigningKey {
   const key = createPrivateKey({ key: Buffer.concat([p256Pkcs8, secret]), format: 'der', type: 'pkcs8' })
-  const publicKey = p256PublicKey(p256.getPublicKey(secret, true))
+  const publicKey = p256PublicKey(p256Point(secret))
   return {
     publicKey,
     sign: (message) => lowerS(sign('sha256', message, { key, dsaEncoding: 'ieee-p1363' })),
   }
+}
+
+/** The compressed public point. Not by the curve library: its first call makes tables for a tenth of a second. */
+function p256Point(secret: Uint8Array): Uint8Array {
+  const pair = createECDH('prime256v1')
+  pair.setPrivateKey(secret)
+  return new Uint8Array(pair.getPublicKey(null, 'compressed'))
 }
 
 function p256PublicKey(bytes: Uint8Array): PublicKey {
