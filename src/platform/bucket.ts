@@ -1,20 +1,22 @@
 /**
- * A bucket of an S3-compatible store. The client library is loaded when a bucket is opened and not before.
+ * A bucket of an S3-compatible store.
  *
- * What is stored is what was meant: an upload carries the SHA-256 of its content in its signature, and the store
- * refuses other bytes.
+ * What is stored is what was meant: an upload is signed over the SHA-256 of its content, and the store refuses other
+ * bytes. Four kinds of requests do not need the vendor's library, which holds the event loop for tens of milliseconds
+ * to read one page of keys, and requests would wait behind it.
  */
-import { createReadStream } from 'node:fs'
-import type { Readable } from 'node:stream'
-import type { GetObjectCommandOutput, S3Client } from '@aws-sdk/client-s3'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { EMPTY_SHA256, encodeKey, signedHeaders } from '../protocol/sigv4.ts'
 import type { Secret } from './secret.ts'
 
-const CONNECT_TIMEOUT_MILLIS = 10_000
+/** Until an answer begins. */
+const ANSWER_TIMEOUT_MILLIS = 10_000
 /** One object, from the first byte of the request to the last one of the answer. */
 const OBJECT_TIMEOUT_MILLIS = 300_000
-const LIST_TIMEOUT_MILLIS = 60_000
 const LIST_PAGE = 1000
+const MAX_LIST_BYTES = 4 * 1024 ** 2
 const MAX_ATTEMPTS = 3
+const RETRY_MILLIS = 100
 
 export interface BucketOptions {
   bucket: string
@@ -30,82 +32,142 @@ export interface StoredObject {
   size: number
 }
 
-export interface Bucket {
-  /** All objects under the prefix, in ascending order of their keys, page by page. Throws when the store sorts otherwise. */
-  list(prefix: string): AsyncGenerator<StoredObject[]>
-  /** `sha256` is the digest of the file's content in hexadecimal. */
-  put(key: string, file: { path: string; size: number; sha256: string }): Promise<void>
-  /** Null when there is no such object. Breaking off the iteration ends the transfer. */
-  get(key: string): Promise<AsyncIterable<Uint8Array> | null>
-  /** Deleting what is not there succeeds. */
-  delete(key: string): Promise<void>
-  close(): void
+/** The store said no: its status and the code of its answer. */
+export class BucketRefusal extends Error {
+  constructor(
+    readonly status: number,
+    code: string,
+  ) {
+    super(`the bucket answered ${status} ${code}`)
+  }
 }
 
-const silent = () => undefined
+interface BucketRequest {
+  method: 'GET' | 'PUT' | 'DELETE'
+  key: string
+  query?: Record<string, string>
+  body?: { path: string; sha256: string }
+}
 
-export async function openBucket({ bucket, endpoint, region, accessKeyId, secretAccessKey, forcePathStyle }: BucketOptions): Promise<Bucket> {
-  const s3 = await import('@aws-sdk/client-s3')
-  const client: S3Client = new s3.S3Client({
-    endpoint,
-    region,
-    forcePathStyle,
-    credentials: { accessKeyId, secretAccessKey: secretAccessKey.reveal() },
-    maxAttempts: MAX_ATTEMPTS,
-    requestHandler: { connectionTimeout: CONNECT_TIMEOUT_MILLIS, requestTimeout: OBJECT_TIMEOUT_MILLIS },
-    // Stores other than Amazon's do not all know the checksums that the client adds by itself.
-    requestChecksumCalculation: 'WHEN_REQUIRED',
-    responseChecksumValidation: 'WHEN_REQUIRED',
-    // What it has to say it also throws.
-    logger: { debug: silent, info: silent, warn: silent, error: silent },
-  })
+export class Bucket {
+  readonly #options: BucketOptions
+  /** Address of the bucket, with a slash at its end. */
+  readonly #base: string
 
-  return {
-    async *list(prefix) {
-      let token: string | undefined
-      let last = ''
-      do {
-        const page = await client.send(new s3.ListObjectsV2Command({ Bucket: bucket, Prefix: prefix, ContinuationToken: token, MaxKeys: LIST_PAGE }), {
-          abortSignal: AbortSignal.timeout(LIST_TIMEOUT_MILLIS),
-        })
-        const objects = (page.Contents ?? []).map(({ Key, Size }) => ({ key: Key ?? '', size: Size ?? 0 }))
-        for (const { key } of objects) {
-          if (key <= last) throw new Error('the bucket does not list its keys in ascending order')
-          last = key
-        }
-        yield objects
-        token = page.IsTruncated ? page.NextContinuationToken : undefined
-        if (page.IsTruncated && token === undefined) throw new Error('the bucket broke off its list')
-      } while (token !== undefined)
-    },
-
-    async put(key, { path, size, sha256 }) {
-      const command = new s3.PutObjectCommand({ Bucket: bucket, Key: key, Body: createReadStream(path), ContentLength: size, ContentType: 'application/octet-stream' })
-      command.middlewareStack.add(
-        (next) => (args) => {
-          ;(args.request as { headers: Record<string, string> }).headers['x-amz-content-sha256'] = sha256
-          return next(args)
-        },
-        { step: 'build', name: 'contentDigest' },
-      )
-      await client.send(command, { abortSignal: AbortSignal.timeout(OBJECT_TIMEOUT_MILLIS) })
-    },
-
-    async get(key) {
-      let found: GetObjectCommandOutput
-      try {
-        found = await client.send(new s3.GetObjectCommand({ Bucket: bucket, Key: key }), { abortSignal: AbortSignal.timeout(OBJECT_TIMEOUT_MILLIS) })
-      } catch (error) {
-        if (error instanceof s3.NoSuchKey || (error as { $metadata?: { httpStatusCode?: number } }).$metadata?.httpStatusCode === 404) return null
-        throw error
-      }
-      return found.Body as Readable
-    },
-
-    async delete(key) {
-      await client.send(new s3.DeleteObjectCommand({ Bucket: bucket, Key: key }), { abortSignal: AbortSignal.timeout(LIST_TIMEOUT_MILLIS) })
-    },
-
-    close: () => client.destroy(),
+  constructor(options: BucketOptions) {
+    this.#options = options
+    const { origin, protocol, host } = new URL(options.endpoint)
+    this.#base = options.forcePathStyle ? `${origin}/${options.bucket}/` : `${protocol}//${options.bucket}.${host}/`
   }
+
+  /** All objects under the prefix, in ascending order of their keys, page by page. Throws when the store sorts otherwise. */
+  async *list(prefix: string): AsyncGenerator<StoredObject[]> {
+    let token: string | null = null
+    let last = ''
+    do {
+      const query: Record<string, string> = { 'list-type': '2', prefix, 'max-keys': String(LIST_PAGE), ...(token === null ? {} : { 'continuation-token': token }) }
+      const response = await this.#send({ method: 'GET', key: '', query })
+      const page = parseListing(await boundedText(response))
+      for (const { key } of page.objects) {
+        if (key <= last) throw new Error('the bucket does not list its keys in ascending order')
+        last = key
+      }
+      yield page.objects
+      token = page.nextToken
+    } while (token !== null)
+  }
+
+  /** `sha256` is the digest of the file's content in hexadecimal. */
+  async put(key: string, { path, sha256 }: { path: string; sha256: string }): Promise<void> {
+    await this.#send({ method: 'PUT', key, body: { path, sha256 } })
+  }
+
+  /** Null when there is no such object. Breaking off the iteration ends the transfer. */
+  async get(key: string): Promise<AsyncIterable<Uint8Array> | null> {
+    try {
+      return (await this.#send({ method: 'GET', key })).body
+    } catch (error) {
+      if (error instanceof BucketRefusal && error.status === 404) return null
+      throw error
+    }
+  }
+
+  /** Deleting what is not there succeeds. */
+  async delete(key: string): Promise<void> {
+    await this.#send({ method: 'DELETE', key })
+  }
+
+  /** Again when the wire or the store fails; every request may be repeated. */
+  async #send(request: BucketRequest): Promise<Response> {
+    for (let attempt = 1; ; attempt++) {
+      const outcome = await this.#attempt(request).catch((error: unknown) => ({ error }))
+      if (outcome instanceof Response) return outcome
+      const { error } = outcome
+      const isFinal = error instanceof BucketRefusal && error.status < 500 && error.status !== 429
+      if (isFinal || attempt === MAX_ATTEMPTS) throw error
+      await sleep(RETRY_MILLIS * 4 ** (attempt - 1))
+    }
+  }
+
+  async #attempt({ method, key, query = {}, body }: BucketRequest): Promise<Response> {
+    const { accessKeyId, secretAccessKey, region } = this.#options
+    const url = new URL(`${this.#base}${encodeKey(key)}`)
+    for (const [name, value] of Object.entries(query)) url.searchParams.set(name, value)
+    const credentials = { accessKeyId, secretAccessKey: secretAccessKey.reveal(), region }
+    // The store compares with its own clock, which knows nothing of a test's.
+    const headers = signedHeaders({ method, url, bodySha256: body?.sha256 ?? EMPTY_SHA256 }, credentials, Date.now())
+    const late = new AbortController()
+    const timer = setTimeout(() => late.abort(new Error('the bucket does not answer')), body ? OBJECT_TIMEOUT_MILLIS : ANSWER_TIMEOUT_MILLIS)
+    try {
+      const response = await fetch(url, {
+        method,
+        headers,
+        body: body ? Bun.file(body.path) : undefined,
+        redirect: 'error',
+        signal: AbortSignal.any([late.signal, AbortSignal.timeout(OBJECT_TIMEOUT_MILLIS)]),
+      })
+      if (!response.ok) throw new BucketRefusal(response.status, /<Code>([A-Za-z0-9]{1,64})<\/Code>/.exec(await boundedText(response))?.[1] ?? '')
+      return response
+    } finally {
+      clearTimeout(timer)
+    }
+  }
+}
+
+async function boundedText(response: Response): Promise<string> {
+  const chunks: Uint8Array[] = []
+  let size = 0
+  for await (const chunk of response.body ?? []) {
+    size += chunk.byteLength
+    if (size > MAX_LIST_BYTES) throw new Error('the answer of the bucket is too long')
+    chunks.push(chunk)
+  }
+  return Buffer.concat(chunks).toString('utf8')
+}
+
+/** Of the answer to ListObjectsV2: a flat document, in which no element holds another of its own name. */
+function parseListing(xml: string): { objects: StoredObject[]; nextToken: string | null } {
+  const isTruncated = /<IsTruncated>\s*(true|false)\s*<\/IsTruncated>/.exec(xml)?.[1]
+  if (isTruncated === undefined) throw new Error('the answer of the bucket is no list')
+  const nextToken = textOf(xml, 'NextContinuationToken')
+  if (isTruncated === 'true' && nextToken === null) throw new Error('the bucket broke off its list')
+  const objects = [...xml.matchAll(/<Contents>(.*?)<\/Contents>/gs)].map(([, fields = '']) => {
+    const key = textOf(fields, 'Key')
+    const size = textOf(fields, 'Size')
+    if (key === null || size === null || !/^\d{1,15}$/.test(size)) throw new Error('the bucket lists an object without key or size')
+    return { key, size: Number(size) }
+  })
+  return { objects, nextToken: isTruncated === 'true' ? nextToken : null }
+}
+
+const entities: Record<string, string> = { amp: '&', lt: '<', gt: '>', quot: '"', apos: "'" }
+
+function textOf(xml: string, element: string): string | null {
+  const start = xml.indexOf(`<${element}>`)
+  const end = xml.indexOf(`</${element}>`, start)
+  if (start < 0 || end < 0) return null
+  return xml.slice(start + element.length + 2, end).replace(/&(?:#x([0-9a-fA-F]{1,6})|#(\d{1,7})|([a-z]{2,4}));/g, (whole, hex, decimal, name) => {
+    if (name !== undefined) return entities[name as string] ?? whole
+    return String.fromCodePoint(hex !== undefined ? Number.parseInt(hex as string, 16) : Number(decimal))
+  })
 }

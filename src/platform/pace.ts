@@ -14,3 +14,28 @@ export function paceOf(bytesPerSec: number, stopping: AbortSignal): (bytes: numb
     if (due - now >= MIN_WAIT_MILLIS) await sleep(due - now, undefined, { signal: stopping })
   }
 }
+
+/** Of the time of background work that holds the event loop, so much. */
+const BUSY_SHARE = 0.1
+const MAX_REST_MILLIS = 1000
+
+/**
+ * Does pieces of work with rests between them, each in proportion to the work before it: on a slow disk it rests longer.
+ * Throws once `stopping` says so.
+ */
+export function unhurried(stopping: AbortSignal): <T>(work: () => Promise<T>) => Promise<T> {
+  let owedMillis = 0
+  return async (work) => {
+    stopping.throwIfAborted()
+    if (owedMillis >= MIN_WAIT_MILLIS) {
+      await sleep(Math.min(owedMillis, MAX_REST_MILLIS), undefined, { signal: stopping })
+      owedMillis = 0
+    }
+    const started = performance.now()
+    try {
+      return await work()
+    } finally {
+      owedMillis += (performance.now() - started) * (1 / BUSY_SHARE - 1)
+    }
+  }
+}

@@ -10,17 +10,19 @@ import { Database } from 'bun:sqlite'
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { cidOfBlob } from '../../src/protocol/cid.ts'
+import { encode } from '../../src/protocol/cbor.ts'
+import { cidOfBlob, cidOfCbor } from '../../src/protocol/cid.ts'
 import { createAccount } from '../harness/account.ts'
-import { bearer } from '../harness/http.ts'
 
 const ROWS = Number(process.argv[2] ?? 100_000)
 const BLOB_BYTES = 2048
-/** A third of the accounts' blobs are past their grace. */
+/** One in so many blobs is past its grace. */
 const EXPIRED_EVERY = 3
 const OWNERS = 200
+const REV = '3k22222222222'
 const READS_PER_SEC = 200
-const IDLE_SECS = 10
+const WARM_SECS = 3
+const IDLE_SECS = 9
 const MAX_PASS_SECS = 240
 
 const folder = mkdtempSync(join(tmpdir(), 'holdfast-bench-'))
@@ -98,24 +100,38 @@ function startBucket() {
   return { url: `http://127.0.0.1:${server.port}`, sizes, stop: () => server.stop(true) }
 }
 
+/** Blobs of many accounts with the records that point at them; what is past its grace has none. */
 function fill(did: string): string[] {
   const db = new Database(join(dataDir, 'holdfast.db'))
   const blob = db.query('INSERT INTO blob (did, cid, mime_type, size, uploaded_at, unreferenced_at) VALUES (?, ?, ?, ?, 0, ?)')
-  const reference = db.query("INSERT INTO blob_reference (did, cid, record, rev) VALUES (?, ?, ?, '3k')")
+  const reference = db.query('INSERT INTO blob_reference (did, cid, record, rev) VALUES (?, ?, ?, ?)')
+  const repo = db.query<{ id: number }, [string, string, Uint8Array, Uint8Array, Uint8Array]>('INSERT INTO repo (did, rev, head, data, commit_block) VALUES (?, ?, ?, ?, ?) RETURNING id')
+  const record = db.query('INSERT INTO record (repo_id, path, cid, rev, indexed_at, value) VALUES (?, ?, ?, ?, 0, ?)')
+  const owners = Array.from({ length: OWNERS }, (_, i) => (i === 0 ? did : `did:plc:${String(i).padStart(24, 'a')}`))
   const own: string[] = []
   db.transaction(() => {
+    const empty = new Uint8Array()
+    const repos = owners.map((owner, i) =>
+      i === 0 ? db.query<{ id: number }, [string]>('SELECT id FROM repo WHERE did = ?').get(owner)!.id : repo.get(owner, REV, cidOfCbor(empty).bytes, cidOfCbor(empty).bytes, empty)!.id,
+    )
     const bytes = new Uint8Array(BLOB_BYTES)
     for (let i = 0; i < ROWS; i++) {
       new DataView(bytes.buffer).setUint32(0, i + 1)
-      const cid = cidOfBlob(bytes).toString()
-      const owner = i % OWNERS === 0 ? did : `did:plc:${String(i % OWNERS).padStart(24, 'a')}`
+      const ref = cidOfBlob(bytes)
+      const cid = ref.toString()
+      const owner = owners[i % OWNERS]!
       const isExpired = i % EXPIRED_EVERY === 1
       const shard = join(dataDir, 'blobs', cid.slice(-2))
       mkdirSync(shard, { recursive: true })
       writeFileSync(join(shard, cid), bytes)
-      blob.run(owner, cid, 'image/png', BLOB_BYTES, isExpired ? 1 : null)
-      if (!isExpired) reference.run(owner, cid, `a.b.c/${i}`)
-      if (owner === did && !isExpired) own.push(cid)
+      // Uploads of many accounts become due in the order they came.
+      blob.run(owner, cid, 'image/png', BLOB_BYTES, isExpired ? i : null)
+      if (isExpired) continue
+      const path = `com.example.picture/${i}`
+      const value = encode({ $type: 'com.example.picture', text: 'x'.repeat(200), image: { $type: 'blob', ref, mimeType: 'image/png', size: BLOB_BYTES } })
+      record.run(repos[i % OWNERS]!, path, cidOfCbor(value).bytes, REV, value)
+      reference.run(owner, cid, path, REV)
+      if (owner === did) own.push(cid)
     }
   })()
   db.close()
@@ -164,42 +180,39 @@ const sweeps = [
 const bucket = startBucket()
 const bucketEnv = { SERVICE_BLOB_MIRROR_ENDPOINT: bucket.url }
 try {
-  const first = await start({ SERVICE_BLOB_MIRROR_ENDPOINT: bucket.url })
+  const first = await start(bucketEnv)
   const account = await createAccount(first, 'alice')
   await first.stop()
   const own = fill(account.did)
-  console.log(`${ROWS} rows of ${BLOB_BYTES} bytes; ${READS_PER_SEC} reads/s`)
-  const idle = await start(bucketEnv)
-  const warm = reader(idle.url, account.did, own)
-  await Bun.sleep(3000)
-  await warm()
-  const reading = reader(idle.url, account.did, own)
-  await Bun.sleep(IDLE_SECS * 1000)
-  console.log('idle', await reading(), { rssMiB: rssMiB(idle.pid, 'VmRSS') })
-  await idle.stop()
-
+  console.log(`${ROWS} rows of ${BLOB_BYTES} bytes, ${READS_PER_SEC} reads/s, milliseconds`)
   for (const { name, key, of } of sweeps) {
-    // The pass starts after this many seconds; until then reads warm up.
-    const server = await start({ ...bucketEnv, [key]: '4' })
-    await (async () => {
-      const stopWarm = reader(server.url, account.did, own)
-      await Bun.sleep(3000)
-      await stopWarm()
-    })()
-    const before = rssMiB(server.pid, 'VmRSS')
-    const stop = reader(server.url, account.did, own)
-    const started = performance.now()
-    let ranAt = 0
-    while (ranAt === 0 && performance.now() - started < MAX_PASS_SECS * 1000) {
-      await Bun.sleep(200)
-      const metrics = await (await fetch(`${server.url}/metrics`, { headers: bearer('') })).text()
-      ranAt = Number(new RegExp(`^${name}_last_run_timestamp(?:{[^}]*})? ([0-9.e+]+)`, 'm').exec(metrics)?.[1] ?? 0)
+    const server = await start({ ...bucketEnv, [key]: String(WARM_SECS + IDLE_SECS) })
+    const during = async (work: () => Promise<unknown>) => {
+      const stop = reader(server.url, account.did, own)
+      await work()
+      return stop()
     }
+    await during(() => Bun.sleep(WARM_SECS * 1000))
+    const idle = await during(() => Bun.sleep((IDLE_SECS - 1) * 1000))
+    const before = rssMiB(server.pid, 'VmRSS')
+    const started = performance.now()
+    const beside = await during(() => passOf(server, name))
     const secs = ((performance.now() - started) / 1000).toFixed(1)
-    console.log(name, of ?? '', ranAt === 0 ? 'NOT FINISHED' : '', await stop(), { secs, rssBeforeMiB: before, rssPeakMiB: rssMiB(server.pid, 'VmHWM') })
+    console.log(JSON.stringify({ sweep: `${name}${of ? ` (${of})` : ''}`, secs, idle, beside, rssBeforeMiB: before, rssPeakMiB: rssMiB(server.pid, 'VmHWM') }))
     await server.stop()
   }
 } finally {
   bucket.stop()
   rmSync(folder, { recursive: true, force: true })
+}
+
+async function passOf({ url }: Server, name: string): Promise<void> {
+  const pattern = new RegExp(`^${name}_last_run_timestamp(?:{[^}]*})? ([0-9.e+]+)`, 'm')
+  const deadline = performance.now() + MAX_PASS_SECS * 1000
+  while (performance.now() < deadline) {
+    await Bun.sleep(200)
+    const text = await (await fetch(`${url}/metrics`)).text()
+    if (Number(pattern.exec(text)?.[1] ?? 0) > 0) return
+  }
+  throw new Error(`${name} did not finish in ${MAX_PASS_SECS} s`)
 }

@@ -11,7 +11,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { PassThrough } from 'node:stream'
 import S3rver from 's3rver'
-import { openBucket, type Bucket } from '../../src/platform/bucket.ts'
+import { Bucket } from '../../src/platform/bucket.ts'
 import { Secret } from '../../src/platform/secret.ts'
 
 const BUCKET = 'copies'
@@ -84,7 +84,7 @@ export async function startBucket(): Promise<BucketHost> {
     secretAccessKey: new Secret('S3RVER'),
     forcePathStyle: true,
   }
-  const own: Bucket = await openBucket({ ...mirror, region: 'auto' })
+  const own = new Bucket({ ...mirror, region: 'auto' })
 
   return {
     mirror,
@@ -98,7 +98,7 @@ export async function startBucket(): Promise<BucketHost> {
     async write(key, bytes) {
       const path = join(dir, 'incoming')
       writeFileSync(path, bytes)
-      await own.put(key, { path, size: bytes.byteLength, sha256: createHash('sha256').update(bytes).digest('hex') })
+      await own.put(key, { path, sha256: createHash('sha256').update(bytes).digest('hex') })
     },
     get fault() {
       return state.fault
@@ -108,7 +108,6 @@ export async function startBucket(): Promise<BucketHost> {
     },
     requests: state.requests,
     async [Symbol.asyncDispose]() {
-      own.close()
       server.closeAllConnections()
       await new Promise((resolve) => server.close(resolve))
       rmSync(dir, { recursive: true, force: true })

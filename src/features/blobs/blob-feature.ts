@@ -1,7 +1,6 @@
 /** Uploads, and what keeps them whole. Apart from the door, because the routes need guards and guards need accounts. */
 import type { Feature } from '../../http/feature.ts'
 import { blobFiles } from './blob-files.ts'
-import { closeBlobMirror } from './blob-mirror.ts'
 import { blobRoutes } from './blob-routes.ts'
 import { restoreMissing } from './boot-restore.ts'
 import { gcSweep } from './gc-sweep.ts'
@@ -16,5 +15,4 @@ export const blobs: Feature = {
     await blobFiles(ctx).prepare()
     await restoreMissing(ctx)
   },
-  start: (ctx) => () => closeBlobMirror(ctx),
 }

@@ -19,6 +19,8 @@ export const HEAD_BYTES = 64 * 1024
 const READ_BYTES = 64 * 1024
 /** What the sweeps read per second at most. */
 export const BULK_BYTES_PER_SEC = 50 * 1024 ** 2
+/** What opening a file counts as. */
+export const FILE_COST_BYTES = 32 * 1024
 /** Files remembered as hashed; the oldest goes first. */
 const MAX_VERIFIED = 100_000
 

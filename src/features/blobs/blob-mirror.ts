@@ -1,5 +1,5 @@
 /** Copies of blobs off this machine: one object per CID under the prefix, which belongs to the mirror alone. */
-import { openBucket, type Bucket } from '../../platform/bucket.ts'
+import { Bucket } from '../../platform/bucket.ts'
 import { perContext, type Context } from '../../platform/context.ts'
 import { parseCid } from '../../protocol/cid.ts'
 import { blobFiles, type Pace } from './blob-files.ts'
@@ -11,18 +11,14 @@ export interface BlobMirror {
   keyPrefix: string
 }
 
-const opened = perContext(async ({ config: { blobMirror } }): Promise<BlobMirror | null> => {
+const opened = perContext(({ config: { blobMirror } }): BlobMirror | null => {
   const { bucket, endpoint, accessKeyId, secretAccessKey, keyPrefix } = blobMirror
   if (bucket === null || endpoint === null || accessKeyId === null || secretAccessKey === null) return null
-  return { bucket: await openBucket({ ...blobMirror, bucket, endpoint, accessKeyId, secretAccessKey }), keyPrefix }
+  return { bucket: new Bucket({ ...blobMirror, bucket, endpoint, accessKeyId, secretAccessKey }), keyPrefix }
 })
 
 /** Null when none is configured. */
-export const blobMirror = (ctx: Context): Promise<BlobMirror | null> => opened(ctx)
-
-export async function closeBlobMirror(ctx: Context): Promise<void> {
-  ;(await blobMirror(ctx))?.bucket.close()
-}
+export const blobMirror = (ctx: Context): BlobMirror | null => opened(ctx)
 
 /** Copy a file into the bucket. False, and nothing is copied, when the file is not what its name says. */
 export async function copyToMirror(ctx: Context, { bucket, keyPrefix }: BlobMirror, { cid, size }: StoredBlob, pace: Pace): Promise<boolean> {
@@ -30,7 +26,7 @@ export async function copyToMirror(ctx: Context, { bucket, keyPrefix }: BlobMirr
   const content = await files.contentOf(cid, pace)
   const digest = parseCid(cid)?.digest
   if (content?.cid !== cid || content.size !== size || digest === undefined) return false
-  await bucket.put(keyPrefix + cid, { path: files.pathOf(cid), size, sha256: Buffer.from(digest).toString('hex') })
+  await bucket.put(keyPrefix + cid, { path: files.pathOf(cid), sha256: Buffer.from(digest).toString('hex') })
   return true
 }
 

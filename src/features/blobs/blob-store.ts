@@ -69,8 +69,10 @@ export async function findReconciled(reader: Reader, dids: readonly Did[]): Prom
   return new Map(rows.map(({ did, rev }) => [did, rev]))
 }
 
-export async function upsertReconciled(tx: Tx, did: Did, rev: string): Promise<void> {
-  await tx.run(sql`INSERT INTO blob_reconciled (did, rev) VALUES (${did}, ${rev}) ON CONFLICT (did) DO UPDATE SET rev = excluded.rev`)
+/** At least one account. */
+export async function upsertReconciled(tx: Tx, accounts: readonly { did: Did; rev: string }[]): Promise<void> {
+  const rows = accounts.map(({ did, rev }) => [did, rev])
+  await tx.run(sql`INSERT INTO blob_reconciled (did, rev) VALUES ${sqlRows(rows)} ON CONFLICT (did) DO UPDATE SET rev = excluded.rev`)
 }
 
 /** Returns the CIDs that nobody owns any more; their files are due for removal. */

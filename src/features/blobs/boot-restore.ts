@@ -12,7 +12,7 @@ const BLOBS_PER_PROGRESS_LINE = 1000
 const MAX_FAILURES_IN_A_ROW = 8
 
 export async function restoreMissing(ctx: Context): Promise<void> {
-  const mirror = await blobMirror(ctx)
+  const mirror = blobMirror(ctx)
   if (mirror === null) return
   const tally = { missing: 0, restored: 0 }
   let failuresInARow = 0

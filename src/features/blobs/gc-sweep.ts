@@ -4,17 +4,17 @@
  * Rows first, then files. Before anything of an account is deleted its references are compared with its records; an
  * account for which that fails keeps everything it has.
  */
-import { setImmediate } from 'node:timers/promises'
 import type { Context } from '../../platform/context.ts'
+import { unhurried } from '../../platform/pace.ts'
 import type { Sweep } from '../../platform/sweeps.ts'
 import type { Did, Millis } from '../../protocol/identifiers.ts'
-import { repoHeads } from '../repo/repo.ts'
+import { repoHeads, type RepoHead } from '../repo/repo.ts'
 import { deleteExpired, findExpired, findReconciled, listRemovals, upsertReconciled, type ExpiredBlob } from './blob-store.ts'
 import { removeBlobFiles } from './blob-upload.ts'
 import { reconcileAccount } from './reconcile.ts'
 
 /** Rows of one transaction: while it runs nobody else writes. */
-const PAGE_ROWS = 100
+const PAGE_ROWS = 50
 const PAGE_HEADS = 500
 /** Accounts remembered within a pass, so that each is walked once; the oldest goes first. */
 const MAX_SETTLED = 10_000
@@ -22,6 +22,8 @@ const MAX_SETTLED = 10_000
 interface Pass {
   ctx: Context
   stopping: AbortSignal
+  /** For what holds the event loop. */
+  unhurriedly: ReturnType<typeof unhurried>
   startedAt: Millis
   /** Blobs whose clock started then, or before, may go. */
   until: Millis
@@ -38,7 +40,8 @@ export const gcSweep: Sweep = {
     const startedAt = ctx.clock.now()
     // A clock that starts during the pass does not end in it, even without a grace.
     const until = Math.min(startedAt - ctx.config.blobs.tempTtlSecs * 1000, startedAt - 1)
-    const pass: Pass = { ctx, stopping, startedAt, until, settled: new Map(), report: { swept: 0, errors: 0, mended: 0, adopted: 0 } }
+    const report = { swept: 0, errors: 0, mended: 0, adopted: 0 }
+    const pass: Pass = { ctx, stopping, unhurriedly: unhurried(stopping), startedAt, until, settled: new Map(), report }
     await reconcileChanged(pass)
     await finishRemovals(pass)
     await deleteAllExpired(pass)
@@ -48,25 +51,23 @@ export const gcSweep: Sweep = {
 
 /** Accounts whose repository has moved on since they were last walked. */
 async function reconcileChanged(pass: Pass): Promise<void> {
-  const { ctx } = pass
+  const { ctx, unhurriedly } = pass
   for (let after: Did | null = null; ; ) {
-    const heads: { did: Did; rev: string }[] = await repoHeads(ctx.db, after, PAGE_HEADS)
+    const heads: RepoHead[] = await unhurriedly(() => repoHeads(ctx.db, after, PAGE_HEADS))
     if (heads.length === 0) return
     after = heads.at(-1)!.did
     const known = await findReconciled(ctx.db, heads.map(({ did }) => did))
-    for (const { did, rev } of heads) {
-      if (known.get(did) === rev || !(await isSettled(pass, did))) continue
-      await ctx.db.transaction((tx) => upsertReconciled(tx, did, rev))
-    }
-    await setImmediate()
+    const compared: { did: Did; rev: string }[] = []
+    for (const { did, rev } of heads) if (known.get(did) !== rev && (await isSettled(pass, did))) compared.push({ did, rev })
+    if (compared.length > 0) await unhurriedly(() => ctx.db.transaction((tx) => upsertReconciled(tx, compared)))
   }
 }
 
 async function isSettled(pass: Pass, did: Did): Promise<boolean> {
-  const { ctx, stopping, startedAt, settled, report } = pass
+  const { ctx, stopping, unhurriedly, startedAt, settled, report } = pass
   const before = settled.get(did)
   if (before !== undefined) return before
-  const isGood = await reconcileAccount(ctx, did, startedAt, stopping).then(
+  const isGood = await reconcileAccount(ctx, did, startedAt, unhurriedly).then(
     ({ mended, adopted }) => {
       report.mended += mended
       report.adopted += adopted
@@ -85,15 +86,15 @@ async function isSettled(pass: Pass, did: Did): Promise<boolean> {
 }
 
 /** Files whose rows went before a crash. */
-async function finishRemovals({ ctx, stopping, report }: Pass): Promise<void> {
+async function finishRemovals({ ctx, stopping, unhurriedly, report }: Pass): Promise<void> {
   for (let last = ''; ; ) {
     const cids = await listRemovals(ctx.db, last, PAGE_ROWS)
     if (cids.length === 0) return
     last = cids.at(-1)!
-    stopping.throwIfAborted()
     try {
-      await removeBlobFiles(ctx, cids)
+      await unhurriedly(() => removeBlobFiles(ctx, cids))
     } catch (error) {
+      stopping.throwIfAborted()
       report.errors++
       ctx.log.warn('files kept for the next pass', { error })
     }
@@ -101,22 +102,21 @@ async function finishRemovals({ ctx, stopping, report }: Pass): Promise<void> {
 }
 
 async function deleteAllExpired(pass: Pass): Promise<void> {
-  const { ctx, stopping, until, report } = pass
+  const { ctx, stopping, unhurriedly, until, report } = pass
   for (let last: ExpiredBlob | null = null; ; ) {
     const page: ExpiredBlob[] = await findExpired(ctx.db, until, last, PAGE_ROWS)
     if (page.length === 0) return
     last = page.at(-1)!
     const due: ExpiredBlob[] = []
     for (const blob of page) if (await isSettled(pass, blob.did)) due.push(blob)
-    stopping.throwIfAborted()
     try {
-      const { deleted, removals } = await ctx.db.transaction((tx) => deleteExpired(tx, due, until))
+      const { deleted, removals } = await unhurriedly(() => ctx.db.transaction((tx) => deleteExpired(tx, due, until)))
       report.swept += deleted
-      await removeBlobFiles(ctx, removals)
+      await unhurriedly(() => removeBlobFiles(ctx, removals))
     } catch (error) {
+      stopping.throwIfAborted()
       report.errors++
       ctx.log.warn('blobs kept for the next pass', { error })
     }
-    await setImmediate()
   }
 }

@@ -13,8 +13,10 @@ import { BULK_BYTES_PER_SEC } from './blob-files.ts'
 import { blobMirror, copyToMirror, type BlobMirror } from './blob-mirror.ts'
 import { hasOwner, storedBlobs, type StoredBlob } from './blob-store.ts'
 
-const PAGE_ROWS = 1000
+const PAGE_ROWS = 500
 const TRANSFERS_AT_ONCE = 4
+/** What a request to the bucket counts as beside its bytes. */
+const TRANSFER_COST_BYTES = 128 * 1024
 /** Keys without a row remembered from pass to pass; what is beyond waits for its turn. */
 const MAX_CANDIDATES = 100_000
 
@@ -29,7 +31,7 @@ export const mirrorSweep: Sweep = {
   counts: { swept: 'blob_mirror_synced_total' },
   async run(ctx, stopping) {
     const report = { swept: 0, errors: 0, uploaded: 0, deleted: 0 }
-    const mirror = await blobMirror(ctx)
+    const mirror = blobMirror(ctx)
     if (mirror === null) return report
     const tally = { rows: 0, keys: 0 }
     const unknown: string[] = []
@@ -43,6 +45,7 @@ export const mirrorSweep: Sweep = {
       }
       const { blob } = difference
       try {
+        await pace(TRANSFER_COST_BYTES)
         if (await copyToMirror(ctx, mirror, blob, pace)) report.uploaded++
         else if (await hasOwner(ctx.db, blob.cid)) throw new Error('the file is missing or damaged')
       } catch (error) {
@@ -62,7 +65,7 @@ export const mirrorSweep: Sweep = {
     const due = unknown.filter((key) => before.keys.has(key))
     before.keys = new Set(unknown)
     await concurrently(each(due), TRANSFERS_AT_ONCE, async (key) => {
-      stopping.throwIfAborted()
+      await pace(TRANSFER_COST_BYTES)
       if (await hasOwner(ctx.db, key.slice(mirror.keyPrefix.length))) return
       try {
         await mirror.bucket.delete(key)

@@ -7,23 +7,25 @@
  * Records and references are compared page by page outside of any transaction; only what differs is looked at again,
  * and put right, inside one.
  */
-import { setImmediate } from 'node:timers/promises'
 import type { Context } from '../../platform/context.ts'
 import type { Tx } from '../../platform/database.ts'
 import { decode } from '../../protocol/cbor.ts'
 import { findBlobs } from '../../protocol/data-model.ts'
+import type { unhurried } from '../../platform/pace.ts'
 import type { Did, Millis } from '../../protocol/identifiers.ts'
 import { readRecord, recordsOf } from '../repo/repo.ts'
 import { blobFiles, HEAD_BYTES } from './blob-files.ts'
 import { findMimeType, hasWrongClocks, settleClocks, upsertUpload } from './blob-store.ts'
 import { cidLanes } from './blob-upload.ts'
 import { mimeTypeOf } from './mime-type.ts'
-import { deleteReferences, insertReferences, listMissing, listReferences } from './reference-store.ts'
+import { deleteReferences, insertReferences, listMissing, listReferences, type ReferenceRow } from './reference-store.ts'
 
 const PAGE_RECORDS = 200
 const PAGE_MISSING = 200
 /** In DAG-CBOR every blob carries the text `blob`, under a head that says that it is four bytes long. */
 const BLOB_MARK = Buffer.from('\x64blob')
+
+type Unhurried = ReturnType<typeof unhurried>
 
 export interface Reconciled {
   /** Records whose references were put right. */
@@ -33,34 +35,40 @@ export interface Reconciled {
 }
 
 /** Throws when a record cannot be read: then nothing of the account may be deleted. */
-export async function reconcileAccount(ctx: Context, did: Did, now: Millis, stopping: AbortSignal): Promise<Reconciled> {
-  const mended = await mendReferences(ctx, did, stopping)
+export async function reconcileAccount(ctx: Context, did: Did, now: Millis, unhurriedly: Unhurried): Promise<Reconciled> {
+  const mended = await mendReferences(ctx, did, unhurriedly)
   if (await hasWrongClocks(ctx.db, did)) await ctx.db.transaction((tx) => settleClocks(tx, did, now))
-  return { mended, adopted: await adoptReferenced(ctx, did, now, stopping) }
+  return { mended, adopted: await adoptReferenced(ctx, did, now, unhurriedly) }
 }
 
-async function mendReferences(ctx: Context, did: Did, stopping: AbortSignal): Promise<number> {
+async function mendReferences(ctx: Context, did: Did, unhurriedly: Unhurried): Promise<number> {
   let mended = 0
-  for (let after = ''; ; ) {
-    const records = await recordsOf(ctx.db, did, after, PAGE_RECORDS)
-    const isLast = records.length < PAGE_RECORDS
-    const end = isLast ? null : records.at(-1)!.path
-    const truth = new Map(records.map(({ path, value }) => [path, blobsIn(value)]))
-    const claimed = Map.groupBy(await listReferences(ctx.db, did, { after, end }), ({ record }) => record)
-    for (const path of new Set([...truth.keys(), ...claimed.keys()])) {
-      const isSame = sameSet(truth.get(path) ?? [], (claimed.get(path) ?? []).map(({ cid }) => cid))
-      if (isSame) continue
-      stopping.throwIfAborted()
-      if (await ctx.db.transaction((tx) => mendRecord(tx, did, path))) {
-        mended++
-        ctx.log.warn('blob references mended', { did, path })
-      }
+  for (let after: string | null = ''; after !== null; ) {
+    const { end, differing }: Page = await unhurriedly(() => comparePage(ctx, did, after!))
+    for (const path of differing) {
+      if (!(await unhurriedly(() => ctx.db.transaction((tx) => mendRecord(tx, did, path))))) continue
+      mended++
+      ctx.log.warn('blob references mended', { did, path })
     }
-    if (end === null) return mended
     after = end
-    await setImmediate()
-    stopping.throwIfAborted()
   }
+  return mended
+}
+
+interface Page {
+  /** Where the next one starts; null after the last. */
+  end: string | null
+  differing: string[]
+}
+
+async function comparePage({ db }: Context, did: Did, after: string): Promise<Page> {
+  const records = await recordsOf(db, did, after, PAGE_RECORDS)
+  const end = records.length < PAGE_RECORDS ? null : records.at(-1)!.path
+  const truth = new Map(records.map(({ path, value }) => [path, blobsIn(value)]))
+  const claimed = Map.groupBy(await listReferences(db, did, { after, end }), ({ record }) => record)
+  const paths = [...new Set([...truth.keys(), ...claimed.keys()])]
+  const differing = paths.filter((path) => !sameSet(truth.get(path) ?? [], (claimed.get(path) ?? []).map(({ cid }) => cid)))
+  return { end, differing }
 }
 
 /** False when a commit has settled it meanwhile. */
@@ -80,15 +88,14 @@ function blobsIn(value: Uint8Array): string[] {
 const sameSet = (a: readonly string[], b: readonly string[]): boolean => a.length === b.length && a.every((one) => b.includes(one))
 
 /** Give the account what its records point at and is here already: brought by somebody else, or left by a crash. */
-async function adoptReferenced(ctx: Context, did: Did, now: Millis, stopping: AbortSignal): Promise<number> {
+async function adoptReferenced(ctx: Context, did: Did, now: Millis, unhurriedly: Unhurried): Promise<number> {
   const files = blobFiles(ctx)
   let adopted = 0
   for (let cursor: string | undefined; ; ) {
-    const missing = await listMissing(ctx.db, { did, cursor, limit: PAGE_MISSING })
+    const missing: ReferenceRow[] = await unhurriedly(() => listMissing(ctx.db, { did, cursor, limit: PAGE_MISSING }))
     if (missing.length === 0) return adopted
     cursor = missing.at(-1)!.cid
     for (const { cid } of missing) {
-      stopping.throwIfAborted()
       if ((await files.sizeOf(cid)) === null) continue
       const isAdopted = await cidLanes(ctx).run(cid, async () => {
         const file = await files.readable(cid)

@@ -7,7 +7,7 @@
 import type { Context } from '../../platform/context.ts'
 import { paceOf } from '../../platform/pace.ts'
 import type { Sweep } from '../../platform/sweeps.ts'
-import { blobFiles, BULK_BYTES_PER_SEC, type Pace } from './blob-files.ts'
+import { blobFiles, BULK_BYTES_PER_SEC, FILE_COST_BYTES, type Pace } from './blob-files.ts'
 import { blobMirror, restoreFromMirror } from './blob-mirror.ts'
 import { hasOwner, ownedAmong, storedBlobs, type StoredBlob } from './blob-store.ts'
 import { cidLanes } from './blob-upload.ts'
@@ -48,6 +48,7 @@ export const scrubSweep: Sweep = {
 async function scrubBlob({ ctx, stopping, pace, report }: Pass, blob: StoredBlob): Promise<void> {
   const { cid, size } = blob
   try {
+    await pace(FILE_COST_BYTES)
     const content = await blobFiles(ctx).contentOf(cid, pace)
     if (content?.cid === cid && content.size === size) return
     if (!(await hasOwner(ctx.db, cid))) return
@@ -69,7 +70,7 @@ async function scrubBlob({ ctx, stopping, pace, report }: Pass, blob: StoredBlob
 
 async function heal(ctx: Context, blob: StoredBlob): Promise<boolean> {
   if (!ctx.config.blobScrub.autoHeal) return false
-  const mirror = await blobMirror(ctx)
+  const mirror = blobMirror(ctx)
   if (mirror === null) return false
   return (await restoreFromMirror(ctx, mirror, blob)) === 'restored'
 }
