@@ -4,7 +4,7 @@
  */
 import { mkdir, open, readdir, rename, rm } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
-import { openBucket, type Bucket } from '../../platform/bucket.ts'
+import { Bucket } from '../../platform/bucket.ts'
 import type { Config } from '../../platform/config.ts'
 import { OperatorError } from '../../platform/operator-error.ts'
 
@@ -25,7 +25,7 @@ export async function openArchive(place: string, { blobMirror, dataDir }: Pick<C
   const { endpoint, region, accessKeyId, secretAccessKey, forcePathStyle } = blobMirror
   if (endpoint === null || accessKeyId === null || secretAccessKey === null)
     throw new OperatorError('a backup in a bucket needs blob_mirror.endpoint, blob_mirror.access_key_id and blob_mirror.secret_access_key')
-  const bucket = await openBucket({ bucket: match[1]!, endpoint, region, accessKeyId, secretAccessKey, forcePathStyle })
+  const bucket = new Bucket({ bucket: match[1]!, endpoint, region, accessKeyId, secretAccessKey, forcePathStyle })
   return bucketArchive(bucket, match[2] === '' ? '' : `${match[2]!.replace(/\/$/, '')}/`, dataDir)
 }
 
@@ -73,7 +73,7 @@ function bucketArchive(bucket: Bucket, prefix: string, spoolDir: string): Archiv
       for await (const page of bucket.list(prefix + start)) for (const { key } of page) yield key.slice(prefix.length)
     },
     delete: (name) => bucket.delete(prefix + name),
-    close: () => bucket.close(),
+    close() {},
   }
 }
 
