@@ -11,6 +11,7 @@ import { accountOf, attemptLogin, codeRefused, deleteAccountRow, deleteMailedCod
 import { deleteAppPasswordsOf, signOutEverywhere } from '../auth/auth.ts'
 import { deleteAccountBlobs, removeBlobFiles } from '../blobs/blobs.ts'
 import { announce, sequenceEvents } from '../firehose/firehose.ts'
+import { forgetDocument, forgetReservedKey } from '../identity/identity.ts'
 import { forgetInvites } from '../invites/invites.ts'
 import { deleteFlagsAbout } from '../labels/labels.ts'
 import { deletePreferencesOf } from '../preferences/preferences.ts'
@@ -47,6 +48,8 @@ async function purge(ctx: Context, tx: Tx, did: Did): Promise<string[]> {
   await deleteAppPasswordsOf(tx, did)
   await deleteMailedCodesOf(tx, did)
   await forgetInvites(tx, did)
+  await forgetReservedKey(tx, did)
+  await forgetDocument(tx, did)
   await deletePreferencesOf(tx, did)
   await deleteFlagsAbout(tx, did)
   await deleteRepo(tx, did)

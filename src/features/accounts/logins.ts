@@ -26,27 +26,25 @@ class LoginAttempts {
 
   constructor(readonly clock: Clock) {}
 
-  /** False when too many have failed. */
-  async enter(identifier: string): Promise<boolean> {
+  /** Null when too many have failed; otherwise what `leave` is to be given. */
+  async enter(identifier: string): Promise<Attempts | null> {
     const attempts = this.#of(identifier)
     for (;;) {
       const failures = this.#failures(attempts)
-      if (failures >= MAX_FAILURES) return false
+      if (failures >= MAX_FAILURES) return null
       if (failures + attempts.running < MAX_FAILURES) break
       await new Promise<void>((resolve) => attempts.waiting.push(resolve))
     }
     attempts.running++
-    return true
+    return attempts
   }
 
   /** `failed` is null when it never came to a comparison. */
-  leave(identifier: string, failed: boolean | null): void {
-    const attempts = this.#of(identifier)
+  leave(attempts: Attempts, failed: boolean | null): void {
     attempts.running--
     if (failed === true) attempts.failedAt.push(this.clock.now())
     if (failed === false) attempts.failedAt = []
     for (const resume of attempts.waiting.splice(0)) resume()
-    if (attempts.running === 0 && attempts.failedAt.length === 0) this.#attempts.delete(identifier)
   }
 
   #failures(attempts: Attempts): number {
@@ -76,14 +74,15 @@ export type LoginOutcome<T> = { ok: true; value: T } | { ok: false; fault: 'wron
 export async function attemptLogin<T>(ctx: Context, identifier: string, attempt: (account: Account | null) => Promise<T | null>): Promise<LoginOutcome<T>> {
   const name = identifier.trim().toLowerCase()
   const attempts = loginAttempts(ctx)
-  if (!(await attempts.enter(name))) return { ok: false, fault: 'blocked' }
+  const entered = await attempts.enter(name)
+  if (!entered) return { ok: false, fault: 'blocked' }
   let failed: boolean | null = null
   try {
     const value = await attempt(name.includes('@') ? await findByEmail(ctx.db, name) : await findByIdentifier(ctx.db, name))
     failed = value === null
     return value === null ? { ok: false, fault: 'wrong' } : { ok: true, value }
   } finally {
-    attempts.leave(name, failed)
+    attempts.leave(entered, failed)
   }
 }
 
