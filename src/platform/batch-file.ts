@@ -1,10 +1,11 @@
 /** Batches of rows that are written now and read once, later and in order; on the disk meanwhile, without a name. */
 import { closeSync, readSync } from 'node:fs'
-import { openNameless, writeWhole } from './nameless-file.ts'
+import { openNameless, writeAt } from './nameless-file.ts'
 
 export class BatchFile<Row> {
   readonly #sizes: number[] = []
   #file: number | null = null
+  #written = 0
 
   /** The file is made in `dir`, when there is something to write. */
   constructor(readonly dir: string) {}
@@ -13,7 +14,8 @@ export class BatchFile<Row> {
     if (rows.length === 0) return
     const bytes = Buffer.from(JSON.stringify(rows))
     this.#file ??= openNameless(this.dir)
-    writeWhole(this.#file, bytes)
+    writeAt(this.#file, bytes, this.#written)
+    this.#written += bytes.length
     this.#sizes.push(bytes.length)
   }
 

@@ -6,7 +6,7 @@
 import { closeSync, readSync } from 'node:fs'
 import type { Block } from '../protocol/car.ts'
 import { cidBytesLength, equalBytes, type Cid } from '../protocol/cid.ts'
-import { openNameless, writeWhole } from './nameless-file.ts'
+import { openNameless, writeAt } from './nameless-file.ts'
 
 const BUFFER_BYTES = 256 * 1024
 const FIRST_SLOTS = 4096
@@ -71,7 +71,7 @@ export class BlockFile {
   #write(bytes: Uint8Array): void {
     if (this.#buffered + bytes.length > BUFFER_BYTES) this.#flush()
     if (bytes.length > BUFFER_BYTES) {
-      writeWhole(this.#file, bytes)
+      writeAt(this.#file, bytes, this.#flushed)
       this.#flushed += bytes.length
     } else {
       this.#buffer.set(bytes, this.#buffered)
@@ -80,7 +80,7 @@ export class BlockFile {
   }
 
   #flush(): void {
-    writeWhole(this.#file, this.#buffer.subarray(0, this.#buffered))
+    writeAt(this.#file, this.#buffer.subarray(0, this.#buffered), this.#flushed)
     this.#flushed += this.#buffered
     this.#buffered = 0
   }

@@ -10,7 +10,7 @@ export function openNameless(dir: string): number {
   return file
 }
 
-/** Append, whatever the system takes at once. */
-export function writeWhole(file: number, bytes: Uint8Array): void {
-  for (let written = 0; written < bytes.length; ) written += writeSync(file, bytes, written)
+/** Write all of it, whatever the system takes at once. */
+export function writeAt(file: number, bytes: Uint8Array, position: number): void {
+  for (let written = 0; written < bytes.length; ) written += writeSync(file, bytes, written, bytes.length - written, position + written)
 }

@@ -23,8 +23,8 @@ const headerVersion = 1
 // Writing
 
 /** A whole archive in one array: for the few blocks of a commit. */
-export function carOf(root: Cid, blocks: readonly Block[]): Uint8Array {
-  const header = headerOf([root])
+export function carOf(root: Cid | null, blocks: readonly Block[]): Uint8Array {
+  const header = headerOf(root)
   let length = header.length
   for (const block of blocks) length += sectionLength(block)
   const car = new Uint8Array(length)
@@ -36,7 +36,7 @@ export function carOf(root: Cid, blocks: readonly Block[]): Uint8Array {
 
 /** An archive as a stream of chunks near 64 KiB. A block that is larger travels as a chunk of its own. */
 export async function* writeCar(root: Cid | null, pages: Pages): AsyncGenerator<Uint8Array> {
-  const header = headerOf(root === null ? [] : [root])
+  const header = headerOf(root)
   let chunk = new Uint8Array(chunkBytes)
   chunk.set(header)
   let at = header.length
@@ -54,8 +54,8 @@ export async function* writeCar(root: Cid | null, pages: Pages): AsyncGenerator<
   if (at > 0) yield chunk.subarray(0, at)
 }
 
-function headerOf(roots: Cid[]): Uint8Array {
-  const header = encode({ roots, version: headerVersion })
+function headerOf(root: Cid | null): Uint8Array {
+  const header = encode({ roots: root === null ? [] : [root], version: headerVersion })
   const framed = new Uint8Array(varintLength(header.length) + header.length)
   framed.set(header, writeVarint(framed, 0, header.length))
   return framed

@@ -2,12 +2,12 @@
  * Repositories as archives.
  *
  * An archive shows one state, whatever is written while it is made: it is read from a snapshot, at full speed, into a
- * spool, and goes from there to the client at the client's speed. So a slow client holds nothing that others wait for,
+ * queue, and goes from there to the client at the client's speed. So a slow client holds nothing that others wait for,
  * and memory does not grow with the repository.
  */
 import { setImmediate } from 'node:timers/promises'
 import type { Context } from '../../platform/context.ts'
-import { Spool } from '../../platform/spool.ts'
+import { SpillQueue } from '../../platform/spill-queue.ts'
 import { carOf, writeCar, type Block } from '../../protocol/car.ts'
 import type { Cid } from '../../protocol/cid.ts'
 import type { Did, Tid } from '../../protocol/identifiers.ts'
@@ -17,11 +17,40 @@ const CAR_TYPE = 'application/vnd.ipld.car'
 
 /** The whole repository, or what came after a revision. Its root is the present commit. Null when there is none. */
 export function exportRepo(ctx: Context, did: Did, since: Tid | null): Promise<Response | null> {
-  return ctx.db.snapshot(async (reader) => {
+  const { promise, resolve, reject } = Promise.withResolvers<Response | null>()
+  // Answered as soon as there is something to send; the snapshot lasts until all of it was read.
+  const reading = ctx.db.snapshot(async (reader) => {
     const repo = await repoHead(reader, did)
-    return repo && spooled(ctx, repo.head, repoBlocks(reader, repo, since))
+    if (repo === null) resolve(null)
+    else await send(ctx, writeCar(repo.head, repoBlocks(reader, repo, since)), resolve)
   })
+  reading.catch(reject)
+  return promise
 }
+
+async function send(ctx: Context, chunks: AsyncGenerator<Uint8Array>, respond: (response: Response) => void): Promise<void> {
+  const first = await chunks.next()
+  const second = await chunks.next()
+  if (second.done) return respond(carResponse(first.value!))
+  const queue = new SpillQueue(ctx.config.dataDir)
+  respond(carResponse(queue.stream()))
+  try {
+    queue.push(first.value!)
+    queue.push(second.value)
+    for await (const chunk of chunks) {
+      if (queue.isCancelled) return
+      queue.push(chunk)
+      await setImmediate()
+    }
+    queue.end()
+  } catch (error) {
+    ctx.log.error('export ended early', { error })
+    queue.fail(error)
+  }
+}
+
+const carResponse = (body: Uint8Array | ReadableStream<Uint8Array>): Response =>
+  new Response(body as NonNullable<ConstructorParameters<typeof Response>[0]>, { headers: { 'Content-Type': CAR_TYPE } })
 
 /** Blocks by their CIDs, each once, in an archive without a root. */
 export function exportBlocks(ctx: Context, did: Did, cids: readonly Cid[]): Promise<{ ok: true; response: Response } | { ok: false; missing: Cid[] }> {
@@ -31,22 +60,8 @@ export function exportBlocks(ctx: Context, did: Did, cids: readonly Cid[]): Prom
     const missing = cids.filter((_, i) => found[i] === null)
     if (missing.length > 0) return { ok: false, missing }
     const blocks = cids.map((cid, i): Block => ({ cid, bytes: found[i]! }))
-    return { ok: true, response: await spooled(ctx, null, [blocks]) }
+    return { ok: true, response: carResponse(carOf(null, blocks)) }
   })
-}
-
-async function spooled(ctx: Context, root: Cid | null, pages: Parameters<typeof writeCar>[1]): Promise<Response> {
-  const spool = new Spool(ctx.config.dataDir)
-  try {
-    for await (const chunk of writeCar(root, pages)) {
-      spool.write(chunk)
-      await setImmediate()
-    }
-    return new Response(spool.stream(), { headers: { 'Content-Type': CAR_TYPE, 'Content-Length': String(spool.size) } })
-  } catch (error) {
-    spool.close()
-    throw error
-  }
 }
 
 /** Proof that a record is there, or that it is not, and the record. Null when there is no repository. */
@@ -54,7 +69,6 @@ export function exportRecord(ctx: Context, did: Did, path: string): Promise<Resp
   return ctx.db.snapshot(async (reader) => {
     const repo = await repoHead(reader, did)
     if (repo === null) return null
-    const car = carOf(repo.head, await recordProof(ctx, reader, repo, path))
-    return new Response(car as Uint8Array<ArrayBuffer>, { headers: { 'Content-Type': CAR_TYPE } })
+    return carResponse(carOf(repo.head, await recordProof(ctx, reader, repo, path)))
   })
 }

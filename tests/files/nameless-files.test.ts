@@ -1,0 +1,101 @@
+import { afterAll, expect, test } from 'bun:test'
+import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { BlockFile } from '../../src/platform/block-file.ts'
+import { BatchFile } from '../../src/platform/batch-file.ts'
+import { SpillQueue } from '../../src/platform/spill-queue.ts'
+import { cidOfCbor } from '../../src/protocol/cid.ts'
+
+const dir = mkdtempSync(join(tmpdir(), 'holdfast-files-'))
+afterAll(() => rmSync(dir, { recursive: true }))
+
+const filled = (length: number, byte: number) => new Uint8Array(length).fill(byte)
+const openFiles = () => readdirSync('/proc/self/fd').length
+
+const chunks = (count: number) => Array.from({ length: count }, (_, i) => filled(65_536, i))
+const readAll = async (queue: SpillQueue) => Buffer.from(await new Response(queue.stream()).arrayBuffer())
+
+test.each([0, 10, 100])('what is pushed before anybody reads comes out in order, %p chunks of 64 KiB', async (count) => {
+  const before = openFiles()
+  const queue = new SpillQueue(dir)
+  for (const chunk of chunks(count)) queue.push(chunk)
+  queue.end()
+  expect(readdirSync(dir)).toEqual([])
+  expect((await readAll(queue)).equals(Buffer.concat(chunks(count)))).toBe(true)
+  expect(openFiles()).toBe(before)
+})
+
+test('a reader that is now faster and now slower than the writer gets everything once', async () => {
+  const before = openFiles()
+  const queue = new SpillQueue(dir)
+  const reader = queue.stream().getReader()
+  const written: Uint8Array[] = []
+  const read: Uint8Array[] = []
+  for (let round = 0; round < 12; round++) {
+    for (let i = 0; i < (round % 3) * 60; i++) {
+      const chunk = filled(65_536, round * 16 + i)
+      written.push(chunk)
+      queue.push(chunk)
+    }
+    const target = round % 2 ? written.length * 65_536 : (written.length * 65_536) / 2
+    while (read.reduce((sum, { length }) => sum + length, 0) < target) read.push((await reader.read()).value!)
+  }
+  queue.end()
+  for (let next = await reader.read(); !next.done; next = await reader.read()) read.push(next.value)
+  expect(Buffer.concat(read).equals(Buffer.concat(written))).toBe(true)
+  expect(openFiles()).toBe(before)
+})
+
+test('a reader waits for the writer, and hears of its failure', async () => {
+  const queue = new SpillQueue(dir)
+  const reader = queue.stream().getReader()
+  const first = reader.read()
+  queue.push(filled(3, 1))
+  expect((await first).value).toEqual(filled(3, 1))
+  const second = reader.read()
+  queue.fail(new Error('no more'))
+  await expect(second).rejects.toThrow('no more')
+})
+
+test('a stream that is given up, or never begun, lets go of its file', async () => {
+  const before = openFiles()
+  for (const reads of [0, 1]) {
+    const queue = new SpillQueue(dir)
+    for (const chunk of chunks(100)) queue.push(chunk)
+    const reader = queue.stream().getReader()
+    for (let i = 0; i < reads; i++) await reader.read()
+    await reader.cancel()
+    expect(queue.isCancelled).toBe(true)
+    queue.push(filled(1, 1))
+  }
+  expect(openFiles()).toBe(before)
+})
+
+test('batches of rows come back as they were added', () => {
+  const before = openFiles()
+  const file = new BatchFile<{ n: number; text: string }>(dir)
+  expect([...file.batches()]).toEqual([])
+  const batches = Array.from({ length: 20 }, (_, i) => Array.from({ length: i }, (_, n) => ({ n, text: `é${'x'.repeat(n)}` })))
+  for (const batch of batches) file.add(batch)
+  expect([...file.batches()]).toEqual(batches.slice(1))
+  file.close()
+  expect(openFiles()).toBe(before)
+})
+
+test('blocks are found by their CID, whatever their number and size', () => {
+  const file = new BlockFile(dir)
+  const blocks = Array.from({ length: 20_000 }, (_, i) => {
+    const bytes = Buffer.from(`block ${i} `.padEnd(i % 100 === 0 ? 5000 : 20 + (i % 300), 'x'))
+    return { cid: cidOfCbor(bytes), bytes }
+  })
+  const large = filled(700_000, 7)
+  blocks.push({ cid: cidOfCbor(large), bytes: Buffer.from(large) })
+  for (const block of blocks) file.add(block)
+  for (const block of blocks.slice(0, 100)) file.add(block)
+  expect(file.count).toBe(blocks.length)
+  for (const { cid, bytes } of blocks) expect(bytes.equals(file.get(cid)!)).toBe(true)
+  expect(file.get(cidOfCbor(filled(1, 1)))).toBeNull()
+  expect(readdirSync(dir)).toEqual([])
+  file.close()
+})
