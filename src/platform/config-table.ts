@@ -3,18 +3,8 @@ import { configKeys } from './config.ts'
 import { Derived, type Key } from './config-fields.ts'
 import { Secret } from './secret.ts'
 
-const BEGIN = '<!-- configuration: written by "bun run docs" -->'
-const END = '<!-- /configuration -->'
-
-/** The text with its table brought up to date. */
-export function withConfigTable(text: string): string {
-  const [before, ...others] = text.split(BEGIN)
-  const [, after] = others.join(BEGIN).split(END)
-  if (before === undefined || after === undefined) throw new Error(`the text needs the lines ${BEGIN} and ${END}`)
-  return `${before}${BEGIN}\n\n${configTable()}\n\n${END}${after}`
-}
-
-function configTable(): string {
+/** Markdown: one row for each key. */
+export function configTable(): string {
   const rows = configKeys.map((key) => row(nameOf(key), key.env.map(code).join(', ') || '–', typeOf(key), defaultOf(key), key.field.doc))
   return [row('Key', 'Environment', 'Type', 'Default', 'Meaning'), row('---', '---', '---', '---', '---'), ...rows].join('\n')
 }
