@@ -185,6 +185,16 @@ test('a file nobody owns is told of and never deleted', async () => {
   expect(onDisk(ref.$link)).not.toBe(false)
 })
 
+test('a file that waits for its removal is no finding', async () => {
+  const { ref } = await alice.upload(randomBytes(107))
+  await forget(ref.$link)
+  await pds.ctx.db.run(sql`INSERT INTO blob_removal (cid) VALUES (${ref.$link})`)
+  writeFileSync(join(pds.dataDir, 'blobs', 'stray.txt'), 'not in a shard')
+  expect(await scrub()).toMatchObject({ flagged: 0 })
+  await pds.runSweep('blob-gc')
+  expect(onDisk(ref.$link)).toBe(false)
+})
+
 test('what an upload left behind goes after an hour', async () => {
   const left = join(pds.dataDir, 'blobs', '.incoming', 'left.tmp')
   writeFileSync(left, 'half')

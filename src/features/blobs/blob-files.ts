@@ -10,6 +10,7 @@
  */
 import { mkdir, open, readdir, rename, rm, stat, type FileHandle } from 'node:fs/promises'
 import { join } from 'node:path'
+import { setImmediate } from 'node:timers/promises'
 import { perContext } from '../../platform/context.ts'
 import { cidOfBlobDigest } from '../../protocol/cid.ts'
 
@@ -132,10 +133,16 @@ export class BlobFiles {
     }
   }
 
-  /** Names of all files that could be blobs, shard by shard. */
-  async *names(): AsyncGenerator<string[]> {
-    const shards = (await readdir(this.dir)).filter((name) => !name.startsWith('.')).sort()
-    for (const shard of shards) yield (await readdir(join(this.dir, shard))).filter((name) => !name.startsWith('.'))
+  /** Names of all files that could be blobs, in pages. */
+  async *names(pageSize: number): AsyncGenerator<string[]> {
+    const shards = (await readdir(this.dir, { withFileTypes: true })).filter((entry) => entry.isDirectory() && !entry.name.startsWith('.'))
+    for (const shard of shards) {
+      const names = (await readdir(join(this.dir, shard.name))).filter((name) => !name.startsWith('.'))
+      for (let start = 0; start < names.length; start += pageSize) {
+        yield names.slice(start, start + pageSize)
+        await setImmediate()
+      }
+    }
   }
 
   /** Delete what uploads left behind that ended with the process. Returns how many. */

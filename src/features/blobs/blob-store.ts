@@ -129,6 +129,10 @@ export async function listRemovals(reader: Reader, after: string, limit: number)
   return rows.map((row) => row.cid)
 }
 
+export async function isDueForRemoval(reader: Reader, cid: string): Promise<boolean> {
+  return (await reader.get(sql`SELECT 1 FROM blob_removal WHERE cid = ${cid}`)) !== null
+}
+
 export async function deleteRemovals(tx: Tx, cids: readonly string[]): Promise<void> {
   await tx.run(sql`DELETE FROM blob_removal WHERE cid IN ${sqlList(cids)}`)
 }

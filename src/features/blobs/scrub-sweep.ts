@@ -9,7 +9,7 @@ import { paceOf } from '../../platform/pace.ts'
 import type { Sweep } from '../../platform/sweeps.ts'
 import { blobFiles, BULK_BYTES_PER_SEC, FILE_COST_BYTES, type Pace } from './blob-files.ts'
 import { blobMirror, restoreFromMirror } from './blob-mirror.ts'
-import { hasOwner, ownedAmong, storedBlobs, type StoredBlob } from './blob-store.ts'
+import { hasOwner, isDueForRemoval, ownedAmong, storedBlobs, type StoredBlob } from './blob-store.ts'
 import { cidLanes } from './blob-upload.ts'
 
 const PAGE_ROWS = 500
@@ -36,7 +36,7 @@ export const scrubSweep: Sweep = {
         await scrubBlob(pass, blob)
       }
     }
-    for await (const names of blobFiles(ctx).names()) {
+    for await (const names of blobFiles(ctx).names(PAGE_ROWS)) {
       stopping.throwIfAborted()
       await flagUnowned(pass, names)
     }
@@ -78,10 +78,12 @@ async function heal(ctx: Context, blob: StoredBlob): Promise<boolean> {
 async function flagUnowned({ ctx, report }: Pass, names: readonly string[]): Promise<void> {
   const owned = await ownedAmong(ctx.db, names)
   for (const cid of names.filter((name) => !owned.has(name))) {
-    // An upload may be between its file and its row.
-    const isOwned = await cidLanes(ctx).run(cid, async () => (await hasOwner(ctx.db, cid)) || (await blobFiles(ctx).sizeOf(cid)) === null)
-    if (isOwned) continue
+    if (await cidLanes(ctx).run(cid, () => isExpected(ctx, cid))) continue
     report.flagged++
     ctx.log.error('file that no account owns', { file: cid })
   }
 }
+
+/** An upload may have been between its file and its row, a deletion between its row and its file. */
+const isExpected = async (ctx: Context, cid: string): Promise<boolean> =>
+  (await hasOwner(ctx.db, cid)) || (await isDueForRemoval(ctx.db, cid)) || (await blobFiles(ctx).sizeOf(cid)) === null
