@@ -44,6 +44,9 @@ test('accounts are listed with their state and usage, flagged ones first, in pag
   expect(await ask('/v1/admin/accounts?status=asleep')).toMatchObject({ status: 400, body: { error: { code: 'InvalidRequest' } } })
   expect(await ask('/v1/admin/accounts?limit=two')).toMatchObject({ status: 400 })
   expect(await ask(`/v1/accounts/${ann.did}/storage`)).toMatchObject({ status: 200, body: { blobCount: 0, largestBlob: null } })
+  await ann.call('com.atproto.repo.createRecord', { json: { repo: ann.did, collection: 'org.example.note', record: { text: 'counted' } } })
+  expect(await ask(`/v1/accounts/${ann.did}/usage`)).toMatchObject({ status: 200, body: { recordsCount: 1, commitsCount: 2, blobsCount: 0, storageBytes: 0, lastActive: expect.stringMatching(/Z$/) } })
+  expect(await ask(`/v1/accounts/${cat.did}/usage`)).toMatchObject({ body: { recordsCount: 0, lastActive: null } })
   expect(await ask('/v1/accounts/did:plc:aaaaaaaaaaaaaaaaaaaaaaaa/storage')).toMatchObject({ status: 404, body: { error: { code: 'NOT_FOUND' } } })
 })
 
@@ -56,6 +59,7 @@ test('health tells raw numbers, and a sweep only after its first pass', async ()
   const after = (await ask('/v1/admin/health')).body
   expect(after.sweeps.adminNonceSweep).toMatchObject({ swept: expect.any(Number), errors: 0, completedAt: expect.any(Number) })
   expect(after.firehose.currentSeq).toBeGreaterThan(0)
+  expect(after.storage.blockCount).toBeGreaterThan(0)
 })
 
 test('without a crawler the relay is nobody, and nothing is asked of it', async () => {

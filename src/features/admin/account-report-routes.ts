@@ -6,7 +6,7 @@ import { parseDid, wireTime, type Did } from '../../protocol/identifiers.ts'
 import { accountOf, statusOf } from '../accounts/accounts.ts'
 import { countFlaggedAccounts, findFlags } from '../labels/labels.ts'
 import { operator } from '../operators/operators.ts'
-import { listAccounts, STATUSES, storageOf, type AccountFilter, type ReportedStatus } from './account-report-store.ts'
+import { listAccounts, STATUSES, storageOf, usageOf, type AccountFilter, type ReportedStatus } from './account-report-store.ts'
 
 const MAX_PAGE = 100
 const DEFAULT_PAGE = 50
@@ -53,6 +53,14 @@ export const accountReportRoutes = [
         flaggedTotal: await countFlaggedAccounts(db, now),
         cursor: last && rows.length === limit ? `${last.flagged}:${last.did}` : undefined,
       }
+    },
+  }),
+
+  route('GET', '/v1/accounts/:did/usage', {
+    auth: operator(),
+    async handler({ ctx: { db }, path }) {
+      const usage = await usageOf(db, await existing(db, path['did']))
+      return { ...usage, lastActive: usage.lastActive === null ? null : wireTime(usage.lastActive) }
     },
   }),
 

@@ -69,3 +69,30 @@ export async function storageOf(reader: Reader, did: Did): Promise<StorageRow> {
     FROM blob WHERE did = ${did}`)
   return row!
 }
+
+export interface UsageRow {
+  recordsCount: number
+  /** Of those that the event log still holds. */
+  commitsCount: number
+  blobsCount: number
+  storageBytes: number
+  /** When a record was written last. */
+  lastActive: Millis | null
+}
+
+export async function usageOf(reader: Reader, did: Did): Promise<UsageRow> {
+  const row = await reader.get<UsageRow>(sql`
+    SELECT (SELECT count(*) FROM record JOIN repo ON repo.id = record.repo_id WHERE repo.did = ${did}) AS "recordsCount",
+      (SELECT count(*) FROM repo_seq WHERE repo_seq.did = ${did} AND event_type = 'commit') AS "commitsCount",
+      (SELECT count(*) FROM blob WHERE blob.did = ${did}) AS "blobsCount",
+      (SELECT coalesce(sum(size), 0) FROM blob WHERE blob.did = ${did}) AS "storageBytes",
+      (SELECT max(indexed_at) FROM record JOIN repo ON repo.id = record.repo_id WHERE repo.did = ${did}) AS "lastActive"`)
+  return row!
+}
+
+/** Commits, nodes and records of all repositories. Walks an index of each table, so it is not for every request. */
+export async function countBlocks(reader: Reader): Promise<number> {
+  const row = await reader.get<{ blocks: number }>(sql`
+    SELECT (SELECT count(*) FROM repo) + (SELECT count(*) FROM repo_node) + (SELECT count(*) FROM record) AS blocks`)
+  return row!.blocks
+}

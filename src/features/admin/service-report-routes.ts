@@ -1,12 +1,13 @@
 /** How the service is: raw numbers for an operator's eyes and alarms, without verdicts. */
 import { route } from '../../http/endpoint.ts'
 import { invalidRequest, notFound } from '../../http/errors.ts'
+import { perContext, type Context } from '../../platform/context.ts'
 import { sql, type Reader } from '../../platform/database.ts'
 import { wireTime } from '../../protocol/identifiers.ts'
 import { askCrawlers, firehoseReadout, headSeq, sequencedAt } from '../firehose/firehose.ts'
 import { countFlaggedAccounts } from '../labels/labels.ts'
 import { actorOf, operator, recordAudit } from '../operators/operators.ts'
-import { countAccounts } from './account-report-store.ts'
+import { countAccounts, countBlocks } from './account-report-store.ts'
 
 /** Asking the relay what it knows of us. */
 const RELAY_TIMEOUT_MILLIS = 5000
@@ -14,6 +15,17 @@ const RELAY_ANSWER_BYTES = 64 * 1024
 
 /** `blob-gc` as a member of the health report. */
 const camelCase = (name: string) => name.replace(/-(.)/g, (_, letter: string) => letter.toUpperCase())
+
+/** Counting walks whole indexes, so what was counted is told again for a while. */
+const BLOCK_COUNT_MILLIS = 600_000
+
+const lastBlockCount = perContext((): { at: number; blocks: number } => ({ at: -Infinity, blocks: 0 }))
+
+async function blockCountOf(ctx: Context): Promise<number> {
+  const last = lastBlockCount(ctx)
+  if (ctx.clock.now() - last.at >= BLOCK_COUNT_MILLIS) Object.assign(last, { at: ctx.clock.now(), blocks: await countBlocks(ctx.db) })
+  return last.blocks
+}
 
 /** A blob row belongs to an account by its key, so that what is unowned is a row whose account is gone. */
 async function storageTotals(reader: Reader) {
@@ -48,7 +60,7 @@ export const serviceReportRoutes = [
         version,
         uptimeSeconds: Math.floor((now - ctx.startedAt) / 1000),
         accounts: { ...(await countAccounts(db)), flagged: await countFlaggedAccounts(db, now) },
-        storage: await storageTotals(db),
+        storage: { ...(await storageTotals(db)), blockCount: await blockCountOf(ctx) },
         firehose: { ...firehose, backfillWindowSeconds },
         sweeps: Object.fromEntries(
           sweeps.sweeps.map(({ name }) => {
