@@ -4,7 +4,7 @@ import type { Context } from '../../platform/context.ts'
 import type { Tx } from '../../platform/database.ts'
 import type { Did } from '../../protocol/identifiers.ts'
 import { accountOf, accountWithEmail, codeRefused, deleteMailedCode, hashPassword, isPasswordOf, mailCode, redeemAnonymousCode, updatePassword } from '../accounts/accounts.ts'
-import { signOutPasswords } from '../auth/auth.ts'
+import { signOutEverywhere, signOutPasswords } from '../auth/auth.ts'
 
 export const MAX_PASSWORD_CHARS = 256
 
@@ -18,11 +18,15 @@ export async function requestPasswordReset(ctx: Context, email: string): Promise
   }
 }
 
+/** Whoever forgot the password does not know what is signed in either: all of it ends. */
 export async function resetPassword(ctx: Context, code: string, password: string): Promise<void> {
   const hash = await hashAcceptable(ctx, password)
   const redeemed = await ctx.db.transaction(async (tx) => {
     const redeemed = await redeemAnonymousCode(ctx, tx, 'reset_password', code)
-    if (redeemed.ok) await replacePassword(tx, redeemed.did, hash)
+    if (redeemed.ok) {
+      await replacePassword(tx, redeemed.did, hash)
+      await signOutEverywhere(tx, redeemed.did)
+    }
     return redeemed
   })
   if (!redeemed.ok) throw codeRefused(redeemed.fault)
@@ -34,10 +38,13 @@ export async function changePassword(ctx: Context, did: Did, current: string, ne
   await setPassword(ctx, did, next)
 }
 
-/** Without asking for anything. */
+/** Without asking for anything. Apps that the account lets in stay. */
 export async function setPassword(ctx: Context, did: Did, password: string): Promise<void> {
   const hash = await hashAcceptable(ctx, password)
-  await ctx.db.transaction((tx) => replacePassword(tx, did, hash))
+  await ctx.db.transaction(async (tx) => {
+    await replacePassword(tx, did, hash)
+    await signOutPasswords(tx, did)
+  })
 }
 
 async function hashAcceptable(ctx: Context, password: string): Promise<string> {
@@ -45,9 +52,7 @@ async function hashAcceptable(ctx: Context, password: string): Promise<string> {
   return hashPassword(ctx, password)
 }
 
-/** Sessions end, for they may be what is to be shut out. */
 async function replacePassword(tx: Tx, did: Did, hash: string): Promise<void> {
   await updatePassword(tx, did, hash)
   await deleteMailedCode(tx, did, 'reset_password')
-  await signOutPasswords(tx, did)
 }

@@ -26,7 +26,7 @@ const texts: Record<CodePurpose, Text> = {
   reset_password: {
     subject: 'Password Reset Requested',
     purpose: 'set a new password',
-    warning: 'If you did not ask for it, you need not do anything. Do not give the code to anybody.',
+    warning: 'A new password signs out every app and browser. If you did not ask for it, you need not do anything; do not give the code to anybody.',
   },
   delete_account: {
     subject: 'Account Deletion Requested',
