@@ -6,10 +6,12 @@ CREATE TABLE repo (
   head BLOB NOT NULL,
   -- Root of the tree.
   data BLOB NOT NULL,
-  commit_block BLOB NOT NULL
+  commit_block BLOB NOT NULL,
+  -- The newest nodes of the tree, packed; the others lie in repo_node.
+  fresh BLOB NOT NULL
 );
 
--- Nodes of the tree, by their CID.
+-- Nodes of the tree that have lived for a while, by their CID.
 CREATE TABLE repo_node (
   repo_id INTEGER NOT NULL,
   cid BLOB NOT NULL,

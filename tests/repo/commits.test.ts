@@ -1,11 +1,13 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { repoHead } from '../../src/features/repo/repo.ts'
+import { signingKeyOf } from '../../src/features/accounts/accounts.ts'
+import { repoFaults, repoHead } from '../../src/features/repo/repo.ts'
 import type { Did } from '../../src/protocol/identifiers.ts'
 import { createAccount, type TestAccount } from '../harness/account.ts'
 import { followRepo, type Followed } from '../harness/history.ts'
 import { oracleRoot } from '../harness/oracle.ts'
 import { startPds, type TestPds } from '../harness/pds.ts'
 import { Subscriber } from '../harness/subscriber.ts'
+import { readCar } from '../../src/protocol/car.ts'
 import { parseCid } from '../../src/protocol/cid.ts'
 
 let pds: TestPds
@@ -26,8 +28,15 @@ async function follow({ did }: TestAccount): Promise<Followed> {
   subscriber.close()
   const followed = await followRepo(subscriber.messages, did)
   expect(followed.rev as string).toBe(head.rev)
+  expect(await faults(did as Did)).toEqual([])
   expect(await oracleRoot([...followed.records].map(([path, cid]) => [path, parseCid(cid)!] as const))).toBe(head.data.toString())
   return followed
+}
+
+/** What is stored must be the tree, no less and no more. */
+async function faults(did: Did): Promise<string[]> {
+  const key = (await signingKeyOf(pds.ctx, pds.ctx.db, did))!
+  return pds.ctx.db.snapshot(async (reader) => repoFaults(reader, (await repoHead(reader, did))!, key.publicKey))
 }
 
 /** Numbers between 0 and 1, the same in every run. */
@@ -117,6 +126,30 @@ test('fifty writers on one repository lose nothing and make one history', async 
   expect(followed.records).toEqual(new Map(results.map(({ body }) => [body.uri.split('/').slice(3).join('/'), body.cid])))
   expect(new Set(results.map(({ body }) => body.commit.rev)).size).toBe(250)
 }, 60_000)
+
+test('an archive of changes holds whatever the archive before lacks', async () => {
+  const alice = await createAccount(pds, 'changes')
+  const blocks = async (since = '') => {
+    const response = await fetch(`${pds.url}/xrpc/com.atproto.sync.getRepo?did=${alice.did}${since && `&since=${since}`}`)
+    const found = new Set<string>()
+    for await (const page of (await readCar([await response.bytes()])).pages) for (const { cid } of page) found.add(cid.toString())
+    return found
+  }
+  let written = 0
+  const write = async (count: number) => {
+    const writes = Array.from({ length: count }, () => ({ $type: 'com.atproto.repo.applyWrites#create', collection: 'com.example.thing', rkey: `r${(written++ * 7919) % 100_003}`, value: { written } }))
+    return (await alice.call('com.atproto.repo.applyWrites', { json: { repo: alice.did, writes } })).body.commit.rev as string
+  }
+  for (const [size, changes] of [[5, 30], [150, 3], [150, 60]] as const) {
+    const since = await write(size)
+    const before = await blocks()
+    for (let i = 0; i < changes; i++) await write(1)
+    const [all, changed] = [await blocks(), await blocks(since)]
+    expect([...all].filter((cid) => !before.has(cid) && !changed.has(cid))).toEqual([])
+    expect(changed.size).toBeLessThan(all.size)
+  }
+  await follow(alice)
+})
 
 test('revisions grow though the clock steps back', async () => {
   const alice = await createAccount(pds, 'timewarp')

@@ -18,8 +18,10 @@ import { clockIds, nextTid } from '../../protocol/tid.ts'
 import { accountStatus, requireActive, signingKeyOf } from '../accounts/accounts.ts'
 import { applyBlobChanges } from '../blobs/blobs.ts'
 import { sequenceEvents } from '../firehose/firehose.ts'
+import { FreshNodes } from './fresh-nodes.ts'
+import { changeNodes, StoredNodes } from './node-store.ts'
 import { deleteRecords, findPathsAbout, findRecordCid, putRecords } from './record-store.ts'
-import { deleteNodes, findHead, insertNodes, insertRepo, updateHead, type RepoHead } from './repo-store.ts'
+import { findHead, insertRepo, updateHead, updateTree, type RepoHead } from './repo-store.ts'
 import { buildOnStored, recentNodes } from './tree-nodes.ts'
 
 /** A record that is ready to be stored. */
@@ -64,16 +66,16 @@ export async function applyCommit(ctx: Context, tx: Tx, { did, writes, swapCommi
 
   const key = await signingKeyOf(ctx, tx, did)
   const rev = nextRev(ctx, head.rev)
-  const built = await buildOnStored(tx, head.id, recentNodes(ctx), { did, rev, prevData: head.data, writes: settled, key: key!})
+  const nodes = await StoredNodes.of(tx, head.id)
+  const built = await buildOnStored(nodes, recentNodes(ctx), { did, rev, prevData: head.data, writes: settled, key: key!})
   if (!built.ok) throw commitRefusal(built)
 
   const now = ctx.clock.now()
-  await deleteNodes(tx, head.id, built.removedNodes)
-  await insertNodes(tx, head.id, rev, built.nodes)
+  const fresh = await changeNodes(tx, nodes, { rev, created: built.nodes, removed: built.removedNodes })
   await deleteRecords(tx, head.id, settled.filter(({ action }) => action === 'delete').map(({ path }) => path))
   const stored = settled.filter((write) => write.action !== 'delete')
   await putRecords(tx, head.id, rev, now, stored.map(({ path, record }) => ({ path, cid: record.cid, subject: record.subject, value: record.bytes })))
-  await updateHead(tx, head.id, { rev, head: built.commit.cid, data: built.data, commitBlock: built.commit.bytes })
+  await updateTree(tx, head.id, { rev, head: built.commit.cid, data: built.data, commitBlock: built.commit.bytes }, fresh)
   await applyBlobChanges(tx, {
     did,
     rev,
@@ -173,8 +175,8 @@ export async function createRepo(ctx: Context, tx: Tx, did: Did, key: SigningKey
   const built = buildCommit({ did, rev, prevData: null, writes: [], key, read: () => null })
   if (!built.ok) throw commitRefusal(built)
   const { commit, data, nodes } = built
-  const id = await insertRepo(tx, did, { rev, head: commit.cid, data, commitBlock: commit.bytes })
-  await insertNodes(tx, id, rev, nodes)
+  const fresh = FreshNodes.none.after({ rev, created: nodes, removed: [] })
+  await insertRepo(tx, did, { rev, head: commit.cid, data, commitBlock: commit.bytes }, fresh.pack())
   return [commitEvent(did, null, rev, built), syncEvent(did, rev, commit)]
 }
 

@@ -4,8 +4,9 @@ import type { Block } from '../../protocol/car.ts'
 import type { Cid } from '../../protocol/cid.ts'
 import type { Tid } from '../../protocol/identifiers.ts'
 import { decodeNode, decodeRoot, type MstNode } from '../../protocol/mst-node.ts'
+import { StoredNodes } from './node-store.ts'
 import { LAST_PATH, listAllRecords, listRecordsSince } from './record-store.ts'
-import { findNodesSince, listNodes, type RepoHead } from './repo-store.ts'
+import type { RepoHead } from './repo-store.ts'
 import { keylessRoot } from './tree-nodes.ts'
 
 const NODE_PAGE = 500
@@ -17,21 +18,13 @@ const RECORD_PAGE = 200
  */
 export async function* repoBlocks(reader: Reader, repo: RepoHead, since: Tid | null): AsyncGenerator<Block[]> {
   yield [{ cid: repo.head, bytes: repo.commitBlock }]
+  const nodes = await StoredNodes.of(reader, repo.id)
   if (since === null) {
-    yield* allNodes(reader, repo.id)
+    yield* nodes.pages()
     yield* allRecords(reader, repo.id)
   } else if (repo.rev > since) {
-    yield* newNodes(reader, repo, since)
+    yield* newNodes(nodes, repo.data, since)
     yield* newRecords(reader, repo.id, since)
-  }
-}
-
-async function* allNodes(reader: Reader, repoId: number): AsyncGenerator<Block[]> {
-  for (let after: Cid | null = null; ; ) {
-    const page: Block[] = await listNodes(reader, repoId, after, NODE_PAGE)
-    if (page.length > 0) yield page
-    if (page.length < NODE_PAGE) return
-    after = page.at(-1)!.cid
   }
 }
 
@@ -45,12 +38,12 @@ async function* allRecords(reader: Reader, repoId: number): AsyncGenerator<Block
 }
 
 /** A node is never older than those below it, so what is new hangs together at the top of the tree. */
-async function* newNodes(reader: Reader, { id, data }: RepoHead, since: Tid): AsyncGenerator<Block[]> {
+async function* newNodes(nodes: StoredNodes, root: Cid, since: Tid): AsyncGenerator<Block[]> {
   let layer: number | null = null
-  for (let level = [data]; level.length > 0; ) {
+  for (let level = [root]; level.length > 0; ) {
     const below: Cid[] = []
     for (let at = 0; at < level.length; at += NODE_PAGE) {
-      const page = await findNodesSince(reader, id, level.slice(at, at + NODE_PAGE), since)
+      const page = await nodes.findSince(level.slice(at, at + NODE_PAGE), since)
       if (page.length > 0) yield page
       for (const { bytes } of page) {
         const node: MstNode = layer === null ? decodeRoot(bytes, keylessRoot) : decodeNode(bytes, layer)

@@ -1,8 +1,9 @@
 /** Removes the rows of repositories that belong to nobody any more, a few at a time. */
 import type { Tx } from '../../platform/database.ts'
 import type { Sweep } from '../../platform/sweeps.ts'
+import { deleteSomeNodes } from './node-store.ts'
 import { deleteSomeRecords } from './record-store.ts'
-import { deleteRepoRow, deleteSomeNodes, isDisowned, listDisowned } from './repo-store.ts'
+import { deleteRepoRow, isDisowned, listDisowned } from './repo-store.ts'
 import { stagedRepos } from './repo-staging.ts'
 
 const INTERVAL_SECS = 60

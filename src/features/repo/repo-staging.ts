@@ -9,8 +9,10 @@ import type { Tx } from '../../platform/database.ts'
 import type { Block } from '../../protocol/car.ts'
 import { Cid } from '../../protocol/cid.ts'
 import type { Did, Tid } from '../../protocol/identifiers.ts'
+import { FreshNodes } from './fresh-nodes.ts'
+import { insertNodes } from './node-store.ts'
 import { putRecords, type NewRecord } from './record-store.ts'
-import { disownRepo, insertNodes, insertRepo, ownRepo, updateHead, type RepoState } from './repo-store.ts'
+import { disownRepo, insertRepo, ownRepo, updateHead, type RepoState } from './repo-store.ts'
 
 /** Repositories that are being built by this process. */
 export const stagedRepos = perContext(() => new Set<number>())
@@ -21,7 +23,7 @@ const noCid = new Cid(new Uint8Array())
 export async function stageRepo<T>(ctx: Context, rev: Tid, build: (id: number) => Promise<T>): Promise<T> {
   const staged = stagedRepos(ctx)
   const id = await ctx.db.transaction(async (tx) => {
-    const id = await insertRepo(tx, null, { rev, head: noCid, data: noCid, commitBlock: new Uint8Array() })
+    const id = await insertRepo(tx, null, { rev, head: noCid, data: noCid, commitBlock: new Uint8Array() }, FreshNodes.none.pack())
     staged.add(id)
     return id
   })
@@ -32,7 +34,7 @@ export async function stageRepo<T>(ctx: Context, rev: Tid, build: (id: number) =
   }
 }
 
-export const stageNodes = (tx: Tx, id: number, rev: Tid, nodes: readonly Block[]): Promise<void> => insertNodes(tx, id, rev, nodes)
+export const stageNodes = (tx: Tx, id: number, rev: Tid, nodes: readonly Block[]): Promise<void> => insertNodes(tx, id, nodes.map(({ cid, bytes }) => ({ cid, bytes, rev })))
 
 export const stageRecords = (ctx: Context, tx: Tx, id: number, rev: Tid, records: readonly NewRecord[]): Promise<void> =>
   putRecords(tx, id, rev, ctx.clock.now(), records)

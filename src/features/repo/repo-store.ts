@@ -1,6 +1,5 @@
-/** The SQL of repositories and of the nodes of their trees. */
-import { sql, sqlList, sqlRows, type Reader, type Tx } from '../../platform/database.ts'
-import type { Block } from '../../protocol/car.ts'
+/** The SQL of repositories; nodes and records have stores of their own. */
+import { sql, sqlList, type Reader, type Tx } from '../../platform/database.ts'
 import { Cid } from '../../protocol/cid.ts'
 import type { Did, Tid } from '../../protocol/identifiers.ts'
 
@@ -48,12 +47,20 @@ export async function listHeads(reader: Reader, after: Did | null, limit: number
 }
 
 /** Without a DID the repository belongs to nobody yet. Returns its id. */
-export async function insertRepo(tx: Tx, did: Did | null, { rev, head, data, commitBlock }: RepoState): Promise<number> {
+export async function insertRepo(tx: Tx, did: Did | null, { rev, head, data, commitBlock }: RepoState, fresh: Uint8Array): Promise<number> {
   const row = await tx.get<{ id: number }>(sql`
-    INSERT INTO repo (did, rev, head, data, commit_block) VALUES (${did}, ${rev}, ${head.bytes}, ${data.bytes}, ${commitBlock}) RETURNING id`)
+    INSERT INTO repo (did, rev, head, data, commit_block, fresh)
+    VALUES (${did}, ${rev}, ${head.bytes}, ${data.bytes}, ${commitBlock}, ${fresh}) RETURNING id`)
   return row!.id
 }
 
+/** `fresh` are the packed nodes that lie in the row. */
+export function updateTree(tx: Tx, id: number, { rev, head, data, commitBlock }: RepoState, fresh: Uint8Array): Promise<number> {
+  return tx.run(sql`
+    UPDATE repo SET rev = ${rev}, head = ${head.bytes}, data = ${data.bytes}, commit_block = ${commitBlock}, fresh = ${fresh} WHERE id = ${id}`)
+}
+
+/** A new commit over the same tree, or over one whose nodes are all stored outside. */
 export function updateHead(tx: Tx, id: number, { rev, head, data, commitBlock }: RepoState): Promise<number> {
   return tx.run(sql`UPDATE repo SET rev = ${rev}, head = ${head.bytes}, data = ${data.bytes}, commit_block = ${commitBlock} WHERE id = ${id}`)
 }
@@ -78,55 +85,4 @@ export async function isDisowned(reader: Reader, id: number): Promise<boolean> {
 
 export function deleteRepoRow(tx: Tx, id: number): Promise<number> {
   return tx.run(sql`DELETE FROM repo WHERE id = ${id}`)
-}
-
-/** None of them may be there already. */
-export async function insertNodes(tx: Tx, repoId: number, rev: Tid, nodes: readonly Block[]): Promise<void> {
-  if (nodes.length === 0) return
-  await tx.run(sql`INSERT INTO repo_node (repo_id, cid, rev, bytes) VALUES ${sqlRows(nodes.map(({ cid, bytes }) => [repoId, cid.bytes, rev, bytes]))}`)
-}
-
-export async function deleteNodes(tx: Tx, repoId: number, cids: readonly Cid[]): Promise<void> {
-  if (cids.length === 0) return
-  await tx.run(sql`DELETE FROM repo_node WHERE repo_id = ${repoId} AND cid IN ${sqlList(cids.map(({ bytes }) => bytes))}`)
-}
-
-interface NodeRow {
-  cid: Uint8Array
-  bytes: Uint8Array
-}
-
-const blockOf = ({ cid, bytes }: NodeRow): Block => ({ cid: new Cid(cid), bytes })
-
-/** Those that are there, in any order. */
-export async function findNodes(reader: Reader, repoId: number, cids: readonly Cid[]): Promise<Block[]> {
-  const rows = await reader.all<NodeRow>(sql`
-    SELECT cid, bytes FROM repo_node WHERE repo_id = ${repoId} AND cid IN ${sqlList(cids.map(({ bytes }) => bytes))}`)
-  return rows.map(blockOf)
-}
-
-/** Those that are there and newer than `since`. */
-export async function findNodesSince(reader: Reader, repoId: number, cids: readonly Cid[], since: Tid): Promise<Block[]> {
-  const rows = await reader.all<NodeRow>(sql`
-    SELECT cid, bytes FROM repo_node WHERE repo_id = ${repoId} AND cid IN ${sqlList(cids.map(({ bytes }) => bytes))} AND rev > ${since}`)
-  return rows.map(blockOf)
-}
-
-/** In the order of their CIDs, after one of them. */
-export async function listNodes(reader: Reader, repoId: number, after: Cid | null, limit: number): Promise<Block[]> {
-  const rows = await reader.all<NodeRow>(sql`
-    SELECT cid, bytes FROM repo_node WHERE repo_id = ${repoId} AND cid > ${after?.bytes ?? new Uint8Array()} ORDER BY cid LIMIT ${limit}`)
-  return rows.map(blockOf)
-}
-
-export async function countNodes(reader: Reader, repoId: number): Promise<number> {
-  const row = await reader.get<{ count: number }>(sql`SELECT count(*) AS count FROM repo_node WHERE repo_id = ${repoId}`)
-  return row!.count
-}
-
-/** Returns how many were deleted. */
-export function deleteSomeNodes(tx: Tx, repoId: number, limit: number): Promise<number> {
-  return tx.run(sql`
-    DELETE FROM repo_node WHERE repo_id = ${repoId}
-      AND cid IN (SELECT cid FROM repo_node WHERE repo_id = ${repoId} ORDER BY cid LIMIT ${limit})`)
 }

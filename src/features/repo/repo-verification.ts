@@ -6,15 +6,17 @@ import type { PublicKey } from '../../protocol/keys.ts'
 import { Malformed } from '../../protocol/malformed.ts'
 import { walkTree } from '../../protocol/mst.ts'
 import { countRecords, findRecordsAt } from './record-store.ts'
-import { countNodes, findNodes, type RepoHead } from './repo-store.ts'
+import { StoredNodes } from './node-store.ts'
+import type { RepoHead } from './repo-store.ts'
 
 /** What is wrong with the repository, in words; empty when nothing is. Read from one snapshot. */
 export async function repoFaults(reader: Reader, repo: RepoHead, key: PublicKey): Promise<string[]> {
   const faults = commitFaults(repo, key)
+  const stored = await StoredNodes.of(reader, repo.id)
   let nodes = 0
   let records = 0
   try {
-    for await (const { block, entries } of walkTree(repo.data, (cids) => fetchNodes(reader, repo.id, cids))) {
+    for await (const { block, entries } of walkTree(repo.data, (cids) => fetchNodes(stored, cids))) {
       nodes++
       records += entries.length
       if (!cidOfCbor(block.bytes).equals(block.cid)) faults.push(`node ${block.cid} has other bytes`)
@@ -24,7 +26,7 @@ export async function repoFaults(reader: Reader, repo: RepoHead, key: PublicKey)
     if (!(error instanceof Malformed)) throw error
     return [...faults, error.message]
   }
-  const storedNodes = await countNodes(reader, repo.id)
+  const storedNodes = await stored.count()
   const storedRecords = await countRecords(reader, repo.id)
   if (storedNodes !== nodes) faults.push(`${storedNodes} nodes are stored and ${nodes} are in the tree`)
   if (storedRecords !== records) faults.push(`${storedRecords} records are stored and ${records} are in the tree`)
@@ -48,8 +50,8 @@ function commitFaults({ did, rev, head, data, commitBlock }: RepoHead, key: Publ
   }
 }
 
-async function fetchNodes(reader: Reader, repoId: number, cids: readonly Cid[]): Promise<(Uint8Array | null)[]> {
-  const found = new Map((await findNodes(reader, repoId, cids)).map(({ cid, bytes }) => [cid.toString(), bytes]))
+async function fetchNodes(stored: StoredNodes, cids: readonly Cid[]): Promise<(Uint8Array | null)[]> {
+  const found = new Map((await stored.find(cids)).map(({ cid, bytes }) => [cid.toString(), bytes]))
   return cids.map((cid) => found.get(cid.toString()) ?? null)
 }
 

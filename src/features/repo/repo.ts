@@ -9,8 +9,9 @@ import type { Reader, Tx } from '../../platform/database.ts'
 import type { Block } from '../../protocol/car.ts'
 import type { Cid } from '../../protocol/cid.ts'
 import type { Did, Tid } from '../../protocol/identifiers.ts'
+import { StoredNodes } from './node-store.ts'
 import { anyRecordUpTo, countRecords, findRecord, findRecordBlocks, LAST_PATH, listAllRecords, listRecordsSince, updateRecordTakedown, type StoredRecord } from './record-store.ts'
-import { countNodes, disownRepo, findHead, findHeads, findNodes, listHeads, type RepoHead } from './repo-store.ts'
+import { disownRepo, findHead, findHeads, listHeads, type RepoHead } from './repo-store.ts'
 import { pathBlocks, recentNodes } from './tree-nodes.ts'
 
 export { applyCommit, createRepo, nextRev, resignHead, type CommitMeta } from './commit-writer.ts'
@@ -34,7 +35,8 @@ export async function repoTotals(reader: Reader, did: Did): Promise<{ head: Cid;
   const repo = await findHead(reader, did)
   if (repo === null) return null
   const records = await countRecords(reader, repo.id)
-  return { head: repo.head, rev: repo.rev, blocks: 1 + (await countNodes(reader, repo.id)) + records, records }
+  const nodes = await (await StoredNodes.of(reader, repo.id)).count()
+  return { head: repo.head, rev: repo.rev, blocks: 1 + nodes + records, records }
 }
 
 /** The repository is gone at once; a sweep removes its rows. */
@@ -74,7 +76,7 @@ export async function setRecordTakedown(tx: Tx, { did, path, ref }: { did: Did; 
 
 /** Blocks of a repository, in the order asked for; null for one it does not have. */
 export async function blocksOf(reader: Reader, repo: RepoHead, cids: readonly Cid[]): Promise<(Uint8Array | null)[]> {
-  const nodes = await findNodes(reader, repo.id, cids)
+  const nodes = await (await StoredNodes.of(reader, repo.id)).find(cids)
   const records = nodes.length === cids.length ? [] : await findRecordBlocks(reader, repo.id, cids)
   const commit: Block = { cid: repo.head, bytes: repo.commitBlock }
   const byCid = new Map([...nodes, ...records, commit].map(({ cid, bytes }) => [cid.toString(), bytes]))
@@ -84,7 +86,7 @@ export async function blocksOf(reader: Reader, repo: RepoHead, cids: readonly Ci
 /** What proves to others that a record is there, or that it is not: the commit, the nodes down to it, the record. */
 export async function recordProof(ctx: Context, reader: Reader, repo: RepoHead, path: string): Promise<Block[]> {
   const record = await findRecord(reader, repo.id, path)
-  const nodes = await pathBlocks(reader, repo, recentNodes(ctx), path)
+  const nodes = await pathBlocks(await StoredNodes.of(reader, repo.id), repo.data, recentNodes(ctx), path)
   const leaf = record === null ? [] : [{ cid: record.cid, bytes: record.value }]
   return [{ cid: repo.head, bytes: repo.commitBlock }, ...nodes, ...leaf]
 }

@@ -5,7 +5,6 @@
  * before, one statement for each layer; what a commit reads beside them is fetched when it turns out to be missing,
  * and the commit is built again.
  */
-import type { Reader } from '../../platform/database.ts'
 import { perContext } from '../../platform/context.ts'
 import type { Block } from '../../protocol/car.ts'
 import type { Cid } from '../../protocol/cid.ts'
@@ -13,7 +12,7 @@ import { buildCommit, type BuiltCommit, type CommitFault, type CommitRequest } f
 import { Malformed } from '../../protocol/malformed.ts'
 import { MissingBlock, Mst, type NodeCache } from '../../protocol/mst.ts'
 import { decodeNode, decodeRoot, encodeNode, type MstNode } from '../../protocol/mst-node.ts'
-import { findNodes, type RepoHead } from './repo-store.ts'
+import type { StoredNodes } from './node-store.ts'
 
 /** Decoded nodes kept between commits, of all repositories together; about one KiB each. */
 const MAX_CACHED_NODES = 32_768
@@ -41,12 +40,11 @@ export const recentNodes = perContext(() => new RecentNodes())
 
 /** Build a commit on a stored tree. */
 export async function buildOnStored(
-  reader: Reader,
-  repoId: number,
+  stored: StoredNodes,
   recent: RecentNodes,
   request: Omit<CommitRequest, 'read' | 'cache'>,
 ): Promise<BuiltCommit | CommitFault> {
-  const nodes = new LoadedNodes(reader, repoId, recent)
+  const nodes = new LoadedNodes(stored, recent)
   const keys = request.writes.map(({ path }) => path)
   if (request.prevData !== null) await nodes.loadPaths(request.prevData, keys)
   for (;;) {
@@ -62,8 +60,8 @@ export async function buildOnStored(
 }
 
 /** The nodes from the root to a record, or to where it would be. */
-export async function pathBlocks(reader: Reader, { id, data }: RepoHead, recent: RecentNodes, path: string): Promise<Block[]> {
-  const nodes = new LoadedNodes(reader, id, recent)
+export async function pathBlocks(stored: StoredNodes, data: Cid, recent: RecentNodes, path: string): Promise<Block[]> {
+  const nodes = new LoadedNodes(stored, recent)
   await nodes.loadPaths(data, [path])
   const tree = new Mst(data, (cid) => nodes.block(cid), nodes)
   return tree.path(path).map((cid) => ({ cid, bytes: nodes.block(cid)! }))
@@ -74,8 +72,7 @@ class LoadedNodes implements NodeCache {
   readonly #blocks = new Map<string, Uint8Array>()
 
   constructor(
-    readonly reader: Reader,
-    readonly repoId: number,
+    readonly stored: StoredNodes,
     readonly recent: RecentNodes,
   ) {}
 
@@ -103,8 +100,8 @@ class LoadedNodes implements NodeCache {
 
   /** Throws `Malformed` when one is not there: the tree is broken. */
   async fetch(cids: readonly Cid[]): Promise<void> {
-    const blocks = await findNodes(this.reader, this.repoId, cids)
-    if (blocks.length < cids.length) throw new Malformed(`repository ${this.repoId} lacks nodes of its tree`)
+    const blocks = await this.stored.find(cids)
+    if (blocks.length < cids.length) throw new Malformed(`repository ${this.stored.repoId} lacks nodes of its tree`)
     for (const { cid, bytes } of blocks) this.#blocks.set(cid.toString(), bytes)
   }
 

@@ -1,0 +1,101 @@
+/** The nodes of a tree, in the row of the repository and outside: see `fresh-nodes.ts`. */
+import { sql, sqlList, sqlRows, type Reader, type Tx } from '../../platform/database.ts'
+import type { Block } from '../../protocol/car.ts'
+import { Cid } from '../../protocol/cid.ts'
+import type { Tid } from '../../protocol/identifiers.ts'
+import { FreshNodes, type RevisedBlock } from './fresh-nodes.ts'
+
+/** Fresh nodes of a repository take at most so many bytes: three pages, which every commit writes again. */
+const MAX_FRESH_BYTES = 12_000
+const PAGE = 500
+
+interface NodeRow {
+  cid: Uint8Array
+  bytes: Uint8Array
+}
+
+const blockOf = ({ cid, bytes }: NodeRow): Block => ({ cid: new Cid(cid), bytes })
+
+/** One state of a tree's nodes: read it from a snapshot or a transaction. */
+export class StoredNodes {
+  constructor(
+    readonly reader: Reader,
+    readonly repoId: number,
+    readonly fresh: FreshNodes,
+  ) {}
+
+  static async of(reader: Reader, repoId: number): Promise<StoredNodes> {
+    const row = await reader.get<{ fresh: Uint8Array }>(sql`SELECT fresh FROM repo WHERE id = ${repoId}`)
+    return new StoredNodes(reader, repoId, row === null ? FreshNodes.none : FreshNodes.unpack(row.fresh))
+  }
+
+  /** Those that are there, in any order. */
+  find(cids: readonly Cid[]): Promise<Block[]> {
+    return this.#find(cids, '' as Tid)
+  }
+
+  /** Those that are there and newer than a revision, in any order. */
+  findSince(cids: readonly Cid[], since: Tid): Promise<Block[]> {
+    return this.#find(cids, since)
+  }
+
+  async #find(cids: readonly Cid[], since: Tid): Promise<Block[]> {
+    const fresh = cids.flatMap((cid) => this.fresh.get(cid) ?? []).filter(({ rev }) => rev > since)
+    const outside = cids.filter((cid) => this.fresh.get(cid) === undefined && !this.#isStale(cid))
+    if (outside.length === 0) return fresh
+    const rows = await this.reader.all<NodeRow>(sql`
+      SELECT cid, bytes FROM repo_node WHERE repo_id = ${this.repoId} AND cid IN ${sqlList(outside.map(({ bytes }) => bytes))} AND rev > ${since}`)
+    return [...fresh, ...rows.map(blockOf)]
+  }
+
+  #isStale(cid: Cid): boolean {
+    return this.fresh.stale.has(cid.toString())
+  }
+
+  /** All of them, in pages. */
+  async *pages(): AsyncGenerator<Block[]> {
+    yield this.fresh.nodes
+    for (let after: Uint8Array | null = new Uint8Array(); after !== null; ) {
+      const rows: NodeRow[] = await this.reader.all<NodeRow>(sql`
+        SELECT cid, bytes FROM repo_node WHERE repo_id = ${this.repoId} AND cid > ${after} ORDER BY cid LIMIT ${PAGE}`)
+      const blocks = rows.map(blockOf)
+      yield this.fresh.stale.size === 0 ? blocks : blocks.filter(({ cid }) => !this.#isStale(cid))
+      after = rows.length < PAGE ? null : rows.at(-1)!.cid
+    }
+  }
+
+  async count(): Promise<number> {
+    const row = await this.reader.get<{ count: number }>(sql`SELECT count(*) AS count FROM repo_node WHERE repo_id = ${this.repoId}`)
+    return row!.count - this.fresh.stale.size + this.fresh.nodes.length
+  }
+}
+
+/** Store what a commit changes. Returns what is to lie in the row of the repository. */
+export async function changeNodes(tx: Tx, { repoId, fresh }: StoredNodes, change: { rev: Tid; created: readonly Block[]; removed: readonly Cid[] }): Promise<Uint8Array> {
+  const next = fresh.after(change)
+  if (next.packedBytes <= MAX_FRESH_BYTES) return next.pack()
+  await deleteNodes(tx, repoId, [...next.stale.values()])
+  // The nodes of this commit are the ones that the next one replaces.
+  const isLarge = change.created.reduce((sum, { bytes }) => sum + bytes.length, 0) > MAX_FRESH_BYTES / 2
+  const { kept, settled } = next.settle(({ rev }) => rev === change.rev && !isLarge)
+  await insertNodes(tx, repoId, settled)
+  return kept.pack()
+}
+
+/** None of them may be there already. */
+export async function insertNodes(tx: Tx, repoId: number, nodes: readonly RevisedBlock[]): Promise<void> {
+  if (nodes.length === 0) return
+  await tx.run(sql`INSERT INTO repo_node (repo_id, cid, rev, bytes) VALUES ${sqlRows(nodes.map(({ cid, rev, bytes }) => [repoId, cid.bytes, rev, bytes]))}`)
+}
+
+async function deleteNodes(tx: Tx, repoId: number, cids: readonly Cid[]): Promise<void> {
+  if (cids.length === 0) return
+  await tx.run(sql`DELETE FROM repo_node WHERE repo_id = ${repoId} AND cid IN ${sqlList(cids.map(({ bytes }) => bytes))}`)
+}
+
+/** Returns how many were deleted. */
+export function deleteSomeNodes(tx: Tx, repoId: number, limit: number): Promise<number> {
+  return tx.run(sql`
+    DELETE FROM repo_node WHERE repo_id = ${repoId}
+      AND cid IN (SELECT cid FROM repo_node WHERE repo_id = ${repoId} ORDER BY cid LIMIT ${limit})`)
+}
