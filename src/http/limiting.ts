@@ -1,5 +1,5 @@
 /** Charging rate limits and telling about them in headers. */
-import type { LimitName, LimitState } from '../platform/limits.ts'
+import type { Charge, LimitName, LimitState } from '../platform/limits.ts'
 import { tighter } from '../platform/limits.ts'
 import { limitKey } from './client-address.ts'
 import type { Exchange } from './endpoint.ts'
@@ -12,21 +12,27 @@ const limiters = { globalIp: 'global_ip', repoWrite: 'account_writes' } as const
 
 const states = new WeakMap<Exchange, LimitState>()
 
-/** Take points by the client's address, or refuse. */
-export function chargeAddress(exchange: Exchange, name: LimitName): void {
-  charge(exchange, name, limitKey(exchange.ip))
+/** Take a point of each limiter by the client's address, or refuse. */
+export function chargeAddress(exchange: Exchange, ...names: readonly LimitName[]): void {
+  const key = limitKey(exchange.ip)
+  take(exchange, names.map((name) => ({ name, key })))
 }
 
-/** Take `cost` points of `key` (an address, a DID, a client), or refuse. The tightest limit of a request is told. */
+/** Take `cost` points of `key` (a DID, a client), or refuse. */
 export function charge(exchange: Exchange, name: LimitName, key: string, cost = 1): void {
-  const state = exchange.ctx.limits.charge(name, key, cost)
+  take(exchange, [{ name, key, cost }])
+}
+
+/** The tightest limit of a request is told. */
+function take(exchange: Exchange, charges: readonly Charge[]): void {
+  const state = exchange.ctx.limits.charge(...charges)
   if (state === null) return
   const before = states.get(exchange)
   const tightest = before ? tighter(before, state) : state
   states.set(exchange, tightest)
   tell(exchange, tightest)
   if (state.allowed) return
-  exchange.ctx.metrics.count('rate_limit_rejections_total', { limiter: limiters[name as keyof typeof limiters] ?? 'endpoint_ip' })
+  exchange.ctx.metrics.count('rate_limit_rejections_total', { limiter: limiters[state.name as keyof typeof limiters] ?? 'endpoint_ip' })
   throw new Refusal(429, 'RateLimitExceeded', 'Rate Limit Exceeded')
 }
 

@@ -214,10 +214,9 @@ async function authenticate(exchange: RequestExchange, { auth = anyone, long }: 
   return auth.check(exchange)
 }
 
-function limit(exchange: RequestExchange, spec: Common<unknown>): void {
-  const names = spec.limit === undefined ? [] : typeof spec.limit === 'string' ? [spec.limit] : spec.limit
-  for (const name of names) chargeAddress(exchange, name)
-  if (!spec.unlimited) chargeAddress(exchange, 'globalIp')
+function limit(exchange: RequestExchange, { limit = [], unlimited = false }: Common<unknown>): void {
+  const names = typeof limit === 'string' ? [limit] : limit
+  chargeAddress(exchange, ...names, ...(unlimited ? [] : (['globalIp'] as const)))
 }
 
 async function inputOf(body: RequestBody, method: Method, maxBytes: number): Promise<unknown> {

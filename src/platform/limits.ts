@@ -53,9 +53,18 @@ const rules = {
 } satisfies Record<string, readonly Rule[]>
 
 export type LimitName = keyof typeof rules
+export const limitNames = Object.keys(rules) as LimitName[]
+
+/** Points to be taken from what `key` (an address, a DID, a client) may have of a limiter. */
+export interface Charge {
+  name: LimitName
+  key: string
+  cost?: number
+}
 
 /** What a limited answer tells in its headers. */
 export interface LimitState {
+  name: LimitName
   allowed: boolean
   limit: number
   remaining: number
@@ -77,21 +86,22 @@ export class Limits {
   ) {}
 
   /**
-   * Take `cost` points from every rule of the limiter, or from none when one of them has too few left.
+   * Take points from every rule of the limiters, or from none when one of them has too few left.
    * Returns the state of the tightest rule, or null when nothing limits.
    */
-  charge(name: LimitName, key: string, cost = 1): LimitState | null {
+  charge(...charges: readonly Charge[]): LimitState | null {
     if (!this.config.rateLimit.enabled) return null
     const now = this.clock.now()
-    const windows = rules[name]
-      .map((rule: Rule) => ({ rule, limit: rule.points(this.config) }))
+    const windows = charges
+      .flatMap(({ name, key, cost = 1 }) => rules[name].map((rule: Rule) => ({ name, key, cost, rule, limit: rule.points(this.config) })))
       .filter(({ limit }) => limit > 0)
-      .map(({ rule, limit }) => ({ rule, limit, window: this.#window(rule, key, now) }))
+      .map((entry) => ({ ...entry, window: this.#window(entry.rule, entry.key, now) }))
     if (windows.length === 0) return null
-    const allowed = windows.every(({ limit, window }) => window.used + cost <= limit)
-    if (allowed) for (const { window } of windows) window.used += cost
+    const allowed = windows.every(({ cost, limit, window }) => window.used + cost <= limit)
+    if (allowed) for (const { cost, window } of windows) window.used += cost
     return windows
-      .map(({ rule, limit, window }) => ({
+      .map(({ name, cost, rule, limit, window }) => ({
+        name,
         allowed: allowed || window.used + cost <= limit,
         limit,
         remaining: Math.max(0, limit - window.used),
@@ -99,6 +109,11 @@ export class Limits {
         windowSecs: rule.windowSecs,
       }))
       .reduce(tighter)
+  }
+
+  /** Keys that something is counted for. */
+  get size(): number {
+    return this.#windows.values().reduce((total, keys) => total + keys.size, 0)
   }
 
   #window(rule: Rule, key: string, now: Millis): Window {
@@ -109,7 +124,11 @@ export class Limits {
     keys.delete(key)
     const window = { used: 0, resetAt: now + rule.windowSecs * 1000 }
     keys.set(key, window)
-    if (keys.size > MAX_KEYS) keys.delete(keys.keys().next().value!)
+    // In the order in which their windows began, which is the order in which they end.
+    for (const [oldest, { resetAt }] of keys) {
+      if (resetAt > now && keys.size <= MAX_KEYS) break
+      keys.delete(oldest)
+    }
     return window
   }
 }

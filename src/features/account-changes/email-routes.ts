@@ -1,7 +1,7 @@
 /** The account's address on the wire. */
 import { procedure } from '../../http/endpoint.ts'
 import type { Permissions } from '../../protocol/scopes.ts'
-import { mailCode } from '../accounts/accounts.ts'
+import { chargeMail, mailCode } from '../accounts/accounts.ts'
 import { access } from '../auth/auth.ts'
 import { changeEmail, confirmEmail, holderOf, requestEmailUpdate } from './email-changes.ts'
 
@@ -11,8 +11,11 @@ const onlyInTheAccountManager = { refuse: 'Use the account manager interface to 
 export const emailRoutes = [
   procedure('com.atproto.server.requestEmailConfirmation', {
     auth: access({ grants: managesEmail, standing: true }),
-    limit: 'requestMail',
-    handler: async ({ ctx, caller }) => mailCode(ctx, await holderOf(ctx, caller.did), 'confirm_email'),
+    async handler(call) {
+      const { ctx, caller } = call
+      chargeMail(call, caller.did, 'confirm_email')
+      await mailCode(ctx, await holderOf(ctx, caller.did), 'confirm_email')
+    },
   }),
   procedure('com.atproto.server.confirmEmail', {
     auth: access({ grants: managesEmail, standing: true }),
@@ -20,8 +23,11 @@ export const emailRoutes = [
   }),
   procedure('com.atproto.server.requestEmailUpdate', {
     auth: access({ sessions: ['full'], grants: onlyInTheAccountManager, standing: true }),
-    limit: 'requestMail',
-    handler: async ({ ctx, caller }) => ({ tokenRequired: await requestEmailUpdate(ctx, caller.did) }),
+    async handler(call) {
+      const { ctx, caller } = call
+      chargeMail(call, caller.did, 'update_email')
+      return { tokenRequired: await requestEmailUpdate(ctx, caller.did) }
+    },
   }),
   procedure('com.atproto.server.updateEmail', {
     auth: access({ sessions: ['full'], grants: onlyInTheAccountManager, standing: true }),

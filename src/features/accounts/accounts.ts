@@ -36,7 +36,7 @@ export {
   type Account,
   type AccountPlace,
 } from './account-store.ts'
-export { mailCode } from './code-requests.ts'
+export { chargeMail, mailCode } from './code-requests.ts'
 export { parseEmailAddress } from './email-address.ts'
 export { attemptLogin, isPasswordOf, loginWithPassword, tooManyFailedLogins, type LoginOutcome } from './logins.ts'
 export { deleteCode as deleteMailedCode, deleteCodesOf as deleteMailedCodesOf } from './mailed-code-store.ts'

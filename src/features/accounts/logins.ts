@@ -10,6 +10,8 @@ const MAX_FAILURES = 5
 const WINDOW_MILLIS = 60_000
 /** Identifiers that are counted; the oldest goes first. */
 const MAX_IDENTIFIERS = 100_000
+/** What a DID may have, which is the longest of them. Nobody is called anything longer, and it is not worth remembering. */
+const MAX_IDENTIFIER_CHARS = 2048
 
 interface Attempts {
   failedAt: Millis[]
@@ -72,7 +74,7 @@ export type LoginOutcome<T> = { ok: true; value: T } | { ok: false; fault: 'wron
  * is not here, and answers null for a miss; it does the same work in both cases. Failures are forgiven when it is done.
  */
 export async function attemptLogin<T>(ctx: Context, identifier: string, attempt: (account: Account | null) => Promise<T | null>): Promise<LoginOutcome<T>> {
-  const name = identifier.trim().toLowerCase()
+  const name = identifier.trim().toLowerCase().slice(0, MAX_IDENTIFIER_CHARS)
   const attempts = loginAttempts(ctx)
   const entered = await attempts.enter(name)
   if (!entered) return { ok: false, fault: 'blocked' }

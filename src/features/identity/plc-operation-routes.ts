@@ -1,12 +1,11 @@
 /** Changing one's did:plc through the service that holds a rotation key of it. */
 import { procedure, query } from '../../http/endpoint.ts'
 import { forbidden, invalidRequest } from '../../http/errors.ts'
-import { charge } from '../../http/limiting.ts'
 import type { Context } from '../../platform/context.ts'
 import type { Did } from '../../protocol/identifiers.ts'
 import { formatDidKey } from '../../protocol/keys.ts'
 import { isPlcDid, nextOperation, parseOperation, parseState, pdsService, pdsServiceName, signingKeyName, signOperation, stateOf, type Operation, type PlcState } from '../../protocol/plc.ts'
-import { accountNotFound, accountOf, codeRefused, mailCode, redeemCode, signingKeyOf, type Account } from '../accounts/accounts.ts'
+import { accountNotFound, accountOf, chargeMail, codeRefused, mailCode, redeemCode, signingKeyOf, type Account } from '../accounts/accounts.ts'
 import { access } from '../auth/auth.ts'
 import type { Permissions } from '../../protocol/scopes.ts'
 import { announce, sequenceEvents } from '../firehose/firehose.ts'
@@ -85,7 +84,7 @@ export const plcOperationRoutes = [
     async handler(call) {
       const { ctx, caller } = call
       requirePlc(caller.did)
-      charge(call, 'requestMail', caller.did)
+      chargeMail(call, caller.did, 'plc_operation')
       const account = await accountOf(ctx.db, caller.did)
       if (!account) throw invalidRequest('account not found')
       await mailCode(ctx, account, 'plc_operation')

@@ -1,4 +1,5 @@
 /** Where an app sends the browser: the page is shown, the person decides, the browser goes back. */
+import { chargeAddress } from '../../http/limiting.ts'
 import { parseDid } from '../../protocol/identifiers.ts'
 import { isRegistered } from '../../protocol/redirect-uris.ts'
 import { narrowedScopes } from '../../protocol/scopes.ts'
@@ -84,6 +85,7 @@ async function approve(call: PageCall, opened: Opened, form: URLSearchParams): P
     requireFormToken(device, form)
     if (!chosen.isStale && opened.pending.request.prompt !== 'login') return accept(chosen.account)
   }
+  chargeAddress(call, 'createSession')
   const identifier = chosen?.account.did ?? form.get('identifier') ?? ''
   const outcome = await withPassword(call.ctx, identifier, form.get('password') ?? '', async (account) => {
     const response = await accept(account)

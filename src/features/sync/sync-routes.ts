@@ -15,6 +15,7 @@ const noRoot = (did: Did) => new Refusal(400, 'RepoNotFound', `Could not find ro
 export const syncRoutes: readonly Endpoint[] = [
   query('com.atproto.sync.getRepo', {
     auth: optionalAccess({ sessions: EVERY_SESSION, grants: 'any' }),
+    limit: 'getRepo',
     unlimited: true,
     long: true,
     async handler({ ctx, caller, params: { did, since } }) {
@@ -24,6 +25,7 @@ export const syncRoutes: readonly Endpoint[] = [
   }),
   query('com.atproto.sync.getCheckout', {
     auth: optionalAccess(),
+    limit: 'getRepo',
     long: true,
     async handler({ ctx, caller, params: { did } }) {
       await requireVisibleRepo(ctx, caller, did)
