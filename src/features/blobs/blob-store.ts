@@ -134,7 +134,7 @@ export async function isDueForRemoval(reader: Reader, cid: string): Promise<bool
 }
 
 export async function deleteRemovals(tx: Tx, cids: readonly string[]): Promise<void> {
-  await tx.run(sql`DELETE FROM blob_removal WHERE cid IN ${sqlList(cids)}`)
+  if (cids.length > 0) await tx.run(sql`DELETE FROM blob_removal WHERE cid IN ${sqlList(cids)}`)
 }
 
 /** Set or clear the takedown. False when the account has no such blob. */

@@ -55,8 +55,13 @@ async function admitUpload({ config }: Context, reader: Reader, { did, cid, size
 /** Delete files whose last owner is gone. Call it once their rows are deleted for good; what a crash leaves is taken up by the next pass of the GC. */
 export async function removeBlobFiles(ctx: Context, cids: readonly string[]): Promise<void> {
   if (cids.length === 0) return
-  for (const cid of cids) await cidLanes(ctx).run(cid, () => removeUnowned(ctx, cid))
+  await removeFiles(ctx, cids)
   await ctx.db.transaction((tx) => deleteRemovals(tx, cids))
+}
+
+/** Those among the files that nobody owns: an upload may have come meanwhile. */
+export async function removeFiles(ctx: Context, cids: readonly string[]): Promise<void> {
+  for (const cid of cids) await cidLanes(ctx).run(cid, () => removeUnowned(ctx, cid))
 }
 
 async function removeUnowned(ctx: Context, cid: string): Promise<void> {

@@ -9,8 +9,8 @@ import { unhurried } from '../../platform/pace.ts'
 import type { Sweep } from '../../platform/sweeps.ts'
 import type { Did, Millis } from '../../protocol/identifiers.ts'
 import { repoHeads, type RepoHead } from '../repo/repo.ts'
-import { deleteExpired, findExpired, findReconciled, listRemovals, upsertReconciled, type ExpiredBlob } from './blob-store.ts'
-import { removeBlobFiles } from './blob-upload.ts'
+import { deleteExpired, deleteRemovals, findExpired, findReconciled, listRemovals, upsertReconciled, type ExpiredBlob } from './blob-store.ts'
+import { removeBlobFiles, removeFiles } from './blob-upload.ts'
 import { reconcileAccount } from './reconcile.ts'
 
 /** Rows of one transaction: while it runs nobody else writes. */
@@ -103,20 +103,30 @@ async function finishRemovals({ ctx, stopping, unhurriedly, report }: Pass): Pro
 
 async function deleteAllExpired(pass: Pass): Promise<void> {
   const { ctx, stopping, unhurriedly, until, report } = pass
+  /** Their files are gone; that is noted along with the next page, which saves every other commit. */
+  let gone: string[] = []
   for (let last: ExpiredBlob | null = null; ; ) {
     const page: ExpiredBlob[] = await findExpired(ctx.db, until, last, PAGE_ROWS)
-    if (page.length === 0) return
+    if (page.length === 0) break
     last = page.at(-1)!
     const due: ExpiredBlob[] = []
     for (const blob of page) if (await isSettled(pass, blob.did)) due.push(blob)
     try {
-      const { deleted, removals } = await unhurriedly(() => ctx.db.transaction((tx) => deleteExpired(tx, due, until)))
+      const { deleted, removals } = await unhurriedly(() =>
+        ctx.db.transaction(async (tx) => {
+          await deleteRemovals(tx, gone)
+          return deleteExpired(tx, due, until)
+        }),
+      )
+      gone = []
       report.swept += deleted
-      await unhurriedly(() => removeBlobFiles(ctx, removals))
+      await removeFiles(ctx, removals)
+      gone = removals
     } catch (error) {
       stopping.throwIfAborted()
       report.errors++
       ctx.log.warn('blobs kept for the next pass', { error })
     }
   }
+  if (gone.length > 0) await ctx.db.transaction((tx) => deleteRemovals(tx, gone))
 }
