@@ -230,7 +230,9 @@ async function inputOf(body: RequestBody, method: Method, maxBytes: number): Pro
   if (method.inputEncoding !== '*/*' && contentType !== method.inputEncoding) throw invalidRequest(`Wrong request encoding (Content-Type): ${contentType}`)
   if (method.inputEncoding !== 'application/json') return body
   const json = await body.json(maxBytes)
-  const outcome = validateInput(method.nsid, json === undefined ? {} : json)
+  // The reference reads nothing but objects and lists as JSON, and calls the rest by the name of its parser's error.
+  if (json === null || (json !== undefined && typeof json !== 'object')) throw new Refusal(400, 'SyntaxError', 'JSON Parse error: Expected an object')
+  const outcome = validateInput(method.nsid, json ?? {})
   if (!outcome.ok) throw invalidRequest(outcome.message)
   return outcome.value
 }

@@ -91,7 +91,7 @@ test('a DID is not taken without proof of it', async () => {
 
   const refused: [string, string, string][] = [
     ['not.a.jwt', 'BadJwt', 'poorly formatted jwt'],
-    [alice.accessJwt, 'BadJwt', 'poorly formatted jwt'],
+    [alice.accessJwt, 'BadJwtType', 'Invalid jwt type "at+jwt"'],
     [token().replace(/^[^.]+/, Buffer.from('{"typ":"at+jwt","alg":"ES256"}').toString('base64url')), 'BadJwtType', 'Invalid jwt type "at+jwt"'],
     [token({ exp: nowSecs() - 1 }), 'JwtExpired', 'jwt expired'],
     [token({ lxm: 'com.atproto.repo.uploadBlob' }), 'BadJwtLexiconMethod', 'bad jwt lexicon method ("lxm"). must match: com.atproto.server.createAccount'],

@@ -37,8 +37,8 @@ const NO_OPERATOR: Refused = { status: 401, error: 'AuthenticationRequired', mes
 function refusalFor({ callers }: Served, kind: Kind): Refused | Omit<Refused, 'message'> {
   if (callers === 'B') return NO_OPERATOR
   // A token that is none of a service is told so by the checks for those.
-  if (callers === 'BM') return kind === '-' ? NO_OPERATOR : { status: 401, error: 'BadJwt' }
-  if (callers === '-SM') return { status: 401, error: kind === 'B' ? 'AuthenticationRequired' : 'BadJwt' }
+  if (callers === 'BM') return kind === '-' ? NO_OPERATOR : { status: 401, error: 'BadJwtType' }
+  if (callers === '-SM') return { status: 401, error: kind === 'B' ? 'AuthenticationRequired' : 'BadJwtType' }
   if (callers === 'FVAS' && kind === 'M') return { status: 403, error: 'AccountNotFound' }
   if (kind === '-') return MISSING
   if (kind === 'B') return WRONG_SCHEME

@@ -17,7 +17,6 @@ interface ServiceToken {
   signed: Uint8Array
   signature: Uint8Array
   algorithm: unknown
-  type: unknown
   iss: string
   aud: string
   exp: number
@@ -51,7 +50,6 @@ export async function verifyServiceToken(
   { lxm, accepts }: { lxm: string | null; accepts?: (caller: ServiceCaller) => boolean },
 ): Promise<ServiceCaller> {
   const token = parseServiceToken(text)
-  if (FOREIGN_TYPES.includes(token.type)) throw refused('BadJwtType', `Invalid jwt type "${String(token.type)}"`)
   if (ctx.clock.now() > token.exp * 1000) throw refused('JwtExpired', 'jwt expired')
   if (lxm !== null && token.lxm !== lxm) {
     const fault = token.lxm === null ? 'missing' : 'bad'
@@ -71,13 +69,13 @@ function parseServiceToken(text: string): ServiceToken {
   const parts = text.split('.')
   const [header, payload] = parts.slice(0, 2).map(decodeObject)
   if (parts.length !== 3 || !header || !payload) throw poorlyFormatted()
+  if (FOREIGN_TYPES.includes(header['typ'])) throw refused('BadJwtType', `Invalid jwt type "${String(header['typ'])}"`)
   const { iss, aud, exp, lxm, jti } = payload
   if (typeof iss !== 'string' || typeof aud !== 'string' || typeof exp !== 'number') throw poorlyFormatted()
   return {
     signed: Buffer.from(`${parts[0]}.${parts[1]}`),
     signature: Buffer.from(parts[2]!, 'base64url'),
     algorithm: header['alg'],
-    type: header['typ'],
     iss,
     aud,
     exp,

@@ -38,9 +38,8 @@ export const readRoutes = [
   query('com.atproto.repo.listRecords', {
     async handler({ ctx, params: { repo, collection, limit, cursor, reverse } }) {
       const account = await accountAt(ctx.db, repo)
-      if (account === null) throw invalidRequest(`Could not find repo: ${repo}`)
+      if (account === null || !activityOf(account).active) throw invalidRequest(`Could not find repo: ${repo}`)
       const { did } = account
-      await requireVisibleRepo(ctx, { did: null, admin: false }, did)
       const head = await findHead(ctx.db, did)
       const page = head === null ? [] : await listRecords(ctx.db, head.id, { collection, after: cursor ?? null, descending: !reverse, limit })
       const records = page.map(({ path, cid, value }) => ({

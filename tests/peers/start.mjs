@@ -1,0 +1,3 @@
+import { PDS } from '@atproto/pds'
+
+await PDS.run()
