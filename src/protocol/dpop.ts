@@ -2,9 +2,10 @@
  * Demonstrating Proof of Possession: a token is worth something only together with a fresh signature by its key.
  *
  * Source: RFC 9449, section 4.3, checks in that order; RFC 7638 for thumbprints. Runs on every request of an app, so
- * it works on `node:crypto` directly and remembers the keys it has seen.
+ * it remembers the keys it has seen, and verifies on the threads of WebCrypto: the signature takes longer than all the
+ * rest of a request, and would hold up everybody else's.
  */
-import { createHash, createHmac, createPublicKey, type KeyObject, verify } from 'node:crypto'
+import { createHash, createHmac } from 'node:crypto'
 import type { Millis } from './identifiers.ts'
 import { parseP256Jwk, thumbprint } from './jwk.ts'
 import { decodeObject } from './jws.ts'
@@ -16,7 +17,7 @@ const maxAgeSecs = 10 + toleranceSecs
 export const proofMemorySecs = 198
 
 const maxProofChars = 4096
-const signatureBytes = 64
+const ALGORITHM = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' }
 
 export interface DpopRequest {
   /** The `DPoP` header; null when there is none. Several are joined by commas, which no proof contains. */
@@ -38,17 +39,16 @@ export type DpopOutcome =
  * Check a proof against the request that carries it. Never throws on bad input. Answers the key's thumbprint and the
  * `jti`, or the fault to report; does not remember `jti`, which is the caller's.
  */
-export function checkDpop({ proof, method, url, accessToken, now, isNonce }: DpopRequest): DpopOutcome {
+export async function checkDpop({ proof, method, url, accessToken, now, isNonce }: DpopRequest): Promise<DpopOutcome> {
   if (proof === null || proof === '') return invalid('a DPoP proof is required')
   if (proof.length > maxProofChars) return invalid('the DPoP proof is too long')
   const parts = proof.split('.')
   if (parts.length !== 3 || proof.includes(',')) return invalid('exactly one DPoP proof is required')
   const [header, payload, signature] = parts as [string, string, string]
-  const key = proofKey(header)
+  const key = await proofKey(header)
   if (typeof key === 'string') return invalid(key)
-  const bytes = Buffer.from(signature, 'base64url')
   const signed = Buffer.from(`${header}.${payload}`, 'latin1')
-  if (bytes.byteLength !== signatureBytes || !verify('sha256', signed, { key: key.key, dsaEncoding: 'ieee-p1363' }, bytes)) return invalid('the signature does not verify')
+  if (!(await crypto.subtle.verify(ALGORITHM, key.key, Buffer.from(signature, 'base64url'), signed))) return invalid('the signature does not verify')
   const claims = decodeObject(payload)
   if (claims === null) return invalid('the claims are not a JSON object')
   const { iat, jti, htm, htu, nonce, ath } = claims
@@ -71,7 +71,7 @@ export function checkDpop({ proof, method, url, accessToken, now, isNonce }: Dpo
 const invalid = (reason: string): DpopOutcome => ({ ok: false, error: 'invalid_dpop_proof', reason })
 
 interface ProofKey {
-  key: KeyObject
+  key: CryptoKey
   jkt: string
 }
 
@@ -80,7 +80,7 @@ const knownKeys = new Map<string, ProofKey>()
 const maxKnownKeys = 10_000
 
 /** The key of a proof, or what is wrong with the header. */
-function proofKey(encoded: string): ProofKey | string {
+async function proofKey(encoded: string): Promise<ProofKey | string> {
   const known = knownKeys.get(encoded)
   if (known) return known
   const header = decodeObject(encoded)
@@ -91,7 +91,7 @@ function proofKey(encoded: string): ProofKey | string {
   const jwk = parseP256Jwk(header.jwk)
   if (jwk === null) return 'jwk must be a public key of P-256'
   try {
-    const made = { key: createPublicKey({ key: { ...jwk }, format: 'jwk' }), jkt: thumbprint(jwk)! }
+    const made = { key: await crypto.subtle.importKey('jwk', jwk, ALGORITHM, false, ['verify']), jkt: thumbprint(jwk)! }
     if (knownKeys.size >= maxKnownKeys) knownKeys.delete(knownKeys.keys().next().value!)
     knownKeys.set(encoded, made)
     return made

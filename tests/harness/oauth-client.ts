@@ -51,12 +51,17 @@ export class OAuthClient {
   lastProof = ''
 
   constructor(
-    readonly pds: Pick<TestPds, 'url' | 'clock'>,
+    /** `publicUrl` where the server is reached under another address than the one it is known by. */
+    readonly pds: Pick<TestPds, 'url' | 'clock'> & { publicUrl?: string },
     readonly clientId = loopbackClientId(),
     /** Of a confidential client: its key, and how it is called. */
     readonly assertion: { key: Key; kid: string } | null = null,
     readonly redirectUri = REDIRECT_URI,
   ) {}
+
+  get publicUrl(): string {
+    return this.pds.publicUrl ?? this.pds.url
+  }
 
   get nowSecs(): number {
     return Math.floor(this.pds.clock.now() / 1000)
@@ -68,7 +73,7 @@ export class OAuthClient {
   }
 
   clientAssertion(changes: Record<string, unknown> = {}, { key, kid } = this.assertion!): string {
-    const claims = { iss: this.clientId, sub: this.clientId, aud: this.pds.url, jti: randomBytes(8).toString('hex'), iat: this.nowSecs, ...changes }
+    const claims = { iss: this.clientId, sub: this.clientId, aud: this.publicUrl, jti: randomBytes(8).toString('hex'), iat: this.nowSecs, ...changes }
     return signJwt(key, { kid, typ: 'JWT' }, claims)
   }
 
@@ -81,7 +86,7 @@ export class OAuthClient {
   async postOnce(path: string, parameters: Record<string, string>, { parameters: changed = {}, proof = {}, key, rawProof }: Misstep = {}): Promise<Answer> {
     const url = `${this.pds.url}${path}`
     const form = Object.entries({ ...parameters, ...changed }).filter((entry): entry is [string, string] => entry[1] !== undefined)
-    this.lastProof = rawProof ?? this.proof('POST', url, proof, key)
+    this.lastProof = rawProof ?? this.proof('POST', `${this.publicUrl}${path}`, proof, key)
     const headers: Record<string, string> = { 'content-type': 'application/x-www-form-urlencoded', ...(rawProof === null ? {} : { dpop: this.lastProof }) }
     const answer = await request(url, { method: 'POST', headers, body: new URLSearchParams(form).toString() })
     this.nonce = answer.headers.get('dpop-nonce') ?? this.nonce
@@ -162,7 +167,7 @@ export class OAuthClient {
   async callOnce(accessToken: string, nsid: string, { proof = {}, key, rawProof }: Misstep = {}, init: Parameters<typeof request>[1] = {}): Promise<Answer> {
     const url = `${this.pds.url}/xrpc/${nsid}`
     const method = init.json === undefined ? 'GET' : 'POST'
-    this.lastProof = rawProof ?? this.proof(method, url, { ath: hashOf(accessToken), ...proof }, key)
+    this.lastProof = rawProof ?? this.proof(method, `${this.publicUrl}/xrpc/${nsid}`, { ath: hashOf(accessToken), ...proof }, key)
     const own: Record<string, string> = { authorization: `DPoP ${accessToken}`, ...(rawProof === null ? {} : { dpop: this.lastProof }) }
     const answer = await request(url, { ...init, headers: { ...(init.headers as Record<string, string> | undefined), ...own } })
     this.nonce = answer.headers.get('dpop-nonce') ?? this.nonce

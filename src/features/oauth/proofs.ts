@@ -53,7 +53,7 @@ export async function useProof(exchange: Exchange, accessToken: string | null): 
   const { ctx, request, url } = exchange
   const { nonces, memory } = await proofState(ctx)
   const now = ctx.clock.now()
-  const outcome = checkDpop({
+  const outcome = await checkDpop({
     proof: request.headers.get('dpop'),
     method: request.method,
     url: ctx.config.publicUrl + url.pathname,
