@@ -1,6 +1,6 @@
 import { createHash, generateKeyPairSync, sign, type KeyObject } from 'node:crypto'
 import { expect, test } from 'bun:test'
-import { acceptedCounters, checkDpop, dpopNonce, nonceCounter, type DpopRequest } from './dpop.ts'
+import { acceptedCounters, accessTokenHash, checkDpop, dpopNonce, nonceCounter, type DpopRequest } from './dpop.ts'
 
 const now = Date.parse('2026-01-02T03:04:05Z')
 const url = 'https://pds.example/xrpc/com.atproto.server.getSession'
@@ -26,7 +26,7 @@ function proof(changes: Record<string, unknown> = {}, header: Record<string, unk
 }
 
 const check = (text: string | null, changes: Partial<DpopRequest> = {}) =>
-  checkDpop({ proof: text, method: 'GET', url, accessToken: 'token', now, isNonce: (nonce) => nonce === 'good', ...changes })
+  checkDpop({ proof: text, method: 'GET', url, accessTokenHash: hashOf('token'), now, isNonce: (nonce) => nonce === 'good', ...changes })
 
 const invalid = { ok: false, error: 'invalid_dpop_proof' }
 
@@ -36,12 +36,12 @@ test('the examples of RFC 9449: a proof alone, and one with an access token', as
   const alone = `${header}.eyJqdGkiOiItQndDM0VTYzZhY2MybFRjIiwiaHRtIjoiUE9TVCIsImh0dSI6Imh0dHBzOi8vc2VydmVyLmV4YW1wbGUuY29tL3Rva2VuIiwiaWF0IjoxNTYyMjYyNjE2fQ.2-GxA6T8lP4vfrg8v-FdWP0A0zdrj8igiMLvqRMUvwnQg4PtFLbdLXiOSsX0x7NVY-FNyJK70nfbV37xRZT3Lg`
   // They carry no nonce; that this is all that is missing says that the rest was found good.
   const lacksNonce = { ok: false, error: 'use_dpop_nonce' }
-  expect(await check(alone, { method: 'POST', url: 'https://server.example.com/token', accessToken: null, now: 1562262616_000 })).toMatchObject(lacksNonce)
+  expect(await check(alone, { method: 'POST', url: 'https://server.example.com/token', accessTokenHash: null, now: 1562262616_000 })).toMatchObject(lacksNonce)
 
   const withToken = `${header}.eyJqdGkiOiJlMWozVl9iS2ljOC1MQUVCIiwiaHRtIjoiR0VUIiwiaHR1IjoiaHR0cHM6Ly9yZXNvdXJjZS5leGFtcGxlLm9yZy9wcm90ZWN0ZWRyZXNvdXJjZSIsImlhdCI6MTU2MjI2MjYxOCwiYXRoIjoiZlVIeU8ycjJaM0RaNTNFc05yV0JiMHhXWG9hTnk1OUlpS0NBcWtzbVFFbyJ9.2oW9RP35yRqzhrtNP86L-Ey71EOptxRimPPToA1plemAgR6pxHF8y6-yqyVnmcw6Fy1dqd-jfxSYoMxhAJpLjA`
   const resource = { url: 'https://resource.example.org/protectedresource', now: 1562262618_000 }
-  expect(await check(withToken, { ...resource, accessToken: 'Kz~8mXK1EalYznwH-LC-1fBAo.4Ljp~zsPE_NeO.gxU' })).toMatchObject(lacksNonce)
-  expect(await check(withToken, { ...resource, accessToken: 'another' })).toMatchObject(invalid)
+  expect(await check(withToken, { ...resource, accessTokenHash: accessTokenHash('Kz~8mXK1EalYznwH-LC-1fBAo.4Ljp~zsPE_NeO.gxU') })).toMatchObject(lacksNonce)
+  expect(await check(withToken, { ...resource, accessTokenHash: accessTokenHash('another') })).toMatchObject(invalid)
 })
 
 test('a good proof answers its jti and the RFC 7638 thumbprint of its key', async () => {
@@ -110,8 +110,8 @@ test('what is no single proof is refused', async () => {
 })
 
 test('an access token is not spoken of where there is none', async () => {
-  expect(await check(proof(), { accessToken: null })).toMatchObject(invalid)
-  expect(await check(proof({ ath: undefined }), { accessToken: null })).toMatchObject({ ok: true })
+  expect(await check(proof(), { accessTokenHash: null })).toMatchObject(invalid)
+  expect(await check(proof({ ath: undefined }), { accessTokenHash: null })).toMatchObject({ ok: true })
 })
 
 test('the nonce is asked for last', async () => {

@@ -25,8 +25,8 @@ export interface DpopRequest {
   method: string
   /** The request's URL as the client sees it; query and fragment do not count. */
   url: string
-  /** The token that came along; null at the authorization server, where a proof must not speak of one. */
-  accessToken: string | null
+  /** Of the token that came along; null at the authorization server, where a proof must not speak of one. */
+  accessTokenHash: string | null
   now: Millis
   isNonce(nonce: string): boolean
 }
@@ -39,7 +39,7 @@ export type DpopOutcome =
  * Check a proof against the request that carries it. Never throws on bad input. Answers the key's thumbprint and the
  * `jti`, or the fault to report; does not remember `jti`, which is the caller's.
  */
-export async function checkDpop({ proof, method, url, accessToken, now, isNonce }: DpopRequest): Promise<DpopOutcome> {
+export async function checkDpop({ proof, method, url, accessTokenHash, now, isNonce }: DpopRequest): Promise<DpopOutcome> {
   if (proof === null || proof === '') return invalid('a DPoP proof is required')
   if (proof.length > maxProofChars) return invalid('the DPoP proof is too long')
   const parts = proof.split('.')
@@ -60,13 +60,16 @@ export async function checkDpop({ proof, method, url, accessToken, now, isNonce 
   if (typeof jti !== 'string' || jti === '') return invalid('jti is required')
   if (htm !== method) return invalid('htm does not match the request')
   if (typeof htu !== 'string' || !isSameResource(htu, url)) return invalid('htu does not match the request')
-  if (accessToken === null && ath !== undefined) return invalid('ath is not allowed here')
-  if (accessToken !== null && ath !== createHash('sha256').update(accessToken).digest('base64url')) return invalid('ath does not match the access token')
+  if (accessTokenHash === null && ath !== undefined) return invalid('ath is not allowed here')
+  if (accessTokenHash !== null && ath !== accessTokenHash) return invalid('ath does not match the access token')
   if (nonce !== undefined && typeof nonce !== 'string') return invalid('nonce must be a string')
   // After everything else, so that a client that lacks only a nonce has not used up its jti.
   if (nonce === undefined || !isNonce(nonce)) return { ok: false, error: 'use_dpop_nonce', reason: 'the proof needs the nonce of this answer' }
   return { ok: true, jkt: key.jkt, jti }
 }
+
+/** What a proof says of the access token that it comes with: RFC 9449, 4.2, `ath`. */
+export const accessTokenHash = (token: string): string => createHash('sha256').update(token).digest('base64url')
 
 const invalid = (reason: string): DpopOutcome => ({ ok: false, error: 'invalid_dpop_proof', reason })
 

@@ -5,6 +5,7 @@
 import { randomBytes } from 'node:crypto'
 import { perContext, type Context } from '../../platform/context.ts'
 import { parseDid, type Did } from '../../protocol/identifiers.ts'
+import { accessTokenHash } from '../../protocol/dpop.ts'
 import { decodeJws, decodeObject, signEs256, verifiesEs256 } from '../../protocol/jws.ts'
 import { serverKey } from './server-key.ts'
 
@@ -18,6 +19,8 @@ export interface AccessToken {
   expiresAtSecs: number
   /** Thumbprint of the key that every request must be signed with; null for a token that is worth something by itself. */
   jkt: string | null
+  /** What a proof says of this token. */
+  hash: string
   /** All claims, for what one kind of token has and others have not. */
   claims: Readonly<Record<string, unknown>>
 }
@@ -61,7 +64,7 @@ async function verified(ctx: Context, text: string): Promise<AccessToken | null>
   if (iss !== ctx.config.publicUrl || (aud !== ctx.serverDid && aud !== ctx.config.publicUrl) || did === null) return null
   if (typeof scope !== 'string' || typeof jti !== 'string' || typeof iat !== 'number' || typeof exp !== 'number') return null
   const jkt = (cnf as { jkt?: unknown } | undefined)?.jkt
-  return { did, scope, tokenId: jti, issuedAtSecs: iat, expiresAtSecs: exp, jkt: typeof jkt === 'string' ? jkt : null, claims: jws.payload }
+  return { did, scope, tokenId: jti, issuedAtSecs: iat, expiresAtSecs: exp, jkt: typeof jkt === 'string' ? jkt : null, hash: accessTokenHash(text), claims: jws.payload }
 }
 
 /** An app sends the same token many times, and its signature does not change. The oldest is forgotten first. */

@@ -142,7 +142,7 @@ ${
       'password',
       html`${passwordField({ name: 'current', label: 'Current password', required: true })}
 ${passwordField({ name: 'next', label: 'New password', autocomplete: 'new-password', required: true })}
-<p class="note warn">This signs you out everywhere else, and ends the access of all apps.</p><div><button>Change password</button></div>`,
+<p class="note warn">This signs you out everywhere else. Apps that you have let in keep their access until you end it above.</p><div><button>Change password</button></div>`,
     )}</details>`
   }</section>`
 }

@@ -3,6 +3,7 @@ import type { Exchange } from '../../http/endpoint.ts'
 import { Refusal } from '../../http/errors.ts'
 import type { Tx } from '../../platform/database.ts'
 import type { Did } from '../../protocol/identifiers.ts'
+import { accessTokenHash } from '../../protocol/dpop.ts'
 import { BASE_SCOPE, permissionsOf, type Permissions } from '../../protocol/scopes.ts'
 import { readAccessToken } from './access-tokens.ts'
 import { deleteCodesOf } from './code-store.ts'
@@ -30,9 +31,9 @@ export interface OAuthCaller {
 export async function verifyDpopToken(exchange: Exchange, token: string): Promise<OAuthCaller> {
   const { ctx } = exchange
   await offerNonce(exchange)
-  const proof = await useProof(exchange, token)
-  if (!proof.ok) throw refusedToken('DPoP', proof.error, proof.reason)
   const read = await readAccessToken(ctx, token)
+  const proof = await useProof(exchange, read.token?.hash ?? accessTokenHash(token))
+  if (!proof.ok) throw refusedToken('DPoP', proof.error, proof.reason)
   if (!read.ok) throw read.fault === 'expired' ? refusedToken('DPoP', 'invalid_token', 'Token has expired', 'ExpiredToken') : invalidAccessToken()
   const { did, jkt, scope, tokenId, claims } = read.token
   if (jkt === null) throw refusedToken('Bearer', 'invalid_token', 'The access token is not bound to a key')

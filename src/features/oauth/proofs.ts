@@ -48,8 +48,8 @@ export async function offerNonce({ ctx, replyHeaders }: Exchange): Promise<void>
 
 export type ProofOutcome = { ok: true; jkt: string } | { ok: false; error: 'invalid_dpop_proof' | 'use_dpop_nonce'; reason: string }
 
-/** Check the proof that a request carries and use it up. `accessToken` is null where the proof stands alone. */
-export async function useProof(exchange: Exchange, accessToken: string | null): Promise<ProofOutcome> {
+/** Check the proof that a request carries and use it up. `accessTokenHash` is null where the proof stands alone. */
+export async function useProof(exchange: Exchange, accessTokenHash: string | null): Promise<ProofOutcome> {
   const { ctx, request, url } = exchange
   const { nonces, memory } = await proofState(ctx)
   const now = ctx.clock.now()
@@ -57,7 +57,7 @@ export async function useProof(exchange: Exchange, accessToken: string | null): 
     proof: request.headers.get('dpop'),
     method: request.method,
     url: ctx.config.publicUrl + url.pathname,
-    accessToken,
+    accessTokenHash,
     now,
     isNonce: nonces.accepts,
   })
