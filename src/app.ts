@@ -22,7 +22,7 @@ import { Signal } from './platform/signal.ts'
 import { openSqlite, sqlitePath } from './platform/sqlite.ts'
 import { SweepRunner } from './platform/sweeps.ts'
 import { startTracing } from './platform/tracing.ts'
-import { keyFileBeside, Vault } from './platform/vault.ts'
+import { openVault } from './platform/vault.ts'
 import { VERSION } from './platform/version.ts'
 
 /** How long running requests may take to end once the server was told to stop. */
@@ -92,7 +92,7 @@ export async function openContext(config: Config, overrides: Overrides, undos: U
     metrics: new Metrics(),
     tracing,
     db,
-    vault: new Vault(config.signingKeyMasterKey?.reveal() ?? keyFileBeside(config.dataDir)),
+    vault: await openVault(db, config),
     mailer: overrides.mailer ?? createMailer(config, { upstream, log }),
     resolver,
     outbound: overrides.outbound ?? createOutbound({ resolver, reach: config.development ? 'loopback' : 'public' }),

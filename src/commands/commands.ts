@@ -5,6 +5,7 @@ import { devCommand } from './dev.ts'
 import { doctorCommand } from './doctor.ts'
 import { mailTestCommand } from './mail-test.ts'
 import { firehoseCommand } from './watch-firehose.ts'
+import { rewrapCommand } from './rewrap.ts'
 import { restoreCommand } from './restore.ts'
 import { serveCommand } from './serve.ts'
 import { sweepCommand } from './sweep.ts'
@@ -22,6 +23,7 @@ export const commands: readonly Command[] = [
   restoreCommand,
   verifyCommand,
   sweepCommand,
+  rewrapCommand,
   firehoseCommand,
   versionCommand,
 ]

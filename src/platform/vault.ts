@@ -8,6 +8,7 @@
 import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto'
 import { chmodSync, existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import type { Config } from './config.ts'
 import { sql, type Database, type Tx } from './database.ts'
 import { OperatorError } from './operator-error.ts'
 
@@ -57,6 +58,28 @@ export function keyFileBeside(dataDir: string): Uint8Array {
     chmodSync(path, 0o600)
   }
   return Buffer.from(readFileSync(path, 'utf8').trim(), 'hex')
+}
+
+/** The row that tells whether a key is the one that the secrets are under. */
+const CHECK_NAME = 'master-key-check'
+
+/**
+ * The vault of a data directory: under the configured key, or the one in the file. Refuses a key that does not open
+ * what is stored, and to make a new key where secrets are stored already.
+ */
+export async function openVault(db: Database, { signingKeyMasterKey, dataDir }: Pick<Config, 'signingKeyMasterKey' | 'dataDir'>): Promise<Vault> {
+  const stored = await db.get(sql`SELECT 1 FROM server_secret`)
+  if (stored !== null && signingKeyMasterKey === null && !existsSync(masterKeyFile(dataDir)))
+    throw new OperatorError(`the database holds secrets, but there is no master key: set SERVICE_SIGNING_KEY_MASTER_KEY, or bring back ${masterKeyFile(dataDir)}`)
+  const vault = new Vault(signingKeyMasterKey?.reveal() ?? keyFileBeside(dataDir))
+  try {
+    await serverSecret(db, vault, CHECK_NAME)
+  } catch (error) {
+    if (!(error instanceof SecretDoesNotOpen)) throw error
+    const other = signingKeyMasterKey === null ? 'the key in master.key' : 'the configured master key'
+    throw new OperatorError(`${other} does not open the secrets of this database; configure the key they are under, or change it with "holdfast rewrap"`, { cause: error })
+  }
+  return vault
 }
 
 /** A secret of the server itself, made at first use. `name` is its row. */

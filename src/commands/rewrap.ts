@@ -1,0 +1,54 @@
+import { existsSync, rmSync } from 'node:fs'
+import { migrations } from '../platform/schema.ts'
+import { lockDirectory } from '../platform/directory-lock.ts'
+import { migrate } from '../platform/migrations.ts'
+import { OperatorError } from '../platform/operator-error.ts'
+import { rewrap } from '../platform/rewrap.ts'
+import { openSqlite, sqlitePath } from '../platform/sqlite.ts'
+import { keyFileBeside, masterKeyFile, Vault } from '../platform/vault.ts'
+import { type Command, EXIT } from './command.ts'
+import { loadOrExplain } from './load-or-explain.ts'
+
+const OLD = 'SERVICE_REWRAP_OLD_MASTER_KEY'
+const NEW = 'SERVICE_REWRAP_NEW_MASTER_KEY'
+
+export const rewrapCommand: Command = {
+  name: 'rewrap',
+  summary: 'Put all stored secrets under another master key.',
+  details: `Takes the keys from ${OLD} and ${NEW}, 64 hexadecimal characters each. Without
+an old key, the one in master.key is meant; that file is removed afterwards. No signing key and no session changes.
+The server has to be stopped; then start it with the new key as SERVICE_SIGNING_KEY_MASTER_KEY.`,
+  options: { dev: { doc: 'Use the configuration of "dev" instead of "serve".' } },
+  async run({ terminal, options }) {
+    const config = loadOrExplain(terminal, options['dev'] === true ? 'dev' : 'serve', (warning) => terminal.err(`warning: ${warning}`))
+    if (config === null) return EXIT.failed
+    const keyFile = masterKeyFile(config.dataDir)
+    const given = keyOf(OLD, terminal.env[OLD])
+    if (given === null && !existsSync(keyFile)) throw new OperatorError(`${OLD} is required: there is no ${keyFile}`)
+    const to = keyOf(NEW, terminal.env[NEW])
+    if (to === null) throw new OperatorError(`${NEW} is required`)
+    const from = given ?? keyFileBeside(config.dataDir)
+    if (Buffer.from(from).equals(to)) throw new OperatorError('the two keys are the same')
+
+    const path = sqlitePath(config.databaseUrl)
+    if (!existsSync(path)) throw new OperatorError(`there is no database at ${path}`)
+    const unlock = lockDirectory(config.dataDir)
+    const db = openSqlite({ path })
+    try {
+      await migrate(db, migrations, Date.now())
+      const counts = await rewrap(db, new Vault(from), new Vault(to))
+      if (given === null) rmSync(keyFile)
+      for (const [column, count] of Object.entries(counts)) terminal.out(`${column}: ${count}`)
+      return EXIT.ok
+    } finally {
+      await db.close()
+      unlock()
+    }
+  },
+}
+
+function keyOf(name: string, text: string | undefined): Uint8Array | null {
+  if (text === undefined || text.trim() === '') return null
+  if (!/^[0-9a-f]{64}$/i.test(text.trim())) throw new OperatorError(`${name}: expected 64 hexadecimal characters`)
+  return Buffer.from(text.trim(), 'hex')
+}

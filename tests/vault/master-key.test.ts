@@ -1,0 +1,89 @@
+/** The master key: what opens, what refuses, and changing it. */
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { randomBytes } from 'node:crypto'
+import { existsSync, renameSync } from 'node:fs'
+import { join } from 'node:path'
+import { runCommand } from '../../src/cli.ts'
+import { sql } from '../../src/platform/database.ts'
+import { wrappedColumns } from '../../src/platform/rewrap.ts'
+import { Secret } from '../../src/platform/secret.ts'
+import { Vault } from '../../src/platform/vault.ts'
+import vectors from '../vectors/contract/wrapped-secret-v1.json' with { type: 'json' }
+import { createAccount, logIn, PASSWORD, type TestAccount } from '../harness/account.ts'
+import { startPds, type TestPds } from '../harness/pds.ts'
+
+let pds: TestPds
+let alice: TestAccount
+beforeAll(async () => {
+  pds = await startPds()
+  alice = await createAccount(pds, 'alice')
+})
+afterAll(() => pds[Symbol.asyncDispose]())
+
+const hex = (bytes: Uint8Array) => Buffer.from(bytes).toString('hex')
+const first = randomBytes(32)
+const second = randomBytes(32)
+
+async function rewrap(env: Record<string, string>) {
+  const lines: string[] = []
+  const terminal = {
+    env: { SERVICE_DATA_DIR: pds.dataDir, SERVICE_PUBLIC_URL: pds.url, SERVICE_LOG_LEVEL: 'error', ...env },
+    readFile: () => null,
+    out: (text: string) => void lines.push(text),
+    err: (text: string) => void lines.push(text),
+    self: 'holdfast',
+  }
+  return { code: await runCommand(terminal, ['rewrap', '--dev']), text: lines.join('\n') }
+}
+
+const write = async () => {
+  const session = await logIn(pds, alice, PASSWORD)
+  return (await session.call('com.atproto.repo.createRecord', { json: { repo: alice.did, collection: 'org.example.note', record: { text: 'signed' } } })).status
+}
+
+test.each(vectors.accept)('stored secrets open: $name', ({ stored, plaintextHex }) => {
+  expect(hex(new Vault(Buffer.from(vectors.masterKeyHex, 'hex')).unwrap(stored))).toBe(plaintextHex)
+})
+
+test.each(vectors.reject)('stored secrets that are not whole do not open: $name', ({ stored, masterKeyHex }) => {
+  expect(() => new Vault(Buffer.from(masterKeyHex, 'hex')).unwrap(stored)).toThrow()
+})
+
+test('every column of the schema that holds wrapped secrets is in the inventory', async () => {
+  const columns = await pds.ctx.db.all<{ column: string }>(sql`
+    SELECT m.name || '.' || c.name AS column FROM sqlite_master m JOIN pragma_table_info(m.name) c WHERE m.type = 'table' AND c.name LIKE '%wrapped%'`)
+  expect(columns.map(({ column }) => column).toSorted()).toEqual(wrappedColumns.toSorted())
+})
+
+test('another key than the one the secrets are under refuses to start, and says what to do', async () => {
+  await pds.stop()
+  await expect(pds.restart({ signingKeyMasterKey: new Secret(first) })).rejects.toThrow('does not open the secrets of this database')
+  const file = join(pds.dataDir, 'master.key')
+  renameSync(file, `${file}.away`)
+  await expect(pds.restart()).rejects.toThrow('there is no master key')
+  expect(existsSync(file)).toBe(false)
+  renameSync(`${file}.away`, file)
+  await pds.restart()
+  expect(await write()).toBe(200)
+})
+
+test('secrets move from the file to a configured key and on to another, and keep their meaning', async () => {
+  const running = await rewrap({ SERVICE_REWRAP_NEW_MASTER_KEY: hex(first) })
+  expect(running).toMatchObject({ code: 1, text: expect.stringContaining('in use by another process') })
+  await pds.stop()
+  expect(await rewrap({})).toMatchObject({ code: 1, text: expect.stringContaining('SERVICE_REWRAP_NEW_MASTER_KEY is required') })
+  expect(await rewrap({ SERVICE_REWRAP_NEW_MASTER_KEY: 'short' })).toMatchObject({ code: 1, text: expect.stringContaining('64 hexadecimal') })
+  expect(await rewrap({ SERVICE_REWRAP_NEW_MASTER_KEY: hex(first) })).toMatchObject({ code: 0, text: expect.stringContaining('account.signing_key_wrapped: 1') })
+  expect(existsSync(join(pds.dataDir, 'master.key'))).toBe(false)
+  await pds.restart({ signingKeyMasterKey: new Secret(first) })
+  expect(await write()).toBe(200)
+
+  await pds.stop()
+  const keys = (old: Uint8Array, next: Uint8Array) => ({ SERVICE_REWRAP_OLD_MASTER_KEY: hex(old), SERVICE_REWRAP_NEW_MASTER_KEY: hex(next) })
+  expect(await rewrap(keys(first, first))).toMatchObject({ code: 1, text: expect.stringContaining('the same') })
+  expect(await rewrap(keys(randomBytes(32), second))).toMatchObject({ code: 1, text: expect.stringContaining('nothing was changed') })
+  expect(await rewrap(keys(first, second))).toMatchObject({ code: 0 })
+  expect(await rewrap(keys(first, second))).toMatchObject({ code: 1, text: expect.stringContaining('an earlier change was completed') })
+  await pds.restart({ signingKeyMasterKey: new Secret(second) })
+  expect(await write()).toBe(200)
+})
