@@ -7,6 +7,7 @@
 import type { Millis } from '../protocol/identifiers.ts'
 import type { Clock } from './clock.ts'
 import type { Config } from './config.ts'
+import { Generations } from './generations.ts'
 
 interface Rule {
   windowSecs: number
@@ -18,7 +19,7 @@ const MINUTES_5 = 300
 const HOUR = 3600
 const DAY = 86_400
 
-/** Keys kept per rule; the oldest goes first. */
+/** Keys kept per rule; the oldest go first. */
 const MAX_KEYS = 100_000
 
 /** Every limiter of the server, by what it limits. Endpoints that share a budget share a name. */
@@ -77,8 +78,33 @@ interface Window {
   resetAt: Millis
 }
 
+/** The windows of one rule, by key. Each turn begins when every window of the last but one has ended. */
+class Windows {
+  readonly #windows = new Generations<Window>(MAX_KEYS)
+  #turnAt: Millis | null = null
+
+  constructor(readonly millis: number) {}
+
+  /** The running window of the key, or a new one. */
+  at(key: string, now: Millis): Window {
+    if (this.#turnAt === null || now >= this.#turnAt) {
+      this.#windows.turn()
+      this.#turnAt = now + this.millis
+    }
+    const kept = this.#windows.get(key)
+    if (kept && kept.resetAt > now) return kept
+    const window = { used: 0, resetAt: now + this.millis }
+    this.#windows.set(key, window)
+    return window
+  }
+
+  get size(): number {
+    return this.#windows.size
+  }
+}
+
 export class Limits {
-  readonly #windows = new Map<Rule, Map<string, Window>>()
+  readonly #windows = new Map<Rule, Windows>()
 
   constructor(
     readonly config: Config,
@@ -113,23 +139,13 @@ export class Limits {
 
   /** Keys that something is counted for. */
   get size(): number {
-    return this.#windows.values().reduce((total, keys) => total + keys.size, 0)
+    return this.#windows.values().reduce((total, { size }) => total + size, 0)
   }
 
   #window(rule: Rule, key: string, now: Millis): Window {
-    let keys = this.#windows.get(rule)
-    if (!keys) this.#windows.set(rule, (keys = new Map()))
-    const kept = keys.get(key)
-    if (kept && kept.resetAt > now) return kept
-    keys.delete(key)
-    const window = { used: 0, resetAt: now + rule.windowSecs * 1000 }
-    keys.set(key, window)
-    // In the order in which their windows began, which is the order in which they end.
-    for (const [oldest, { resetAt }] of keys) {
-      if (resetAt > now && keys.size <= MAX_KEYS) break
-      keys.delete(oldest)
-    }
-    return window
+    let windows = this.#windows.get(rule)
+    if (!windows) this.#windows.set(rule, (windows = new Windows(rule.windowSecs * 1000)))
+    return windows.at(key, now)
   }
 }
 
