@@ -12,10 +12,10 @@ export interface Ended {
 }
 
 /** Run it to its end. */
-export async function runProgram(words: string[], env: Record<string, string> = {}): Promise<Ended> {
+export async function runProgram(words: string[], env: Record<string, string> = {}, program = SOURCE): Promise<Ended> {
   const folder = mkdtempSync(join(tmpdir(), 'holdfast-cli-'))
   try {
-    const child = spawn(words, env, folder)
+    const child = spawn(words, env, folder, program)
     const [code, out, err] = await Promise.all([child.exited, new Response(child.stdout).text(), new Response(child.stderr).text()])
     return { code, out, err }
   } finally {
