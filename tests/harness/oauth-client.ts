@@ -166,7 +166,7 @@ export class OAuthClient {
   /** Call once, with a proof for this token. */
   async callOnce(accessToken: string, nsid: string, { proof = {}, key, rawProof }: Misstep = {}, init: Parameters<typeof request>[1] = {}): Promise<Answer> {
     const url = `${this.pds.url}/xrpc/${nsid}`
-    const method = init.json === undefined ? 'GET' : 'POST'
+    const method = init.method ?? (init.json === undefined ? 'GET' : 'POST')
     this.lastProof = rawProof ?? this.proof(method, `${this.publicUrl}/xrpc/${nsid}`, { ath: hashOf(accessToken), ...proof }, key)
     const own: Record<string, string> = { authorization: `DPoP ${accessToken}`, ...(rawProof === null ? {} : { dpop: this.lastProof }) }
     const answer = await request(url, { ...init, headers: { ...(init.headers as Record<string, string> | undefined), ...own } })

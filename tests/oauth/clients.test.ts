@@ -4,7 +4,8 @@ import { createOutbound } from '../../src/platform/outbound.ts'
 import { createAccount, type TestAccount } from '../harness/account.ts'
 import { startWebHost, type WebHost } from '../harness/did-web-host.ts'
 import { fakeDns, type FakeDns } from '../harness/dns.ts'
-import { newKey, OAuthClient, type Key, type Misstep } from '../harness/oauth-client.ts'
+import { request } from '../harness/http.ts'
+import { answerOf, newKey, OAuthClient, type Key, type Misstep } from '../harness/oauth-client.ts'
 import { startPds, type TestPds } from '../harness/pds.ts'
 
 const HOST = 'app.web.test'
@@ -129,6 +130,24 @@ describe('a document', () => {
     expect(tokens.refresh_token).toBeUndefined()
     expect(await app.refresh('A'.repeat(43))).toMatchObject(refusal('unauthorized_client'))
   })
+})
+
+test('a confidential client that asks for no questions is told that there are some', async () => {
+  const app = client()
+  const answer = await request(app.authorizeUrl(await app.requestUri({ prompt: 'none', response_mode: 'fragment' })))
+  expect(answer.status).toBe(303)
+  expect(Object.fromEntries(answerOf(answer))).toMatchObject({ error: 'login_required', state: 'some state', iss: pds.url })
+  expect(answer.headers.get('location')).toStartWith(`${REDIRECT}#`)
+})
+
+test('the page names the host of the client, which it cannot choose, before what it calls itself', async () => {
+  published.client_name = 'Your bank \u202E<b>& more'
+  published.logo_uri = 'https://elsewhere.example/logo.png'
+  const app = client()
+  const { body } = await request(app.authorizeUrl(await app.requestUri()))
+  expect(body).toContain(`<h1>Sign in to ${HOST}?</h1>`)
+  expect(body).toContain('It calls itself “<bdi>Your bank &lt;b&gt;&amp; more</bdi>”')
+  expect(body).not.toContain('logo.png')
 })
 
 describe('an assertion', () => {
