@@ -16,9 +16,9 @@ const BUSY_TIMEOUT_MILLIS = 5000
 /** Page cache of each connection. */
 const CACHE_KIB = 65_536
 /** Page cache of a connection for snapshots. */
-const SNAPSHOT_CACHE_KIB = 8192
+const SNAPSHOT_CACHE_KIB = 32_768
 /** Connections for snapshots that are kept open while nobody uses them. */
-const MAX_IDLE_SNAPSHOTS = 4
+const MAX_IDLE_SNAPSHOTS = 2
 
 export interface SqliteOptions {
   path: string
