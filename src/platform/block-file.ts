@@ -5,7 +5,7 @@
  */
 import { closeSync, readSync } from 'node:fs'
 import type { Block } from '../protocol/car.ts'
-import { cidBytesLength, equalBytes, type Cid } from '../protocol/cid.ts'
+import { cidBytesLength, type Cid } from '../protocol/cid.ts'
 import { openNameless, writeAt } from './nameless-file.ts'
 
 const BUFFER_BYTES = 256 * 1024
@@ -23,6 +23,7 @@ const NO_POSITION = -1
 export class BlockFile {
   readonly #file: number
   readonly #buffer = Buffer.allocUnsafe(BUFFER_BYTES)
+  readonly #head = Buffer.allocUnsafe(HEAD_BYTES)
   readonly #probe = Buffer.allocUnsafe(READ_AHEAD_BYTES)
   #buffered = 0
   #flushed = 0
@@ -41,8 +42,8 @@ export class BlockFile {
   }
 
   add({ cid, bytes }: Block): void {
-    const slot = this.#slotOf(cid)
-    if (this.#positions[slot] !== NO_POSITION) return
+    const { slot, block } = this.#find(cid)
+    if (block !== null) return
     this.#keys[slot] = keyOf(cid)
     this.#positions[slot] = this.#append(cid, bytes)
     if (++this.#count > this.#keys.length * MAX_FILL) this.#grow()
@@ -50,8 +51,7 @@ export class BlockFile {
 
   /** Null when it was not added. */
   get(cid: Cid): Uint8Array | null {
-    const position = this.#positions[this.#slotOf(cid)]!
-    return position === NO_POSITION ? null : this.#bytesAt(position)
+    return this.#find(cid).block
   }
 
   close(): void {
@@ -60,10 +60,9 @@ export class BlockFile {
 
   #append(cid: Cid, bytes: Uint8Array): number {
     const position = this.#flushed + this.#buffered
-    const head = Buffer.allocUnsafe(HEAD_BYTES)
-    head.set(cid.bytes)
-    head.writeUInt32LE(bytes.length, cidBytesLength)
-    this.#write(head)
+    this.#head.set(cid.bytes)
+    this.#head.writeUInt32LE(bytes.length, cidBytesLength)
+    this.#write(this.#head)
     this.#write(bytes)
     return position
   }
@@ -85,32 +84,30 @@ export class BlockFile {
     this.#buffered = 0
   }
 
-  /** The slot of a block, or the free one where it would be. */
-  #slotOf(cid: Cid): number {
+  /** A block and its slot, or the free slot where it would be. */
+  #find(cid: Cid): { slot: number; block: Uint8Array | null } {
     const key = keyOf(cid)
     const mask = this.#keys.length - 1
     for (let slot = key & mask; ; slot = (slot + 1) & mask) {
       const position = this.#positions[slot]!
-      if (position === NO_POSITION) return slot
-      if (this.#keys[slot] === key && equalBytes(this.#headAt(position).subarray(0, cidBytesLength), cid.bytes)) return slot
+      if (position === NO_POSITION) return { slot, block: null }
+      const block = this.#keys[slot] === key ? this.#readIf(cid, position) : null
+      if (block !== null) return { slot, block }
     }
   }
 
-  /** Head and first bytes of a block, good until the next call. */
-  #headAt(position: number): Buffer {
-    if (position + HEAD_BYTES > this.#flushed) this.#flush()
-    const count = readSync(this.#file, this.#probe, 0, READ_AHEAD_BYTES, position)
-    return this.#probe.subarray(0, count)
-  }
-
-  #bytesAt(position: number): Uint8Array {
-    const head = this.#headAt(position)
-    const bytes = new Uint8Array(head.readUInt32LE(cidBytesLength))
+  /** The block at a position, if it has this CID. */
+  #readIf(cid: Cid, position: number): Uint8Array | null {
+    // What is buffered has not reached the file.
+    if (position + READ_AHEAD_BYTES > this.#flushed) this.#flush()
+    const ahead = readSync(this.#file, this.#probe, 0, READ_AHEAD_BYTES, position) - HEAD_BYTES
+    for (let i = 0; i < cidBytesLength; i++) if (this.#probe[i] !== cid.bytes[i]) return null
+    const length = this.#probe.readUInt32LE(cidBytesLength)
+    if (length <= ahead) return new Uint8Array(this.#probe.subarray(HEAD_BYTES, HEAD_BYTES + length))
+    const bytes = new Uint8Array(length)
     const start = position + HEAD_BYTES
-    if (start + bytes.length > this.#flushed) this.#flush()
-    const ahead = head.subarray(HEAD_BYTES, HEAD_BYTES + bytes.length)
-    bytes.set(ahead)
-    for (let read = ahead.length; read < bytes.length; ) read += readSync(this.#file, bytes, read, bytes.length - read, start + read)
+    if (start + length > this.#flushed) this.#flush()
+    for (let read = 0; read < length; ) read += readSync(this.#file, bytes, read, length - read, start + read)
     return bytes
   }
 
@@ -129,4 +126,6 @@ export class BlockFile {
   }
 }
 
-const keyOf = ({ bytes }: Cid): number => new DataView(bytes.buffer, bytes.byteOffset + DIGEST_OFFSET, 4).getUint32(0)
+function keyOf({ bytes }: Cid): number {
+  return ((bytes[DIGEST_OFFSET]! << 24) | (bytes[DIGEST_OFFSET + 1]! << 16) | (bytes[DIGEST_OFFSET + 2]! << 8) | bytes[DIGEST_OFFSET + 3]!) >>> 0
+}

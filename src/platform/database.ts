@@ -60,6 +60,17 @@ export function sqlRows(rows: readonly (readonly SqlValue[])[]): Sql {
   return new Sql(texts, values)
 }
 
+/** Rows of one statement at most. */
+const MAX_ROWS = 64
+
+/**
+ * Rows in pieces for as many statements. A statement of thousands of rows, of a number that is never the same twice,
+ * costs more to prepare than to run.
+ */
+export function* inPieces<Row>(rows: readonly Row[]): Generator<readonly Row[]> {
+  for (let start = 0; start < rows.length; start += MAX_ROWS) yield rows.slice(start, start + MAX_ROWS)
+}
+
 /** Conditions that are all to hold; `true` when there are none. */
 export function sqlAnd(conditions: readonly Sql[]): Sql {
   return conditions.reduce((all, one) => sql`${all} AND ${one}`, sql`1 = 1`)

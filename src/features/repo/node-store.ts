@@ -1,5 +1,5 @@
 /** The nodes of a tree, in the row of the repository and outside: see `fresh-nodes.ts`. */
-import { sql, sqlList, sqlRows, type Reader, type Tx } from '../../platform/database.ts'
+import { inPieces, sql, sqlList, sqlRows, type Reader, type Tx } from '../../platform/database.ts'
 import type { Block } from '../../protocol/car.ts'
 import { Cid } from '../../protocol/cid.ts'
 import type { Tid } from '../../protocol/identifiers.ts'
@@ -84,8 +84,9 @@ export async function changeNodes(tx: Tx, { repoId, fresh }: StoredNodes, change
 
 /** None of them may be there already. */
 export async function insertNodes(tx: Tx, repoId: number, nodes: readonly RevisedBlock[]): Promise<void> {
-  if (nodes.length === 0) return
-  await tx.run(sql`INSERT INTO repo_node (repo_id, cid, rev, bytes) VALUES ${sqlRows(nodes.map(({ cid, rev, bytes }) => [repoId, cid.bytes, rev, bytes]))}`)
+  for (const piece of inPieces(nodes)) {
+    await tx.run(sql`INSERT INTO repo_node (repo_id, cid, rev, bytes) VALUES ${sqlRows(piece.map(({ cid, rev, bytes }) => [repoId, cid.bytes, rev, bytes]))}`)
+  }
 }
 
 async function deleteNodes(tx: Tx, repoId: number, cids: readonly Cid[]): Promise<void> {

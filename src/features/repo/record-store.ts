@@ -1,5 +1,5 @@
 /** The SQL of records. A path is `collection/rkey`; the paths of one collection lie together. */
-import { sql, sqlList, sqlRows, type Reader, type Sql, type Tx } from '../../platform/database.ts'
+import { inPieces, sql, sqlList, sqlRows, type Reader, type Sql, type Tx } from '../../platform/database.ts'
 import type { Block } from '../../protocol/car.ts'
 import { Cid } from '../../protocol/cid.ts'
 import type { Millis, Tid } from '../../protocol/identifiers.ts'
@@ -39,12 +39,13 @@ const recordOf = (row: RecordRow): StoredRecord => ({ ...row, cid: new Cid(row.c
 const inCollection = (collection: string): Sql => sql`path > ${`${collection}/`} AND path < ${`${collection}0`}`
 
 export async function putRecords(tx: Tx, repoId: number, rev: Tid, now: Millis, records: readonly NewRecord[]): Promise<void> {
-  if (records.length === 0) return
-  const rows = records.map(({ path, cid, subject, value }) => [repoId, path, cid.bytes, rev, now, subject, value])
-  await tx.run(sql`
-    INSERT INTO record (repo_id, path, cid, rev, indexed_at, subject, value) VALUES ${sqlRows(rows)}
-    ON CONFLICT (repo_id, path) DO UPDATE SET
-      cid = excluded.cid, rev = excluded.rev, indexed_at = excluded.indexed_at, subject = excluded.subject, value = excluded.value`)
+  for (const piece of inPieces(records)) {
+    const rows = piece.map(({ path, cid, subject, value }) => [repoId, path, cid.bytes, rev, now, subject, value])
+    await tx.run(sql`
+      INSERT INTO record (repo_id, path, cid, rev, indexed_at, subject, value) VALUES ${sqlRows(rows)}
+      ON CONFLICT (repo_id, path) DO UPDATE SET
+        cid = excluded.cid, rev = excluded.rev, indexed_at = excluded.indexed_at, subject = excluded.subject, value = excluded.value`)
+  }
 }
 
 export async function deleteRecords(tx: Tx, repoId: number, paths: readonly string[]): Promise<void> {

@@ -19,7 +19,7 @@ import { walkTree } from '../../protocol/mst.ts'
 /** Most blocks of one archive. */
 const MAX_BLOCKS = 4_000_000
 /** Blocks handed on at once, and their bytes, which the last block of a page may exceed. */
-const PAGE_BLOCKS = 500
+const PAGE_BLOCKS = 2000
 const PAGE_BYTES = 1024 * 1024
 
 export interface ImportedRecord extends Block {
