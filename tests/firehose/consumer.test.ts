@@ -1,8 +1,7 @@
 /** The stream as a real consumer follows it: every signature, tree and operation checked by the reference library. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { ensureAtprotoKey, type DidDocument, type IdResolver } from '@atproto/identity'
-import { Firehose, MemoryRunner, type Event } from '@atproto/sync'
 import { createAccount, type TestAccount } from '../harness/account.ts'
+import { Consumer } from '../harness/consumer.ts'
 import { followRepo } from '../harness/history.ts'
 import { startPds, type TestPds } from '../harness/pds.ts'
 import { Subscriber } from '../harness/subscriber.ts'
@@ -16,52 +15,6 @@ beforeAll(async () => {
 })
 afterAll(() => pds[Symbol.asyncDispose]())
 
-/** The library's own resolvers ask for another runtime before they start. */
-const resolver = {
-  did: {
-    resolve: async (did: string) => (await fetch(`${pds.url}/${did}`)).json() as Promise<DidDocument>,
-    resolveAtprotoKey: async (did: string) => ensureAtprotoKey(await resolver.did.resolve(did)),
-  },
-}
-
-class Consumer {
-  readonly events: Event[] = []
-  readonly errors: Error[] = []
-  readonly runner: MemoryRunner
-  readonly #firehose: Firehose
-  #onEvent: (() => void) | null = null
-
-  constructor(startCursor?: number) {
-    this.runner = new MemoryRunner({ startCursor })
-    this.#firehose = new Firehose({
-      service: pds.url.replace('http', 'ws'),
-      idResolver: resolver as unknown as IdResolver,
-      runner: this.runner,
-      unauthenticatedHandles: true,
-      onError: (error) => this.errors.push(error),
-      handleEvent: (event) => {
-        this.events.push(event)
-        this.#onEvent?.()
-      },
-    })
-    void this.#firehose.start()
-  }
-
-  async until(condition: (events: Event[]) => boolean): Promise<Event[]> {
-    while (!condition(this.events)) {
-      const { promise, resolve } = Promise.withResolvers<void>()
-      this.#onEvent = resolve
-      await promise
-    }
-    return this.events
-  }
-
-  async stop(): Promise<void> {
-    await this.#firehose.destroy()
-    await this.runner.destroy()
-  }
-}
-
 const call = async (account: TestAccount, method: string, json: object) => {
   const answer = await account.call(`com.atproto.repo.${method}`, { json: { repo: account.did, ...json } })
   expect(answer.status).toBe(200)
@@ -70,7 +23,7 @@ const call = async (account: TestAccount, method: string, json: object) => {
 
 test('a consumer that checks everything sees each write once and in order, over a restart of the server', async () => {
   const alice = await createAccount(pds, 'alice')
-  const consumer = new Consumer(0)
+  const consumer = new Consumer(pds.url, { startCursor: 0 })
   const keys: string[] = []
   for (let i = 0; i < 20; i++) keys.push((await call(alice, 'createRecord', { collection, record: note(`post ${i}`) })).uri.split('/').at(-1))
   for (const rkey of keys.slice(0, 5)) await call(alice, 'putRecord', { collection, rkey, record: note('changed') })
@@ -89,7 +42,7 @@ test('a consumer that checks everything sees each write once and in order, over 
     ...keys.slice(5).map((rkey) => `delete ${rkey}`),
     'create last',
   ])
-  expect(consumer.errors.filter(({ name }) => name === 'FirehoseValidationError' || name === 'FirehoseParseError')).toEqual([])
+  expect(consumer.faults).toEqual([])
   await consumer.stop()
 })
 

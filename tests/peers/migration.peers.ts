@@ -1,0 +1,97 @@
+/** Accounts that move between the reference and this server, both ways, with everything they have. */
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { AtpAgent } from '@atproto/api'
+import { PASSWORD } from '../harness/account.ts'
+import { Consumer, resolverAt } from '../harness/consumer.ts'
+import { lastCode } from '../harness/mail.ts'
+import { belongingsOf, moveAccount, settleIn, verifiedRepo } from '../harness/migration.ts'
+import { startPds, type TestPds } from '../harness/pds.ts'
+import { startPlcServer, type PlcHost } from '../harness/plc-server.ts'
+import { startUpstream, type Upstream } from '../harness/upstream.ts'
+import { Subscriber } from '../harness/subscriber.ts'
+import { startPostOffice, type PostOffice } from './post-office.ts'
+import { startReference, type Reference } from './reference.ts'
+
+const APPVIEW_DID = 'did:web:appview.test'
+
+let plc: PlcHost
+let post: PostOffice
+let appview: Upstream
+let reference: Reference
+let pds: TestPds
+
+beforeAll(async () => {
+  ;[plc, post] = await Promise.all([startPlcServer(), startPostOffice()])
+  appview = startUpstream()
+  reference = await startReference({ plcUrl: plc.url, smtpUrl: post.url, handleDomain: '.peer.test', appview: { url: appview.url, did: APPVIEW_DID } })
+  pds = await startPds({ plcDirectoryUrl: plc.url, rateLimit: { enabled: false }, appview: { url: appview.url, did: `${APPVIEW_DID}#bsky_appview` } })
+}, 120_000)
+afterAll(async () => {
+  await Promise.all([pds, reference].map((server) => server[Symbol.asyncDispose]()))
+  await Promise.all([plc, post, appview].map((server) => server[Symbol.asyncDispose]()))
+})
+
+async function settledAt(service: string, handle: string): Promise<AtpAgent> {
+  const agent = new AtpAgent({ service })
+  await agent.createAccount({ handle, email: `${handle}@example.com`, password: PASSWORD })
+  await settleIn(agent)
+  return agent
+}
+
+/** Posts, and waits until a consumer of the server that verifies everything has seen it. */
+async function isHeard(agent: AtpAgent): Promise<string[]> {
+  const service = agent.serviceUrl.origin
+  const isOwn = (about: object) => Object.values(about).includes(agent.assertDid)
+  await agent.post({ text: 'from the new home' })
+  // Others who were here have left: what they wrote is signed with keys that are theirs no more.
+  const reader = new Subscriber(service, '?cursor=0')
+  for (let count = 1; !reader.messages.some(({ body }) => isOwn(body)); count++) await reader.until(count)
+  reader.close()
+  const consumer = new Consumer(service, { startCursor: reader.messages.find(({ body }) => isOwn(body))!.body.seq - 1, plcUrl: plc.url })
+  const events = await consumer.until((seen) => seen.some((event) => isOwn(event) && event.event === 'create' && event.record['text'] === 'from the new home'))
+  await consumer.stop()
+  expect(consumer.faults).toEqual([])
+  return events.filter(isOwn).map(({ event }) => event)
+}
+
+test('from the reference to here', async () => {
+  const agent = await settledAt(reference.url, 'anna.peer.test')
+  const before = await belongingsOf(agent, plc.url)
+  expect([Object.keys(before.records).length, Object.keys(before.blobs).length]).toEqual([15, 3])
+  let mails = 1
+  const moved = await moveAccount({ from: agent, to: pds.url, handle: 'anna.test', email: 'anna@example.com', password: PASSWORD, mailedCode: () => post.lastCode(mails++) })
+  expect(await belongingsOf(moved, plc.url)).toEqual(before)
+  expect(await resolverAt(plc.url).did.resolve(agent.assertDid)).toMatchObject({ alsoKnownAs: ['at://anna.test'], service: [{ serviceEndpoint: pds.url }] })
+  expect(await isHeard(moved)).toEqual(['identity', 'account', 'identity', 'sync', 'create'])
+  await verifiedRepo(moved, plc.url)
+})
+
+test('from here to the reference', async () => {
+  const agent = await settledAt(pds.url, 'otto.test')
+  const before = await belongingsOf(agent, plc.url)
+  const moved = await moveAccount({ from: agent, to: reference.url, handle: 'otto.peer.test', email: 'otto@example.com', password: PASSWORD, mailedCode: () => lastCode(pds, 'otto.test@example.com') })
+  // The reference signs nothing anew until the next write.
+  await moved.post({ text: 'signed here' })
+  const { records, ...rest } = await belongingsOf(moved, plc.url)
+  expect(rest).toEqual({ blobs: before.blobs, preferences: before.preferences })
+  expect(records).toMatchObject(before.records)
+  expect(await isHeard(moved)).toContain('create')
+})
+
+test('there and back again', async () => {
+  const agent = await settledAt(pds.url, 'rosa.test')
+  const there = await moveAccount({ from: agent, to: reference.url, handle: 'rosa.peer.test', email: 'rosa@example.com', password: PASSWORD, mailedCode: () => lastCode(pds, 'rosa.test@example.com') })
+  await there.post({ text: 'written there' })
+  const before = await belongingsOf(there, plc.url)
+
+  const { data: car } = await there.com.atproto.sync.getRepo({ did: agent.assertDid })
+  await agent.com.atproto.repo.importRepo(car, { encoding: 'application/vnd.ipld.car' })
+  await there.com.atproto.identity.requestPlcOperationSignature()
+  const { data: credentials } = await agent.com.atproto.identity.getRecommendedDidCredentials()
+  const { data: signed } = await there.com.atproto.identity.signPlcOperation({ token: await post.lastCode(2), ...credentials })
+  await agent.com.atproto.identity.submitPlcOperation({ operation: signed.operation })
+  await agent.com.atproto.server.activateAccount()
+  await there.com.atproto.server.deactivateAccount({})
+  expect(await belongingsOf(agent, plc.url)).toEqual(before)
+  expect(await isHeard(agent)).toContain('create')
+})
