@@ -34,10 +34,13 @@ export function chosenCoding(acceptEncoding: string | null): string | null {
 
 /** The same answer in the coding that the request prefers, where that is worth it. */
 export function encoded(request: Request, response: Response): Response {
-  const { headers, body, status } = response
-  if (body === null || status === 304 || headers.has('content-encoding') || !compressible.test(headers.get('content-type') ?? '')) return response
+  const { headers, status } = response
+  if (status === 304 || status === 206 || headers.has('content-encoding') || !compressible.test(headers.get('content-type') ?? '')) return response
   const length = headers.get('content-length')
   if (length !== null && Number(length) < MIN_BYTES) return response
+  // Not before it is needed: a file whose body was asked for is no longer sent by the kernel.
+  const { body } = response
+  if (body === null) return response
   headers.append('Vary', 'Accept-Encoding')
   const coding = chosenCoding(request.headers.get('accept-encoding'))
   if (coding === null) return response

@@ -73,6 +73,15 @@ test('a part is served as a part', async () => {
   expect([whole.status, (await whole.arrayBuffer()).byteLength]).toEqual([200, 200_000])
 })
 
+test('a part is a part of the bytes themselves, whatever codings the client takes', async () => {
+  const text = 'again and again '.repeat(500)
+  const cid = await published(Buffer.from(text), 'a.b.c/text', 'text/plain')
+  const part = await alice.read(cid, { range: 'bytes=2000-3999', 'accept-encoding': 'gzip, br' })
+  expect([part.status, part.headers.get('content-encoding'), await part.text()]).toEqual([206, null, text.slice(2000, 4000)])
+  const whole = await alice.read(cid, { 'accept-encoding': 'gzip' })
+  expect([whole.headers.get('content-encoding'), await whole.text()]).toEqual(['gzip', text])
+})
+
 test('HEAD tells size and type', async () => {
   const response = await fetch(`${pds.url}/xrpc/com.atproto.sync.getBlob?did=${alice.did}&cid=${avatar.ref.$link}`, { method: 'HEAD' })
   expect([response.status, response.headers.get('content-type'), response.headers.get('content-length')]).toEqual([200, 'image/png', String(png.length)])
