@@ -43,6 +43,8 @@ test('each rule that a document breaks refuses it', () => {
     { ...withKey, jwks: { keys: [] } },
     { ...withKey, jwks_uri: 'https://app.example.com/jwks' },
     { ...withKey, jwks: undefined, jwks_uri: 'http://127.0.0.1/jwks' },
+    { ...withKey, jwks: undefined, jwks_uri: 'https://app.example.com:8443/jwks' },
+    { ...withKey, jwks: undefined, jwks_uri: 'https://203.0.113.7/jwks' },
     { ...withKey, token_endpoint_auth_signing_alg: undefined },
     { ...withKey, token_endpoint_auth_signing_alg: 'HS256' },
     { ...withKey, application_type: 'native' },

@@ -45,8 +45,13 @@ export function loopbackClient(clientId: string): ClientOutcome {
 export function clientDocumentUrl(clientId: string): URL | null {
   if (!clientId.startsWith('https://') || !oauthClientIdDiscoverableSchema.safeParse(clientId).success) return null
   const url = new URL(clientId)
-  return isPublicHost(url.hostname) && url.port === '' ? url : null
+  return isFetchable(url) ? url : null
 }
+
+/** What a client may make us ask for: https at its usual port, on a host that strangers can reach. */
+const isFetchable = ({ protocol, hostname, port, username, password }: URL): boolean =>
+  protocol === 'https:' && isPublicHost(hostname) && port === '' && username === '' && password === ''
+
 
 /** Check the document that was found at a client's id. */
 export function discoverableClient(clientId: string, document: unknown): ClientOutcome {
@@ -88,7 +93,7 @@ const rules: readonly Rule[] = [
   {
     reason: 'private_key_jwt needs either jwks with a key or an https jwks_uri',
     holds: ({ token_endpoint_auth_method: method, jwks, jwks_uri }) =>
-      !(jwks && jwks_uri) && (method === 'none' || (jwks?.keys.length ?? 0) > 0 || (jwks_uri?.startsWith('https://') ?? false)),
+      !(jwks && jwks_uri) && (method === 'none' || (jwks?.keys.length ?? 0) > 0 || (jwks_uri !== undefined && isFetchable(new URL(jwks_uri)))),
   },
   { reason: 'dpop_bound_access_tokens must be true', holds: ({ dpop_bound_access_tokens }) => dpop_bound_access_tokens === true },
   {

@@ -194,3 +194,17 @@ describe('a sign-in', () => {
     expect(String(answer.body)).not.toContain('<script>')
   })
 })
+
+test('under https the cookie is sent nowhere else, and not to scripts', async () => {
+  await using secure = await startPds({ publicUrl: 'https://pds.example' })
+  const erin = await createAccount(secure, 'erin')
+  const answer = await request(`${secure.url}/account/sign-in`, form({ identifier: erin.handle, password: erin.password, remember: 'yes' }, { origin: 'https://pds.example' }))
+  expect(answer).toMatchObject({ status: 303 })
+  const cookie = answer.headers.get('set-cookie')!
+  expect(cookie).toMatch(/^__Host-holdfast=[\w-]{43}; Path=\/; HttpOnly; SameSite=Lax; Secure; Max-Age=7776000$/)
+  expect(answer.headers.get('location')).toBe('/account')
+  const account = await request(`${secure.url}/account`, { headers: { cookie: cookie.split(';')[0]! } })
+  expect(account.status).toBe(200)
+  expect(account.headers.get('strict-transport-security')).not.toBeNull()
+  expect(account.headers.get('access-control-allow-origin')).toBeNull()
+})

@@ -52,14 +52,13 @@ export async function redeemCode(ctx: Context, requester: Requester, parameters:
   const grant = hash && (await findCode(db, hash, clock.now()))
   const scope = grant ? await effectiveScope(ctx, grant.scopes.join(' '), { isFixed: grant.scopeIsFixed }) : ''
   const outcome = await db.transaction((tx) => exchangeCode(ctx, tx, hash, requester, parameters))
-  if (!outcome.ok) throw invalidGrant(outcome.reason)
-  return answer(ctx, outcome.session, scope, outcome.refreshToken)
+  return answered(ctx, requester, scope, outcome)
 }
 
-type CodeOutcome = { ok: true; session: OAuthSession; refreshToken: string | null } | { ok: false; reason: string }
+type GrantOutcome = { ok: true; session: OAuthSession; refreshToken: string | null } | { ok: false; reason: string }
 
 /** The code is used up first, whatever comes of it; one that was used before ends what came of it then. */
-async function exchangeCode({ clock }: Context, tx: Tx, hash: string | null, requester: Requester, parameters: Parameters): Promise<CodeOutcome> {
+async function exchangeCode({ clock }: Context, tx: Tx, hash: string | null, requester: Requester, parameters: Parameters): Promise<GrantOutcome> {
   const now = clock.now()
   const grant = hash && (await takeCode(tx, hash, now))
   if (!hash || !grant) {
@@ -121,8 +120,7 @@ export async function refreshTokens(ctx: Context, requester: Requester, paramete
   const scope = await effectiveScope(ctx, known.scope, { isFixed: known.scopeIsFixed })
   const secret = await refreshSecret(ctx)
   const outcome = await db.transaction((tx) => exchangeRefreshToken(ctx, tx, { id: known.id, text, requester, isKeyGone, secret }))
-  if (!outcome.ok) throw invalidGrant(outcome.reason)
-  return answer(ctx, outcome.session, scope, outcome.refreshToken)
+  return answered(ctx, requester, scope, outcome)
 }
 
 interface RefreshAttempt {
@@ -135,13 +133,13 @@ interface RefreshAttempt {
 }
 
 /** Whoever lacks the session's key cannot end it; a token that is used once too often does, for two parties hold it. */
-async function exchangeRefreshToken({ clock }: Context, tx: Tx, { id, text, requester, isKeyGone, secret }: RefreshAttempt): Promise<CodeOutcome> {
+async function exchangeRefreshToken({ clock }: Context, tx: Tx, { id, text, requester, isKeyGone, secret }: RefreshAttempt): Promise<GrantOutcome> {
   const now = clock.now()
   const session = await findSession(tx, id)
   if (!session?.refresh) return { ok: false, reason: 'the refresh token is not valid' }
   const { client, key, jkt } = requester
   if (session.clientId !== client.clientId || session.jkt !== jkt) return { ok: false, reason: 'the refresh token belongs to another client or key' }
-  const ended = async (reason: string): Promise<CodeOutcome> => {
+  const ended = async (reason: string): Promise<GrantOutcome> => {
     await deleteSession(tx, id)
     return { ok: false, reason }
   }
@@ -170,7 +168,12 @@ function useOf({ tokenHash, previousHash, rotatedAt, wasRetried }: RefreshState,
   return hash === previousHash && inTime && !wasRetried ? 'retry' : 'reuse'
 }
 
-async function answer(ctx: Context, session: OAuthSession, scope: string, refreshToken: string | null): Promise<TokenAnswer> {
+async function answered(ctx: Context, { client }: Requester, scope: string, outcome: GrantOutcome): Promise<TokenAnswer> {
+  if (!outcome.ok) {
+    ctx.log.info('oauth grant refused', { clientId: client.clientId, reason: outcome.reason })
+    throw invalidGrant(outcome.reason)
+  }
+  const { session, refreshToken } = outcome
   const nowSecs = Math.floor(ctx.clock.now() / 1000)
   const expiresAtSecs = Math.min(nowSecs + ctx.config.oauth.accessTokenTtlSecs, Math.floor(session.expiresAt / 1000))
   const { did, clientId, id, jkt } = session
