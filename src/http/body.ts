@@ -2,9 +2,14 @@
 import { createBrotliDecompress, createGunzip, createInflate } from 'node:zlib'
 import { Readable, type Transform } from 'node:stream'
 import { payloadTooLarge, Refusal } from './errors.ts'
+import { isDeeperThan } from './json-depth.ts'
 
 /** JSON bodies without a bound of their own. */
 export const DEFAULT_JSON_BYTES = 150 * 1024
+/** Levels of arrays and objects. Records have a lower bound of their own. */
+const MAX_JSON_DEPTH = 256
+/** Each coding is a decompressor with its memory, and a header has room for thousands of them. */
+const MAX_CODINGS = 2
 
 const decoders: Record<string, () => Transform> = {
   gzip: createGunzip,
@@ -81,6 +86,7 @@ export class RequestBody {
   async json(maxBytes: number = DEFAULT_JSON_BYTES): Promise<unknown> {
     const text = await this.text(maxBytes)
     if (text === '') return undefined
+    if (isDeeperThan(text, MAX_JSON_DEPTH)) throw new Refusal(400, 'InvalidRequest', `Nested deeper than ${MAX_JSON_DEPTH} levels`)
     try {
       return JSON.parse(text)
     } catch (error) {
@@ -94,6 +100,7 @@ export class RequestBody {
       .map((coding) => coding.trim().toLowerCase())
       .filter((coding) => coding !== '' && coding !== 'identity')
     if (codings.length === 0) return body
+    if (codings.length > MAX_CODINGS) throw new Refusal(415, 'UnsupportedMediaType', 'too many content-encodings')
     const transforms = codings.reverse().map((coding) => {
       const make = decoders[coding]
       if (!make) throw new Refusal(415, 'UnsupportedMediaType', 'unsupported content-encoding')

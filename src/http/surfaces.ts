@@ -53,6 +53,7 @@ const surfaces: readonly Surface[] = [
   { prefix: '/xrpc/', cors: true, body: flat },
   { prefix: '/v1/', cors: false, body: nested },
   { prefix: '/oauth/authorize/', cors: true, body: nested },
+  { prefix: '/oauth/authorize', cors: false, body: plain },
   { prefix: '/oauth/', cors: true, body: oauth },
   { prefix: '/agent/child', cors: true, body: nested },
   { prefix: '/agent/identity', cors: true, body: oauth },

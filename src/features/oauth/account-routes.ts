@@ -40,21 +40,21 @@ async function shown({ ctx }: PageCall, { account, device }: Holder, { outcome =
   return accountPage(ctx, { account, device, apps, appPasswords, sessions, otherBrowsers, outcome, secret, awaitsEmailCode })
 }
 
-const notices: Record<string, { section: Section; notice: string }> = {
-  app: { section: 'apps', notice: 'The app has no access any more.' },
-  'app-password': { section: 'app-passwords', notice: 'The app password is revoked, and what was signed in with it is signed out.' },
-  session: { section: 'sessions', notice: 'It is signed out.' },
-  handle: { section: 'handle', notice: 'Your handle is changed.' },
-  email: { section: 'email', notice: 'Your email address is changed.' },
-  password: { section: 'password', notice: 'Your password is changed. You are signed out everywhere else.' },
-}
+const notices = new Map<string, { section: Section; notice: string }>([
+  ['app', { section: 'apps', notice: 'The app has no access any more.' }],
+  ['app-password', { section: 'app-passwords', notice: 'The app password is revoked, and what was signed in with it is signed out.' }],
+  ['session', { section: 'sessions', notice: 'It is signed out.' }],
+  ['handle', { section: 'handle', notice: 'Your handle is changed.' }],
+  ['email', { section: 'email', notice: 'Your email address is changed.' }],
+  ['password', { section: 'password', notice: 'Your password is changed. You are signed out everywhere else.' }],
+])
 
 async function show(call: PageCall): Promise<Response> {
   requireNavigation(call)
   const { searchParams } = call.url
   const holder = await holderOf(call, searchParams.get('account'))
   if (!holder) return seeOther('/account/sign-in')
-  const done = notices[searchParams.get('done') ?? '']
+  const done = notices.get(searchParams.get('done') ?? '')
   return shown(call, holder, { outcome: done ? { ...done, fault: null } : null })
 }
 
@@ -67,7 +67,7 @@ const act = (path: string, done: string, work: (call: PageCall, holder: Holder, 
     if (!holder) return seeOther('/account/sign-in')
     requireFormToken(holder.device, form)
     const response = await work(call, holder, form)
-    return response ?? seeOther(`/account?${new URLSearchParams({ account: holder.account.did, done })}#${notices[done]?.section ?? ''}`)
+    return response ?? seeOther(`/account?${new URLSearchParams({ account: holder.account.did, done })}#${notices.get(done)?.section ?? ''}`)
   })
 
 /** The page again with what the person can mend, or null when there is nothing. */

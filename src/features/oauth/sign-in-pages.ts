@@ -31,7 +31,7 @@ function signInPage({ ctx }: PageCall, given: URLSearchParams, message: string |
     title: 'Sign in',
     body: html`<form method="post" action="/account/sign-in" class="card">
 <div class="tight"><h1>Sign in</h1><p class="quiet">To see your account and the apps that use it.</p></div>
-${goodNote(notices[given.get('done') ?? ''] ?? null)}${errorNote(message)}
+${goodNote(notices.get(given.get('done') ?? '') ?? null)}${errorNote(message)}
 ${identifierField({ value: identifier, required: true, autofocus: identifier === '', invalid: isWrong(message) })}
 ${passwordField({ required: true, autofocus: identifier !== '', invalid: isWrong(message) })}
 ${rememberField}
@@ -41,10 +41,10 @@ ${rememberField}
   })
 }
 
-const notices: Record<string, string> = {
-  reset: 'Your password is changed. Please sign in with the new one.',
-  'signed-out': 'You are signed out.',
-}
+const notices = new Map([
+  ['reset', 'Your password is changed. Please sign in with the new one.'],
+  ['signed-out', 'You are signed out.'],
+])
 
 async function enter(call: PageCall): Promise<Response> {
   requireOwnForm(call)
