@@ -13,6 +13,7 @@ import { mkdir, open, readdir, rename, rm, stat, type FileHandle } from 'node:fs
 import { join } from 'node:path'
 import { setImmediate } from 'node:timers/promises'
 import { perContext } from '../../platform/context.ts'
+import { Generations } from '../../platform/generations.ts'
 import { cidOfBlobDigest } from '../../protocol/cid.ts'
 
 /** What type detection gets to see of a blob. */
@@ -23,7 +24,7 @@ const READ_BYTES = 64 * 1024
 export const BULK_BYTES_PER_SEC = 50 * 1024 ** 2
 /** What opening a file counts as. */
 export const FILE_COST_BYTES = 32 * 1024
-/** Files remembered as hashed; the oldest goes first. */
+/** Files remembered as hashed. */
 const MAX_VERIFIED = 100_000
 
 const INCOMING = '.incoming'
@@ -37,7 +38,7 @@ export interface FileContent {
 export type Pace = (bytes: number) => Promise<void> | void
 
 export class BlobFiles {
-  readonly #verified = new Map<string, string>()
+  readonly #verified = new Generations<string>(MAX_VERIFIED)
   /** Buffers for reading, handed from one file to the next. */
   readonly #buffers: Uint8Array[] = []
 
@@ -84,7 +85,7 @@ export class BlobFiles {
     await syncFolder(shard)
     if (made !== undefined) await syncFolder(this.dir)
     const identity = identityOf(target)
-    if (identity !== null) this.#remember(cid, identity)
+    if (identity !== null) this.#verified.set(cid, identity)
   }
 
   async remove(cid: string): Promise<void> {
@@ -105,7 +106,7 @@ export class BlobFiles {
     if (this.#verified.get(cid) !== identity) {
       const content = await this.contentOf(cid)
       if (content?.cid !== cid) return null
-      this.#remember(cid, identity)
+      this.#verified.set(cid, identity)
     }
     return Bun.file(path)
   }
@@ -157,12 +158,6 @@ export class BlobFiles {
       cleared++
     }
     return cleared
-  }
-
-  #remember(cid: string, identity: string): void {
-    this.#verified.delete(cid)
-    this.#verified.set(cid, identity)
-    if (this.#verified.size > MAX_VERIFIED) this.#verified.delete(this.#verified.keys().next().value!)
   }
 
   /** By the last two characters: the first ones are the same for every CID. */
