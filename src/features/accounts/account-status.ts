@@ -20,9 +20,14 @@ export const accountNotFound = () => new Refusal(403, 'AccountNotFound', 'Accoun
 export const accountTakedown = () => new Refusal(401, 'AccountTakedown', 'Account has been taken down')
 export const accountDeactivated = () => new Refusal(401, 'AccountDeactivated', 'Account is deactivated')
 
+/** For who holds a token that outlives the account. */
+export function refuseMissing(status: AccountStatus | null): asserts status is AccountStatus {
+  if (status === null) throw accountNotFound()
+}
+
 /** For what a deactivated account may still do. */
 export function refuseTakendown(status: AccountStatus | null): asserts status is 'active' | 'deactivated' {
-  if (status === null) throw accountNotFound()
+  refuseMissing(status)
   if (status === 'takendown') throw accountTakedown()
 }
 

@@ -10,6 +10,7 @@ export {
   accountNotFound,
   accountTakedown,
   activityOf,
+  refuseMissing,
   refuseTakendown,
   requireActive,
   statusOf,

@@ -2,6 +2,7 @@
 import { procedure, query } from '../../http/endpoint.ts'
 import { charge } from '../../http/limiting.ts'
 import type { AtUri } from '../../protocol/identifiers.ts'
+import { accountStatus, refuseMissing } from '../accounts/accounts.ts'
 import { EVERY_SESSION, access, accessOrServiceAuth, optionalAccess, requirePermission } from '../auth/auth.ts'
 import { requireVisibleRepo } from '../auth/visibility.ts'
 import { downloadBlob } from './blob-download.ts'
@@ -22,6 +23,7 @@ export const blobRoutes = [
   query('com.atproto.repo.listMissingBlobs', {
     auth: access({ grants: 'any' }),
     async handler({ ctx, caller: { did }, params: { limit, cursor } }) {
+      refuseMissing(await accountStatus(ctx.db, did))
       const missing = await listMissing(ctx.db, { did, limit, cursor })
       return {
         blobs: missing.map(({ cid, record }) => ({ cid, recordUri: `at://${did}/${record}` as AtUri })),

@@ -6,6 +6,7 @@ import { parseDid } from '../../protocol/identifiers.ts'
 import type { LexDefs } from '../../protocol/lexicons/generated/types.ts'
 import { putPreferences, visiblePreferences, type Preference } from '../../protocol/preferences.ts'
 import type { Permissions } from '../../protocol/scopes.ts'
+import { accountStatus, refuseMissing } from '../accounts/accounts.ts'
 import { access, accessOrModerator, EVERY_SESSION } from '../auth/auth.ts'
 import { appviewService, forward, otherAppview, serviceText } from '../proxy/proxy.ts'
 import { findPreferences, storePreferences } from './preference-store.ts'
@@ -35,6 +36,7 @@ export const preferences: Feature = {
         }
         if (other) return forward(call, { service: other, iss: caller.did })
         const { did, personalDetails } = caller
+        refuseMissing(await accountStatus(ctx.db, did))
         return { preferences: view(visiblePreferences(await findPreferences(ctx.db, did), { personalDetails, now: ctx.clock.now() })) }
       },
     }),
