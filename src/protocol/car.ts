@@ -75,14 +75,14 @@ function writeSection(target: Uint8Array, start: number, block: Block): number {
 
 function varintLength(value: number): number {
   let length = 1
-  for (let rest = value; rest >= 0x80; rest = Math.floor(rest / 0x80)) length++
+  for (let rest = value; rest >= 0x80; rest >>>= 7) length++
   return length
 }
 
 function writeVarint(target: Uint8Array, start: number, value: number): number {
   let at = start
   let rest = value
-  for (; rest >= 0x80; rest = Math.floor(rest / 0x80)) target[at++] = (rest & 0x7f) | 0x80
+  for (; rest >= 0x80; rest >>>= 7) target[at++] = (rest & 0x7f) | 0x80
   target[at++] = rest
   return at
 }

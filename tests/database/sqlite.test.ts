@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { isUniqueViolation, sql, sqlAnd, sqlList, sqlRows, type Database } from '../../src/platform/database.ts'
+import { inPieces, isUniqueViolation, sql, sqlAnd, sqlList, sqlRows, type Database } from '../../src/platform/database.ts'
 import { migrate, SchemaTooNew } from '../../src/platform/migrations.ts'
 import { openSqlite } from '../../src/platform/sqlite.ts'
 
@@ -99,4 +99,17 @@ test('a snapshot sees one state, whatever is written meanwhile', async () => {
 test('a snapshot whose reader fails is given back', async () => {
   for (let i = 0; i < 10; i++) await expect(db.snapshot(() => Promise.reject(new Error('no')))).rejects.toThrow('no')
   expect(await db.snapshot(async (reader) => reader.get(sql`SELECT 1 AS one`))).toEqual({ one: 1 })
+})
+
+test('many rows make statements of bounded size, and none is lost', async () => {
+  await db.run(sql`DELETE FROM item`)
+  const rows = Array.from({ length: 200 }, (_, i) => [`row ${i}`])
+  const sizes: number[] = []
+  for (const piece of inPieces(rows)) {
+    sizes.push(piece.length)
+    await db.run(sql`INSERT INTO item (name) VALUES ${sqlRows(piece)}`)
+  }
+  expect(sizes).toEqual([64, 64, 64, 8])
+  expect(await names()).toEqual(rows.flat().toSorted())
+  expect([...inPieces([])]).toEqual([])
 })

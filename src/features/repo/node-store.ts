@@ -55,11 +55,11 @@ export class StoredNodes {
   /** All of them, in pages. */
   async *pages(): AsyncGenerator<Block[]> {
     yield this.fresh.nodes
+    const stale = sqlList([...this.fresh.stale.values()].map(({ bytes }) => bytes))
     for (let after: Uint8Array | null = new Uint8Array(); after !== null; ) {
       const rows: NodeRow[] = await this.reader.all<NodeRow>(sql`
-        SELECT cid, bytes FROM repo_node WHERE repo_id = ${this.repoId} AND cid > ${after} ORDER BY cid LIMIT ${PAGE}`)
-      const blocks = rows.map(blockOf)
-      yield this.fresh.stale.size === 0 ? blocks : blocks.filter(({ cid }) => !this.#isStale(cid))
+        SELECT cid, bytes FROM repo_node WHERE repo_id = ${this.repoId} AND cid > ${after} AND cid NOT IN ${stale} ORDER BY cid LIMIT ${PAGE}`)
+      yield rows.map(blockOf)
       after = rows.length < PAGE ? null : rows.at(-1)!.cid
     }
   }

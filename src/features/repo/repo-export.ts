@@ -5,7 +5,7 @@ import type { Cid } from '../../protocol/cid.ts'
 import type { Tid } from '../../protocol/identifiers.ts'
 import { decodeNode, decodeRoot, type MstNode } from '../../protocol/mst-node.ts'
 import { StoredNodes } from './node-store.ts'
-import { LAST_PATH, listAllRecords, listRecordsSince } from './record-store.ts'
+import { LAST_PATH, listRecordBlocks, listRecordsSince } from './record-store.ts'
 import type { RepoHead } from './repo-store.ts'
 import { keylessRoot } from './tree-nodes.ts'
 
@@ -30,8 +30,8 @@ export async function* repoBlocks(reader: Reader, repo: RepoHead, since: Tid | n
 
 async function* allRecords(reader: Reader, repoId: number): AsyncGenerator<Block[]> {
   for (let after = ''; ; ) {
-    const page = await listAllRecords(reader, repoId, after, RECORD_PAGE)
-    if (page.length > 0) yield page.map(({ cid, value }) => ({ cid, bytes: value }))
+    const page = await listRecordBlocks(reader, repoId, after, RECORD_PAGE)
+    if (page.length > 0) yield page
     if (page.length < RECORD_PAGE) return
     after = page.at(-1)!.path
   }
