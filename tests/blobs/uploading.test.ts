@@ -3,6 +3,7 @@ import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
+import { sql } from '../../src/platform/database.ts'
 import { signingKeyOf } from '../../src/features/accounts/accounts.ts'
 import { setBlobTakedown } from '../../src/features/blobs/blobs.ts'
 import { cidOfBlob } from '../../src/protocol/cid.ts'
@@ -143,4 +144,18 @@ test('uploading needs an account, a type and no more than its share of a day', a
   expect((await fetch(untyped)).status).toBe(400)
   const { headers } = await alice.post('x')
   expect(headers.get('ratelimit-policy')).toBe('1000;w=86400')
+})
+
+test('an upload whose row cannot be written leaves no file, unless somebody else has it', async () => {
+  const bytes = randomBytes(700)
+  const shared = randomBytes(701)
+  const ivy = await Uploader.join(pds, 'ivy')
+  await ivy.upload(shared)
+  await pds.ctx.db.run(sql`CREATE TRIGGER broken BEFORE INSERT ON blob WHEN NEW.size IN (700, 701) BEGIN SELECT RAISE(ABORT, 'no'); END`)
+  expect(await alice.post(bytes)).toMatchObject({ status: 500 })
+  expect(await alice.post(shared)).toMatchObject({ status: 500 })
+  expect(files()).not.toContain(cidOf(bytes))
+  expect((await ivy.read(cidOf(shared), bearer(ivy.token))).status).toBe(200)
+  await pds.ctx.db.run(sql`DROP TRIGGER broken`)
+  expect(await alice.upload(bytes)).toMatchObject({ size: 700 })
 })
