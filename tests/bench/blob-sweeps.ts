@@ -110,15 +110,14 @@ function fill(did: string): string[] {
   const db = new Database(join(dataDir, 'holdfast.db'))
   const blob = db.query('INSERT INTO blob (did, cid, mime_type, size, uploaded_at, unreferenced_at) VALUES (?, ?, ?, ?, 0, ?)')
   const reference = db.query('INSERT INTO blob_reference (did, cid, record, rev) VALUES (?, ?, ?, ?)')
-  const repo = db.query<{ id: number }, [string, string, Uint8Array, Uint8Array, Uint8Array]>('INSERT INTO repo (did, rev, head, data, commit_block) VALUES (?, ?, ?, ?, ?) RETURNING id')
+  /** Like the first one's: what a repository has beside its DID does not matter here. */
+  const columns = db.query<{ name: string }, []>('PRAGMA table_info(repo)').all().map(({ name }) => name).filter((name) => name !== 'id' && name !== 'did')
+  const repo = db.query<{ id: number }, [string, string]>(`INSERT INTO repo (did, ${columns}) SELECT ?, ${columns} FROM repo WHERE did = ? RETURNING id`)
   const record = db.query('INSERT INTO record (repo_id, path, cid, rev, indexed_at, value) VALUES (?, ?, ?, ?, 0, ?)')
   const owners = Array.from({ length: OWNERS }, (_, i) => (i === 0 ? did : `did:plc:${String(i).padStart(24, 'a')}`))
   const own: string[] = []
   db.transaction(() => {
-    const empty = new Uint8Array()
-    const repos = owners.map((owner, i) =>
-      i === 0 ? db.query<{ id: number }, [string]>('SELECT id FROM repo WHERE did = ?').get(owner)!.id : repo.get(owner, REV, cidOfCbor(empty).bytes, cidOfCbor(empty).bytes, empty)!.id,
-    )
+    const repos = owners.map((owner, i) => (i === 0 ? db.query<{ id: number }, [string]>('SELECT id FROM repo WHERE did = ?').get(owner) : repo.get(owner, did))!.id)
     const bytes = new Uint8Array(BLOB_BYTES)
     for (let i = 0; i < ROWS; i++) {
       new DataView(bytes.buffer).setUint32(0, i + 1)
