@@ -34,7 +34,11 @@ export class OAuthError extends Refusal {
 export const invalidRequest = (message: string) => new Refusal(400, 'InvalidRequest', message)
 export const invalidToken = (message: string) => new Refusal(400, 'InvalidToken', message)
 export const expiredToken = (message: string) => new Refusal(400, 'ExpiredToken', message)
-export const authMissing = () => new Refusal(401, 'AuthMissing', 'Authentication Required')
+/** Tells where a client that knows OAuth finds out how to come back with a token (RFC 9728, 5.1). */
+export const authMissing = (publicUrl: string) =>
+  new Refusal(401, 'AuthMissing', 'Authentication Required', {
+    headers: { 'WWW-Authenticate': `Bearer resource_metadata="${publicUrl}/.well-known/oauth-protected-resource"` },
+  })
 export const authenticationRequired = (message = 'Authentication Required') => new Refusal(401, 'AuthenticationRequired', message)
 export const forbidden = (message = 'Forbidden') => new Refusal(403, 'Forbidden', message)
 export const notFound = (message = 'Not Found') => new Refusal(404, 'NotFound', message)

@@ -32,6 +32,6 @@ export const DESKTOP = { width: 1280, height: 900 }
 
 /** A page in a browser of its own: no cookies of others, no scripts unless asked for. */
 export async function freshPage(browser: Browser, options: BrowserContextOptions = {}): Promise<Page> {
-  const context = await browser.newContext({ viewport: PHONE, javaScriptEnabled: false, ...options })
+  const context = await browser.newContext({ viewport: PHONE, reducedMotion: 'reduce', javaScriptEnabled: false, ...options })
   return context.newPage()
 }

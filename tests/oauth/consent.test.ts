@@ -61,6 +61,7 @@ describe('the page', () => {
     const { clientId: client_id } = app
     const refused = [
       await path({ client_id }),
+      await path({ request_uri: requestUri }),
       await path({ client_id, response_type: 'code', redirect_uri: REDIRECT_URI, scope: 'atproto' }),
       await path({ client_id, request_uri: requestUri, request: 'a.b.c' }),
       await path({ client_id, request_uri: 'urn:ietf:params:oauth:request_uri:unknown' }),
@@ -108,6 +109,11 @@ describe('the answer', () => {
     expect(denied.status).toBe(303)
     expect(Object.fromEntries(answerOf(denied))).toMatchObject({ error: 'access_denied', state: 'some state', iss: pds.url })
     expect(await request(app.authorizeUrl(requestUri))).toMatchObject({ status: 400 })
+  })
+
+  test('needs nothing but the request and who decides', async () => {
+    const requestUri = await client().requestUri()
+    expect(await post({ request_uri: requestUri, action: 'approve', ...person })).toMatchObject({ status: 303 })
   })
 
   test('counts once', async () => {

@@ -286,6 +286,7 @@ test('signing in replaces the cookie, so that one which was planted opens nothin
 
 /** Every page, as it looks on a phone and on a desk, by day and by night. */
 const sights: Record<string, (page: Page) => Promise<unknown>> = {
+  landing: (page) => page.goto(pds.url),
   authorize: (page) => openRequest(page, newClient(), { login_hint: alice.handle }),
   'sign-in': (page) => page.goto(`${pds.url}/account/sign-in`),
   'sign-up': (page) => page.goto(`${pds.url}/account/sign-up`),

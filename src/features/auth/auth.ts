@@ -100,7 +100,7 @@ async function accessCaller(exchange: Exchange): Promise<AccessCaller> {
   const authorization = authorizationOf(exchange.request)
   switch (authorization?.scheme) {
     case undefined:
-      throw authMissing()
+      throw authMissing(exchange.ctx.config.publicUrl)
     case 'basic':
       throw invalidToken('Unexpected authorization type')
     case 'bearer':
@@ -145,7 +145,7 @@ export function refresh({ expired = false } = {}): Guard<RefreshCaller> {
     personal: true,
     async check({ ctx, request }) {
       const authorization = authorizationOf(request)
-      if (authorization === null) throw authMissing()
+      if (authorization === null) throw authMissing(ctx.config.publicUrl)
       if (authorization.scheme !== 'bearer') throw invalidToken('Unexpected authorization type')
       const read = accepted(await readRefreshToken(ctx, authorization.value))
       if (read.expired && !expired) throw expiredToken('Token has expired')

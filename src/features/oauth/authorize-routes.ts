@@ -21,14 +21,14 @@ interface Opened {
 
 const gone = () => pageRefusal('This request has expired or was answered already.')
 
-/** The request that the browser brings. It stays as it is until somebody decides. */
+/** The request that the browser brings. It stays as it is until somebody decides, or another client claims it. */
 async function openedRequest({ ctx }: PageCall, given: URLSearchParams): Promise<Opened> {
   const requestUri = given.get('request_uri')
   if (given.has('request') || requestUri === null) throw pageRefusal('The app has sent you here without pushing its request first.')
   const idHash = requestHash(requestUri)
   const pending = idHash && (await openRequest(ctx, idHash))
   if (!idHash || !pending) throw gone()
-  if (given.get('client_id') !== pending.request.clientId) {
+  if (given.getAll('client_id').some((clientId) => clientId !== pending.request.clientId)) {
     await deleteRequest(ctx.db, idHash)
     throw pageRefusal('The request belongs to another app.')
   }
@@ -39,6 +39,7 @@ async function openedRequest({ ctx }: PageCall, given: URLSearchParams): Promise
 
 async function show(call: PageCall): Promise<Response> {
   requireNavigation(call)
+  if (!call.url.searchParams.has('client_id')) throw pageRefusal('The address lacks the identifier of the app.')
   const opened = await openedRequest(call, call.url.searchParams)
   if (opened.pending.request.prompt === 'none') return decided(call, opened, { kind: 'refuse', error: 'login_required', reason: 'The person has to be asked' })
   return shown(call, opened, { filled: null, message: null })
