@@ -74,6 +74,16 @@ describe('the page', () => {
     expect(await request(app.authorizeUrl(requestUri))).toMatchObject({ status: 400 })
   })
 
+  test('comes after the sign-up page when the app asks for a new account', async () => {
+    const app = client()
+    const answer = await request(app.authorizeUrl(await app.requestUri({ prompt: 'create' })))
+    expect(answer.status).toBe(303)
+    expect(answer.headers.get('location')).toStartWith('/account/sign-up?request_uri=')
+    const { body } = await request(pds.url + answer.headers.get('location'))
+    const back = /href="(\/oauth\/authorize[^"]*)"/.exec(body)![1]!.replaceAll('&amp;', '&')
+    expect(await request(pds.url + back)).toMatchObject({ status: 200 })
+  })
+
   test('is not handed to scripts and frames', async () => {
     const app = client()
     const url = app.authorizeUrl(await app.requestUri())

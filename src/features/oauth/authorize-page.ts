@@ -57,7 +57,10 @@ ${device && html`<input type="hidden" name="form_token" value="${device.formToke
   })
 }
 
-const signUpUrl = (requestUri: string, clientId: string) => `/account/sign-up?${new URLSearchParams({ request_uri: requestUri, client_id: clientId })}`
+/** Says that whoever comes back from the sign-up page needs no account any more. */
+export const HAS_ACCOUNT = 'has_account'
+
+export const signUpUrl = (requestUri: string, clientId: string): string => `/account/sign-up?${new URLSearchParams({ request_uri: requestUri, client_id: clientId })}`
 
 /** The one name that nobody else can have: the host of the client's id. */
 export const appHost = (clientId: string): string => (isLoopbackClientId(clientId) ? 'an app on this device' : new URL(clientId).host)

@@ -5,7 +5,7 @@ import { isRegistered } from '../../protocol/redirect-uris.ts'
 import { narrowedScopes } from '../../protocol/scopes.ts'
 import { type Account, activityOf } from '../accounts/accounts.ts'
 import { decideRequest, openRequest, requestHash, type Decision, type PendingRequest } from './authorization-requests.ts'
-import { authorizePage, type Filled } from './authorize-page.ts'
+import { authorizePage, HAS_ACCOUNT, signUpUrl, type Filled } from './authorize-page.ts'
 import { clientOf } from './clients.ts'
 import { type Device, deviceOf, requireFormToken, requireNavigation, requireOwnForm, signIn } from './devices.ts'
 import { pageRefusal, pageRoute, readForm, seeOther, type PageCall } from './page-parts.ts'
@@ -41,7 +41,9 @@ async function show(call: PageCall): Promise<Response> {
   requireNavigation(call)
   if (!call.url.searchParams.has('client_id')) throw pageRefusal('The address lacks the identifier of the app.')
   const opened = await openedRequest(call, call.url.searchParams)
-  if (opened.pending.request.prompt === 'none') return decided(call, opened, { kind: 'refuse', error: 'login_required', reason: 'The person has to be asked' })
+  const { prompt } = opened.pending.request
+  if (prompt === 'create' && !call.url.searchParams.has(HAS_ACCOUNT)) return seeOther(signUpUrl(opened.requestUri, opened.pending.request.clientId))
+  if (prompt === 'none') return decided(call, opened, { kind: 'refuse', error: 'login_required', reason: 'The person has to be asked' })
   return shown(call, opened, { filled: null, message: null })
 }
 

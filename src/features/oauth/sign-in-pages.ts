@@ -5,6 +5,7 @@ import { page } from '../../http/page.ts'
 import type { Account } from '../accounts/accounts.ts'
 import { requestPasswordReset, resetPassword } from '../account-changes/account-changes.ts'
 import { createAccount } from '../signup/signup.ts'
+import { HAS_ACCOUNT } from './authorize-page.ts'
 import { requireNavigation, requireOwnForm, signIn } from './devices.ts'
 import { errorNote, faultOf, field, goodNote, identifierField, isWrong, pageRoute, passwordField, readForm, seeOther, type PageCall } from './page-parts.ts'
 import { withPassword } from './sign-in.ts'
@@ -15,7 +16,7 @@ const returnFields = (given: URLSearchParams): [string, string][] =>
 
 function returnPath(given: URLSearchParams): string {
   const fields = returnFields(given)
-  return fields.length === 2 ? `/oauth/authorize?${new URLSearchParams(fields)}` : '/account'
+  return fields.length === 2 ? `/oauth/authorize?${new URLSearchParams([...fields, [HAS_ACCOUNT, 'yes']])}` : '/account'
 }
 
 const hidden = (fields: [string, string][]): Html[] => fields.map(([name, value]) => html`<input type="hidden" name="${name}" value="${value}">`)
