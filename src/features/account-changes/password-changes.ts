@@ -3,13 +3,17 @@ import { authenticationRequired, invalidRequest } from '../../http/errors.ts'
 import type { Context } from '../../platform/context.ts'
 import type { Tx } from '../../platform/database.ts'
 import type { Did } from '../../protocol/identifiers.ts'
-import { accountOf, accountWithEmail, codeRefused, deleteMailedCode, hashPassword, isPasswordOf, mailCode, redeemAnonymousCode, updatePassword } from '../accounts/accounts.ts'
+import { accountWithEmail, codeRefused, deleteMailedCode, hashPassword, loginWithPassword, mailCode, redeemAnonymousCode, tooManyFailedLogins, updatePassword } from '../accounts/accounts.ts'
 import { signOutEverywhere, signOutPasswords } from '../auth/auth.ts'
 
 export const MAX_PASSWORD_CHARS = 256
 
 /** Mail a code to the address, behind the answer: whether there is an account shows neither in it nor in its time. */
-export async function requestPasswordReset(ctx: Context, email: string): Promise<void> {
+export function requestPasswordReset(ctx: Context, email: string): void {
+  void mailResetCode(ctx, email)
+}
+
+async function mailResetCode(ctx: Context, email: string): Promise<void> {
   try {
     const account = await accountWithEmail(ctx.db, email)
     if (account) await mailCode(ctx, account, 'reset_password')
@@ -34,7 +38,8 @@ export async function resetPassword(ctx: Context, code: string, password: string
 
 /** For an account holder who knows the current password. */
 export async function changePassword(ctx: Context, did: Did, current: string, next: string): Promise<void> {
-  if (!(await isPasswordOf(ctx, await accountOf(ctx.db, did), current))) throw authenticationRequired('Invalid password')
+  const login = await loginWithPassword(ctx, did, current)
+  if (!login.ok) throw login.fault === 'blocked' ? tooManyFailedLogins() : authenticationRequired('Invalid password')
   await setPassword(ctx, did, next)
 }
 

@@ -5,9 +5,7 @@ import { requestPasswordReset, resetPassword } from './password-changes.ts'
 export const passwordRoutes = [
   procedure('com.atproto.server.requestPasswordReset', {
     limit: 'requestPasswordReset',
-    handler({ ctx, input }) {
-      void requestPasswordReset(ctx, input.email)
-    },
+    handler: ({ ctx, input }) => requestPasswordReset(ctx, input.email),
   }),
   procedure('com.atproto.server.resetPassword', {
     limit: 'resetPassword',

@@ -1,7 +1,7 @@
 /** The account page and what can be done on it. Every form names its account and carries the token of the page. */
 import { chargeAddress } from '../../http/limiting.ts'
 import { parseDid } from '../../protocol/identifiers.ts'
-import { type Account, chargeMail, isPasswordOf } from '../accounts/accounts.ts'
+import { type Account, chargeMail, loginWithPassword } from '../accounts/accounts.ts'
 import { changeEmail, changePassword, requestEmailUpdate } from '../account-changes/account-changes.ts'
 import { createAppPassword, deleteSession as deleteOwnSession, findSession as findOwnSession, listAppPasswords, listSessions, revokeAppPassword } from '../auth/auth.ts'
 import { changeHandle } from '../identity/identity.ts'
@@ -131,7 +131,10 @@ async function changeAddress(call: PageCall, holder: Holder, form: URLSearchPara
   const { ctx } = call
   chargeAddress(call, 'createSession')
   const fail = (fault: string | null, awaitsEmailCode: boolean, notice: string | null = null) => shown(call, holder, { outcome: { section: 'email', fault, notice }, awaitsEmailCode })
-  if (holder.account.hasPassword && !(await isPasswordOf(ctx, holder.account, form.get('password') ?? ''))) return fail(messages.wrong, form.has('code'))
+  if (holder.account.hasPassword) {
+    const login = await loginWithPassword(ctx, holder.account.did, form.get('password') ?? '')
+    if (!login.ok) return fail(messages[login.fault], form.has('code'))
+  }
   const code = form.get('code')?.trim()
   if (code === undefined) chargeMail(call, holder.account.did, 'update_email')
   if (code === undefined && (await requestEmailUpdate(ctx, holder.account.did))) return fail(null, true, 'We have sent you a code. Please enter it together with the new address.')

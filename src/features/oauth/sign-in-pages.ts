@@ -130,7 +130,7 @@ async function sendCode(call: PageCall): Promise<Response> {
   requireOwnForm(call)
   chargeAddress(call, 'requestPasswordReset')
   const form = await readForm(call)
-  await requestPasswordReset(call.ctx, form.get('email') ?? '')
+  requestPasswordReset(call.ctx, form.get('email') ?? '')
   return seeOther('/account/reset-password/code?sent=yes')
 }
 
