@@ -10,7 +10,6 @@ export interface ClientMetadata {
   clientId: string
   /** Told by the client itself; null for a loopback client. */
   name: string | null
-  clientUri: string | null
   policyUri: string | null
   tosUri: string | null
   redirectUris: readonly string[]
@@ -136,7 +135,6 @@ function clientOf(clientId: string, metadata: Metadata): ClientMetadata {
   return {
     clientId,
     name: metadata.client_name ?? null,
-    clientUri: metadata.client_uri ?? null,
     policyUri: metadata.policy_uri ?? null,
     tosUri: metadata.tos_uri ?? null,
     redirectUris: metadata.redirect_uris,

@@ -17,7 +17,7 @@ export function parseScopes(text: string): string[] {
   return [...new Set(text.split(' '))].filter(isScope)
 }
 
-export function isScope(value: string): boolean {
+function isScope(value: string): boolean {
   try {
     return isAtprotoOauthScope(value)
   } catch {

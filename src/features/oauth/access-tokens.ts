@@ -9,7 +9,7 @@ import { accessTokenHash } from '../../protocol/dpop.ts'
 import { decodeJws, decodeObject, signEs256, verifiesEs256 } from '../../protocol/jws.ts'
 import { serverKey } from './server-key.ts'
 
-export const ACCESS_TOKEN_TYPE = 'at+jwt'
+const ACCESS_TOKEN_TYPE = 'at+jwt'
 
 export interface AccessToken {
   did: Did

@@ -15,8 +15,8 @@ import type { ClientKey } from './client-authentication.ts'
 import { insertCode } from './code-store.ts'
 import { extendRequest, findRequest, insertRequest, takeRequest } from './request-store.ts'
 
-export const REQUEST_TTL_SECS = 300
-export const CODE_TTL_SECS = 60
+const REQUEST_TTL_SECS = 300
+const CODE_TTL_SECS = 60
 const REQUEST_URI_PREFIX = 'urn:ietf:params:oauth:request_uri:'
 
 /** What waits for a decision: the request, and the client as it described itself when it pushed it. */

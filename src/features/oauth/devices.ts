@@ -102,7 +102,7 @@ export function requireOwnForm({ ctx, request }: Exchange): void {
 }
 
 /** And what acts for somebody who is signed in must carry the token of the page. */
-export function requireFormToken(device: Device, form: FormData | URLSearchParams): void {
+export function requireFormToken(device: Device, form: URLSearchParams): void {
   if (form.get('form_token') !== device.formToken) throw refusedForm()
 }
 

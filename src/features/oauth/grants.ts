@@ -42,7 +42,7 @@ export interface Requester extends AuthenticatedClient {
   jkt: string
 }
 
-export const invalidGrant = (reason: string) => new OAuthError(400, 'invalid_grant', reason)
+const invalidGrant = (reason: string) => new OAuthError(400, 'invalid_grant', reason)
 
 // A code
 
