@@ -19,7 +19,7 @@ const MAX_EVENTS_WHILE_FULL = 5000
 
 const closeCode = { policy: 1008, fault: 1011 } as const
 
-type Start = { ok: true; cursor: number; isOutdated: boolean } | Refused
+type Start = { ok: true; cursor: number; head: number; isOutdated: boolean } | Refused
 type Refused = { ok: false; error: 'InvalidRequest' | 'FutureCursor' | 'ConsumerTooSlow'; message: string }
 
 const consumerTooSlow: Refused = { ok: false, error: 'ConsumerTooSlow', message: 'Stream consumer too slow' }
@@ -67,7 +67,8 @@ export class Outbox implements SocketHandler {
         this.#hasNews = false
         const frames = tail.after(cursor) ?? (await this.#storedFrames(cursor))
         for (let sent = 0; sent < frames.length; ) {
-          if (socket.bufferedBytes() > HIGH_WATER_BYTES) await this.#room(socket, tail.head)
+          // The tail may not have read the head yet, if this is who woke it.
+          if (socket.bufferedBytes() > HIGH_WATER_BYTES) await this.#room(socket, Math.max(start.head, tail.head))
           if (this.#hasEnded) return
           socket.batch(() => {
             for (; sent < frames.length && socket.bufferedBytes() <= HIGH_WATER_BYTES; sent++) {
@@ -125,8 +126,8 @@ async function startOf({ db }: Context, params: URLSearchParams): Promise<Start>
   if (!decoded.ok) return { ok: false, error: 'InvalidRequest', message: decoded.message }
   const { cursor } = decoded.value as { cursor?: number }
   const head = await headSeq(db)
-  if (cursor === undefined) return { ok: true, cursor: head, isOutdated: false }
+  if (cursor === undefined) return { ok: true, cursor: head, head, isOutdated: false }
   if (cursor < 0) return { ok: false, error: 'InvalidRequest', message: 'cursor must not be negative' }
   if (cursor > head) return { ok: false, error: 'FutureCursor', message: 'Cursor in the future.' }
-  return { ok: true, cursor, isOutdated: cursor < (await prunedThrough(db)) }
+  return { ok: true, cursor, head, isOutdated: cursor < (await prunedThrough(db)) }
 }

@@ -79,10 +79,9 @@ export class Tail {
         this.#stale = false
         if (this.#floor === null) this.#head = this.#floor = await headSeq(this.#ctx.db)
         const events = await eventsAfter(this.#ctx.db, this.#head)
-        if (events.length > 0) {
-          this.#stale = true
-          this.#append(events)
-        }
+        // Everybody may have left meanwhile, and somebody new have come.
+        if (this.#floor !== null) this.#append(events)
+        if (events.length > 0) this.#stale = true
         for (const onNews of this.#followers) onNews()
       }
     } catch (error) {
