@@ -149,7 +149,7 @@ test('an archive of changes holds whatever the archive before lacks', async () =
     expect(changed.size).toBeLessThan(all.size)
   }
   await follow(alice)
-})
+}, 60_000)
 
 test('revisions grow though the clock steps back', async () => {
   const alice = await createAccount(pds, 'timewarp')

@@ -176,7 +176,7 @@ export async function createRepo(ctx: Context, tx: Tx, did: Did, key: SigningKey
   if (!built.ok) throw commitRefusal(built)
   const { commit, data, nodes } = built
   const fresh = FreshNodes.none.after({ rev, created: nodes, removed: [] })
-  await insertRepo(tx, did, { rev, head: commit.cid, data, commitBlock: commit.bytes }, fresh.pack())
+  await insertRepo(tx, did, { rev, head: commit.cid, data, commitBlock: commit.bytes }, fresh.packed)
   return [commitEvent(did, null, rev, built), syncEvent(did, rev, commit)]
 }
 

@@ -9,14 +9,24 @@ const block = (text: string) => {
 }
 const rev = (n: number) => `222222222222${n}` as Tid
 const [a, b, c, outside] = ['a', 'b', 'c', 'outside'].map(block) as [ReturnType<typeof block>, ReturnType<typeof block>, ReturnType<typeof block>, ReturnType<typeof block>]
-const texts = (nodes: FreshNodes) => ({ nodes: nodes.nodes.map(({ cid, rev, bytes }) => `${cid} ${rev} ${Buffer.from(bytes)}`), stale: [...nodes.stale.keys()] })
+const texts = (nodes: FreshNodes) => ({ nodes: nodes.nodes.map(({ cid, rev, bytes }) => `${cid} ${rev} ${Buffer.from(bytes)}`), stale: nodes.stale.map(String) })
 
-test('what is packed is unpacked', () => {
+test('nodes and what is stale are found again', () => {
   const nodes = FreshNodes.none.after({ rev: rev(2), created: [a, b], removed: [outside.cid] }).after({ rev: rev(3), created: [c], removed: [] })
-  expect(nodes.pack()).toHaveLength(nodes.packedBytes)
-  expect(texts(FreshNodes.unpack(nodes.pack()))).toEqual(texts(nodes))
-  expect(FreshNodes.unpack(FreshNodes.none.pack()).nodes).toEqual([])
-  expect(FreshNodes.unpack(nodes.pack()).get(b.cid)).toMatchObject({ rev: rev(2) })
+  expect(texts(nodes)).toEqual({ nodes: [a, b, c].map((one, i) => `${one.cid} ${rev(i < 2 ? 2 : 3)} ${one.bytes}`), stale: [String(outside.cid)] })
+  expect(nodes.get(b.cid)).toMatchObject({ rev: rev(2) })
+  expect(nodes.get(outside.cid)).toBeNull()
+  expect(FreshNodes.none.nodes).toEqual([])
+})
+
+test('of many nodes any may go, and the others stay as they were', () => {
+  const many = Array.from({ length: 40 }, (_, i) => block(`node ${i}`))
+  const all = FreshNodes.none.after({ rev: rev(2), created: many, removed: [] })
+  for (const picked of [[0], [39], [3, 4, 5], [20, 0, 39, 21]]) {
+    const left = all.after({ rev: rev(3), created: [a], removed: picked.map((i) => many[i]!.cid) })
+    expect(left.nodes.map(({ cid }) => cid.toString())).toEqual([...many.filter((_, i) => !picked.includes(i)), a].map(({ cid }) => cid.toString()))
+    for (const { cid, bytes } of left.nodes) expect(cidOfCbor(bytes).equals(cid)).toBe(true)
+  }
 })
 
 test('a node that goes before it was moved out leaves no trace', () => {
@@ -27,12 +37,10 @@ test('a node that goes before it was moved out leaves no trace', () => {
 test('a node outside that goes and comes back is fresh, and its old row is deleted', () => {
   const nodes = FreshNodes.none.after({ rev: rev(2), created: [], removed: [outside.cid] }).after({ rev: rev(3), created: [outside], removed: [] })
   expect(nodes.get(outside.cid)?.rev).toBe(rev(3))
-  expect([...nodes.stale.keys()]).toEqual([outside.cid.toString()])
+  expect(nodes.stale.map(String)).toEqual([outside.cid.toString()])
 })
 
-test('settling parts what moves out from what stays', () => {
+test('the nodes of one revision stay alone when the others have moved out', () => {
   const nodes = FreshNodes.none.after({ rev: rev(2), created: [a, b], removed: [outside.cid] }).after({ rev: rev(3), created: [c], removed: [] })
-  const { kept, settled } = nodes.settle((node) => node.rev === rev(3))
-  expect(settled.map(({ cid }) => cid.toString())).toEqual([a, b].map(({ cid }) => cid.toString()))
-  expect(texts(kept)).toEqual({ nodes: [expect.stringContaining(String(c.cid))], stale: [] })
+  expect(texts(nodes.only(rev(3)))).toEqual({ nodes: [expect.stringContaining(String(c.cid))], stale: [] })
 })

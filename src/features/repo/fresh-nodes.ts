@@ -6,9 +6,10 @@
  * of the repository, which is written anyway, and those that live longer are moved out together. Measured with posts in
  * a repository of 50,000: 13 pages of the log for a commit instead of 30; in 64 repositories of 1,000: 9 instead of 20.
  *
- * Packed are the digests of nodes outside that are no longer in the tree, then revision and block of each fresh node.
+ * Packed are the CIDs of nodes outside that are no longer in the tree, then revision, CID and block of each fresh node.
+ * Every commit reads and writes them, so they are not taken apart: a change copies what stays, in stretches.
  */
-import { Cid, cidBytesLength } from '../../protocol/cid.ts'
+import { Cid, cidBytesLength, equalBytes } from '../../protocol/cid.ts'
 import type { Block } from '../../protocol/car.ts'
 import type { Tid } from '../../protocol/identifiers.ts'
 
@@ -21,84 +22,127 @@ const countBytes = 4
 const revBytes = 13
 const lengthBytes = 4
 const nodeHeadBytes = revBytes + cidBytesLength + lengthBytes
+/** Where the digest starts in a CID: its first bytes tell most nodes apart. */
+const digestOffset = 4
+
+/** Where a node is in the packed bytes. */
+interface Place {
+  start: number
+  end: number
+}
 
 export class FreshNodes {
-  static readonly none = new FreshNodes(new Map(), new Map())
+  static readonly none = new FreshNodes(new Uint8Array(countBytes))
 
-  readonly #nodes: ReadonlyMap<string, RevisedBlock>
-  /** Nodes outside that are no longer in the tree. */
-  readonly stale: ReadonlyMap<string, Cid>
+  readonly #bytes: Buffer
 
-  constructor(nodes: ReadonlyMap<string, RevisedBlock>, stale: ReadonlyMap<string, Cid>) {
-    this.#nodes = nodes
-    this.stale = stale
+  constructor(readonly packed: Uint8Array) {
+    this.#bytes = Buffer.from(packed.buffer, packed.byteOffset, packed.length)
   }
 
-  /** The nodes share the memory of `packed`. */
-  static unpack(packed: Uint8Array): FreshNodes {
-    const bytes = Buffer.from(packed.buffer, packed.byteOffset, packed.length)
-    const nodes = new Map<string, RevisedBlock>()
-    const stale = new Map<string, Cid>()
-    if (bytes.length === 0) return FreshNodes.none
-    let at = countBytes
-    for (let count = bytes.readUInt32BE(0); count > 0; count--, at += cidBytesLength) addCid(stale, new Cid(bytes.subarray(at, at + cidBytesLength)))
-    while (at < bytes.length) {
-      const rev = bytes.toString('latin1', at, at + revBytes) as Tid
-      const cid = new Cid(bytes.subarray(at + revBytes, at + revBytes + cidBytesLength))
-      const start = at + nodeHeadBytes
-      at = start + bytes.readUInt32BE(start - lengthBytes)
-      nodes.set(cid.toString(), { cid, rev, bytes: bytes.subarray(start, at) })
+  get #staleCount(): number {
+    return this.#bytes.readUInt32BE(0)
+  }
+
+  get #nodesStart(): number {
+    return countBytes + this.#staleCount * cidBytesLength
+  }
+
+  #endOf(start: number): number {
+    return start + nodeHeadBytes + this.#bytes.readUInt32BE(start + nodeHeadBytes - lengthBytes)
+  }
+
+  #place(cid: Cid): Place | null {
+    const bytes = this.#bytes
+    const key = keyOf(cid.bytes, 0)
+    for (let start = this.#nodesStart; start < bytes.length; ) {
+      const end = this.#endOf(start)
+      if (keyOf(bytes, start + revBytes) === key && equalBytes(this.#cidBytes(start), cid.bytes)) return { start, end }
+      start = end
     }
-    return new FreshNodes(nodes, stale)
+    return null
   }
 
-  pack(): Uint8Array {
-    const bytes = Buffer.allocUnsafe(this.packedBytes)
-    bytes.writeUInt32BE(this.stale.size, 0)
-    let at = countBytes
-    for (const cid of this.stale.values()) {
-      bytes.set(cid.bytes, at)
-      at += cidBytesLength
-    }
-    for (const node of this.#nodes.values()) {
-      bytes.write(node.rev, at, 'latin1')
-      bytes.set(node.cid.bytes, at + revBytes)
-      bytes.writeUInt32BE(node.bytes.length, at + revBytes + cidBytesLength)
-      bytes.set(node.bytes, at + nodeHeadBytes)
-      at += nodeHeadBytes + node.bytes.length
-    }
-    return bytes
+  #cidBytes(start: number): Uint8Array {
+    return this.#bytes.subarray(start + revBytes, start + revBytes + cidBytesLength)
   }
 
-  get packedBytes(): number {
-    let bytes = countBytes + this.stale.size * cidBytesLength
-    for (const node of this.#nodes.values()) bytes += nodeHeadBytes + node.bytes.length
-    return bytes
+  #node({ start, end }: Place): RevisedBlock {
+    const rev = this.#bytes.toString('latin1', start, start + revBytes) as Tid
+    return { rev, cid: new Cid(this.#cidBytes(start)), bytes: this.#bytes.subarray(start + nodeHeadBytes, end) }
   }
 
-  get(cid: Cid): RevisedBlock | undefined {
-    return this.#nodes.get(cid.toString())
+  /** It shares the memory of what is packed. */
+  get(cid: Cid): RevisedBlock | null {
+    const place = this.#place(cid)
+    return place && this.#node(place)
   }
 
   get nodes(): RevisedBlock[] {
-    return [...this.#nodes.values()]
+    const nodes: RevisedBlock[] = []
+    for (let start = this.#nodesStart; start < this.#bytes.length; start = this.#endOf(start)) nodes.push(this.#node({ start, end: this.#endOf(start) }))
+    return nodes
+  }
+
+  /** Nodes outside that are no longer in the tree. */
+  get stale(): Cid[] {
+    return Array.from({ length: this.#staleCount }, (_, i) => {
+      const start = countBytes + i * cidBytesLength
+      return new Cid(this.#bytes.subarray(start, start + cidBytesLength))
+    })
   }
 
   /** After a commit. A node that comes back is fresh, and stale outside all the same, for its revision is another. */
   after({ rev, created, removed }: { rev: Tid; created: readonly Block[]; removed: readonly Cid[] }): FreshNodes {
-    const nodes = new Map(this.#nodes)
-    const stale = new Map(this.stale)
-    for (const cid of removed) if (!nodes.delete(cid.toString())) addCid(stale, cid)
-    for (const { cid, bytes } of created) nodes.set(cid.toString(), { cid, bytes, rev })
-    return new FreshNodes(nodes, stale)
+    const gone: Place[] = []
+    const stale: Cid[] = []
+    for (const cid of removed) {
+      const place = this.#place(cid)
+      if (place) gone.push(place)
+      else stale.push(cid)
+    }
+    gone.sort((a, b) => a.start - b.start)
+    return new FreshNodes(this.#rewritten(rev, created, stale, gone))
   }
 
-  /** Part with the nodes for which `staysFresh` is false. What is stale is to be deleted before they are stored. */
-  settle(staysFresh: (node: RevisedBlock) => boolean): { kept: FreshNodes; settled: RevisedBlock[] } {
-    const settled = this.nodes.filter((node) => !staysFresh(node))
-    const kept = new Map([...this.#nodes].filter(([, node]) => staysFresh(node)))
-    return { kept: new FreshNodes(kept, new Map()), settled }
+  #rewritten(rev: Tid, created: readonly Block[], stale: readonly Cid[], gone: readonly Place[]): Uint8Array {
+    const source = this.#bytes
+    let length = source.length + stale.length * cidBytesLength
+    for (const { start, end } of gone) length -= end - start
+    for (const { bytes } of created) length += nodeHeadBytes + bytes.length
+    const target = Buffer.allocUnsafe(length)
+    let at = source.copy(target, 0, 0, this.#nodesStart)
+    target.writeUInt32BE(this.#staleCount + stale.length, 0)
+    for (const cid of stale) {
+      target.set(cid.bytes, at)
+      at += cidBytesLength
+    }
+    let from = this.#nodesStart
+    for (const { start, end } of gone) {
+      at += source.copy(target, at, from, start)
+      from = end
+    }
+    at += source.copy(target, at, from)
+    for (const { cid, bytes } of created) at = writeNode(target, at, rev, cid, bytes)
+    return target
+  }
+
+  /** Only the nodes of one revision; what is stale is dealt with. */
+  only(rev: Tid): FreshNodes {
+    return FreshNodes.none.after({ rev, created: this.nodes.filter((node) => node.rev === rev), removed: [] })
   }
 }
 
-const addCid = (cids: Map<string, Cid>, cid: Cid): unknown => cids.set(cid.toString(), cid)
+function writeNode(target: Buffer, at: number, rev: Tid, cid: Cid, block: Uint8Array): number {
+  target.write(rev, at, 'latin1')
+  target.set(cid.bytes, at + revBytes)
+  target.writeUInt32BE(block.length, at + nodeHeadBytes - lengthBytes)
+  target.set(block, at + nodeHeadBytes)
+  return at + nodeHeadBytes + block.length
+}
+
+/** Four bytes of the digest as a number. */
+function keyOf(bytes: Uint8Array, cidStart: number): number {
+  const at = cidStart + digestOffset
+  return ((bytes[at] as number) << 24) | ((bytes[at + 1] as number) << 16) | ((bytes[at + 2] as number) << 8) | (bytes[at + 3] as number)
+}

@@ -26,7 +26,7 @@ export class StoredNodes {
 
   static async of(reader: Reader, repoId: number): Promise<StoredNodes> {
     const row = await reader.get<{ fresh: Uint8Array }>(sql`SELECT fresh FROM repo WHERE id = ${repoId}`)
-    return new StoredNodes(reader, repoId, row === null ? FreshNodes.none : FreshNodes.unpack(row.fresh))
+    return new StoredNodes(reader, repoId, row === null ? FreshNodes.none : new FreshNodes(row.fresh))
   }
 
   /** Those that are there, in any order. */
@@ -40,22 +40,30 @@ export class StoredNodes {
   }
 
   async #find(cids: readonly Cid[], since: Tid): Promise<Block[]> {
-    const fresh = cids.flatMap((cid) => this.fresh.get(cid) ?? []).filter(({ rev }) => rev > since)
-    const outside = cids.filter((cid) => this.fresh.get(cid) === undefined && !this.#isStale(cid))
-    if (outside.length === 0) return fresh
+    const fresh: RevisedBlock[] = []
+    const outside: Uint8Array[] = []
+    const isStale = this.#staleness()
+    for (const cid of cids) {
+      const node = this.fresh.get(cid)
+      if (node) fresh.push(node)
+      else if (!isStale(cid)) outside.push(cid.bytes)
+    }
+    const found: Block[] = fresh.filter(({ rev }) => rev > since)
+    if (outside.length === 0) return found
     const rows = await this.reader.all<NodeRow>(sql`
-      SELECT cid, bytes FROM repo_node WHERE repo_id = ${this.repoId} AND cid IN ${sqlList(outside.map(({ bytes }) => bytes))} AND rev > ${since}`)
-    return [...fresh, ...rows.map(blockOf)]
+      SELECT cid, bytes FROM repo_node WHERE repo_id = ${this.repoId} AND cid IN ${sqlList(outside)} AND rev > ${since}`)
+    return [...found, ...rows.map(blockOf)]
   }
 
-  #isStale(cid: Cid): boolean {
-    return this.fresh.stale.has(cid.toString())
+  #staleness(): (cid: Cid) => boolean {
+    const stale = new Set(this.fresh.stale.map(String))
+    return (cid) => stale.size > 0 && stale.has(cid.toString())
   }
 
   /** All of them, in pages. */
   async *pages(): AsyncGenerator<Block[]> {
     yield this.fresh.nodes
-    const stale = sqlList([...this.fresh.stale.values()].map(({ bytes }) => bytes))
+    const stale = sqlList(this.fresh.stale.map(({ bytes }) => bytes))
     for (let after: Uint8Array | null = new Uint8Array(); after !== null; ) {
       const rows: NodeRow[] = await this.reader.all<NodeRow>(sql`
         SELECT cid, bytes FROM repo_node WHERE repo_id = ${this.repoId} AND cid > ${after} AND cid NOT IN ${stale} ORDER BY cid LIMIT ${PAGE}`)
@@ -66,20 +74,20 @@ export class StoredNodes {
 
   async count(): Promise<number> {
     const row = await this.reader.get<{ count: number }>(sql`SELECT count(*) AS count FROM repo_node WHERE repo_id = ${this.repoId}`)
-    return row!.count - this.fresh.stale.size + this.fresh.nodes.length
+    return row!.count - this.fresh.stale.length + this.fresh.nodes.length
   }
 }
 
 /** Store what a commit changes. Returns what is to lie in the row of the repository. */
 export async function changeNodes(tx: Tx, { repoId, fresh }: StoredNodes, change: { rev: Tid; created: readonly Block[]; removed: readonly Cid[] }): Promise<Uint8Array> {
   const next = fresh.after(change)
-  if (next.packedBytes <= MAX_FRESH_BYTES) return next.pack()
-  await deleteNodes(tx, repoId, [...next.stale.values()])
+  if (next.packed.length <= MAX_FRESH_BYTES) return next.packed
+  await deleteNodes(tx, repoId, next.stale)
   // The nodes of this commit are the ones that the next one replaces.
-  const isLarge = change.created.reduce((sum, { bytes }) => sum + bytes.length, 0) > MAX_FRESH_BYTES / 2
-  const { kept, settled } = next.settle(({ rev }) => rev === change.rev && !isLarge)
-  await insertNodes(tx, repoId, settled)
-  return kept.pack()
+  const kept = next.only(change.rev)
+  const isSmall = kept.packed.length <= MAX_FRESH_BYTES / 2
+  await insertNodes(tx, repoId, isSmall ? next.nodes.filter(({ rev }) => rev !== change.rev) : next.nodes)
+  return (isSmall ? kept : FreshNodes.none).packed
 }
 
 /** None of them may be there already. */

@@ -23,7 +23,7 @@ const noCid = new Cid(new Uint8Array())
 export async function stageRepo<T>(ctx: Context, rev: Tid, build: (id: number) => Promise<T>): Promise<T> {
   const staged = stagedRepos(ctx)
   const id = await ctx.db.transaction(async (tx) => {
-    const id = await insertRepo(tx, null, { rev, head: noCid, data: noCid, commitBlock: new Uint8Array() }, FreshNodes.none.pack())
+    const id = await insertRepo(tx, null, { rev, head: noCid, data: noCid, commitBlock: new Uint8Array() }, FreshNodes.none.packed)
     staged.add(id)
     return id
   })
