@@ -30,7 +30,7 @@ const MEBIBYTE = 1024 * 1024
 /** One executable at `outfile`. Answers whether that succeeded; what went wrong is on standard error. */
 export async function buildExecutable(outfile: string, target: Target | null): Promise<boolean> {
   const { success, logs } = await Bun.build({
-    entrypoints: [join(import.meta.dir, 'src/main.ts')],
+    entrypoints: ['src/main.ts', 'src/platform/checkpoint-worker.ts'].map((path) => join(import.meta.dir, path)),
     target: 'bun',
     format: 'esm',
     minify: true,

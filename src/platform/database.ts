@@ -23,7 +23,7 @@ export class Sql {
 
 /** sql`SELECT cid FROM blob WHERE did = ${did}`: every value becomes a parameter, a nested `Sql` is spliced in. */
 export function sql(strings: TemplateStringsArray, ...values: (SqlValue | Sql)[]): Sql {
-  if (!values.some((value) => value instanceof Sql)) return new Sql(strings, values as SqlValue[])
+  if (areFlat(values)) return new Sql(strings, values)
   const texts = [strings[0]!]
   const flat: SqlValue[] = []
   values.forEach((value, i) => {
@@ -39,6 +39,11 @@ export function sql(strings: TemplateStringsArray, ...values: (SqlValue | Sql)[]
     }
   })
   return new Sql(texts, flat)
+}
+
+function areFlat(values: readonly (SqlValue | Sql)[]): values is readonly SqlValue[] {
+  for (const value of values) if (value instanceof Sql) return false
+  return true
 }
 
 /** `(?, ?, ?)` for IN. An empty list matches nothing. */

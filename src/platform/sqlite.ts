@@ -2,13 +2,22 @@
  * The SQLite adapter: one file, one writer connection behind a queue, one connection that only reads.
  *
  * Group commit: transactions that wait in the queue run one after another inside one BEGIN … COMMIT, each in a
- * savepoint of its own, and every caller is answered after the COMMIT. A failed one rolls back alone.
+ * savepoint of its own, and every caller is answered once the COMMIT is on the disk. A failed one rolls back alone.
+ * Until then nobody reads what it wrote; requests that only read are answered meanwhile.
  */
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import { Database as Connection, type SQLQueryBindings, type Statement } from 'bun:sqlite'
 import type { Database, DatabaseCounters, Reader, Sql, SqlValue, Tx } from './database.ts'
+import { Checkpointer, WriteAheadLog } from './wal.ts'
 
 /** Transactions that may share one COMMIT, so that the first of them is not kept waiting. */
 const MAX_GROUP = 512
+/** A group that takes longer lets other requests have a turn between its members. */
+const TURN_MILLIS = 4
+/** From so many frames on the log is copied into the database, while writing goes on. */
+const CHECKPOINT_FRAMES = 2000
+/** With so many frames in the log, writing waits for the copy: while it goes on the log cannot start anew. */
+const MAX_LOG_FRAMES = 16_000
 /** Prepared statements kept per connection; the oldest goes first. */
 const MAX_STATEMENTS = 400
 /** How long a statement waits for another process's lock. */
@@ -32,9 +41,9 @@ export const sqlitePath = (databaseUrl: string): string => databaseUrl.replace(/
 export function openSqlite({ path, strict = false }: SqliteOptions): Database {
   const counters: DatabaseCounters = { statements: 0, transactions: 0, commits: 0 }
   const writer = new Prepared(new Connection(path, { create: true, strict: true }), counters)
-  for (const pragma of ['journal_mode = WAL', 'synchronous = FULL', 'foreign_keys = ON']) writer.connection.run(`PRAGMA ${pragma}`)
+  for (const pragma of ['journal_mode = WAL', 'synchronous = NORMAL', 'wal_autocheckpoint = 0', 'foreign_keys = ON']) writer.connection.run(`PRAGMA ${pragma}`)
   const reader = new Prepared(new Connection(path, { readonly: true, strict: true }), counters)
-  const queue = new WriterQueue(writer, counters, strict)
+  const queue = new WriterQueue(writer, reader, path, strict)
   const snapshots = new Snapshots(() => new Prepared(new Connection(path, { readonly: true, strict: true }), counters, SNAPSHOT_CACHE_KIB))
 
   return {
@@ -43,9 +52,12 @@ export function openSqlite({ path, strict = false }: SqliteOptions): Database {
     get: async <Row>(query: Sql) => reader.get<Row>(query),
     run: (query) => queue.enter((tx) => tx.run(query)),
     transaction: (work) => queue.enter(work),
-    snapshot: (work) => snapshots.read(work),
+    async snapshot(work) {
+      await queue.durable()
+      return snapshots.read(work)
+    },
     async close() {
-      await queue.drained()
+      await queue.close()
       snapshots.close()
       reader.close()
       writer.connection.run('PRAGMA wal_checkpoint(TRUNCATE)')
@@ -79,9 +91,17 @@ class Prepared {
     return this.#statement(query).run(...bindings(query.values)).changes
   }
 
+  /** A statement without parameters. */
+  command(text: string): void {
+    this.#prepared(text).run()
+  }
+
   #statement(query: Sql): Statement {
     this.counters.statements++
-    const text = query.texts.length === 1 ? query.texts[0]! : query.texts.join('?')
+    return this.#prepared(textOf(query))
+  }
+
+  #prepared(text: string): Statement {
     const kept = this.#statements.get(text)
     if (kept) return kept
     const made = this.connection.prepare(text)
@@ -99,6 +119,18 @@ class Prepared {
     this.#statements.clear()
     this.connection.close()
   }
+}
+
+/** Texts of templates, which are the same array in every call. */
+const templateTexts = new WeakMap<readonly string[], string>()
+
+function textOf({ texts }: Sql): string {
+  if (!('raw' in texts)) return texts.join('?')
+  const known = templateTexts.get(texts)
+  if (known !== undefined) return known
+  const text = texts.join('?')
+  templateTexts.set(texts, text)
+  return text
 }
 
 /** Connections that each hold one state of the database while they are read from. */
@@ -146,13 +178,19 @@ type Outcome = { ok: true; value: unknown } | { ok: false; error: unknown }
 class WriterQueue {
   readonly #waiting: Waiting[] = []
   #running: Promise<void> | null = null
+  #flushing: Promise<void> | null = null
   readonly #tx: Tx
+  readonly #log: WriteAheadLog
+  readonly #checkpointer: Checkpointer
 
   constructor(
     readonly writer: Prepared,
-    readonly counters: DatabaseCounters,
+    readonly reader: Prepared,
+    path: string,
     readonly strict: boolean,
   ) {
+    this.#log = new WriteAheadLog(path)
+    this.#checkpointer = new Checkpointer(path)
     this.#tx = {
       all: async <Row>(query: Sql) => writer.all<Row>(query),
       get: async <Row>(query: Sql) => writer.get<Row>(query),
@@ -164,58 +202,99 @@ class WriterQueue {
     const { promise, resolve, reject } = Promise.withResolvers<T>()
     this.#waiting.push({ work, resolve: resolve as (value: unknown) => void, reject })
     // A turn of the event loop lets the requests of one tick share a commit.
-    this.#running ??= new Promise((start) => setImmediate(start)).then(() => this.#drain())
+    this.#running ??= nextTurn().then(() => this.#drain())
     return promise
   }
 
-  async drained(): Promise<void> {
+  /** Waits while something is committed that is not on the disk yet. */
+  async durable(): Promise<void> {
+    while (this.#flushing) await this.#flushing
+  }
+
+  async close(): Promise<void> {
     while (this.#running) await this.#running
+    await this.#checkpointer.close()
+    this.#log.close()
   }
 
   async #drain(): Promise<void> {
-    while (this.#waiting.length > 0) await this.#group()
+    while (this.#waiting.length > 0) {
+      await this.#group()
+      await this.#shortenLog()
+    }
     this.#running = null
   }
 
-  /** One BEGIN … COMMIT. Its members are answered only after the COMMIT. */
+  /** One BEGIN … COMMIT. Its members are answered only after the COMMIT is durable. */
   async #group(): Promise<void> {
-    const { connection } = this.writer
+    const { writer } = this
+    const { connection, counters } = writer
     const members: { waiting: Waiting; outcome: Outcome }[] = []
     try {
-      connection.run('BEGIN IMMEDIATE')
-      while (this.#waiting.length > 0 && members.length < MAX_GROUP) {
+      writer.command('BEGIN IMMEDIATE')
+      const size = Math.min(this.#waiting.length, MAX_GROUP)
+      for (let turnEndsAt = performance.now() + TURN_MILLIS; members.length < size; ) {
+        if (performance.now() > turnEndsAt) {
+          await nextTurn()
+          turnEndsAt = performance.now() + TURN_MILLIS
+        }
         const waiting = this.#waiting.shift()!
         const outcome = await this.#member(waiting.work)
         members.push({ waiting, outcome })
         // Some faults (a full disk) end the whole transaction, and with it what earlier members did.
         if (!connection.inTransaction) throw outcome.ok ? new Error('the transaction ended early') : outcome.error
       }
-      connection.run('COMMIT')
+      await this.#commit()
     } catch (error) {
-      if (connection.inTransaction) connection.run('ROLLBACK')
+      if (connection.inTransaction) writer.command('ROLLBACK')
       if (members.length === 0) this.#waiting.shift()?.reject(error)
       for (const { waiting } of members) waiting.reject(error)
       return
     }
-    this.counters.commits++
+    counters.commits++
     for (const { waiting, outcome } of members) {
       if (outcome.ok) waiting.resolve(outcome.value)
       else waiting.reject(outcome.error)
     }
   }
 
+  /** Readers stay with the state before until the new one is on the disk. */
+  async #commit(): Promise<void> {
+    const { reader, writer } = this
+    const { promise, resolve } = Promise.withResolvers<void>()
+    reader.command('BEGIN')
+    try {
+      reader.command('SELECT 1 FROM sqlite_schema LIMIT 1')
+      this.#flushing = promise
+      writer.command('COMMIT')
+      await this.#log.sync()
+    } finally {
+      reader.command('COMMIT')
+      this.#flushing = null
+      resolve()
+    }
+  }
+
+  async #shortenLog(): Promise<void> {
+    const { log: frames } = this.writer.connection.query<{ log: number }, []>('PRAGMA wal_checkpoint(NOOP)').get()!
+    if (frames < CHECKPOINT_FRAMES) return
+    const pass = this.#checkpointer.pass()
+    if (frames >= MAX_LOG_FRAMES && !(await pass)) this.writer.command('PRAGMA wal_checkpoint(PASSIVE)')
+  }
+
   async #member(work: Waiting['work']): Promise<Outcome> {
-    const { connection } = this.writer
-    this.counters.transactions++
-    connection.run('SAVEPOINT member')
+    const { writer } = this
+    const { connection } = writer
+    writer.counters.transactions++
+    writer.command('SAVEPOINT member')
     try {
       const value = await (this.strict ? withoutWaiting(work(this.#tx)) : work(this.#tx))
-      connection.run('RELEASE member')
+      writer.command('RELEASE member')
       return { ok: true, value }
     } catch (error) {
       if (connection.inTransaction) {
-        connection.run('ROLLBACK TO member')
-        connection.run('RELEASE member')
+        writer.command('ROLLBACK TO member')
+        writer.command('RELEASE member')
       }
       return { ok: false, error }
     }

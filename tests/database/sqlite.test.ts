@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { mkdtempSync, rmSync } from 'node:fs'
+import { mkdtempSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { inPieces, isUniqueViolation, sql, sqlAnd, sqlList, sqlRows, type Database } from '../../src/platform/database.ts'
@@ -113,3 +113,37 @@ test('many rows make statements of bounded size, and none is lost', async () => 
   expect(await names()).toEqual(rows.flat().toSorted())
   expect([...inPieces([])]).toEqual([])
 })
+
+test('while the disk takes its time, others are answered, with what is durable', async () => {
+  // Statements of the reader run at once; a commit is on the disk only turns of the event loop later.
+  await db.run(sql`DELETE FROM item`)
+  let isDurable = false
+  const writing = add('slow').then(() => (isDurable = true))
+  const seen: boolean[] = []
+  while (!isDurable) {
+    const found = (await names()).includes('slow')
+    if (!isDurable) seen.push(found)
+    await new Promise((turn) => setImmediate(turn))
+  }
+  await writing
+  expect(seen.length).toBeGreaterThan(0)
+  expect(seen).not.toContain(true)
+  expect(await names()).toEqual(['slow'])
+})
+
+test('the log does not grow without end, and what was in it is in the database', async () => {
+  const path = join(dir, 'log.db')
+  const other = openSqlite({ path })
+  await other.run(sql`CREATE TABLE page (id INTEGER PRIMARY KEY, bytes BLOB NOT NULL)`)
+  const block = new Uint8Array(64 * 1024)
+  const largest = 20_000 * 4120
+  for (let i = 0; i < 40; i++) {
+    await other.transaction(async (tx) => {
+      for (let n = 0; n < 40; n++) await tx.run(sql`INSERT INTO page (bytes) VALUES (${block})`)
+    })
+    expect(statSync(`${path}-wal`).size).toBeLessThan(largest)
+  }
+  expect(await other.get(sql`SELECT count(*) AS count FROM page`)).toEqual({ count: 1600 })
+  await other.close()
+  expect(statSync(path).size).toBeGreaterThan(1600 * block.length)
+}, 60_000)
