@@ -23,7 +23,6 @@ const ACCOUNTS = 8
 const WRITES_PER_SEC = 20
 const READS_PER_SEC = 100
 const IDLE_SECS = 15
-const POLL_MILLIS = 100
 
 const folder = mkdtempSync(join(tmpdir(), 'holdfast-bench-'))
 const dataDir = join(folder, 'data')
@@ -110,13 +109,9 @@ const peakMiB = (pid: number): number => {
 async function run(words: string[], changes: Record<string, string> = {}) {
   const startedAt = performance.now()
   const child = Bun.spawn(holdfast(...words), { cwd: folder, env: { ...env, ...changes }, stdout: 'pipe', stderr: 'inherit' })
-  let peak = 0
-  const timer = setInterval(() => {
-    if (child.exitCode === null) peak = Math.max(peak, peakMiB(child.pid))
-  }, POLL_MILLIS)
   const [code, out] = await Promise.all([child.exited, new Response(child.stdout).text()])
-  clearInterval(timer)
-  return { code, secs: ((performance.now() - startedAt) / 1000).toFixed(1), peakMiB: peak, said: out.trim() }
+  const { maxRSS, cpuTime } = child.resourceUsage()!
+  return { code, secs: ((performance.now() - startedAt) / 1000).toFixed(1), cpuSecs: (Number(cpuTime.total) / 1e6).toFixed(1), peakMiB: Math.round(maxRSS / MEBIBYTE), said: out.trim() }
 }
 
 const sizeMiB = (dir: string) =>
