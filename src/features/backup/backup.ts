@@ -1,4 +1,5 @@
 /** Scheduled backups. Each is made by a process of its own, so that the server goes on answering. */
+import { constants, setPriority } from 'node:os'
 import type { Feature } from '../../http/feature.ts'
 import { selfCommand } from '../../platform/self.ts'
 import type { Sweep } from '../../platform/sweeps.ts'
@@ -11,6 +12,8 @@ const backupSweep: Sweep = {
     if (destination === null) throw new Error('backup.destination is not set')
     // The configuration reaches it as it reached this process: by the environment and the file.
     const child = Bun.spawn(selfCommand('backup', destination, '--keep', String(keep), ...(config.development ? ['--dev'] : [])), { stdout: 'pipe', stderr: 'pipe' })
+    // Whoever waits for an answer goes first.
+    setPriority(child.pid, constants.priority.PRIORITY_LOW)
     const [exitCode, output, errors] = await Promise.all([child.exited, new Response(child.stdout).text(), new Response(child.stderr).text()])
     if (exitCode !== 0) throw new Error(`the backup failed: ${errors.trim()}`)
     log.info('backup made', { report: output.trim() })
