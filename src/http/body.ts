@@ -23,6 +23,14 @@ const textTooLarge = () => new Refusal(413, 'PayloadTooLargeError', 'request ent
 
 const strictUtf8 = new TextDecoder('utf-8', { fatal: true })
 
+/** Bytes announced by Content-Length; null when chunked. */
+export function announcedBytes({ headers }: Request): number | null {
+  const header = headers.get('content-length')
+  if (header === null) return null
+  if (!/^[0-9]{1,15}$/.test(header)) throw new Refusal(400, 'InvalidRequest', 'invalid content-length')
+  return Number(header)
+}
+
 export class RequestBody {
   #bytes: Promise<Uint8Array> | null = null
 
@@ -34,12 +42,8 @@ export class RequestBody {
     return header === null ? null : header.split(';')[0]!.trim().toLowerCase()
   }
 
-  /** Bytes announced by Content-Length; null when chunked. */
   get announcedBytes(): number | null {
-    const header = this.request.headers.get('content-length')
-    if (header === null) return null
-    if (!/^[0-9]{1,15}$/.test(header)) throw new Refusal(400, 'InvalidRequest', 'invalid content-length')
-    return Number(header)
+    return announcedBytes(this.request)
   }
 
   /** Whether the request says that it carries a body, be it an empty one. */

@@ -3,7 +3,7 @@ import { Readable, type Transform } from 'node:stream'
 import { constants, createBrotliCompress, createDeflate, createGzip } from 'node:zlib'
 
 /** Below this a coding costs more than it saves. */
-const MIN_BYTES = 1024
+export const MIN_CODED_BYTES = 1024
 const BROTLI_QUALITY = 4
 const ZLIB_LEVEL = 4
 
@@ -37,7 +37,7 @@ export function encoded(request: Request, response: Response): Response {
   const { headers, status } = response
   if (status === 304 || status === 206 || headers.has('content-encoding') || !compressible.test(headers.get('content-type') ?? '')) return response
   const length = headers.get('content-length')
-  if (length !== null && Number(length) < MIN_BYTES) return response
+  if (length !== null && Number(length) < MIN_CODED_BYTES) return response
   // Not before it is needed: a file whose body was asked for is no longer sent by the kernel.
   const { body } = response
   if (body === null) return response
@@ -54,7 +54,7 @@ export function encoded(request: Request, response: Response): Response {
 }
 
 /** A weak validator of a JSON text: it says that the meaning is the same, not the bytes. */
-export const weakEtag = (text: string): string => `W/"${text.length.toString(16)}-${Bun.hash(text).toString(36)}"`
+export const weakEtag = (text: Uint8Array): string => `W/"${text.byteLength.toString(16)}-${Bun.hash(text).toString(36)}"`
 
 /** RFC 9110 section 13.1.2: weak comparison. */
 export function matches(ifNoneMatch: string | null, etag: string): boolean {

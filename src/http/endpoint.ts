@@ -52,7 +52,8 @@ export interface Common<Caller> {
   long?: boolean
 }
 
-type Reply<T> = T | Response | Promise<T | Response>
+/** A value, its JSON text as UTF-8 where the handler has that already, or a response of its own. */
+type Reply<T> = T | Uint8Array | Response | Promise<T | Uint8Array | Response>
 
 export interface XrpcCall<Caller, Params, Input> extends Exchange {
   caller: Caller
@@ -89,7 +90,7 @@ export interface SocketHandler {
 }
 
 export type Endpoint =
-  | { kind: 'query'; nsid: string; spec: Common<unknown>; handler: (call: XrpcCall<unknown, unknown, null>) => unknown }
+  | { kind: 'query'; nsid: string; spec: Common<unknown>; handler: (call: XrpcCall<unknown, unknown, unknown>) => unknown }
   | {
       kind: 'procedure'
       nsid: string
@@ -111,7 +112,7 @@ export function query<N extends Queries, Caller = null>(
   nsid: N,
   { handler, ...spec }: Common<Caller> & { handler(call: XrpcCall<Caller, LexMethods[N]['params'], null>): Reply<OutputOf<N>> },
 ): Endpoint {
-  return { kind: 'query', nsid, spec, handler: handler as (call: XrpcCall<unknown, unknown, null>) => unknown }
+  return { kind: 'query', nsid, spec, handler: handler as (call: XrpcCall<unknown, unknown, unknown>) => unknown }
 }
 
 /**

@@ -4,6 +4,7 @@ import type { Log } from '../platform/log.ts'
 import { RequestBody } from './body.ts'
 import { clientAddress, proxyList } from './client-address.ts'
 import type { Exchange } from './endpoint.ts'
+import { surfaceOf, type Surface } from './surfaces.ts'
 
 export interface RequestServer {
   requestIP(request: Request): { address: string } | null
@@ -14,7 +15,12 @@ export interface RequestServer {
 const proxiesOf = perContext(({ config }) => proxyList(config.trustedProxies))
 
 export class RequestExchange implements Exchange {
-  readonly replyHeaders = new Headers()
+  readonly surface: Surface
+  readonly replyHeaders: Headers
+  // What the edge finds out on the way, for the handler.
+  caller: unknown = null
+  params: unknown = null
+  input: unknown = null
   #body: RequestBody | null = null
   #url: URL | null = null
   #ip: string | null = null
@@ -27,7 +33,11 @@ export class RequestExchange implements Exchange {
     readonly server: RequestServer,
     readonly rawPath: string,
     readonly nsid: string | null,
-  ) {}
+    readonly path: Record<string, string> = {},
+  ) {
+    this.surface = surfaceOf(rawPath)
+    this.replyHeaders = new Headers(this.surface.headers)
+  }
 
   get body(): RequestBody {
     return (this.#body ??= new RequestBody(this.request))

@@ -1,7 +1,7 @@
 /**
  * The edge: from declarations to a listening server. The only module that knows Elysia.
  *
- * Elysia never parses a body for us and handlers never see it: every route is `({ request, server }) => …` with
+ * Elysia never parses a body for us and handlers never see it: every route is `({ request }) => …` with
  * `parse: 'none'`, answering a `Response`. Elysia guesses from a handler's source text what to parse, and a minifier
  * changes that text; literal destructuring is what survives.
  */
@@ -10,13 +10,12 @@ import type { ServerWebSocket } from 'bun'
 import type { Context } from '../platform/context.ts'
 import { decodeParams, methods, validateInput, validateOutput, type Method, type MethodName } from '../protocol/lexicons/lexicons.ts'
 import { parseNsid } from '../protocol/identifiers.ts'
-import { DEFAULT_JSON_BYTES, type RequestBody } from './body.ts'
+import { announcedBytes, DEFAULT_JSON_BYTES, type RequestBody } from './body.ts'
 import { anyone, type Common, type Endpoint, type Socket, type SocketHandler } from './endpoint.ts'
 import { invalidRequest, methodNotImplemented, Refusal } from './errors.ts'
 import { RequestExchange, type RequestServer } from './exchange.ts'
 import { chargeAddress } from './limiting.ts'
-import { failure, finish, preflight, success } from './reply.ts'
-import { surfaceOf } from './surfaces.ts'
+import { failure, preflight, success } from './reply.ts'
 
 /** Bound of what the listener lets through at all; each route has its own, lower one. */
 const MAX_REQUEST_BYTES = 16 * 1024 ** 3
@@ -42,6 +41,7 @@ export interface Edge {
 }
 
 type XrpcEndpoint = Extract<Endpoint, { kind: 'query' | 'procedure' | 'subscription' }>
+type FallbackEndpoint = Extract<Endpoint, { kind: 'fallback' }>
 type RouteEndpoint = Extract<Endpoint, { kind: 'route' }>
 
 export function serve(ctx: Context, endpoints: readonly Endpoint[]): Edge {
@@ -52,36 +52,39 @@ export function serve(ctx: Context, endpoints: readonly Endpoint[]): Edge {
   let running = 0
   let stopping = false
 
-  /** Everything a request goes through, whichever route it takes. */
-  const answer = async (exchange: RequestExchange, route: string, work: () => Promise<Response>) => {
+  /** Everything a request goes through, whichever route it takes. `work` gives what the handler answers. */
+  const answer = async (exchange: RequestExchange, route: string, work: () => unknown) => {
     const { request, rawPath } = exchange
-    const surface = surfaceOf(rawPath)
-    if (request.method === 'OPTIONS') return preflight(surface, request)
+    const host = request.headers.get('host') ?? ''
+    if (stopping) return new Response('shutting down\n', { status: 503, headers: { Connection: 'close' } })
+    if (host.length < MIN_HOST_LENGTH) return new Response('a Host header is required\n', { status: 400 })
+    if (request.method === 'OPTIONS') return preflight(exchange.surface, request)
     const span = ctx.tracing?.request({ method: request.method, route, target: rawPath, traceparent: request.headers.get('traceparent') })
-    let status = 500
+    let response: Response | null = null
     running++
     try {
-      if (handleHosts.hides(request, rawPath)) throw new Refusal(404, 'NotFound', 'Not Found')
-      const response = finish(exchange, surface, await work())
-      status = response.status
-      return response
+      if (handleHosts.hides(host, rawPath)) throw new Refusal(404, 'NotFound', 'Not Found')
+      return (response = success(exchange, await work()))
     } catch (error) {
-      const response = finish(exchange, surface, failure(exchange, surface, error))
-      status = response.status
-      return response
+      return (response = failure(exchange, error))
     } finally {
       running--
+      const status = response?.status ?? 500
       ctx.metrics.request(route, status)
       span?.end(status)
     }
   }
 
-  const xrpc = (request: Request, server: RequestServer) => {
+  // A property of Elysia's context would cost every request a getter.
+  const exchangeOf = (request: Request, path: string, nsid: string | null, params: Record<string, string> = {}) =>
+    new RequestExchange(ctx, request, app.server as unknown as RequestServer, path, nsid, params)
+
+  const xrpc = (request: Request) => {
     const path = pathOf(request.url)
     const nsid = path.slice(XRPC_PREFIX.length).replace(/\/$/, '')
     const entry = table.get(nsid)
-    const exchange = new RequestExchange(ctx, request, server, path, nsid)
-    return answer(exchange, entry ? nsid : UNMATCHED, async () => {
+    const exchange = exchangeOf(request, path, nsid)
+    return answer(exchange, entry ? nsid : UNMATCHED, () => {
       if (entry?.endpoint.kind === 'query') return runQuery(exchange, entry as Entry<'query'>)
       if (entry?.endpoint.kind === 'procedure') return runProcedure(exchange, entry as Entry<'procedure'>)
       if (entry?.endpoint.kind === 'subscription' && request.headers.get('upgrade')?.toLowerCase() === 'websocket')
@@ -89,14 +92,12 @@ export function serve(ctx: Context, endpoints: readonly Endpoint[]): Edge {
       if (parseNsid(nsid) === null) throw invalidRequest('invalid xrpc path')
       if (!['GET', 'HEAD', 'POST'].includes(request.method)) throw invalidRequest('XRPC requests only supports GET and POST')
       if (!catchAll) throw methodNotImplemented()
-      const caller = await authenticate(exchange, catchAll.spec)
-      limit(exchange, catchAll.spec)
-      return success(request, await catchAll.handler(Object.assign(exchange, { nsid, caller })))
+      return runFallback(exchange, nsid, catchAll)
     })
   }
 
-  const nowhere = (request: Request, server: RequestServer) =>
-    answer(new RequestExchange(ctx, request, server, pathOf(request.url), null), UNMATCHED, async () => {
+  const nowhere = (request: Request) =>
+    answer(exchangeOf(request, pathOf(request.url), null), UNMATCHED, () => {
       throw new Refusal(404, 'NotFound', 'Not Found')
     })
 
@@ -118,22 +119,17 @@ export function serve(ctx: Context, endpoints: readonly Endpoint[]): Edge {
       sendPings: true,
     },
   })
-  app.onRequest(({ request }) => {
-    if (stopping) return new Response('shutting down\n', { status: 503, headers: { Connection: 'close' } })
-    if ((request.headers.get('host') ?? '').length < MIN_HOST_LENGTH) return new Response('a Host header is required\n', { status: 400 })
-    return undefined
-  })
-  app.all('/xrpc/*', ({ request, server }) => xrpc(request, server as unknown as RequestServer), { parse: 'none' })
+  app.all('/xrpc/*', ({ request }) => xrpc(request), { parse: 'none' })
   for (const endpoint of endpoints) {
     if (endpoint.kind !== 'route') continue
-    const run = (request: Request, server: unknown, params: Record<string, string>) => {
-      const exchange = new RequestExchange(ctx, request, server as RequestServer, pathOf(request.url), null)
-      return answer(exchange, endpoint.path, () => runRoute(exchange, endpoint, params))
+    const run = (request: Request, params: Record<string, string>) => {
+      const exchange = exchangeOf(request, pathOf(request.url), null, params)
+      return answer(exchange, endpoint.path, () => runRoute(exchange, endpoint))
     }
     for (const method of endpoint.method === 'GET' ? ['GET', 'HEAD'] : [endpoint.method])
-      app.route(method, endpoint.path, ({ request, server, params }) => run(request, server, params as Record<string, string>), { parse: 'none', config: {} } as never)
+      app.route(method, endpoint.path, ({ request, params }) => run(request, params as Record<string, string>), { parse: 'none', config: {} } as never)
   }
-  app.all('/*', ({ request, server }) => nowhere(request, server as unknown as RequestServer), { parse: 'none' })
+  app.all('/*', ({ request }) => nowhere(request), { parse: 'none' })
   app.listen({})
 
   const server = app.server!
@@ -170,37 +166,44 @@ function xrpcTable(endpoints: readonly Endpoint[]): Map<string, Entry> {
   return table
 }
 
-async function runQuery(exchange: RequestExchange, { endpoint, method }: Entry<'query'>): Promise<Response> {
+async function runQuery(exchange: RequestExchange, { endpoint, method }: Entry<'query'>): Promise<unknown> {
   const { request } = exchange
   if (request.method === 'POST') throw invalidRequest('Incorrect HTTP method (POST) expected GET')
   if (request.method !== 'GET' && request.method !== 'HEAD') throw invalidRequest('XRPC requests only supports GET and POST')
-  const params = paramsOf(exchange, method.nsid)
-  const caller = await authenticate(exchange, endpoint.spec)
+  exchange.params = paramsOf(exchange, method.nsid)
+  exchange.caller = await authenticate(exchange, endpoint.spec)
   // The runtime does not hand over what a GET carries, so its announcement has to do.
-  if ((exchange.body.announcedBytes ?? 0) > 0) throw unexpectedBody()
+  if ((announcedBytes(request) ?? 0) > 0) throw unexpectedBody()
   limit(exchange, endpoint.spec)
-  return checked(exchange, method, await endpoint.handler(Object.assign(exchange, { caller, params, input: null })))
+  return checked(exchange, method, await endpoint.handler(exchange))
 }
 
-async function runProcedure(exchange: RequestExchange, { endpoint, method }: Entry<'procedure'>): Promise<Response> {
+async function runProcedure(exchange: RequestExchange, { endpoint, method }: Entry<'procedure'>): Promise<unknown> {
   const { request } = exchange
   if (request.method === 'GET' || request.method === 'HEAD') throw invalidRequest('Incorrect HTTP method (GET) expected POST')
   if (request.method !== 'POST') throw invalidRequest('XRPC requests only supports GET and POST')
-  const params = paramsOf(exchange, method.nsid)
-  const caller = await authenticate(exchange, endpoint.spec)
-  const input = await inputOf(exchange.body, method, endpoint.spec.maxBytes ?? DEFAULT_JSON_BYTES)
+  exchange.params = paramsOf(exchange, method.nsid)
+  exchange.caller = await authenticate(exchange, endpoint.spec)
+  exchange.input = await inputOf(exchange.body, method, endpoint.spec.maxBytes ?? DEFAULT_JSON_BYTES)
   limit(exchange, endpoint.spec)
-  return checked(exchange, method, await endpoint.handler(Object.assign(exchange, { caller, params, input })))
+  return checked(exchange, method, await endpoint.handler(exchange))
 }
 
-async function runRoute(exchange: RequestExchange, endpoint: RouteEndpoint, path: Record<string, string>): Promise<Response> {
-  limit(exchange, endpoint.spec)
-  const caller = await authenticate(exchange, endpoint.spec)
-  return success(exchange.request, await endpoint.handler(Object.assign(exchange, { caller, path })))
+async function runRoute(exchange: RequestExchange, { spec, handler }: RouteEndpoint): Promise<unknown> {
+  limit(exchange, spec)
+  exchange.caller = await authenticate(exchange, spec)
+  return handler(exchange)
 }
 
-function paramsOf({ url }: RequestExchange, nsid: MethodName): unknown {
-  const outcome = decodeParams(nsid, url.searchParams)
+async function runFallback(exchange: RequestExchange, nsid: string, { spec, handler }: FallbackEndpoint): Promise<unknown> {
+  exchange.caller = await authenticate(exchange, spec)
+  limit(exchange, spec)
+  return handler(Object.assign(exchange, { nsid }))
+}
+
+function paramsOf({ request: { url } }: RequestExchange, nsid: MethodName): unknown {
+  const query = url.indexOf('?')
+  const outcome = decodeParams(nsid, new URLSearchParams(query < 0 ? '' : url.slice(query)))
   if (!outcome.ok) throw invalidRequest(outcome.message)
   return outcome.value
 }
@@ -238,12 +241,11 @@ async function inputOf(body: RequestBody, method: Method, maxBytes: number): Pro
 }
 
 /** In development and in tests an answer that breaks its lexicon is a fault of ours. */
-function checked({ ctx, request }: RequestExchange, { nsid }: Method, value: unknown): Response {
-  if (ctx.config.development && !(value instanceof Response)) {
-    const outcome = validateOutput(nsid, value)
-    if (!outcome.ok) throw new Error(`${nsid} answered against its lexicon: ${outcome.message}`)
-  }
-  return success(request, value)
+function checked({ ctx }: RequestExchange, { nsid }: Method, answer: unknown): unknown {
+  if (!ctx.config.development || answer instanceof Response) return answer
+  const outcome = validateOutput(nsid, answer instanceof Uint8Array ? JSON.parse(Buffer.from(answer).toString()) : answer)
+  if (!outcome.ok) throw new Error(`${nsid} answered against its lexicon: ${outcome.message}`)
+  return answer
 }
 
 const unexpectedBody = () => invalidRequest('A request body was provided when none was expected')
@@ -291,8 +293,8 @@ class HandleHosts {
     this.#suffixes = config.availableUserDomains.map((domain) => `.${domain.replace(/^\./, '').toLowerCase()}`)
   }
 
-  hides(request: Request, path: string): boolean {
-    const host = (request.headers.get('host') ?? '').toLowerCase()
+  hides(hostHeader: string, path: string): boolean {
+    const host = hostHeader.toLowerCase()
     if (host === this.#own || path.startsWith('/.well-known/')) return false
     const name = host.replace(/:\d+$/, '')
     return this.#suffixes.some((suffix) => name.endsWith(suffix))

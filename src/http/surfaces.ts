@@ -3,14 +3,17 @@
  * call, and how much is told to them. Middleware errors take the shape of the path they hit.
  */
 import { NESTED_CODES, type Refusal } from './errors.ts'
+import { RATE_LIMIT_HEADERS } from './limiting.ts'
 
 export interface Surface {
   prefix: string
   cors: boolean
+  /** What every answer carries. */
+  headers: Headers
   body(refusal: Refusal): { contentType: string; text: string }
 }
 
-const JSON_TYPE = 'application/json; charset=utf-8'
+export const JSON_TYPE = 'application/json; charset=utf-8'
 
 const flat = (refusal: Refusal) => ({
   contentType: JSON_TYPE,
@@ -48,8 +51,22 @@ const OAUTH_CODES: Record<string, string> = {
 
 const details = (refusal: Refusal) => (refusal.options.details === undefined ? {} : { details: refusal.options.details })
 
-/** The first prefix that fits decides. */
-const surfaces: readonly Surface[] = [
+const EXPOSED_HEADERS = [
+  'DPoP-Nonce',
+  'WWW-Authenticate',
+  'Atproto-Repo-Rev',
+  'Atproto-Upstream-Lag',
+  'Atproto-Content-Labelers',
+  'Content-Disposition',
+  'Content-Length',
+  'ETag',
+  ...RATE_LIMIT_HEADERS,
+].join(', ')
+
+const none = new Headers()
+const crossOrigin = new Headers({ 'Access-Control-Allow-Origin': '*', 'Access-Control-Expose-Headers': EXPOSED_HEADERS })
+
+const declared: readonly Omit<Surface, 'headers'>[] = [
   { prefix: '/xrpc/', cors: true, body: flat },
   { prefix: '/v1/', cors: false, body: nested },
   { prefix: '/oauth/authorize/', cors: true, body: nested },
@@ -65,5 +82,8 @@ const surfaces: readonly Surface[] = [
   { prefix: '/tls-check', cors: true, body: flat },
   { prefix: '/', cors: true, body: plain },
 ]
+
+/** The first prefix that fits decides. */
+const surfaces: readonly Surface[] = declared.map((surface) => ({ ...surface, headers: surface.cors ? crossOrigin : none }))
 
 export const surfaceOf = (path: string): Surface => surfaces.find((surface) => path.startsWith(surface.prefix)) ?? surfaces.at(-1)!
