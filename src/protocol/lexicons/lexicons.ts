@@ -5,10 +5,11 @@
  * the JSON form of a value (see `schema.ts`) and answers an outcome; none throws on bad input.
  */
 import { isValidNsid, isValidRecordKey, isValidTid } from '@atproto/syntax'
+import { setOwn } from '../cbor.ts'
 import type { Nsid } from '../identifiers.ts'
 import { documentsJson } from './generated/documents.ts'
 import type { LexMethods, LexRecords } from './generated/types.ts'
-import { isObject, schemaCompiler, type Definition, type Document, type LooseObject, type Schema } from './schema.ts'
+import { isObject, schemaCompiler, type Check, type Definition, type Document, type LooseObject, type Schema } from './schema.ts'
 
 export type MethodName = keyof LexMethods
 export type RecordName = keyof LexRecords
@@ -61,41 +62,58 @@ function methodDefinition(nsid: MethodName): Definition {
 /** Methods of old clients that send `name[]=x` and `name[0]=x`. */
 const looseArrayMethods = new Set<string>(['app.bsky.actor.getProfiles', 'app.bsky.feed.getPostThread', 'app.bsky.feed.getTimeline'])
 
+interface ParamField {
+  name: string
+  schema: Schema
+  check: Check
+  isRequired: boolean
+}
+
+const paramFields = new Map<MethodName, readonly ParamField[]>()
+
+function paramFieldsOf(nsid: MethodName): readonly ParamField[] {
+  let fields = paramFields.get(nsid)
+  if (!fields) {
+    const { properties = {}, required = [] } = methodDefinition(nsid).parameters ?? { type: 'params' }
+    fields = Object.entries(properties).map(([name, schema]) => ({ name, schema, check: compile(schema), isRequired: required.includes(name) }))
+    paramFields.set(nsid, fields)
+  }
+  return fields
+}
+
 /**
  * Query parameters as typed values, defaults filled in. Empty values count as absent; parameters that the lexicon
  * does not name are kept as text. The message lists every fault.
  */
 export function decodeParams<M extends MethodName>(nsid: M, query: URLSearchParams): Outcome<LexMethods[M]['params']> {
-  const { properties = {}, required = [] } = methodDefinition(nsid).parameters ?? { type: 'params' }
   const texts = groupByName(query, looseArrayMethods.has(nsid))
-  const values = new Map<string, unknown>()
+  const values: Record<string, unknown> = {}
   const faults: string[] = []
-  for (const [name, found] of texts) {
-    if (!Object.hasOwn(properties, name)) values.set(name, found.length === 1 ? found[0] : found)
-  }
-  for (const [name, schema] of Object.entries(properties)) {
+  for (const { name, schema, check, isRequired } of paramFieldsOf(nsid)) {
     const value = decodeParam(schema, texts.get(name) ?? [])
+    texts.delete(name)
     if (value !== undefined) {
-      const fault = compile(schema)(value)
+      const fault = check(value)
       if (fault !== null) faults.push(`${name}${fault}`)
-      values.set(name, value)
-    } else if (required.includes(name)) {
+      values[name] = value
+    } else if (isRequired) {
       faults.push(`Params must have the property "${name}"`)
     }
   }
   if (faults.length > 0) return { ok: false, message: `Invalid ${nsid} params: ${faults.join(', ')}` }
-  return { ok: true, value: Object.fromEntries(values) as LexMethods[M]['params'] }
+  for (const [name, found] of texts) setOwn<unknown>(values, name, found.length === 1 ? found[0] : found)
+  return { ok: true, value: values as LexMethods[M]['params'] }
 }
 
 function groupByName(query: URLSearchParams, looseArrays: boolean): Map<string, string[]> {
   const texts = new Map<string, string[]>()
-  for (const [key, text] of query) {
-    if (text === '') continue
+  query.forEach((text, key) => {
+    if (text === '') return
     const name = looseArrays ? key.replace(/\[\d*\]$/, '') : key
     const found = texts.get(name)
     if (found) found.push(text)
     else texts.set(name, [text])
-  }
+  })
   return texts
 }
 
