@@ -39,9 +39,8 @@ export class Metrics {
   readonly #registry = new Registry()
   readonly #counters = new Map<string, Counter>()
   readonly #histograms = new Map<HistogramName, Histogram>()
-  readonly #requests: Counter
-  /** `http_requests_total` children by route and class: looking labels up costs more than counting. */
-  readonly #requestCounts = new Map<string, { inc(): void }>()
+  /** Answers by route and by class of status: looking labels up costs more than counting. */
+  readonly #answers = new Map<string, number[]>()
 
   constructor() {
     for (const [name, { help, labels }] of Object.entries(counters as Record<string, CounterDeclaration>)) {
@@ -52,7 +51,17 @@ export class Metrics {
     for (const [name, { help, buckets }] of Object.entries(histograms)) {
       this.#histograms.set(name as HistogramName, new Histogram({ name, help, buckets: [...buckets], registers: [this.#registry] }))
     }
-    this.#requests = new Counter({ name: 'http_requests_total', help: 'Requests answered', labelNames: ['route', 'status_class'], registers: [this.#registry] })
+    const answers = this.#answers
+    new Counter({
+      name: 'http_requests_total',
+      help: 'Requests answered',
+      labelNames: ['route', 'status_class'],
+      registers: [this.#registry],
+      collect() {
+        this.reset()
+        for (const [route, counts] of answers) counts.forEach((count, index) => this.inc({ route, status_class: `${index}xx` }, count))
+      },
+    })
   }
 
   count<Name extends CounterName>(name: Name, labels: CounterLabels<Name>, by = 1): void {
@@ -65,10 +74,10 @@ export class Metrics {
 
   /** `route` is a template of the route table, or `unmatched`. */
   request(route: string, status: number): void {
-    const key = `${route} ${Math.floor(status / 100)}`
-    let count = this.#requestCounts.get(key)
-    if (!count) this.#requestCounts.set(key, (count = this.#requests.labels(route, `${Math.floor(status / 100)}xx`)))
-    count.inc()
+    let counts = this.#answers.get(route)
+    if (!counts) this.#answers.set(route, (counts = []))
+    const statusClass = Math.floor(status / 100)
+    counts[statusClass] = (counts[statusClass] ?? 0) + 1
   }
 
   /** Read when asked for. Null leaves it out. */
