@@ -125,8 +125,8 @@ base32Alphabet.forEach((letter, value) => (base32Digits[letter] = value))
 
 const letters = Buffer.alloc(textLength)
 
-/** Every commit prints a dozen new CIDs: 36 bytes are seven groups of five, each eight letters, and one byte more. */
-function cidText(bytes: Uint8Array): string {
+/** The text of 36 bytes. Every commit prints a dozen new CIDs: 36 bytes are seven groups of five, each eight letters, and one byte more. */
+export function cidText(bytes: Uint8Array): string {
   letters[0] = 0x62 // 'b'
   let to = 1
   for (let i = 0; i < cidBytesLength - 1; i += 5) {

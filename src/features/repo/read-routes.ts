@@ -1,20 +1,18 @@
 /** Methods of `com.atproto.repo` that read records. */
 import { invalidRequest, Refusal } from '../../http/errors.ts'
 import { query } from '../../http/endpoint.ts'
-import { decode } from '../../protocol/cbor.ts'
-import { dataToJson } from '../../protocol/data-model.ts'
 import { claimedHandle } from '../../protocol/did-document.ts'
-import { recordUri, type Nsid, type RecordKey } from '../../protocol/identifiers.ts'
+import { recordUri, type AtUri, type Nsid, type RecordKey } from '../../protocol/identifiers.ts'
+import { jsonText } from '../../protocol/json-text.ts'
 import { accountAt, activityOf } from '../accounts/accounts.ts'
 import { requireVisibleRepo } from '../auth/visibility.ts'
 import { INVALID_HANDLE, resolveDid } from '../identity/identity.ts'
 import { appviewService, forward, namedService } from '../proxy/proxy.ts'
-import { findRecord, listCollections, listRecords } from './record-store.ts'
+import { findRecordOf, listCollections, listRecords, type StoredRecord } from './record-store.ts'
 import { findHead } from './repo-store.ts'
 
-type Value = { [key: string]: unknown }
-
-const valueOf = (block: Uint8Array) => dataToJson(decode(block)) as Value
+/** A record as these methods show it, in the parts of a JSON text; nothing in its URI needs an escape. */
+const partsOf = (uri: AtUri, { cid, value }: Pick<StoredRecord, 'cid' | 'value'>) => [`{"uri":"${uri}","cid":"${cid}","value":`, value, '}']
 
 export const readRoutes = [
   query('com.atproto.repo.getRecord', {
@@ -24,14 +22,12 @@ export const readRoutes = [
       const account = await accountAt(ctx.db, repo)
       // What is not here, or not to be seen here, the network may know.
       if (account === null || !activityOf(account).active) return forward(call, { service: namedService(call.request) ?? appviewService(ctx.config), iss: null })
-      const { did } = account
-      const head = await findHead(ctx.db, did)
-      const record = head && (await findRecord(ctx.db, head.id, `${collection}/${rkey}`))
-      const uri = recordUri(did, collection, rkey)
+      const record = await findRecordOf(ctx.db, account.did, `${collection}/${rkey}`)
+      const uri = recordUri(account.did, collection, rkey)
       if (record === null || record.takedownRef !== null || (cid !== undefined && cid !== record.cid.toString())) {
         throw new Refusal(400, 'RecordNotFound', `Could not locate record: ${uri}`)
       }
-      return { uri, cid: record.cid.toString(), value: valueOf(record.value) }
+      return jsonText(partsOf(uri, record))
     },
   }),
 
@@ -40,15 +36,11 @@ export const readRoutes = [
       const account = await accountAt(ctx.db, repo)
       if (account === null || !activityOf(account).active) throw invalidRequest(`Could not find repo: ${repo}`)
       const { did } = account
-      const head = await findHead(ctx.db, did)
-      const page = head === null ? [] : await listRecords(ctx.db, head.id, { collection, after: cursor ?? null, descending: !reverse, limit })
-      const records = page.map(({ path, cid, value }) => ({
-        uri: recordUri(did, collection, path.slice(collection.length + 1) as RecordKey),
-        cid: cid.toString(),
-        value: valueOf(value),
-      }))
+      const page = await listRecords(ctx.db, did, { collection, after: cursor ?? null, descending: !reverse, limit })
+      const rkeyOf = (path: string) => path.slice(collection.length + 1) as RecordKey
+      const records = page.flatMap((record, index) => [index === 0 ? '' : ',', ...partsOf(recordUri(did, collection, rkeyOf(record.path)), record)])
       const last = page.at(-1)
-      return last === undefined ? { records } : { records, cursor: last.path.slice(collection.length + 1) }
+      return jsonText(['{"records":[', ...records, last === undefined ? ']}' : `],"cursor":"${rkeyOf(last.path)}"}`])
     },
   }),
 
@@ -65,7 +57,7 @@ export const readRoutes = [
       return {
         handle: handle ?? INVALID_HANDLE,
         did,
-        didDoc: resolution.document as unknown as Value,
+        didDoc: resolution.document as unknown as Record<string, unknown>,
         collections: collections as Nsid[],
         handleIsCorrect: handle !== null && claimedHandle(resolution.document) === handle,
       }

@@ -2,7 +2,7 @@
 import { inPieces, sql, sqlList, sqlRows, type Reader, type Sql, type Tx } from '../../platform/database.ts'
 import type { Block } from '../../protocol/car.ts'
 import { Cid } from '../../protocol/cid.ts'
-import type { Millis, Tid } from '../../protocol/identifiers.ts'
+import type { Did, Millis, Tid } from '../../protocol/identifiers.ts'
 
 export interface StoredRecord {
   path: string
@@ -74,6 +74,14 @@ export async function findPathsAbout(reader: Reader, repoId: number, collection:
   return rows.map(({ path }) => path)
 }
 
+/** The repository of an account, by its id: readers need not know where it stands. */
+const repoOf = (did: Did): Sql => sql`(SELECT id FROM repo WHERE did = ${did})`
+
+export async function findRecordOf(reader: Reader, did: Did, path: string): Promise<StoredRecord | null> {
+  const row = await reader.get<RecordRow>(sql`SELECT ${columns} FROM record WHERE repo_id = ${repoOf(did)} AND path = ${path}`)
+  return row && recordOf(row)
+}
+
 export interface RecordRange {
   collection: string
   /** Record key to start behind. */
@@ -83,13 +91,18 @@ export interface RecordRange {
 }
 
 /** A page of a collection, without what was taken down. */
-export async function listRecords(reader: Reader, repoId: number, { collection, after, descending, limit }: RecordRange): Promise<StoredRecord[]> {
+export async function listRecords(
+  reader: Reader,
+  did: Did,
+  { collection, after, descending, limit }: RecordRange,
+): Promise<Pick<StoredRecord, 'path' | 'cid' | 'value'>[]> {
   const start = `${collection}/${after ?? ''}`
   const range = descending
     ? sql`path > ${`${collection}/`} AND path < ${after === null ? `${collection}0` : start} AND takedown_ref IS NULL ORDER BY path DESC`
     : sql`path > ${start} AND path < ${`${collection}0`} AND takedown_ref IS NULL ORDER BY path`
-  const rows = await reader.all<RecordRow>(sql`SELECT ${columns} FROM record WHERE repo_id = ${repoId} AND ${range} LIMIT ${limit}`)
-  return rows.map(recordOf)
+  const rows = await reader.all<Pick<RecordRow, 'path' | 'cid' | 'value'>>(sql`
+    SELECT path, cid, value FROM record WHERE repo_id = ${repoOf(did)} AND ${range} LIMIT ${limit}`)
+  return rows.map(({ path, cid, value }) => ({ path, cid: new Cid(cid), value }))
 }
 
 /** A page of a whole repository, in the order of the tree. */

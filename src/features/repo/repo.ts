@@ -10,7 +10,7 @@ import type { Block } from '../../protocol/car.ts'
 import type { Cid } from '../../protocol/cid.ts'
 import type { Did, Tid } from '../../protocol/identifiers.ts'
 import { StoredNodes } from './node-store.ts'
-import { anyRecordUpTo, countRecords, findRecord, findRecordBlocks, LAST_PATH, listAllRecords, listRecordsSince, updateRecordTakedown, type StoredRecord } from './record-store.ts'
+import { anyRecordUpTo, countRecords, findRecord, findRecordBlocks, findRecordOf, LAST_PATH, listAllRecords, listRecordsSince, updateRecordTakedown, type StoredRecord } from './record-store.ts'
 import { disownRepo, findHead, findHeads, listHeads, type RepoHead } from './repo-store.ts'
 import { pathBlocks, recentNodes } from './tree-nodes.ts'
 
@@ -45,10 +45,7 @@ export async function deleteRepo(tx: Tx, did: Did): Promise<void> {
 }
 
 /** Whether or not it was taken down. `path` is `collection/rkey`. */
-export async function readRecord(reader: Reader, did: Did, path: string): Promise<StoredRecord | null> {
-  const repo = await findHead(reader, did)
-  return repo && findRecord(reader, repo.id, path)
-}
+export const readRecord = (reader: Reader, did: Did, path: string): Promise<StoredRecord | null> => findRecordOf(reader, did, path)
 
 /** Records of commits after a revision, the oldest first. */
 export async function recordsSince(reader: Reader, did: Did, rev: Tid, limit: number): Promise<StoredRecord[]> {

@@ -1,0 +1,144 @@
+/**
+ * JSON text made straight from blocks: the bytes of a record become UTF-8, with no value and no string in between.
+ *
+ * The text is that of `JSON.stringify(dataToJson(decode(block)))`, whose parts it replaces where pages of records go out.
+ * Works on state of the module, as `cbor.ts` does.
+ */
+import { cidBytesLength, cidText } from './cid.ts'
+import { Malformed } from './malformed.ts'
+
+const initialBytes = 64 * 1024
+const keptBytes = 1024 * 1024
+
+let out = Buffer.allocUnsafe(initialBytes)
+let end = 0
+let source: Uint8Array = new Uint8Array(0)
+let at = 0
+
+/** One text of many parts: strings, which are JSON already, and blocks as `decode` accepts them. Throws `Malformed`. */
+export function jsonText(parts: readonly (string | Uint8Array)[]): Uint8Array {
+  end = 0
+  for (const part of parts) {
+    if (typeof part === 'string') write(part)
+    else writeBlock(part)
+  }
+  const text = new Uint8Array(out.subarray(0, end))
+  if (out.length > keptBytes) out = Buffer.allocUnsafe(initialBytes)
+  return text
+}
+
+function writeBlock(block: Uint8Array): void {
+  source = block
+  at = 0
+  writeValue()
+  if (at !== block.length) throw new Malformed('Not one whole value')
+}
+
+function reserve(length: number): void {
+  if (end + length <= out.length) return
+  const larger = Buffer.allocUnsafe(Math.max(out.length * 2, end + length))
+  out.copy(larger, 0, 0, end)
+  out = larger
+}
+
+const maxUtf8Bytes = 3 // of one UTF-16 unit
+
+function write(text: string): void {
+  reserve(text.length * maxUtf8Bytes)
+  end += out.write(text, end)
+}
+
+const [quote, comma, colon, backslash] = Buffer.from('",:\\') as unknown as [number, number, number, number]
+const [openList, closeList, openMap, closeMap] = Buffer.from('[]{}') as unknown as [number, number, number, number]
+
+function writeByte(byte: number): void {
+  reserve(1)
+  out[end++] = byte
+}
+
+/** By the three bits that say what a value is. */
+const writers: readonly ((argument: number) => void)[] = [
+  (number) => write(String(number)),
+  (number) => write(String(-1 - number)),
+  writeBytes,
+  writeText,
+  writeList,
+  writeMap,
+  writeLink,
+  writeSimple,
+]
+
+function writeValue(): void {
+  const head = source[at++] as number
+  writers[head >>> 5]!(readArgument(head & 0x1f))
+}
+
+function readArgument(info: number): number {
+  if (info < 24) return info
+  if (info > 27) throw new Malformed('Indefinite or reserved length')
+  let value = 0
+  for (let width = 1 << (info - 24); width > 0; width--) value = value * 256 + (source[at++] as number)
+  return value
+}
+
+/** The next bytes, which are a view of the block. */
+function take(length: number): Uint8Array {
+  if (at + length > source.length) throw new Malformed('Value ends early')
+  return source.subarray(at, (at += length))
+}
+
+function writeBytes(length: number): void {
+  const base64 = Buffer.from(take(length)).toString('base64')
+  write(`{"$bytes":"${base64.replace(/=+$/, '')}"}`)
+}
+
+const maxEscapeBytes = 6 // \u001f
+
+function writeText(length: number): void {
+  const text = take(length)
+  reserve(length * maxEscapeBytes + 2)
+  const target = out
+  let to = end
+  target[to++] = quote
+  for (let i = 0; i < length; i++) {
+    const byte = text[i] as number
+    if (byte >= 0x20 && byte !== quote && byte !== backslash) target[to++] = byte
+    else to += target.write(JSON.stringify(String.fromCharCode(byte)).slice(1, -1), to)
+  }
+  target[to++] = quote
+  end = to
+}
+
+function writeList(length: number): void {
+  writeByte(openList)
+  for (let i = 0; i < length; i++) {
+    if (i > 0) writeByte(comma)
+    writeValue()
+  }
+  writeByte(closeList)
+}
+
+function writeMap(length: number): void {
+  writeByte(openMap)
+  for (let i = 0; i < length; i++) {
+    if (i > 0) writeByte(comma)
+    writeValue()
+    writeByte(colon)
+    writeValue()
+  }
+  writeByte(closeMap)
+}
+
+/** Tag 42 around a byte string, whose first byte is a zero. */
+function writeLink(): void {
+  at += 3
+  write(`{"$link":"${cidText(take(cidBytesLength))}"}`)
+}
+
+const simples: Readonly<Record<number, string>> = { 20: 'false', 21: 'true', 22: 'null' }
+
+function writeSimple(argument: number): void {
+  const text = simples[argument]
+  if (text === undefined) throw new Malformed('Floats and other simple values are not data')
+  write(text)
+}
