@@ -6,6 +6,7 @@
  * and the commit is built again.
  */
 import { perContext } from '../../platform/context.ts'
+import { Generations } from '../../platform/generations.ts'
 import type { Block } from '../../protocol/car.ts'
 import type { Cid } from '../../protocol/cid.ts'
 import { buildCommit, type BuiltCommit, type CommitFault, type CommitRequest } from '../../protocol/commit.ts'
@@ -17,26 +18,10 @@ import type { StoredNodes } from './node-store.ts'
 /** Decoded nodes kept between commits, of all repositories together; about one KiB each. */
 const MAX_CACHED_NODES = 32_768
 
-/** The nodes used last. A `Map` keeps the order in which they were set; what is read is set again. */
-class RecentNodes implements NodeCache {
-  readonly #nodes = new Map<string, MstNode>()
+type RecentNodes = Generations<MstNode>
 
-  get(cid: string): MstNode | undefined {
-    return this.#nodes.get(cid)
-  }
-
-  set(cid: string, node: MstNode): void {
-    this.#nodes.delete(cid)
-    this.#nodes.set(cid, node)
-    if (this.#nodes.size > MAX_CACHED_NODES) this.#nodes.delete(this.#nodes.keys().next().value!)
-  }
-
-  delete(cid: string): void {
-    this.#nodes.delete(cid)
-  }
-}
-
-export const recentNodes = perContext(() => new RecentNodes())
+/** The nodes used last, by the text of their CIDs. */
+export const recentNodes = perContext((): RecentNodes => new Generations(MAX_CACHED_NODES))
 
 /** Build a commit on a stored tree. */
 export async function buildOnStored(
@@ -80,7 +65,7 @@ class LoadedNodes implements NodeCache {
     const loaded = this.#nodes.get(cid)
     if (loaded !== undefined) return loaded
     const node = this.recent.get(cid)
-    // From here on nothing drops it until the commit is built.
+    // It becomes one of the newest, and from here on nothing drops it until the commit is built.
     if (node !== undefined) this.set(cid, node)
     return node
   }
