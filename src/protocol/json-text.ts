@@ -81,27 +81,31 @@ function readArgument(info: number): number {
   return value
 }
 
-/** The next bytes, which are a view of the block. */
-function take(length: number): Uint8Array {
-  if (at + length > source.length) throw new Malformed('Value ends early')
-  return source.subarray(at, (at += length))
+/** Step over bytes. Returns where they start. */
+function skip(length: number): number {
+  const start = at
+  at += length
+  if (at > source.length) throw new Malformed('Value ends early')
+  return start
 }
 
 function writeBytes(length: number): void {
-  const base64 = Buffer.from(take(length)).toString('base64')
+  const base64 = Buffer.from(source.subarray(skip(length), at)).toString('base64')
   write(`{"$bytes":"${base64.replace(/=+$/, '')}"}`)
 }
 
 const maxEscapeBytes = 6 // \u001f
 
 function writeText(length: number): void {
-  const text = take(length)
+  const start = skip(length)
   reserve(length * maxEscapeBytes + 2)
+  // Locals, for the loop: a view of the text would cost more than its bytes.
+  const from = source
   const target = out
   let to = end
   target[to++] = quote
-  for (let i = 0; i < length; i++) {
-    const byte = text[i] as number
+  for (let i = start; i < at; i++) {
+    const byte = from[i] as number
     if (byte >= 0x20 && byte !== quote && byte !== backslash) target[to++] = byte
     else to += target.write(JSON.stringify(String.fromCharCode(byte)).slice(1, -1), to)
   }
@@ -132,7 +136,7 @@ function writeMap(length: number): void {
 /** Tag 42 around a byte string, whose first byte is a zero. */
 function writeLink(): void {
   at += 3
-  write(`{"$link":"${cidText(take(cidBytesLength))}"}`)
+  write(`{"$link":"${cidText(source.subarray(skip(cidBytesLength), at))}"}`)
 }
 
 const simples: Readonly<Record<number, string>> = { 20: 'false', 21: 'true', 22: 'null' }
