@@ -138,11 +138,10 @@ test.each(queries)('%s survives any parameters', async (nsid) => {
   const { properties } = inputOf(nsid)
   const base = Object.entries(properties).map(([name, schema]) => [name, encodeURIComponent(String(plausible(name, schema, nsid)))] as const)
   for (const [name] of base)
-    for (const wrong of wrongParams)
-      for (const spelled of [`${name}=${wrong}`, `${name}=${wrong}&${name}=${wrong}`, `${name}[]=${wrong}`, `${name}[0]=${wrong}`]) {
-        const query = [...base.filter(([other]) => other !== name).map(([key, value]) => `${key}=${value}`), spelled].join('&')
-        expectOurs(query, await send(nsid, `${nsid}?${query}`, {}))
-      }
+    for (const spelled of [...wrongParams.map((wrong) => `${name}=${wrong}`), `${name}=a&${name}=b`, `${name}[]=a`, `${name}[0]=a`, `${name}[__proto__]=a`]) {
+      const query = [...base.filter(([other]) => other !== name).map(([key, value]) => `${key}=${value}`), spelled].join('&')
+      expectOurs(query, await send(nsid, `${nsid}?${query}`, {}))
+    }
   for (const query of ['__proto__=x', 'constructor[prototype]=x', '='.repeat(1000), '%', '&&&&', `cursor=${'%00'.repeat(100)}`, `did=${bob}&`.repeat(200)]) expectOurs(query, await send(nsid, `${nsid}?${query}`, {}))
 }, 60_000)
 
