@@ -8,7 +8,7 @@
  * The file reads no .env and no bunfig.toml where it is started: its configuration has one place.
  */
 import { rmSync, statSync } from 'node:fs'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { SOFTWARE } from './src/platform/version.ts'
 
@@ -41,8 +41,8 @@ export async function buildExecutable(outfile: string, target: Target | null): P
     throw: false,
   })
   for (const message of logs) console.error(message)
-  // It is inside the executable too: stacks name the source.
-  rmSync(`${outfile}.map`, { force: true })
+  // They are inside the executable too: stacks name the source.
+  for (const map of [`${outfile}.map`, join(dirname(outfile), 'checkpoint-worker.js.map')]) rmSync(map, { force: true })
   return success
 }
 

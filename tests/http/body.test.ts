@@ -9,6 +9,7 @@ import { startPds, type TestPds } from '../harness/pds.ts'
 
 const MAX_BYTES = 2000
 const FRAME_BYTES = 1024 ** 2
+const STREAMED_FRAMES = 400
 
 let pds: TestPds
 let edge: Edge
@@ -23,7 +24,7 @@ const endpoints = [
   route('POST', '/count', {
     async handler({ body }) {
       let bytes = 0
-      for await (const chunk of body.stream(100 * FRAME_BYTES)) bytes += chunk.byteLength
+      for await (const chunk of body.stream(STREAMED_FRAMES * FRAME_BYTES)) bytes += chunk.byteLength
       return { bytes }
     },
   }),
@@ -97,10 +98,11 @@ test('an absurd Content-Length reaches no handler', async () => {
 test('large bodies stream through without growing the process', async () => {
   const before = process.memoryUsage.rss()
   const chunk = new Uint8Array(FRAME_BYTES)
-  let left = 90
+  let left = STREAMED_FRAMES
   const body = new ReadableStream({ pull: (controller) => (left-- > 0 ? controller.enqueue(chunk) : controller.close()) })
-  expect(await post('/count', body)).toMatchObject({ status: 200, body: { bytes: 90 * FRAME_BYTES } })
-  expect(process.memoryUsage.rss() - before).toBeLessThan(64 * FRAME_BYTES)
+  expect(await post('/count', body)).toMatchObject({ status: 200, body: { bytes: STREAMED_FRAMES * FRAME_BYTES } })
+  // Client and server share this process; a body that was gathered would be there at least once.
+  expect(process.memoryUsage.rss() - before).toBeLessThan((STREAMED_FRAMES / 2) * FRAME_BYTES)
 })
 
 test('a client that goes away in the middle of its body leaves the server well', async () => {
