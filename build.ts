@@ -31,6 +31,8 @@ const MEBIBYTE = 1024 * 1024
 export async function buildExecutable(outfile: string, target: Target | null): Promise<boolean> {
   const { success, logs } = await Bun.build({
     entrypoints: ['src/main.ts', 'src/platform/checkpoint-worker.ts'].map((path) => join(import.meta.dir, path)),
+    // Beside each other, so that the thread is found by the same relative name as in the source.
+    naming: { entry: '[name].[ext]' },
     target: 'bun',
     format: 'esm',
     minify: true,

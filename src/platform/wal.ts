@@ -50,7 +50,11 @@ export class Checkpointer {
     const worker = (this.#worker ??= new Worker(new URL('./checkpoint-worker.ts', import.meta.url).href))
     const { promise, resolve } = Promise.withResolvers<boolean>()
     worker.onmessage = () => resolve(true)
-    worker.onerror = () => resolve(false)
+    worker.onerror = () => {
+      // It answers nothing any more; the next pass has a new one.
+      this.#worker = null
+      resolve(false)
+    }
     worker.postMessage(this.databasePath)
     worker.unref()
     return promise

@@ -1,6 +1,6 @@
 /** The executable does everything that the source does: each part once that needs something built in, or that starts itself again. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { buildExecutable } from '../../build.ts'
@@ -148,3 +148,13 @@ test('exports its traces, stops when it is told to, and comes back from a backup
   expect(await request(`${server.url}/xrpc/com.atproto.repo.getRecord?${new URLSearchParams({ repo: repo!, collection: collection!, rkey: rkey! })}`)).toMatchObject({ status: 200, body: { value: { text: 'with a blob' } } })
   expect(await request(`${server.url}/xrpc/com.atproto.server.getSession`, { headers: bearer(alice.accessJwt) })).toMatchObject({ status: 200 })
 })
+
+test('copies its log into the database with a thread of its own', async () => {
+  const path = join(place('data'), 'holdfast.db')
+  const before = statSync(path).size
+  const record = { text: 'x'.repeat(900_000) }
+  for (let written = 0; written < 20; written++) {
+    expect((await alice.call('com.atproto.repo.createRecord', { json: { repo: alice.did, collection: 'com.example.large', record } })).status).toBe(200)
+  }
+  while (statSync(path).size < before + 8_000_000) await Bun.sleep(10)
+}, 30_000)
