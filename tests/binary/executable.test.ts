@@ -109,6 +109,16 @@ test('writes records, keeps blobs and copies them to the bucket', async () => {
   expect(new TextDecoder().decode(bucket.read(key))).toBe(BLOB)
 })
 
+test('copies its log into the database with a thread of its own', async () => {
+  const path = join(place('data'), 'holdfast.db')
+  const before = statSync(path).size
+  const record = { text: 'x'.repeat(900_000) }
+  for (let written = 0; written < 20; written++) {
+    expect((await alice.call('com.atproto.repo.createRecord', { json: { repo: alice.did, collection: 'com.example.large', record } })).status).toBe(200)
+  }
+  while (statSync(path).size < before + 8_000_000) await Bun.sleep(10)
+}, 30_000)
+
 test('sends mail over TLS', async () => {
   expect(await alice.call('com.atproto.server.requestEmailConfirmation', { method: 'POST' })).toMatchObject({ status: 200 })
   expect(mailbox.received.at(-1)).toMatchObject({ to: [alice.email], user: 'pds', secure: true })
@@ -148,13 +158,3 @@ test('exports its traces, stops when it is told to, and comes back from a backup
   expect(await request(`${server.url}/xrpc/com.atproto.repo.getRecord?${new URLSearchParams({ repo: repo!, collection: collection!, rkey: rkey! })}`)).toMatchObject({ status: 200, body: { value: { text: 'with a blob' } } })
   expect(await request(`${server.url}/xrpc/com.atproto.server.getSession`, { headers: bearer(alice.accessJwt) })).toMatchObject({ status: 200 })
 })
-
-test('copies its log into the database with a thread of its own', async () => {
-  const path = join(place('data'), 'holdfast.db')
-  const before = statSync(path).size
-  const record = { text: 'x'.repeat(900_000) }
-  for (let written = 0; written < 20; written++) {
-    expect((await alice.call('com.atproto.repo.createRecord', { json: { repo: alice.did, collection: 'com.example.large', record } })).status).toBe(200)
-  }
-  while (statSync(path).size < before + 8_000_000) await Bun.sleep(10)
-}, 30_000)
