@@ -40,11 +40,8 @@ async function terminate(server: RunningServer): Promise<void> {
   while (!server.output().includes('stopping')) await Bun.sleep(1)
 }
 
-test('an upload that has begun is finished, and is there after the restart', async () => {
-  await using running = await startServer()
-  const { url } = running.server
-  const { did, accessJwt } = await createAlice(url)
-
+/** An upload of which the server has the first half. */
+async function halfAnUpload(url: string, accessJwt: string) {
   const { readable, writable } = new TransformStream<Uint8Array, Uint8Array>()
   const body = writable.getWriter()
   const uploading = fetch(`${url}/xrpc/com.atproto.repo.uploadBlob`, {
@@ -54,6 +51,15 @@ test('an upload that has begun is finished, and is there after the restart', asy
   })
   await body.write(Buffer.from(HALF))
   await request(`${url}/xrpc/_health`)
+  return { body, uploading }
+}
+
+test('an upload that has begun is finished, and is there after the restart', async () => {
+  await using running = await startServer()
+  const { url } = running.server
+  const { did, accessJwt } = await createAlice(url)
+
+  const { body, uploading } = await halfAnUpload(url, accessJwt)
   await terminate(running.server)
   await body.write(Buffer.from(HALF))
   await body.close()
@@ -93,15 +99,7 @@ test('new requests are turned away while the last ones end', async () => {
   await using running = await startServer()
   const { url } = running.server
   const { accessJwt } = await createAlice(url)
-  const { readable, writable } = new TransformStream<Uint8Array, Uint8Array>()
-  const body = writable.getWriter()
-  const uploading = fetch(`${url}/xrpc/com.atproto.repo.uploadBlob`, {
-    method: 'POST',
-    headers: { ...bearer(accessJwt), 'content-type': 'text/plain' },
-    body: readable,
-  })
-  await body.write(Buffer.from(HALF))
-  await request(`${url}/xrpc/_health`)
+  const { body, uploading } = await halfAnUpload(url, accessJwt)
   await terminate(running.server)
   const refused = await fetch(`${url}/xrpc/_health`, { keepalive: false }).then(
     ({ status }) => status,
