@@ -6,6 +6,7 @@
  */
 import { createHmac, createSecretKey, timingSafeEqual, type KeyObject } from 'node:crypto'
 import { perContext, type Context } from '../../platform/context.ts'
+import { Generations } from '../../platform/generations.ts'
 import { serverSecret } from '../../platform/vault.ts'
 import { parseDid, type Did, type Millis } from '../../protocol/identifiers.ts'
 
@@ -53,6 +54,17 @@ interface Payload {
 
 type Fault = 'unverifiable' | 'expired'
 
+interface VerifiedToken {
+  answer: { ok: true } & AccessClaims
+  expiresAt: Millis
+}
+
+/** Access tokens that are remembered, so that their seals are checked once. */
+const MAX_VERIFIED_TOKENS = 20_000
+
+/** What a seal says does not change while the server runs, for it has one key. Whether a token has expired is asked every time. */
+const verifiedTokens = perContext(() => new Generations<VerifiedToken>(MAX_VERIFIED_TOKENS))
+
 /** The key is read once, when the server starts. */
 export const sessionTokenKey = perContext(async (ctx) => createSecretKey(await serverSecret(ctx.db, ctx.vault, 'session-token')))
 
@@ -73,13 +85,23 @@ export async function issueRefreshToken(ctx: Context, { did, tokenId }: RefreshC
 }
 
 export async function readAccessToken(ctx: Context, token: string): Promise<({ ok: true } & AccessClaims) | { ok: false; fault: Fault }> {
-  const read = open(ctx, await sessionTokenKey(ctx), ACCESS_HEADER, token)
-  if (!read.ok) return read
-  const did = parseDid(read.payload.sub)
-  const kind = kinds.get(read.payload.scope)
-  if (did === null || kind === undefined) return { ok: false, fault: 'unverifiable' }
-  if (read.expired) return { ok: false, fault: 'expired' }
-  return { ok: true, did, kind, personalDetails: read.payload.personal_details === true }
+  const verified = verifiedTokens(ctx)
+  let read = verified.get(token) ?? null
+  if (read === null) {
+    read = verifiedToken(ctx, await sessionTokenKey(ctx), token)
+    if (read === null) return { ok: false, fault: 'unverifiable' }
+    verified.set(token, read)
+  }
+  return ctx.clock.now() < read.expiresAt ? read.answer : { ok: false, fault: 'expired' }
+}
+
+function verifiedToken(ctx: Context, key: KeyObject, token: string): VerifiedToken | null {
+  const read = open(ctx, key, ACCESS_HEADER, token)
+  if (!read.ok) return null
+  const { sub, scope, exp, personal_details: personalDetails } = read.payload
+  const did = parseDid(sub)
+  const kind = kinds.get(scope)
+  return did === null || kind === undefined ? null : { answer: { ok: true, did, kind, personalDetails: personalDetails === true }, expiresAt: exp * 1000 }
 }
 
 /** `expired` tokens are read as well: they may still end their session. */
