@@ -38,12 +38,12 @@ export function encoded(request: Request, response: Response): Response {
   if (status === 304 || status === 206 || headers.has('content-encoding') || !compressible.test(headers.get('content-type') ?? '')) return response
   const length = headers.get('content-length')
   if (length !== null && Number(length) < MIN_CODED_BYTES) return response
-  // Not before it is needed: a file whose body was asked for is no longer sent by the kernel.
-  const { body } = response
-  if (body === null) return response
   headers.append('Vary', 'Accept-Encoding')
   const coding = chosenCoding(request.headers.get('accept-encoding'))
   if (coding === null) return response
+  // Not before it is needed: bytes whose body was asked for go out as a stream, and a file is no longer sent by the kernel.
+  const { body } = response
+  if (body === null) return response
   headers.set('Content-Encoding', coding)
   headers.delete('Content-Length')
   const coder = coders[coding]!()
@@ -54,7 +54,7 @@ export function encoded(request: Request, response: Response): Response {
 }
 
 /** A weak validator of a JSON text: it says that the meaning is the same, not the bytes. */
-export const weakEtag = (text: Uint8Array): string => `W/"${text.byteLength.toString(16)}-${Bun.hash(text).toString(36)}"`
+export const weakEtag = (text: string | Uint8Array): string => `W/"${text.length.toString(16)}-${Bun.hash(text).toString(16)}"`
 
 /** RFC 9110 section 13.1.2: weak comparison. */
 export function matches(ifNoneMatch: string | null, etag: string): boolean {

@@ -3,7 +3,7 @@ import { perContext, type Context } from '../platform/context.ts'
 import type { Log } from '../platform/log.ts'
 import { RequestBody } from './body.ts'
 import { clientAddress, proxyList } from './client-address.ts'
-import type { Exchange } from './endpoint.ts'
+import type { Common, Exchange } from './endpoint.ts'
 import { surfaceOf, type Surface } from './surfaces.ts'
 
 export interface RequestServer {
@@ -16,7 +16,6 @@ const proxiesOf = perContext(({ config }) => proxyList(config.trustedProxies))
 
 export class RequestExchange implements Exchange {
   readonly surface: Surface
-  readonly replyHeaders: Headers
   // What the edge finds out on the way, for the handler.
   caller: unknown = null
   params: unknown = null
@@ -26,6 +25,7 @@ export class RequestExchange implements Exchange {
   #ip: string | null = null
   #requestId: string | null = null
   #log: Log | null = null
+  #replyHeaders: Headers | null = null
 
   constructor(
     readonly ctx: Context,
@@ -33,10 +33,24 @@ export class RequestExchange implements Exchange {
     readonly server: RequestServer,
     readonly rawPath: string,
     readonly nsid: string | null,
+    /** Of the endpoint that was asked; null for a path without one. */
+    readonly spec: Common<unknown> | null,
     readonly path: Record<string, string> = {},
   ) {
     this.surface = surfaceOf(rawPath)
-    this.replyHeaders = new Headers(this.surface.headers)
+  }
+
+  get replyHeaders(): Headers {
+    return (this.#replyHeaders ??= new Headers(this.#standardHeaders))
+  }
+
+  /** For a response, which makes a copy of its own. */
+  get headersToSend(): Headers {
+    return this.#replyHeaders ?? this.#standardHeaders
+  }
+
+  get #standardHeaders(): Headers {
+    return this.spec?.auth?.personal ? this.surface.personalHeaders : this.surface.headers
   }
 
   get body(): RequestBody {

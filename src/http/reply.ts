@@ -13,39 +13,41 @@ const METHODS = 'GET,HEAD,PUT,PATCH,POST,DELETE'
  * the client shows that it has the same. Bytes are JSON text already.
  */
 export function success(exchange: RequestExchange, value: unknown): Response {
-  const { request, replyHeaders: headers } = exchange
+  const { request } = exchange
   if (value instanceof Response) return finished(exchange, value)
-  if (value === undefined || value === null) return new Response(null, { headers })
-  const text = value instanceof Uint8Array ? value : Buffer.from(JSON.stringify(value))
+  if (value === undefined || value === null) return new Response(null, { headers: exchange.headersToSend })
+  const text = value instanceof Uint8Array ? value : JSON.stringify(value)
   if (request.method === 'POST') return textual(exchange, 200, JSON_TYPE, text)
   const etag = weakEtag(text)
-  headers.set('ETag', etag)
-  if (matches(request.headers.get('if-none-match'), etag)) return new Response(null, { status: 304, headers })
-  return textual(exchange, 200, JSON_TYPE, text)
+  const isKnown = matches(request.headers.get('if-none-match'), etag)
+  const response = isKnown ? new Response(null, { status: 304, headers: exchange.headersToSend }) : textual(exchange, 200, JSON_TYPE, text)
+  response.headers.set('ETag', etag)
+  return response
 }
 
 /** A refusal in the dialect of its surface. Anything else is logged, and answered without its text. */
 export function failure(exchange: RequestExchange, error: unknown): Response {
-  const { surface, replyHeaders, request, nsid } = exchange
+  const { surface, request, nsid } = exchange
   const known = refusalOf(error)
   const refusal = known ?? internalError()
   // A client that went away gets no answer, and is no fault of ours.
   if (known === null && !request.signal.aborted) exchange.log.error('request failed', { route: nsid ?? surface.prefix, error })
-  for (const [name, value] of Object.entries(refusal.options.headers ?? {})) if (!replyHeaders.has(name)) replyHeaders.set(name, value)
   const { contentType, text } = surface.body(refusal)
-  return textual(exchange, refusal.status, contentType, Buffer.from(text))
+  const response = textual(exchange, refusal.status, contentType, text)
+  for (const [name, value] of Object.entries(refusal.options.headers ?? {})) if (!response.headers.has(name)) response.headers.set(name, value)
+  return response
 }
 
-function textual({ request, replyHeaders: headers }: RequestExchange, status: number, contentType: string, text: Uint8Array): Response {
-  headers.set('Content-Type', contentType)
-  headers.set('Content-Length', String(text.byteLength))
-  const response = new Response(text, { status, headers })
-  return text.byteLength < MIN_CODED_BYTES ? response : encoded(request, response)
+/** What is set on the headers of a response is not copied once more, as what is set before would be. */
+function textual(exchange: RequestExchange, status: number, contentType: string, text: string | Uint8Array): Response {
+  const response = new Response(text, { status, headers: exchange.headersToSend })
+  response.headers.set('Content-Type', contentType)
+  return text.length < MIN_CODED_BYTES ? response : encoded(exchange.request, response)
 }
 
 /** What a handler answered by itself, with what belongs to the request and to its surface. */
-function finished({ request, replyHeaders }: RequestExchange, response: Response): Response {
-  replyHeaders.forEach((value, name) => response.headers.set(name, value))
+function finished({ request, headersToSend }: RequestExchange, response: Response): Response {
+  headersToSend.forEach((value, name) => response.headers.set(name, value))
   return encoded(request, response)
 }
 

@@ -76,14 +76,14 @@ export function serve(ctx: Context, endpoints: readonly Endpoint[]): Edge {
   }
 
   // A property of Elysia's context would cost every request a getter.
-  const exchangeOf = (request: Request, path: string, nsid: string | null, params: Record<string, string> = {}) =>
-    new RequestExchange(ctx, request, app.server as unknown as RequestServer, path, nsid, params)
+  const exchangeOf = (request: Request, path: string, nsid: string | null, spec: Common<unknown> | null, params: Record<string, string> = {}) =>
+    new RequestExchange(ctx, request, app.server as unknown as RequestServer, path, nsid, spec, params)
 
   const xrpc = (request: Request) => {
     const path = pathOf(request.url)
     const nsid = path.slice(XRPC_PREFIX.length).replace(/\/$/, '')
     const entry = table.get(nsid)
-    const exchange = exchangeOf(request, path, nsid)
+    const exchange = exchangeOf(request, path, nsid, entry ? entry.spec : (catchAll?.spec ?? null))
     return answer(exchange, entry ? nsid : UNMATCHED, () => {
       if (entry?.endpoint.kind === 'query') return runQuery(exchange, entry as Entry<'query'>)
       if (entry?.endpoint.kind === 'procedure') return runProcedure(exchange, entry as Entry<'procedure'>)
@@ -97,7 +97,7 @@ export function serve(ctx: Context, endpoints: readonly Endpoint[]): Edge {
   }
 
   const nowhere = (request: Request) =>
-    answer(exchangeOf(request, pathOf(request.url), null), UNMATCHED, () => {
+    answer(exchangeOf(request, pathOf(request.url), null, null), UNMATCHED, () => {
       throw new Refusal(404, 'NotFound', 'Not Found')
     })
 
@@ -123,7 +123,7 @@ export function serve(ctx: Context, endpoints: readonly Endpoint[]): Edge {
   for (const endpoint of endpoints) {
     if (endpoint.kind !== 'route') continue
     const run = (request: Request, params: Record<string, string>) => {
-      const exchange = exchangeOf(request, pathOf(request.url), null, params)
+      const exchange = exchangeOf(request, pathOf(request.url), null, endpoint.spec, params)
       return answer(exchange, endpoint.path, () => runRoute(exchange, endpoint))
     }
     for (const method of endpoint.method === 'GET' ? ['GET', 'HEAD'] : [endpoint.method])
@@ -152,6 +152,7 @@ export function serve(ctx: Context, endpoints: readonly Endpoint[]): Edge {
 interface Entry<Kind extends XrpcEndpoint['kind'] = XrpcEndpoint['kind']> {
   endpoint: Extract<XrpcEndpoint, { kind: Kind }>
   method: Method
+  spec: Common<unknown> | null
 }
 
 function xrpcTable(endpoints: readonly Endpoint[]): Map<string, Entry> {
@@ -161,7 +162,7 @@ function xrpcTable(endpoints: readonly Endpoint[]): Map<string, Entry> {
     if (table.has(endpoint.nsid)) throw new Error(`${endpoint.nsid} is declared twice`)
     const method = methods().get(endpoint.nsid as MethodName)
     if (!method || method.kind !== endpoint.kind) throw new Error(`${endpoint.nsid} is no ${endpoint.kind} of its lexicon`)
-    table.set(endpoint.nsid, { endpoint, method })
+    table.set(endpoint.nsid, { endpoint, method, spec: endpoint.kind === 'subscription' ? null : endpoint.spec })
   }
   return table
 }
@@ -201,19 +202,18 @@ async function runFallback(exchange: RequestExchange, nsid: string, { spec, hand
   return handler(Object.assign(exchange, { nsid }))
 }
 
+const noQuery = new URLSearchParams()
+
 function paramsOf({ request: { url } }: RequestExchange, nsid: MethodName): unknown {
   const query = url.indexOf('?')
-  const outcome = decodeParams(nsid, new URLSearchParams(query < 0 ? '' : url.slice(query)))
+  const outcome = decodeParams(nsid, query < 0 ? noQuery : new URLSearchParams(url.slice(query)))
   if (!outcome.ok) throw invalidRequest(outcome.message)
   return outcome.value
 }
 
-async function authenticate(exchange: RequestExchange, { auth = anyone, long }: Common<unknown>): Promise<unknown> {
+/** A promise of the caller, where the guard has to wait for something. */
+function authenticate(exchange: RequestExchange, { auth = anyone, long }: Common<unknown>): unknown {
   if (long) exchange.server.timeout(exchange.request, 0)
-  if (auth.personal) {
-    exchange.replyHeaders.set('Cache-Control', 'private')
-    exchange.replyHeaders.set('Vary', 'Authorization')
-  }
   return auth.check(exchange)
 }
 

@@ -8,8 +8,10 @@ import { RATE_LIMIT_HEADERS } from './limiting.ts'
 export interface Surface {
   prefix: string
   cors: boolean
-  /** What every answer carries. */
+  /** What every answer carries. Shared: never to be changed. */
   headers: Headers
+  /** The same on an answer that depends on who asks. */
+  personalHeaders: Headers
   body(refusal: Refusal): { contentType: string; text: string }
 }
 
@@ -63,10 +65,10 @@ const EXPOSED_HEADERS = [
   ...RATE_LIMIT_HEADERS,
 ].join(', ')
 
-const none = new Headers()
-const crossOrigin = new Headers({ 'Access-Control-Allow-Origin': '*', 'Access-Control-Expose-Headers': EXPOSED_HEADERS })
+const crossOrigin = { 'Access-Control-Allow-Origin': '*', 'Access-Control-Expose-Headers': EXPOSED_HEADERS }
+const personal = { 'Cache-Control': 'private', Vary: 'Authorization' }
 
-const declared: readonly Omit<Surface, 'headers'>[] = [
+const declared: readonly Omit<Surface, 'headers' | 'personalHeaders'>[] = [
   { prefix: '/xrpc/', cors: true, body: flat },
   { prefix: '/v1/', cors: false, body: nested },
   { prefix: '/oauth/authorize/', cors: true, body: nested },
@@ -84,6 +86,9 @@ const declared: readonly Omit<Surface, 'headers'>[] = [
 ]
 
 /** The first prefix that fits decides. */
-const surfaces: readonly Surface[] = declared.map((surface) => ({ ...surface, headers: surface.cors ? crossOrigin : none }))
+const surfaces: readonly Surface[] = declared.map((surface) => {
+  const every = surface.cors ? crossOrigin : {}
+  return { ...surface, headers: new Headers(every), personalHeaders: new Headers({ ...every, ...personal }) }
+})
 
 export const surfaceOf = (path: string): Surface => surfaces.find((surface) => path.startsWith(surface.prefix)) ?? surfaces.at(-1)!

@@ -12,9 +12,10 @@ const schemes: ReadonlySet<string> = new Set(['basic', 'bearer', 'dpop'] satisfi
 export function authorizationOf(request: Request): Authorization | null {
   const header = request.headers.get('authorization')
   if (header === null || header === '') return null
-  const [scheme = '', value, ...rest] = header.split(' ')
-  if (value === undefined || rest.length > 0) throw invalidToken('Malformed authorization header')
+  const space = header.indexOf(' ')
+  if (space < 0 || header.includes(' ', space + 1)) throw invalidToken('Malformed authorization header')
+  const scheme = header.slice(0, space)
   const known = scheme.toLowerCase()
   if (!schemes.has(known)) throw invalidToken(`Unsupported authorization type: ${scheme}`)
-  return { scheme: known as Authorization['scheme'], value }
+  return { scheme: known as Authorization['scheme'], value: header.slice(space + 1) }
 }

@@ -49,9 +49,8 @@ export const sessionRoutes = [
     async handler({ ctx, caller }) {
       const account = await accountOf(ctx.db, caller.did)
       if (!account || account.takedownRef !== null) throw userInfoNotFound(caller.did)
-      const { email, emailConfirmed, ...rest } = sessionAccount(account)
       const seesEmail = caller.permissions?.allowsAccount({ attr: 'email', action: 'read' }) ?? true
-      return seesEmail ? { ...rest, email, emailConfirmed } : rest
+      return sessionAccount(account, { seesEmail })
     },
   }),
 ]

@@ -115,13 +115,10 @@ export async function endSession(ctx: Context, { did, tokenId }: RefreshCaller):
 const sessionIdOf = (tokenId: string) => Buffer.from(tokenId, 'base64').subarray(0, SESSION_ID_BYTES).toString('hex')
 const expiry = (now: Millis): Millis => now + REFRESH_TTL_SECS * 1000
 
-/** What an answer about a session tells of the account. */
-export function sessionAccount(account: Account) {
-  const { did, handle, email, emailConfirmedAt } = account
-  return {
-    did,
-    handle: handle ?? INVALID_HANDLE,
-    ...(email === null ? {} : { email, emailConfirmed: emailConfirmedAt !== null }),
-    ...activityOf(account),
-  }
+/** What an answer about a session tells of the account. An app without the permission sees no address. */
+export function sessionAccount(account: Account, { seesEmail = true } = {}) {
+  const { did, handle, emailConfirmedAt } = account
+  const email = seesEmail && account.email !== null ? account.email : undefined
+  const { active, status } = activityOf(account)
+  return { did, handle: handle ?? INVALID_HANDLE, email, emailConfirmed: email === undefined ? undefined : emailConfirmedAt !== null, active, status }
 }
