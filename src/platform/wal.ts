@@ -43,11 +43,11 @@ export class Checkpointer {
 
   /** One pass, or the one that runs already. False when the thread could not do it. */
   pass(): Promise<boolean> {
-    return (this.#running ??= this.#ask().finally(() => (this.#running = null)))
+    return (this.#running ??= this.#ask(this.databasePath).finally(() => (this.#running = null)))
   }
 
-  #ask(): Promise<boolean> {
-    const worker = (this.#worker ??= new Worker(new URL('./checkpoint-worker.ts', import.meta.url).href))
+  #ask(message: string | null): Promise<boolean> {
+    const worker = (this.#worker ??= this.#start())
     const { promise, resolve } = Promise.withResolvers<boolean>()
     worker.onmessage = () => resolve(true)
     worker.onerror = () => {
@@ -55,13 +55,21 @@ export class Checkpointer {
       this.#worker = null
       resolve(false)
     }
-    worker.postMessage(this.databasePath)
-    worker.unref()
+    worker.postMessage(message)
     return promise
   }
 
+  #start(): Worker {
+    const worker = new Worker(new URL('./checkpoint-worker.ts', import.meta.url).href)
+    worker.unref()
+    return worker
+  }
+
+  /** The thread lets go of the database first: ended in the middle of that, it would hold locks on the log. */
   async close(): Promise<void> {
     await this.#running
+    this.#worker?.ref()
+    if (this.#worker !== null) await this.#ask(null)
     this.#worker?.terminate()
   }
 }

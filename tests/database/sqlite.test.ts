@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { mkdtempSync, rmSync, statSync } from 'node:fs'
+import { existsSync, mkdtempSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { inPieces, isUniqueViolation, sql, sqlAnd, sqlList, sqlRows, type Database } from '../../src/platform/database.ts'
@@ -146,4 +146,5 @@ test('the log does not grow without end, and what was in it is in the database',
   expect(await other.get(sql`SELECT count(*) AS count FROM page`)).toEqual({ count: 1600 })
   await other.close()
   expect(statSync(path).size).toBeGreaterThan(1600 * block.length)
+  expect(existsSync(`${path}-wal`)).toBe(false)
 }, 60_000)
