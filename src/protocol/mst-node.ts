@@ -152,8 +152,8 @@ function writeLink(cid: Cid | null): void {
 
 /**
  * Read a node. Takes canonical encodings only; checks that keys are ASCII, within bounds and in order, and that nothing
- * hangs below layer 0. Throws `Malformed`. Whether the keys belong to this layer and range, and whether each prefix is as
- * long as it can be, is for `walkTree`; for a tree of ours it is known.
+ * hangs below layer 0. Throws `Malformed`. Whether the keys belong to this layer and range is for `walkTree`; for a tree
+ * of ours it is known.
  */
 export function decodeNode(bytes: Uint8Array, layer: number): MstNode {
   return nodeAt(layer, readFields(bytes))
@@ -198,6 +198,7 @@ function readFields(bytes: Uint8Array): Fields {
     expectBytes(nameP)
     const prefix = readHead(major.number)
     if (prefix > previous.length || prefix + suffix.length > maxKeyBytes) throw new Malformed(`MST key beyond ${maxKeyBytes} bytes`)
+    if (prefix < previous.length && suffix.charCodeAt(0) === previous.charCodeAt(prefix)) throw new Malformed('MST key shares more with the one before it')
     const key = prefix === 0 ? suffix : previous.slice(0, prefix) + suffix
     if (key <= previous) throw new Malformed('MST keys out of order')
     keys.push(key)

@@ -11,7 +11,7 @@
  * Source: atproto "Repository", "MST Structure" and "Commit Diffs".
  */
 import { type Block } from './car.ts'
-import { type Cid, cidOfCbor, equalBytes } from './cid.ts'
+import { type Cid, cidOfCbor } from './cid.ts'
 import { Malformed } from './malformed.ts'
 import { decodeNode, decodeRoot, emptyNode, encodeNode, keyHeight, maxLayers, MstNode, type Subtree } from './mst-node.ts'
 
@@ -316,82 +316,78 @@ export function buildTree(entries: Iterable<readonly [key: string, value: Cid]>,
   return closeBelow(open.length) ?? write(emptyNode(0))
 }
 
-/** Blocks in the order of their CIDs; `null` for one that is not there. */
-export type BlockFetcher = (cids: readonly Cid[]) => Promise<readonly (Uint8Array | null)[]>
+/** Where blocks come from that take a while. `null` when there is no such block. */
+export type BlockFetcher = (cid: Cid) => Promise<Uint8Array | null>
 
-/** A node of a verified tree, and the records it holds itself. */
+/** A part of a verified tree. */
 export interface TreePage {
-  block: Block
+  nodes: Block[]
+  /** In order, within a page and from one to the next. */
   entries: [key: string, value: Cid][]
 }
 
 /** Most entries of a tree that is read from a stranger. */
 export const maxTreeEntries = 10_000_000
-/** Nodes fetched at once. */
-const fetchedNodes = 16
+/** Nodes and entries of a page. */
+const pageItems = 500
 
 /** A collection, a slash and a record key, in the characters that keys may have. */
 const keyPattern = /^[a-zA-Z0-9.-]+\/[a-zA-Z0-9_~.:-]+$/
 
-/** A node to visit, and what its parent says about it: its layer (`null` for the root) and the keys around it. */
-interface Expected {
-  cid: Cid
-  layer: number | null
-  after: string
-  before: string | null
+/** A node on the way to where the walk is. Its next step leads into a subtree if it is even, and past a key if it is odd. */
+interface OpenNode {
+  node: MstNode
+  step: number
 }
 
 /**
- * Walk a tree of unknown origin and check all of it: every node canonical, every key well formed, in order, and on the
- * layer its hash gives, nothing empty, nothing missing. Pages come parents first; the keys of a page are in order.
+ * Walk a tree of unknown origin in the order of its keys, and check all of it: every node canonical, every key well
+ * formed, in order, and on the layer its hash gives, nothing empty, nothing missing. Holds the nodes of one path.
  * Throws `Malformed` (`MissingBlock` for an incomplete tree).
  */
 export async function* walkTree(root: Cid, fetch: BlockFetcher): AsyncGenerator<TreePage> {
-  const pending: Expected[] = [{ cid: root, layer: null, after: '', before: null }]
+  const path: OpenNode[] = []
+  let page: TreePage = { nodes: [], entries: [] }
+  const enter = async (cid: Cid, layer: number | null): Promise<void> => {
+    const bytes = await fetch(cid)
+    if (bytes === null) throw new MissingBlock(cid)
+    const node = layer === null ? decodeRoot(bytes, refuseKeyless) : decodeNode(bytes, layer)
+    if (layer !== null && node.isEmpty()) throw new Malformed('MST node is empty')
+    page.nodes.push({ cid, bytes })
+    path.push({ node, step: 0 })
+  }
+  await enter(root, null)
+  let previous = ''
   let count = 0
-  while (pending.length > 0) {
-    const batch = pending.splice(-fetchedNodes).reverse()
-    const blocks = await fetch(batch.map(({ cid }) => cid))
-    const children: Expected[] = []
-    for (const [i, expected] of batch.entries()) {
-      const bytes = blocks[i] ?? null
-      if (bytes === null) throw new MissingBlock(expected.cid)
-      const node = verifyNode(bytes, expected)
-      count += node.keys.length
-      if (count > maxTreeEntries) throw new Malformed(`MST has more than ${maxTreeEntries} entries`)
-      children.push(...childrenOf(node, expected))
-      yield { block: { cid: expected.cid, bytes }, entries: node.keys.map((key, at) => [key, node.values[at] as Cid]) }
+  for (let open = path.at(-1); open !== undefined; open = path.at(-1)) {
+    const { node } = open
+    const i = open.step >>> 1
+    if (open.step++ % 2 === 0) {
+      const child = node.subtrees[i] as Cid | null
+      if (child !== null) await enter(child, node.layer - 1)
+    } else if (i < node.keys.length) {
+      const key = node.keys[i] as string
+      checkKey(key, previous, node.layer)
+      page.entries.push([key, node.values[i] as Cid])
+      previous = key
+      if (++count > maxTreeEntries) throw new Malformed(`MST has more than ${maxTreeEntries} entries`)
+    } else {
+      path.pop()
     }
-    pending.push(...children.reverse())
+    if (page.nodes.length + page.entries.length < pageItems) continue
+    yield page
+    page = { nodes: [], entries: [] }
   }
-}
-
-function verifyNode(bytes: Uint8Array, { layer, after, before }: Expected): MstNode {
-  const node = layer === null ? decodeRoot(bytes, refuseKeyless) : decodeNode(bytes, layer)
-  if (!equalBytes(encodeNode(node), bytes)) throw new Malformed('MST node is not in canonical form')
-  if (layer !== null && node.isEmpty()) throw new Malformed('MST node is empty')
-  let previous = after
-  for (const key of node.keys) {
-    checkKey(node, key, previous, before)
-    previous = key
-  }
-  return node
+  yield page
 }
 
 const refuseKeyless = (): never => {
   throw new Malformed('MST root holds no key')
 }
 
-function childrenOf({ layer, keys, subtrees }: MstNode, { after, before }: Expected): Expected[] {
-  const children: Expected[] = []
-  for (const [i, cid] of (subtrees as (Cid | null)[]).entries()) {
-    if (cid !== null) children.push({ cid, layer: layer - 1, after: keys[i - 1] ?? after, before: keys[i] ?? before })
-  }
-  return children
-}
-
-function checkKey(node: MstNode, key: string, after: string, before: string | null): void {
+/** `after` is the key before it in the whole tree. */
+function checkKey(key: string, after: string, layer: number): void {
   if (!keyPattern.test(key)) throw new Malformed(`MST key is not a record path: ${key}`)
-  if (key <= after || (before !== null && key >= before)) throw new Malformed('MST keys out of order')
-  if (keyHeight(key) !== node.layer) throw new Malformed(`MST key on the wrong layer: ${key}`)
+  if (key <= after) throw new Malformed('MST keys out of order')
+  if (keyHeight(key) !== layer) throw new Malformed(`MST key on the wrong layer: ${key}`)
 }

@@ -1,5 +1,5 @@
 /** Checking a stored repository against itself: signature, tree, records, and that nothing is left over. */
-import type { Reader } from '../../platform/database.ts'
+import { inPieces, type Reader } from '../../platform/database.ts'
 import { cidOfCbor, type Cid } from '../../protocol/cid.ts'
 import { parseCommit, verifyCommit } from '../../protocol/commit.ts'
 import type { PublicKey } from '../../protocol/keys.ts'
@@ -16,11 +16,11 @@ export async function repoFaults(reader: Reader, repo: RepoHead, key: PublicKey)
   let nodes = 0
   let records = 0
   try {
-    for await (const { block, entries } of walkTree(repo.data, (cids) => fetchNodes(stored, cids))) {
-      nodes++
-      records += entries.length
-      if (!cidOfCbor(block.bytes).equals(block.cid)) faults.push(`node ${block.cid} has other bytes`)
-      faults.push(...(await recordFaults(reader, repo.id, entries)))
+    for await (const page of walkTree(repo.data, async (cid) => (await stored.find([cid]))[0]?.bytes ?? null)) {
+      nodes += page.nodes.length
+      records += page.entries.length
+      for (const { cid, bytes } of page.nodes) if (!cidOfCbor(bytes).equals(cid)) faults.push(`node ${cid} has other bytes`)
+      for (const entries of inPieces(page.entries)) faults.push(...(await recordFaults(reader, repo.id, entries)))
     }
   } catch (error) {
     if (!(error instanceof Malformed)) throw error
@@ -50,13 +50,7 @@ function commitFaults({ did, rev, head, data, commitBlock }: RepoHead, key: Publ
   }
 }
 
-async function fetchNodes(stored: StoredNodes, cids: readonly Cid[]): Promise<(Uint8Array | null)[]> {
-  const found = new Map((await stored.find(cids)).map(({ cid, bytes }) => [cid.toString(), bytes]))
-  return cids.map((cid) => found.get(cid.toString()) ?? null)
-}
-
 async function recordFaults(reader: Reader, repoId: number, entries: readonly [path: string, cid: Cid][]): Promise<string[]> {
-  if (entries.length === 0) return []
   const stored = new Map((await findRecordsAt(reader, repoId, entries.map(([path]) => path))).map((record) => [record.path, record]))
   return entries.flatMap(([path, cid]) => {
     const record = stored.get(path)

@@ -64,7 +64,7 @@ export class ImportedRepo {
     }
   }
 
-  /** Every node and every record of the tree, checked on the way. */
+  /** Every node and every record of the tree, checked on the way; records in the order of their paths. */
   async *pages(): AsyncGenerator<ImportedPage> {
     let page: ImportedPage = { nodes: [], records: [] }
     let bytes = 0
@@ -86,8 +86,8 @@ export class ImportedRepo {
   }
 
   async *#walk(): AsyncGenerator<Block | ImportedRecord> {
-    for await (const { block, entries } of walkTree(this.commit.data, async (cids) => cids.map((cid) => this.blocks.get(cid)))) {
-      yield block
+    for await (const { nodes, entries } of walkTree(this.commit.data, async (cid) => this.blocks.get(cid))) {
+      yield* nodes
       for (const [path, cid] of entries) {
         const bytes = cid.code === codecs.dagCbor ? this.blocks.get(cid) : null
         if (bytes === null) throw invalidRequest(`CAR does not hold the record at '${path}'`)
