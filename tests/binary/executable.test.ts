@@ -57,7 +57,7 @@ beforeAll(async () => {
     SERVICE_BACKUP_DESTINATION: place('scheduled'),
     SERVICE_BACKUP_INTERVAL_SECS: '3600',
     NODE_EXTRA_CA_CERTS: place('authority.pem'),
-    // It has to do without.
+    // It has to do without: what is native is unpacked there.
     TMPDIR: place('nowhere'),
   }
   mkdirSync(folder)
@@ -157,4 +157,16 @@ test('exports its traces, stops when it is told to, and comes back from a backup
   const [, , repo, collection, rkey] = uri.split('/')
   expect(await request(`${server.url}/xrpc/com.atproto.repo.getRecord?${new URLSearchParams({ repo: repo!, collection: collection!, rkey: rkey! })}`)).toMatchObject({ status: 200, body: { value: { text: 'with a blob' } } })
   expect(await request(`${server.url}/xrpc/com.atproto.server.getSession`, { headers: bearer(alice.accessJwt) })).toMatchObject({ status: 200 })
+})
+
+test('brings the native library for passwords along, and unpacks it when the first one is hashed', async () => {
+  const temporary = place('temporary')
+  mkdirSync(temporary)
+  const changes = { SERVICE_DATA_DIR: place('native'), SERVICE_PORT: String(await freePort()), TMPDIR: temporary }
+  await using other = await startProgram(['dev'], { ...env, ...changes }, folder, { program: [executable] })
+  const natives = () => readdirSync(temporary).filter((name) => name.endsWith('.node')).length
+  expect(natives()).toBe(0)
+  const { did } = await createAccount(other, 'bob')
+  expect(did).toStartWith('did:plc:')
+  expect(natives()).toBe(1)
 })

@@ -3,16 +3,15 @@
  *
  * An account without a password and an account that does not exist cost what a wrong password costs.
  */
-import { argon2, createHash } from 'node:crypto'
+import { createHash } from 'node:crypto'
 import { availableParallelism } from 'node:os'
-import { promisify } from 'node:util'
 import { Refusal } from '../../http/errors.ts'
+import { hashArgon2, SALT_BYTES, verifyArgon2, type Argon2Cost } from '../../platform/argon2.ts'
 import { perContext, type Context } from '../../platform/context.ts'
 import { Slots, SlotsFull } from '../../platform/slots.ts'
 import type { Did } from '../../protocol/identifiers.ts'
 
-const MEMORY_KIB = 19_456
-const PASSES = 2
+const COST: Argon2Cost = { memoryKib: 19_456, passes: 2 }
 const MAX_CONCURRENT = Math.min(4, availableParallelism())
 const MAX_WAITING = 512
 
@@ -30,27 +29,19 @@ async function inSlot<T>(ctx: Context, work: () => Promise<T>): Promise<T> {
   }
 }
 
-export const hashPassword = (ctx: Context, password: string): Promise<string> =>
-  inSlot(ctx, () => Bun.password.hash(password, { algorithm: 'argon2id', memoryCost: MEMORY_KIB, timeCost: PASSES }))
+export const hashPassword = (ctx: Context, password: string): Promise<string> => inSlot(ctx, () => hashArgon2(password, COST))
 
 /** `hash` is null where there is none to compare with; the work is the same. */
 export async function verifyPassword(ctx: Context, password: string, hash: string | null): Promise<boolean> {
-  const matches = await inSlot(ctx, () => Bun.password.verify(password, hash ?? NOBODYS_HASH))
+  const matches = await inSlot(ctx, () => verifyArgon2(password, hash ?? NOBODYS_HASH))
   return matches && hash !== null
 }
-
-const SALT_BYTES = 16
-const HASH_BYTES = 32
-const argon2Async = promisify(argon2)
 
 /**
  * A generated password, hashed under a salt of the account: one computation finds its row among all of the account.
  * For random passwords only; people's own get a salt each.
  */
-export async function hashGeneratedPassword(ctx: Context, did: Did, password: string): Promise<string> {
-  const nonce = createHash('sha256').update(did).digest().subarray(0, SALT_BYTES)
-  const parameters = { message: password, nonce, parallelism: 1, tagLength: HASH_BYTES, memory: MEMORY_KIB, passes: PASSES }
-  const hash = await inSlot(ctx, () => argon2Async('argon2id', parameters))
-  const text = (bytes: Uint8Array) => Buffer.from(bytes).toString('base64').replace(/=+$/, '')
-  return `$argon2id$v=19$m=${MEMORY_KIB},t=${PASSES},p=1$${text(nonce)}$${text(hash)}`
+export function hashGeneratedPassword(ctx: Context, did: Did, password: string): Promise<string> {
+  const salt = createHash('sha256').update(did).digest().subarray(0, SALT_BYTES)
+  return inSlot(ctx, () => hashArgon2(password, COST, salt))
 }
