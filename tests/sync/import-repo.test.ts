@@ -123,6 +123,17 @@ test('thousands of records arrive whole, and blobs that they point at are known 
   expect(await remains()).toBe(0)
 })
 
+test('an import is stored in steps that others come between, and in few commits', async () => {
+  const account = await createAccount(pds, 'steps')
+  const { bytes } = archiveOf(account.did, revAt(pds.clock.now()), records(6000), foreignKey)
+  const before = { ...pds.ctx.db.counters }
+  expect((await importCar(account, asBody(bytes))).status).toBe(200)
+  const { transactions, commits } = pds.ctx.db.counters
+  expect(transactions - before.transactions).toBeGreaterThanOrEqual(6000 / 1000)
+  expect(commits - before.commits).toBeLessThanOrEqual(5)
+  expect(await verified(account)).toHaveLength(6000)
+})
+
 test('an archive that breaks at its end leaves everything as it was', async () => {
   const dave = await createAccount(pds, 'dave')
   await write(dave, 'stays')

@@ -17,7 +17,7 @@ afterAll(() => rmSync(dir, { recursive: true }))
 const did = 'did:plc:7iza6de2dwap2sbkpav7c6c6' as Did
 const rev = '3jzfcijpj2z2a'
 const key = signingKey('p256', new Uint8Array(32).fill(7))
-const many = Object.fromEntries(Array.from({ length: 2500 }, (_, i) => [`app.bsky.feed.post/${i.toString(36).padStart(13, '2')}`, post(`post ${i}`)]))
+const many = Object.fromEntries(Array.from({ length: 4500 }, (_, i) => [`app.bsky.feed.post/${i.toString(36).padStart(13, '0')}`, post(`post ${i}`)]))
 
 async function* inChunks(bytes: Uint8Array, size: number): AsyncGenerator<Uint8Array> {
   for (let at = 0; at < bytes.length; at += size) yield bytes.subarray(at, at + size)
@@ -40,7 +40,7 @@ const refusal = async (bytes: Uint8Array): Promise<Refusal> => {
   return error as Refusal
 }
 
-test('a whole repository is taken in pages, every block once', async () => {
+test('a whole repository is taken in pages, every block once, in the order in which it is stored', async () => {
   const archive = archiveOf(did, rev, many, key)
   for (const chunkBytes of [100, 65_536]) {
     const { repo, pages } = await read(archive.bytes, chunkBytes)
@@ -48,7 +48,11 @@ test('a whole repository is taken in pages, every block once', async () => {
     expect(pages.length).toBeGreaterThan(1)
     const cids = pages.flatMap(({ nodes, records }) => [...nodes, ...records].map(({ cid }) => cid.toString()))
     expect(cids.toSorted()).toEqual(archive.blocks.slice(1).map(({ cid }) => cid.toString()).toSorted())
-    expect(pages.flatMap(({ records }) => records.map(({ collection, rkey }) => `${collection}/${rkey}`)).toSorted()).toEqual(Object.keys(many).toSorted())
+    expect(pages.flatMap(({ records }) => records.map(({ path }) => path))).toEqual(Object.keys(many).toSorted())
+    for (const { nodes } of pages) {
+      const order = nodes.map(({ cid }) => Buffer.from(cid.bytes).toString('hex'))
+      expect(order).toEqual(order.toSorted())
+    }
   }
   expect(readdirSync(dir)).toEqual([])
 })
@@ -74,7 +78,7 @@ test('references to blobs are found, in the new shape and in the old one', async
   const archive = archiveOf(did, rev, { 'app.bsky.feed.post/a': post('x', { embed: [image, image] }), 'app.bsky.actor.profile/self': { $type: 'app.bsky.actor.profile', avatar: { cid: old.toString(), mimeType: 'image/png' } } }, key)
   const { pages } = await read(archive.bytes)
   const records = pages.flatMap((page) => page.records)
-  expect(Object.fromEntries(records.map(({ rkey, blobs }) => [rkey, blobs]))).toEqual({ a: [blob.toString()], self: [old.toString()] })
+  expect(Object.fromEntries(records.map(({ path, blobs }) => [path, blobs]))).toEqual({ 'app.bsky.feed.post/a': [blob.toString()], 'app.bsky.actor.profile/self': [old.toString()] })
 })
 
 describe('refused is', () => {

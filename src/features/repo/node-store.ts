@@ -97,6 +97,13 @@ export async function insertNodes(tx: Tx, repoId: number, nodes: readonly Revise
   }
 }
 
+/** Nodes that are not there yet, a statement for each: see `addRecords`. */
+export async function addNodes(tx: Tx, repoId: number, rev: Tid, nodes: readonly Block[]): Promise<void> {
+  for (const { cid, bytes } of nodes) {
+    await tx.run(sql`INSERT INTO repo_node (repo_id, cid, rev, bytes) VALUES (${repoId}, ${cid.bytes}, ${rev}, ${bytes})`)
+  }
+}
+
 async function deleteNodes(tx: Tx, repoId: number, cids: readonly Cid[]): Promise<void> {
   if (cids.length === 0) return
   await tx.run(sql`DELETE FROM repo_node WHERE repo_id = ${repoId} AND cid IN ${sqlList(cids.map(({ bytes }) => bytes))}`)

@@ -48,6 +48,18 @@ export async function putRecords(tx: Tx, repoId: number, rev: Tid, now: Millis, 
   }
 }
 
+/**
+ * Records that are not there yet. A statement for each: before one of many rows SQLite saves every page that it is about
+ * to change, in case it fails halfway, and indices on what is random touch another page with every row.
+ */
+export async function addRecords(tx: Tx, repoId: number, rev: Tid, now: Millis, records: readonly NewRecord[]): Promise<void> {
+  for (const { path, cid, subject, value } of records) {
+    await tx.run(sql`
+      INSERT INTO record (repo_id, path, cid, rev, indexed_at, subject, value)
+      VALUES (${repoId}, ${path}, ${cid.bytes}, ${rev}, ${now}, ${subject}, ${value})`)
+  }
+}
+
 export async function deleteRecords(tx: Tx, repoId: number, paths: readonly string[]): Promise<void> {
   if (paths.length === 0) return
   await tx.run(sql`DELETE FROM record WHERE repo_id = ${repoId} AND path IN ${sqlList(paths)}`)

@@ -19,7 +19,7 @@ export { writeRecords } from './record-writing.ts'
 export { repoBlocks } from './repo-export.ts'
 export { repoFaults } from './repo-verification.ts'
 export { subjectOf } from './record-preparation.ts'
-export { adoptRepo, stageNodes, stageRecords, stageRepo } from './repo-staging.ts'
+export { adoptRepo, stageBlocks, stageRepo } from './repo-staging.ts'
 export type { NewRecord, StoredRecord } from './record-store.ts'
 export type { RepoHead } from './repo-store.ts'
 

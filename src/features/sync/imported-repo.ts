@@ -12,24 +12,25 @@ import { decode, type DataObject } from '../../protocol/cbor.ts'
 import { codecs, type Cid } from '../../protocol/cid.ts'
 import { parseCommit, type Commit } from '../../protocol/commit.ts'
 import { findBlobs } from '../../protocol/data-model.ts'
-import { parseNsid, parseRecordKey, type Did, type Nsid, type RecordKey } from '../../protocol/identifiers.ts'
+import { parseNsid, parseRecordKey, type Did } from '../../protocol/identifiers.ts'
 import { Malformed } from '../../protocol/malformed.ts'
 import { walkTree } from '../../protocol/mst.ts'
+import { subjectOf, type NewRecord } from '../repo/repo.ts'
 
 /** Most blocks of one archive. */
 const MAX_BLOCKS = 4_000_000
-/** Blocks handed on at once, and their bytes, which the last block of a page may exceed. */
-const PAGE_BLOCKS = 2000
-const PAGE_BYTES = 1024 * 1024
+/** Records handed on at once, and their bytes, which the last one of a page may exceed. */
+const PAGE_RECORDS = 4000
+const PAGE_BYTES = 2 * 1024 * 1024
+/** Bytes of nodes that are gathered, to be handed on in the order of their CIDs. */
+const GATHERED_BYTES = 4 * 1024 * 1024
 
-export interface ImportedRecord extends Block {
-  collection: Nsid
-  rkey: RecordKey
-  data: DataObject
+export interface ImportedRecord extends NewRecord {
   /** CIDs of the blobs that it refers to. */
   blobs: string[]
 }
 
+/** In the order in which they are stored: records by path, nodes by CID as far as they were gathered. */
 export interface ImportedPage {
   nodes: Block[]
   records: ImportedRecord[]
@@ -64,36 +65,38 @@ export class ImportedRepo {
     }
   }
 
-  /** Every node and every record of the tree, checked on the way; records in the order of their paths. */
+  /** Every node and every record of the tree, checked on the way. */
   async *pages(): AsyncGenerator<ImportedPage> {
-    let page: ImportedPage = { nodes: [], records: [] }
-    let bytes = 0
+    let [nodes, records]: [Block[], ImportedRecord[]] = [[], []]
+    let [nodeBytes, recordBytes] = [0, 0]
     try {
-      for await (const block of this.#walk()) {
-        if ('data' in block) page.records.push(block)
-        else page.nodes.push(block)
-        bytes += block.bytes.length
-        if (page.nodes.length + page.records.length < PAGE_BLOCKS && bytes < PAGE_BYTES) continue
-        yield page
-        page = { nodes: [], records: [] }
-        bytes = 0
+      for await (const page of walkTree(this.commit.data, async (cid) => this.blocks.get(cid))) {
+        nodes.push(...page.nodes)
+        for (const { bytes } of page.nodes) nodeBytes += bytes.length
+        for (const [path, cid] of page.entries) {
+          const record = this.#record(path, cid)
+          records.push(record)
+          recordBytes += record.value.length
+          if (records.length < PAGE_RECORDS && recordBytes < PAGE_BYTES) continue
+          yield { nodes: [], records }
+          ;[records, recordBytes] = [[], 0]
+        }
+        if (nodeBytes >= GATHERED_BYTES) {
+          yield { nodes: inOrder(nodes), records: [] }
+          ;[nodes, nodeBytes] = [[], 0]
+        }
         await setImmediate()
       }
     } catch (error) {
       throw refusalOf(error)
     }
-    yield page
+    yield { nodes: inOrder(nodes), records }
   }
 
-  async *#walk(): AsyncGenerator<Block | ImportedRecord> {
-    for await (const { nodes, entries } of walkTree(this.commit.data, async (cid) => this.blocks.get(cid))) {
-      yield* nodes
-      for (const [path, cid] of entries) {
-        const bytes = cid.code === codecs.dagCbor ? this.blocks.get(cid) : null
-        if (bytes === null) throw invalidRequest(`CAR does not hold the record at '${path}'`)
-        yield importedRecord(path, { cid, bytes })
-      }
-    }
+  #record(path: string, cid: Cid): ImportedRecord {
+    const bytes = cid.code === codecs.dagCbor ? this.blocks.get(cid) : null
+    if (bytes === null) throw invalidRequest(`CAR does not hold the record at '${path}'`)
+    return importedRecord(path, { cid, bytes })
   }
 
   close(): void {
@@ -101,14 +104,16 @@ export class ImportedRepo {
   }
 }
 
-function importedRecord(path: string, block: Block): ImportedRecord {
+const inOrder = (nodes: Block[]): Block[] => nodes.sort((a, b) => Buffer.compare(a.cid.bytes, b.cid.bytes))
+
+function importedRecord(path: string, { cid, bytes }: Block): ImportedRecord {
   const slash = path.indexOf('/')
   const collection = parseNsid(path.slice(0, slash))
   const rkey = parseRecordKey(path.slice(slash + 1))
   if (collection === null || rkey === null) throw invalidRequest(`Not a record path: '${path}'`)
-  const data = dataOf(path, block.bytes)
+  const data = dataOf(path, bytes)
   const { blobs, legacy } = findBlobs(data)
-  return { ...block, collection, rkey, data, blobs: [...new Set([...blobs.map(({ ref }) => ref.toString()), ...legacy])] }
+  return { path, cid, value: bytes, subject: subjectOf(collection, data), blobs: [...new Set([...blobs.map(({ ref }) => ref.toString()), ...legacy])] }
 }
 
 function dataOf(path: string, bytes: Uint8Array): DataObject {

@@ -18,8 +18,8 @@ import { tidMicros } from '../../protocol/tid.ts'
 import { accountStatus, refuseTakendown, signingKeyOf } from '../accounts/accounts.ts'
 import { forgetBlobReferences, importBlobReferences } from '../blobs/blobs.ts'
 import { resolveDid } from '../identity/identity.ts'
-import { adoptRepo, nextRev, repoHead, stageNodes, stageRecords, stageRepo, subjectOf, type RepoHead } from '../repo/repo.ts'
-import { ImportedRepo, type ImportedPage, type ImportedRecord } from './imported-repo.ts'
+import { adoptRepo, nextRev, repoHead, stageBlocks, stageRepo, type RepoHead } from '../repo/repo.ts'
+import { ImportedRepo, type ImportedRecord } from './imported-repo.ts'
 
 /** Imports that run at once, and that wait for their turn. */
 const RUNNING_IMPORTS = 2
@@ -59,7 +59,7 @@ async function takeOver(ctx: Context, did: Did, archive: AsyncIterable<Uint8Arra
     const rev = nextRev(ctx, before !== null && before.rev > commit.rev ? before.rev : commit.rev)
     await stageRepo(ctx, rev, async (id) => {
       for await (const page of imported.pages()) {
-        await stagePage(ctx, id, rev, page)
+        await stageBlocks(ctx, id, rev, page)
         uses.add(page.records.flatMap(usesOf))
       }
       await adopt(ctx, did, { id, rev, commit, before, uses })
@@ -83,15 +83,7 @@ async function checkSignature(ctx: Context, did: Did, commit: Commit): Promise<v
   ctx.log.warn('import of a commit whose key is not known any more', { did, rev: commit.rev })
 }
 
-function stagePage(ctx: Context, id: number, rev: Tid, { nodes, records }: ImportedPage): Promise<void> {
-  return ctx.db.transaction(async (tx) => {
-    await stageNodes(tx, id, rev, nodes)
-    await stageRecords(ctx, tx, id, rev, records.map((record) => ({ path: pathOf(record), cid: record.cid, subject: subjectOf(record.collection, record.data), value: record.bytes })))
-  })
-}
-
-const pathOf = ({ collection, rkey }: ImportedRecord) => `${collection}/${rkey}`
-const usesOf = (record: ImportedRecord): BlobUse[] => record.blobs.map((cid) => ({ record: pathOf(record), cid }))
+const usesOf = ({ path, blobs }: ImportedRecord): BlobUse[] => blobs.map((cid) => ({ record: path, cid }))
 
 interface Adoption {
   id: number
