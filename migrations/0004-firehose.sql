@@ -3,9 +3,10 @@ CREATE TABLE repo_seq (
   seq INTEGER PRIMARY KEY,
   did TEXT NOT NULL,
   event_type TEXT NOT NULL,
-  -- Before the body: what stands behind a long value is slow to reach.
+  -- Before the frame: what stands behind a long value is slow to reach.
   sequenced_at INTEGER NOT NULL,
-  event BLOB NOT NULL
+  -- The event as it is sent, header and body.
+  frame BLOB NOT NULL
 );
 
 CREATE INDEX repo_seq_did ON repo_seq (did);

@@ -3,7 +3,7 @@ import { lexicons } from '@atproto/api'
 import { ipldToLex } from '@atproto/lexicon'
 import { type Data, type DataObject, decode, decodeFirst } from './cbor.ts'
 import { cidOfCbor } from './cid.ts'
-import { encodeBody, errorFrame, eventFrame, infoFrame, type RepoEvent } from './frames.ts'
+import { errorFrame, eventFrame, infoFrame, type RepoEvent } from './frames.ts'
 import type { Did, Handle, Tid } from './identifiers.ts'
 
 const did = 'did:plc:7iza6de2dwap2sbkpav7c6c6' as Did
@@ -11,7 +11,7 @@ const rev = '3jzfcijpj2z2a' as Tid
 const cid = cidOfCbor(new Uint8Array([1]))
 const [seq, time, blocks] = [7, '2026-01-02T03:04:05.678Z', new Uint8Array([1, 2, 3])]
 
-const frame = (event: RepoEvent) => eventFrame(event.type, encodeBody(event, seq, Date.parse(time)))
+const frame = (event: RepoEvent) => eventFrame(event, seq, Date.parse(time))
 
 function parse(bytes: Uint8Array): { header: Data; body: DataObject } {
   const { value: header, rest } = decodeFirst(bytes)

@@ -1,13 +1,13 @@
 /**
  * What the firehose tells, as plain data and as frames.
  *
- * A frame is two CBOR values in a row, a header that names the type and a body. A body is encoded once, when its event
- * is numbered; the header is one of a few constants, so a stored body becomes a frame by being copied behind its header.
+ * A frame is two CBOR values in a row, a header that names the type and a body. It is encoded once, when its event is
+ * numbered, and every subscriber gets those bytes.
  * Optional fields are absent, never null, except where the lexicon says null (`since`, the `cid` of a deletion).
  *
  * Source: atproto "Event Stream"; lexicon com.atproto.sync.subscribeRepos.
  */
-import { type DataObject, encode, encodeSequence } from './cbor.ts'
+import { type DataObject, encodeSequence } from './cbor.ts'
 import type { Cid } from './cid.ts'
 import type { RepoOp } from './commit.ts'
 import type { Did, Handle, Millis, Tid } from './identifiers.ts'
@@ -35,9 +35,9 @@ export type RepoEvent =
 
 export type EventType = RepoEvent['type']
 
-/** Body of an event, in the bytes that every replay repeats. Its time is that of sequencing, RFC 3339 in UTC. */
-export function encodeBody(event: RepoEvent, seq: number, sequencedAt: Millis): Uint8Array {
-  return encode({ seq, time: new Date(sequencedAt).toISOString(), ...bodyFields(event) })
+/** The frame of an event. Its time is that of sequencing, RFC 3339 in UTC. */
+export function eventFrame(event: RepoEvent, seq: number, sequencedAt: Millis): Uint8Array {
+  return encodeSequence([{ op: 1, t: `#${event.type}` }, { seq, time: new Date(sequencedAt).toISOString(), ...bodyFields(event) }])
 }
 
 function bodyFields(event: RepoEvent): DataObject {
@@ -57,22 +57,6 @@ function bodyFields(event: RepoEvent): DataObject {
 }
 
 const opFields = ({ action, path, cid, prev }: RepoOp): DataObject => (prev === null ? { action, path, cid } : { action, path, cid, prev })
-
-const header = (name: string) => encode({ op: 1, t: `#${name}` })
-const headers: Record<EventType, Uint8Array> = {
-  commit: header('commit'),
-  sync: header('sync'),
-  identity: header('identity'),
-  account: header('account'),
-}
-
-export function eventFrame(type: EventType, body: Uint8Array): Uint8Array {
-  const header = headers[type]
-  const frame = new Uint8Array(header.length + body.length)
-  frame.set(header)
-  frame.set(body, header.length)
-  return frame
-}
 
 /** A notice to one subscriber. It has no number, and is not part of the log. */
 export const infoFrame = (name: string, message: string): Uint8Array => encodeSequence([{ op: 1, t: '#info' }, { name, message }])

@@ -3,18 +3,16 @@ import { sql, sqlRows, type Reader, type Tx } from '../../platform/database.ts'
 import type { Did, Millis } from '../../protocol/identifiers.ts'
 import type { EventType } from '../../protocol/frames.ts'
 
-export interface EventRow {
-  seq: number
-  type: EventType
-  did: Did
-  body: Uint8Array
-  sequencedAt: Millis
-}
-
+/** An event as subscribers get it. */
 export interface StoredEvent {
   seq: number
   type: EventType
-  body: Uint8Array
+  frame: Uint8Array
+}
+
+export interface EventRow extends StoredEvent {
+  did: Did
+  sequencedAt: Millis
 }
 
 /** The highest number ever given; 0 when none was. */
@@ -30,8 +28,8 @@ export async function raiseSeq(tx: Tx, spentThrough: number): Promise<void> {
 }
 
 export async function insertEvents(tx: Tx, events: readonly EventRow[]): Promise<void> {
-  const rows = events.map(({ seq, did, type, body, sequencedAt }) => [seq, did, type, body, sequencedAt])
-  await tx.run(sql`INSERT INTO repo_seq (seq, did, event_type, event, sequenced_at) VALUES ${sqlRows(rows)}`)
+  const rows = events.map(({ seq, did, type, sequencedAt, frame }) => [seq, did, type, sequencedAt, frame])
+  await tx.run(sql`INSERT INTO repo_seq (seq, did, event_type, sequenced_at, frame) VALUES ${sqlRows(rows)}`)
 }
 
 /** The caller adds a newer row in the same transaction, so the head does not fall back. */
@@ -39,15 +37,15 @@ export function deleteEventsOf(tx: Tx, did: Did): Promise<number> {
   return tx.run(sql`DELETE FROM repo_seq WHERE did = ${did}`)
 }
 
-/** Events read at once, by number and by size of their bodies; a larger event is a page of its own. */
+/** Events read at once, by number and by size of their frames; a larger event is a page of its own. */
 const PAGE_EVENTS = 500
 const PAGE_BYTES = 1024 * 1024
 
 /** The next page of events after a number; empty at the end of the log. */
 export async function eventsAfter(reader: Reader, cursor: number): Promise<StoredEvent[]> {
-  // The size of a body is known without reading it.
+  // The size of a frame is known without reading it.
   const sizes = await reader.all<{ seq: number; bytes: number }>(sql`
-    SELECT seq, length(event) AS bytes FROM repo_seq WHERE seq > ${cursor} ORDER BY seq LIMIT ${PAGE_EVENTS}`)
+    SELECT seq, length(frame) AS bytes FROM repo_seq WHERE seq > ${cursor} ORDER BY seq LIMIT ${PAGE_EVENTS}`)
   if (sizes.length === 0) return []
   let through = sizes[0]!.seq
   let total = 0
@@ -57,7 +55,7 @@ export async function eventsAfter(reader: Reader, cursor: number): Promise<Store
     through = seq
   }
   return reader.all<StoredEvent>(sql`
-    SELECT seq, event_type AS type, event AS body FROM repo_seq WHERE seq > ${cursor} AND seq <= ${through} ORDER BY seq`)
+    SELECT seq, event_type AS type, frame FROM repo_seq WHERE seq > ${cursor} AND seq <= ${through} ORDER BY seq`)
 }
 
 /** Retention has removed events up to this number; 0 when none. */

@@ -10,7 +10,7 @@ import type { Tx } from '../../platform/database.ts'
 import { crawlersOf, type CrawlAnswer } from './crawlers.ts'
 import { countEvents, deleteEventsOf, headSeq, insertEvents, type EventRow } from './event-log.ts'
 import { tailOf } from './tail.ts'
-import { encodeBody, type RepoEvent } from '../../protocol/frames.ts'
+import { eventFrame, type RepoEvent } from '../../protocol/frames.ts'
 
 export { headSeq, raiseSeq, sequencedAt } from './event-log.ts'
 export type { AccountStatus, RepoEvent } from '../../protocol/frames.ts'
@@ -27,7 +27,7 @@ export async function sequenceEvents({ clock, metrics }: Pick<Context, 'clock' |
   const rows: EventRow[] = []
   for (const event of events) {
     const seq = head + 1 + rows.length
-    rows.push({ seq, type: event.type, did: event.did, body: encodeBody(event, seq, sequencedAt), sequencedAt })
+    rows.push({ seq, type: event.type, did: event.did, frame: eventFrame(event, seq, sequencedAt), sequencedAt })
     metrics.count('firehose_events_total', { frame: event.type })
     if (event.type === 'account' && event.status === 'deleted') await deleteEventsOf(tx, event.did)
   }

@@ -8,9 +8,9 @@ import { setImmediate } from 'node:timers/promises'
 import type { Exchange, Socket, SocketHandler } from '../../http/endpoint.ts'
 import type { Context } from '../../platform/context.ts'
 import { decodeParams } from '../../protocol/lexicons/lexicons.ts'
-import { eventsAfter, headSeq, prunedThrough } from './event-log.ts'
+import { eventsAfter, headSeq, prunedThrough, type StoredEvent } from './event-log.ts'
 import { errorFrame, infoFrame } from '../../protocol/frames.ts'
-import { frameOf, tailOf, type Frame } from './tail.ts'
+import { tailOf } from './tail.ts'
 
 /** Unsent bytes of one client above which it has to read first. */
 const HIGH_WATER_BYTES = 1024 * 1024
@@ -65,30 +65,30 @@ export class Outbox implements SocketHandler {
       let { cursor } = start
       while (!this.#hasEnded) {
         this.#hasNews = false
-        const frames = tail.after(cursor) ?? (await this.#storedFrames(cursor))
-        for (let sent = 0; sent < frames.length; ) {
+        const events = tail.after(cursor) ?? (await this.#storedEvents(cursor))
+        for (let sent = 0; sent < events.length; ) {
           // The tail may not have read the head yet, if this is who woke it.
           if (socket.bufferedBytes() > HIGH_WATER_BYTES) await this.#room(socket, Math.max(start.head, tail.head))
           if (this.#hasEnded) return
           socket.batch(() => {
-            for (; sent < frames.length && socket.bufferedBytes() <= HIGH_WATER_BYTES; sent++) {
-              const { seq, bytes } = frames[sent]!
-              if (!socket.send(bytes)) return this.#refuse(socket, consumerTooSlow)
+            for (; sent < events.length && socket.bufferedBytes() <= HIGH_WATER_BYTES; sent++) {
+              const { seq, frame } = events[sent]!
+              if (!socket.send(frame)) return this.#refuse(socket, consumerTooSlow)
               cursor = seq
             }
           })
         }
-        if (frames.length === 0 && !this.#hasNews) await this.#wait()
+        if (events.length === 0 && !this.#hasNews) await this.#wait()
       }
     } finally {
       leave()
     }
   }
 
-  async #storedFrames(cursor: number): Promise<Frame[]> {
+  async #storedEvents(cursor: number): Promise<StoredEvent[]> {
     // A long replay leaves turns to everybody else.
     await setImmediate()
-    return (await eventsAfter(this.#ctx.db, cursor)).map(frameOf)
+    return eventsAfter(this.#ctx.db, cursor)
   }
 
   async #room(socket: Socket, head: number): Promise<void> {

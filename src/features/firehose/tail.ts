@@ -6,17 +6,9 @@
  */
 import { perContext, type Context } from '../../platform/context.ts'
 import { eventsAfter, headSeq, type StoredEvent } from './event-log.ts'
-import { eventFrame } from '../../protocol/frames.ts'
-
-export interface Frame {
-  seq: number
-  bytes: Uint8Array
-}
 
 /** Frames kept in memory; half of them go when it is more. */
 const KEPT_BYTES = 16 * 1024 * 1024
-
-export const frameOf = ({ seq, type, body }: StoredEvent): Frame => ({ seq, bytes: eventFrame(type, body) })
 
 export class Tail {
   readonly #ctx: Pick<Context, 'db' | 'signals' | 'log'>
@@ -24,8 +16,8 @@ export class Tail {
   #unsubscribe: (() => void) | null = null
   #reading = false
   #stale = false
-  /** Everything after `#floor` and up to `head` is in `#frames`. */
-  #frames: Frame[] = []
+  /** Everything after `#floor` and up to `head` is in `#events`. */
+  #events: StoredEvent[] = []
   #bytes = 0
   #floor: number | null = null
   #head = 0
@@ -54,17 +46,17 @@ export class Tail {
     }
   }
 
-  /** The frames after a number, or null when some of them are in the log alone. */
-  after(cursor: number): Frame[] | null {
+  /** The events after a number, or null when some of them are in the log alone. */
+  after(cursor: number): StoredEvent[] | null {
     if (this.#floor === null || cursor < this.#floor) return null
     let low = 0
-    let high = this.#frames.length
+    let high = this.#events.length
     while (low < high) {
       const middle = (low + high) >>> 1
-      if (this.#frames[middle]!.seq > cursor) high = middle
+      if (this.#events[middle]!.seq > cursor) high = middle
       else low = middle + 1
     }
-    return low === 0 ? this.#frames.slice() : this.#frames.slice(low)
+    return low === 0 ? this.#events.slice() : this.#events.slice(low)
   }
 
   #wake(): void {
@@ -94,11 +86,10 @@ export class Tail {
   #append(events: readonly StoredEvent[]): void {
     for (const event of events) {
       // A deletion takes rows out of the log, and may have taken some of those that are held here.
-      if (event.type === 'account') this.#dropThrough(this.#frames.length, this.#head)
-      const frame = frameOf(event)
-      this.#frames.push(frame)
-      this.#bytes += frame.bytes.length
-      this.#head = frame.seq
+      if (event.type === 'account') this.#dropThrough(this.#events.length, this.#head)
+      this.#events.push(event)
+      this.#bytes += event.frame.length
+      this.#head = event.seq
     }
     if (this.#bytes > KEPT_BYTES) this.#halve()
   }
@@ -106,12 +97,12 @@ export class Tail {
   #halve(): void {
     let bytes = this.#bytes
     let count = 0
-    while (bytes > KEPT_BYTES / 2) bytes -= this.#frames[count++]!.bytes.length
-    this.#dropThrough(count, this.#frames[count - 1]!.seq)
+    while (bytes > KEPT_BYTES / 2) bytes -= this.#events[count++]!.frame.length
+    this.#dropThrough(count, this.#events[count - 1]!.seq)
   }
 
   #dropThrough(count: number, floor: number): void {
-    for (const { bytes } of this.#frames.splice(0, count)) this.#bytes -= bytes.length
+    for (const { frame } of this.#events.splice(0, count)) this.#bytes -= frame.length
     this.#floor = floor
   }
 
@@ -119,7 +110,7 @@ export class Tail {
   #rest(): void {
     this.#unsubscribe?.()
     this.#unsubscribe = null
-    this.#frames = []
+    this.#events = []
     this.#bytes = 0
     this.#floor = null
   }
