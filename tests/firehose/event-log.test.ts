@@ -1,14 +1,16 @@
 /** Numbering of events: strictly ascending whatever happens to transactions, rows and processes. */
 import { expect, test } from 'bun:test'
 import { announce, sequenceEvents, type RepoEvent } from '../../src/features/firehose/firehose.ts'
-import { headSeq } from '../../src/features/firehose/event-log.ts'
+import { eventsAfter, headSeq } from '../../src/features/firehose/event-log.ts'
 import { sql } from '../../src/platform/database.ts'
-import type { Did, Handle } from '../../src/protocol/identifiers.ts'
+import type { Did, Handle, Tid } from '../../src/protocol/identifiers.ts'
 import { startPds, type TestPds } from '../harness/pds.ts'
 
 const alice = 'did:plc:aliceaaaaaaaaaaaaaaaaaaa' as Did
 const bob = 'did:plc:bobbbbbbbbbbbbbbbbbbbbbb' as Did
 const identity = (did: Did): RepoEvent => ({ type: 'identity', did, handle: 'alice.test' as Handle })
+
+const sync = (bytes: number): RepoEvent => ({ type: 'sync', did: bob, rev: '3jzfcijpj2z2a' as Tid, blocks: new Uint8Array(bytes) })
 
 const sequence = ({ ctx }: TestPds, ...events: RepoEvent[]) => ctx.db.transaction((tx) => sequenceEvents(ctx, tx, events))
 const rows = ({ ctx }: TestPds) => ctx.db.all<{ seq: number; did: string; event_type: string }>(sql`SELECT seq, did, event_type FROM repo_seq ORDER BY seq`)
@@ -49,6 +51,17 @@ test('numbers go on where they were after a restart, even when no row is left', 
   await pds.restart()
   expect(await headSeq(pds.ctx.db)).toBe(3)
   expect(await sequence(pds, identity(alice))).toEqual([4])
+})
+
+test('a page is one statement, and what is large begins one', async () => {
+  await using pds = await startPds()
+  const { db } = pds.ctx
+  await sequence(pds, identity(alice), sync(100_000), sync(10_000), sync(100_000), sync(100_000), identity(alice))
+  const before = db.counters.statements
+  const pages: number[][] = []
+  for (let cursor = 0; cursor < 6; cursor = pages.at(-1)!.at(-1)!) pages.push((await eventsAfter(db, cursor)).map(({ seq }) => seq))
+  expect(pages).toEqual([[1], [2, 3], [4], [5, 6]])
+  expect(db.counters.statements - before).toBe(pages.length)
 })
 
 test('announcing wakes whoever follows the log', async () => {

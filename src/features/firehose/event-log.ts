@@ -37,25 +37,20 @@ export function deleteEventsOf(tx: Tx, did: Did): Promise<number> {
   return tx.run(sql`DELETE FROM repo_seq WHERE did = ${did}`)
 }
 
-/** Events read at once, by number and by size of their frames; a larger event is a page of its own. */
-const PAGE_EVENTS = 500
-const PAGE_BYTES = 1024 * 1024
+/** Events read at once. */
+const PAGE_EVENTS = 128
+/** A larger frame comes at the start of a page or not at all, which bounds the page's size. */
+const MAX_INNER_BYTES = 32 * 1024
 
 /** The next page of events after a number; empty at the end of the log. */
 export async function eventsAfter(reader: Reader, cursor: number): Promise<StoredEvent[]> {
-  // The size of a frame is known without reading it.
-  const sizes = await reader.all<{ seq: number; bytes: number }>(sql`
-    SELECT seq, length(frame) AS bytes FROM repo_seq WHERE seq > ${cursor} ORDER BY seq LIMIT ${PAGE_EVENTS}`)
-  if (sizes.length === 0) return []
-  let through = sizes[0]!.seq
-  let total = 0
-  for (const { seq, bytes } of sizes) {
-    total += bytes
-    if (total > PAGE_BYTES) break
-    through = seq
-  }
-  return reader.all<StoredEvent>(sql`
-    SELECT seq, event_type AS type, frame FROM repo_seq WHERE seq > ${cursor} AND seq <= ${through} ORDER BY seq`)
+  // The length of a frame is known without reading it.
+  const rows = await reader.all<StoredEvent | { frame: null }>(sql`
+    SELECT seq, event_type AS type,
+      CASE WHEN length(frame) <= ${MAX_INNER_BYTES} OR seq = (SELECT min(seq) FROM repo_seq WHERE seq > ${cursor}) THEN frame END AS frame
+    FROM repo_seq WHERE seq > ${cursor} ORDER BY seq LIMIT ${PAGE_EVENTS}`)
+  const left = rows.findIndex(({ frame }) => frame === null)
+  return (left < 0 ? rows : rows.slice(0, left)) as StoredEvent[]
 }
 
 /** Retention has removed events up to this number; 0 when none. */
