@@ -2,6 +2,7 @@
 import { expect, test } from 'bun:test'
 import { announce, sequenceEvents, type RepoEvent } from '../../src/features/firehose/firehose.ts'
 import { eventsAfter, headSeq } from '../../src/features/firehose/event-log.ts'
+import { tailOf } from '../../src/features/firehose/tail.ts'
 import { sql } from '../../src/platform/database.ts'
 import type { Did, Handle, Tid } from '../../src/protocol/identifiers.ts'
 import { startPds, type TestPds } from '../harness/pds.ts'
@@ -72,4 +73,23 @@ test('announcing wakes whoever follows the log', async () => {
   end()
   announce(pds.ctx)
   expect(woken).toBe(1)
+})
+
+test('who follows the tail is told of each page of events, not of each announcement', async () => {
+  await using pds = await startPds()
+  const told: number[] = []
+  const tail = tailOf(pds.ctx)
+  const begun = Promise.withResolvers<void>()
+  const leave = tail.follow(() => {
+    told.push(tail.head)
+    begun.resolve()
+  })
+  await begun.promise
+  await sequence(pds, identity(alice), identity(bob))
+  for (let i = 0; i < 3; i++) {
+    announce(pds.ctx)
+    await Bun.sleep(0)
+  }
+  leave()
+  expect(told).toEqual([0, 2])
 })

@@ -35,7 +35,7 @@ export class Tail {
     return this.#head
   }
 
-  /** Be called whenever there may be news. Returns what ends it. */
+  /** Be called when there is news, and once the tail has found the end of the log. Returns what ends it. */
   follow(onNews: () => void): () => void {
     this.#followers.add(onNews)
     this.#unsubscribe ??= this.#ctx.signals.events.subscribe(() => this.#wake())
@@ -69,11 +69,13 @@ export class Tail {
     try {
       while (this.#stale && this.#followers.size > 0) {
         this.#stale = false
-        if (this.#floor === null) this.#head = this.#floor = await headSeq(this.#ctx.db)
+        const starts = this.#floor === null
+        if (starts) this.#head = this.#floor = await headSeq(this.#ctx.db)
         const events = await eventsAfter(this.#ctx.db, this.#head)
         // Everybody may have left meanwhile, and somebody new have come.
         if (this.#floor !== null) this.#append(events)
         if (events.length > 0) this.#stale = true
+        else if (!starts) continue
         for (const onNews of this.#followers) onNews()
       }
     } catch (error) {
