@@ -15,7 +15,7 @@ export type SqlValue = string | number | null | Uint8Array
 /** A piece of SQL with its parameters. Made by the `sql` tag; may be nested in another one. */
 export class Sql {
   constructor(
-    /** One more text than there are values. */
+    /** One more text than there are values. With `raw`, as templates have it, the array is the same in every call. */
     readonly texts: readonly string[],
     readonly values: readonly SqlValue[],
   ) {}
@@ -24,21 +24,55 @@ export class Sql {
 /** sql`SELECT cid FROM blob WHERE did = ${did}`: every value becomes a parameter, a nested `Sql` is spliced in. */
 export function sql(strings: TemplateStringsArray, ...values: (SqlValue | Sql)[]): Sql {
   if (areFlat(values)) return new Sql(strings, values)
-  const texts = [strings[0]!]
   const flat: SqlValue[] = []
+  for (const value of values) {
+    if (value instanceof Sql) flat.push(...value.values)
+    else flat.push(value)
+  }
+  return new Sql(composed(strings, values), flat)
+}
+
+interface Composition {
+  /** Texts of what is nested; null for a parameter. */
+  nested: readonly (readonly string[] | null)[]
+  texts: readonly string[]
+}
+
+/** What templates came to with others in them: composing a text, and finding its statement by it, costs more than a small statement. */
+const compositions = new WeakMap<TemplateStringsArray, Composition[]>()
+/** Remembered per template; those that are used differ by a condition or two. */
+const MAX_COMPOSITIONS = 8
+
+function composed(strings: TemplateStringsArray, values: readonly (SqlValue | Sql)[]): readonly string[] {
+  const known = compositions.get(strings) ?? []
+  for (const { nested, texts } of known) if (isMadeOf(nested, values)) return texts
+  const texts = spliced(strings, values)
+  const nested = values.map(textsOf)
+  // Lists of so many parameters are made for one call.
+  if (known.length >= MAX_COMPOSITIONS || !nested.every((piece) => piece === null || 'raw' in piece)) return texts
+  const composition = { nested, texts: Object.assign(texts, { raw: texts }) }
+  compositions.set(strings, [...known, composition])
+  return composition.texts
+}
+
+function isMadeOf(nested: Composition['nested'], values: readonly (SqlValue | Sql)[]): boolean {
+  for (let i = 0; i < values.length; i++) if (nested[i] !== textsOf(values[i]!)) return false
+  return true
+}
+
+const textsOf = (value: SqlValue | Sql): readonly string[] | null => (value instanceof Sql ? value.texts : null)
+
+function spliced(strings: TemplateStringsArray, values: readonly (SqlValue | Sql)[]): string[] {
+  const texts = [strings[0]!]
   values.forEach((value, i) => {
     const after = strings[i + 1]!
     if (value instanceof Sql) {
       texts[texts.length - 1] += value.texts[0]!
       texts.push(...value.texts.slice(1))
-      flat.push(...value.values)
       texts[texts.length - 1] += after
-    } else {
-      texts.push(after)
-      flat.push(value)
-    }
+    } else texts.push(after)
   })
-  return new Sql(texts, flat)
+  return texts
 }
 
 function areFlat(values: readonly (SqlValue | Sql)[]): values is readonly SqlValue[] {

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { existsSync, mkdtempSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { inPieces, isUniqueViolation, sql, sqlAnd, sqlList, sqlRows, type Database } from '../../src/platform/database.ts'
+import { inPieces, isUniqueViolation, sql, sqlAnd, sqlList, sqlRows, type Database, type Sql } from '../../src/platform/database.ts'
 import { migrate, SchemaTooNew } from '../../src/platform/migrations.ts'
 import { openSqlite } from '../../src/platform/sqlite.ts'
 
@@ -26,6 +26,19 @@ test('templates nest, and lists and rows become parameters', async () => {
   const where = sqlAnd([sql`id > ${1}`, sql`name IN ${sqlList(['b', 'a', "c'; DROP TABLE item"])}`])
   expect(await db.all<{ id: number }>(sql`SELECT id FROM item WHERE ${where} ORDER BY id`)).toEqual([{ id: 2 }, { id: 3 }])
   expect(await db.all(sql`SELECT id FROM item WHERE id IN ${sqlList([])}`)).toEqual([])
+  await db.run(sql`DELETE FROM item`)
+})
+
+test('a template with others in it has one text for each of them, and its own parameters every time', async () => {
+  const newest = sql`ORDER BY id DESC LIMIT 1`
+  const oldest = sql`ORDER BY id LIMIT 1`
+  const above = (id: number, order: Sql) => sql`SELECT id FROM item WHERE ${sql`id > ${id}`} ${order}`
+  await db.run(sql`INSERT INTO item (id, name) VALUES ${sqlRows([[1, 'a'], [2, 'b'], [3, 'c']])}`)
+  for (let turn = 0; turn < 2; turn++) {
+    expect([await db.get(above(0, oldest)), await db.get(above(1, oldest)), await db.get(above(1, newest))]).toEqual([{ id: 1 }, { id: 2 }, { id: 3 }])
+  }
+  expect(above(0, oldest).texts).toBe(above(7, oldest).texts)
+  expect(above(0, oldest).texts).not.toBe(above(0, newest).texts)
   await db.run(sql`DELETE FROM item`)
 })
 
