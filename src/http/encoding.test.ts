@@ -19,7 +19,7 @@ test.each([
 })
 
 test('validators compare weakly', () => {
-  const etag = weakEtag(Buffer.from('{"a":1}'))
+  const etag = weakEtag('{"a":1}')
   expect(matches(etag, etag)).toBe(true)
   expect(matches(`"other", ${etag.replace('W/', '')}`, etag)).toBe(true)
   expect(matches('*', etag)).toBe(true)

@@ -54,7 +54,7 @@ export function encoded(request: Request, response: Response): Response {
 }
 
 /** A weak validator of a JSON text: it says that the meaning is the same, not the bytes. */
-export const weakEtag = (text: string | Uint8Array): string => `W/"${text.length.toString(16)}-${Bun.hash(text).toString(16)}"`
+export const weakEtag = (text: string): string => `W/"${text.length.toString(16)}-${Bun.hash(text).toString(16)}"`
 
 /** RFC 9110 section 13.1.2: weak comparison. */
 export function matches(ifNoneMatch: string | null, etag: string): boolean {

@@ -52,8 +52,13 @@ export interface Common<Caller> {
   long?: boolean
 }
 
-/** A value, its JSON text as UTF-8 where the handler has that already, or a response of its own. */
-type Reply<T> = T | Uint8Array | Response | Promise<T | Uint8Array | Response>
+/** An answer that is JSON text already. */
+export class JsonText {
+  constructor(readonly text: string) {}
+}
+
+/** A value, its JSON, or a response of the handler's own. */
+type Reply<T> = T | JsonText | Response | Promise<T | JsonText | Response>
 
 export interface XrpcCall<Caller, Params, Input> extends Exchange {
   caller: Caller

@@ -1,4 +1,5 @@
 /** From what a handler answers, or throws, to the response on the wire. */
+import { JsonText } from './endpoint.ts'
 import { encoded, matches, MIN_CODED_BYTES, weakEtag } from './encoding.ts'
 import { internalError, refusalOf } from './errors.ts'
 import type { RequestExchange } from './exchange.ts'
@@ -10,13 +11,13 @@ const METHODS = 'GET,HEAD,PUT,PATCH,POST,DELETE'
 
 /**
  * A handler's value as a response: a `Response` as it is, nothing as an empty 200, the rest as JSON, and as a 304 when
- * the client shows that it has the same. Bytes are JSON text already.
+ * the client shows that it has the same.
  */
 export function success(exchange: RequestExchange, value: unknown): Response {
   const { request } = exchange
   if (value instanceof Response) return finished(exchange, value)
   if (value === undefined || value === null) return new Response(null, { headers: exchange.headersToSend })
-  const text = value instanceof Uint8Array ? value : JSON.stringify(value)
+  const text = value instanceof JsonText ? value.text : JSON.stringify(value)
   if (request.method === 'POST') return textual(exchange, 200, JSON_TYPE, text)
   const etag = weakEtag(text)
   const isKnown = matches(request.headers.get('if-none-match'), etag)
@@ -39,7 +40,7 @@ export function failure(exchange: RequestExchange, error: unknown): Response {
 }
 
 /** What is set on the headers of a response is not copied once more, as what is set before would be. */
-function textual(exchange: RequestExchange, status: number, contentType: string, text: string | Uint8Array): Response {
+function textual(exchange: RequestExchange, status: number, contentType: string, text: string): Response {
   const response = new Response(text, { status, headers: exchange.headersToSend })
   response.headers.set('Content-Type', contentType)
   return text.length < MIN_CODED_BYTES ? response : encoded(exchange.request, response)

@@ -11,7 +11,7 @@ import type { Context } from '../platform/context.ts'
 import { decodeParams, methods, validateInput, validateOutput, type Method, type MethodName } from '../protocol/lexicons/lexicons.ts'
 import { parseNsid } from '../protocol/identifiers.ts'
 import { announcedBytes, DEFAULT_JSON_BYTES, type RequestBody } from './body.ts'
-import { anyone, type Common, type Endpoint, type Socket, type SocketHandler } from './endpoint.ts'
+import { anyone, JsonText, type Common, type Endpoint, type Socket, type SocketHandler } from './endpoint.ts'
 import { invalidRequest, methodNotImplemented, Refusal } from './errors.ts'
 import { RequestExchange, type RequestServer } from './exchange.ts'
 import { chargeAddress } from './limiting.ts'
@@ -243,7 +243,7 @@ async function inputOf(body: RequestBody, method: Method, maxBytes: number): Pro
 /** In development and in tests an answer that breaks its lexicon is a fault of ours. */
 function checked({ ctx }: RequestExchange, { nsid }: Method, answer: unknown): unknown {
   if (!ctx.config.development || answer instanceof Response) return answer
-  const outcome = validateOutput(nsid, answer instanceof Uint8Array ? JSON.parse(Buffer.from(answer).toString()) : answer)
+  const outcome = validateOutput(nsid, answer instanceof JsonText ? JSON.parse(answer.text) : answer)
   if (!outcome.ok) throw new Error(`${nsid} answered against its lexicon: ${outcome.message}`)
   return answer
 }

@@ -1,7 +1,7 @@
 /**
- * JSON text made straight from blocks: the bytes of a record become UTF-8, with no value and no string in between.
+ * JSON text made straight from blocks: the bytes of a record become UTF-8, with no value in between.
  *
- * The text is that of `JSON.stringify(dataToJson(decode(block)))`, whose parts it replaces where pages of records go out.
+ * The text is that of `JSON.stringify(dataToJson(decode(block)))`, whose parts it replaces where records go out.
  * Works on state of the module, as `cbor.ts` does.
  */
 import { cidBytesLength, cidText } from './cid.ts'
@@ -15,23 +15,16 @@ let end = 0
 let source: Uint8Array = new Uint8Array(0)
 let at = 0
 
-/** One text of many parts: strings, which are JSON already, and blocks as `decode` accepts them. Throws `Malformed`. */
-export function jsonText(parts: readonly (string | Uint8Array)[]): Uint8Array {
+/** The text of a block as `decode` accepts it. Throws `Malformed`. */
+export function jsonText(block: Uint8Array): string {
   end = 0
-  for (const part of parts) {
-    if (typeof part === 'string') write(part)
-    else writeBlock(part)
-  }
-  const text = new Uint8Array(out.subarray(0, end))
-  if (out.length > keptBytes) out = Buffer.allocUnsafe(initialBytes)
-  return text
-}
-
-function writeBlock(block: Uint8Array): void {
   source = block
   at = 0
   writeValue()
   if (at !== block.length) throw new Malformed('Not one whole value')
+  const text = out.toString('utf8', 0, end)
+  if (out.length > keptBytes) out = Buffer.allocUnsafe(initialBytes)
+  return text
 }
 
 function reserve(length: number): void {

@@ -166,7 +166,7 @@ test('a collection is listed in pages, both ways', async () => {
   const carol = await createAccount(pds, 'carol')
   const rkeys = Array.from({ length: 7 }, (_, i) => `k${i}`)
   for (const rkey of rkeys) await carol.call('com.atproto.repo.createRecord', { json: { repo: carol.did, collection: 'com.example.list', rkey, record: { rkey } } })
-  await carol.call('com.atproto.repo.createRecord', { json: { repo: carol.did, collection: 'com.example.list.more', rkey: 'other', record: {} } })
+  for (const rkey of ['other', '~', '_.-:~9Zz']) await carol.call('com.atproto.repo.createRecord', { json: { repo: carol.did, collection: 'com.example.list.more', rkey, record: {} } })
   const pages = async (query: string) => {
     const seen: string[][] = []
     let cursor = ''
@@ -186,6 +186,24 @@ test('a collection is listed in pages, both ways', async () => {
     collections: ['com.example.list', 'com.example.list.more'],
     didDoc: { id: carol.did },
   })
+})
+
+test('reading takes few statements, whatever there is to be read', async () => {
+  const gina = await createAccount(pds, 'gina')
+  for (const name of ['one', 'two', 'three']) await gina.call('com.atproto.repo.putRecord', { json: { repo: gina.did, collection: `com.example.${name}`, rkey: 'self', record: { name } } })
+  const asked = async (read: () => Promise<{ status: number }>) => {
+    await read()
+    const before = pds.ctx.db.counters.statements
+    expect((await read()).status).toBe(200)
+    return pds.ctx.db.counters.statements - before
+  }
+  expect({
+    getSession: await asked(() => gina.call('com.atproto.server.getSession')),
+    resolveHandle: await asked(() => xrpc(pds, `com.atproto.identity.resolveHandle?handle=${gina.handle}`)),
+    getRecord: await asked(() => xrpc(pds, `com.atproto.repo.getRecord?repo=${gina.did}&collection=com.example.one&rkey=self`)),
+    listRecords: await asked(() => xrpc(pds, `com.atproto.repo.listRecords?repo=${gina.handle}&collection=com.example.two`)),
+    describeRepo: await asked(() => xrpc(pds, `com.atproto.repo.describeRepo?repo=${gina.did}`)),
+  }).toEqual({ getSession: 1, resolveHandle: 1, getRecord: 2, listRecords: 2, describeRepo: 3 })
 })
 
 test('a record that was taken down is not shown, and can come back', async () => {

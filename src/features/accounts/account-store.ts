@@ -57,10 +57,31 @@ export async function searchByEmail(reader: Reader, text: string, place: Account
 
 /** By DID or handle. */
 export async function findByIdentifier(reader: Reader, identifier: string): Promise<Account | null> {
+  const condition = identifiedBy(identifier)
+  return condition && findBy(reader, condition)
+}
+
+function identifiedBy(identifier: string): Sql | null {
   const did = parseDid(identifier)
-  if (did) return findByDid(reader, did)
+  if (did) return sql`did = ${did}`
   const handle = parseHandle(identifier)
-  return handle && findByHandle(reader, handle)
+  return handle && sql`handle = ${handle}`
+}
+
+/** An account as its readers need it. */
+export interface Standing extends Pick<Account, 'did' | 'handle'> {
+  status: AccountStatus
+}
+
+/** By DID or handle; a part of the row, for every read asks. */
+export async function findStanding(reader: Reader, identifier: string): Promise<Standing | null> {
+  const condition = identifiedBy(identifier)
+  const row =
+    condition &&
+    (await reader.get<Pick<Account, 'did' | 'handle' | 'deactivatedAt' | 'takedownRef'>>(
+      sql`SELECT did, handle, deactivated_at AS "deactivatedAt", takedown_ref AS "takedownRef" FROM account WHERE ${condition}`,
+    ))
+  return row && { did: row.did, handle: row.handle, status: statusOf(row) }
 }
 
 /** Null when there is no such account. */

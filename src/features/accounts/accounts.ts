@@ -21,6 +21,7 @@ export {
   findByDid as accountOf,
   findByEmail as accountWithEmail,
   findByIdentifier as accountAt,
+  findStanding as standingOf,
   findStatus as accountStatus,
   insertAccount,
   isDueForDeletion,
@@ -36,6 +37,7 @@ export {
   updateTakedown,
   type Account,
   type AccountPlace,
+  type Standing,
 } from './account-store.ts'
 export { chargeMail, mailCode } from './code-requests.ts'
 export { parseEmailAddress } from './email-address.ts'

@@ -2,12 +2,16 @@
 import { Refusal } from '../../http/errors.ts'
 import type { Context } from '../../platform/context.ts'
 import type { Did } from '../../protocol/identifiers.ts'
-import { accountStatus } from '../accounts/accounts.ts'
+import { accountStatus, type AccountStatus } from '../accounts/accounts.ts'
 import type { Viewer } from './auth.ts'
 
 /** Its owner and the operator see a repository in any state of its account. */
 export async function requireVisibleRepo({ db }: Pick<Context, 'db'>, viewer: Viewer, did: Did): Promise<void> {
-  const status = await accountStatus(db, did)
+  requireVisible(await accountStatus(db, did), viewer, did)
+}
+
+/** The same where the state of the account is known. */
+export function requireVisible(status: AccountStatus | null, viewer: Viewer, did: Did): void {
   if (status === null) throw new Refusal(400, 'RepoNotFound', `Could not find repo for DID: ${did}`)
   if (viewer.admin || viewer.did === did) return
   if (status === 'takendown') throw new Refusal(400, 'RepoTakendown', `Repo has been takendown: ${did}`)

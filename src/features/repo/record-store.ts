@@ -102,20 +102,21 @@ export interface RecordRange {
   limit: number
 }
 
+/** A record as it is shown: `cid` in bytes, for most are never printed. */
+export type ShownRecord = Pick<RecordRow, 'path' | 'cid' | 'value'>
+
 /** A page of a collection, without what was taken down. */
-export async function listRecords(
-  reader: Reader,
-  did: Did,
-  { collection, after, descending, limit }: RecordRange,
-): Promise<Pick<StoredRecord, 'path' | 'cid' | 'value'>[]> {
+export function listRecords(reader: Reader, did: Did, { collection, after, descending, limit }: RecordRange): Promise<ShownRecord[]> {
   const start = `${collection}/${after ?? ''}`
   const range = descending
     ? sql`path > ${`${collection}/`} AND path < ${after === null ? `${collection}0` : start} AND takedown_ref IS NULL ORDER BY path DESC`
     : sql`path > ${start} AND path < ${`${collection}0`} AND takedown_ref IS NULL ORDER BY path`
-  const rows = await reader.all<Pick<RecordRow, 'path' | 'cid' | 'value'>>(sql`
-    SELECT path, cid, value FROM record WHERE repo_id = ${repoOf(did)} AND ${range} LIMIT ${limit}`)
-  return rows.map(({ path, cid, value }) => ({ path, cid: new Cid(cid), value }))
+  return reader.all(sql`SELECT path, cid, value FROM record WHERE repo_id = ${repoOf(did)} AND ${range} LIMIT ${limit}`)
 }
+
+/** The record of a path, unless it was taken down. */
+export const findShownRecord = (reader: Reader, did: Did, path: string): Promise<ShownRecord | null> =>
+  reader.get(sql`SELECT path, cid, value FROM record WHERE repo_id = ${repoOf(did)} AND path = ${path} AND takedown_ref IS NULL`)
 
 /** A page of a whole repository, in the order of the tree. */
 export async function listAllRecords(reader: Reader, repoId: number, after: string, limit: number): Promise<Pick<StoredRecord, 'path' | 'cid' | 'rev' | 'value'>[]> {
@@ -157,16 +158,19 @@ export async function findRecordBlocks(reader: Reader, repoId: number, cids: rea
   return [...new Map(rows.map((row) => [new Cid(row.cid).toString(), row])).values()].map(({ cid, value }) => ({ cid: new Cid(cid), bytes: value }))
 }
 
-/** Collections that hold a record, sorted: one step of the index for each. */
-export async function listCollections(reader: Reader, repoId: number): Promise<string[]> {
-  const collections: string[] = []
-  for (let after = ''; ; ) {
-    const row = await reader.get<{ path: string }>(sql`SELECT path FROM record WHERE repo_id = ${repoId} AND path > ${after} ORDER BY path LIMIT 1`)
-    if (row === null) return collections.sort()
-    const collection = row.path.slice(0, row.path.indexOf('/'))
-    collections.push(collection)
-    after = `${collection}0`
-  }
+const RECORD_KEY_CHARS = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._:~-'
+
+/** Collections that hold a record, sorted: one step of the index for each, from a first path to the first one behind its collection. */
+export async function listCollections(reader: Reader, did: Did): Promise<string[]> {
+  const rows = await reader.all<{ collection: string }>(sql`
+    WITH RECURSIVE step (collection) AS (
+      SELECT rtrim(min(path), ${RECORD_KEY_CHARS}) FROM record WHERE repo_id = ${repoOf(did)}
+      UNION ALL
+      SELECT (SELECT rtrim(min(path), ${RECORD_KEY_CHARS}) FROM record
+        WHERE repo_id = ${repoOf(did)} AND path > substr(step.collection, 1, length(step.collection) - 1) || '0')
+      FROM step WHERE step.collection IS NOT NULL
+    ) SELECT collection FROM step WHERE collection IS NOT NULL`)
+  return rows.map(({ collection }) => collection.slice(0, -1)).sort()
 }
 
 export async function countRecords(reader: Reader, repoId: number): Promise<number> {

@@ -1,0 +1,30 @@
+/** Records as JSON, by CID. A CID names its content for good, so a text is right for as long as it is kept. */
+import { perContext } from '../../platform/context.ts'
+import { Generations } from '../../platform/generations.ts'
+import { cidText } from '../../protocol/cid.ts'
+import { jsonText } from '../../protocol/json-text.ts'
+
+/** Texts kept, in characters of one or two bytes: some 20,000 posts. */
+const MAX_CHARS = 8 * 1024 ** 2
+
+class RecordTexts {
+  readonly #texts = new Generations<string>(Infinity)
+  #youngChars = 0
+
+  /** `"cid":"…","value":{…}`. Throws `Malformed` when `value` is no block. */
+  of({ cid, value }: { cid: Uint8Array; value: Uint8Array }): string {
+    const key = cid.toHex()
+    const known = this.#texts.get(key)
+    if (known !== undefined) return known
+    const text = `"cid":"${cidText(cid)}","value":${jsonText(value)}`
+    this.#youngChars += key.length + text.length
+    if (this.#youngChars > MAX_CHARS / 2) {
+      this.#texts.turn()
+      this.#youngChars = 0
+    }
+    this.#texts.set(key, text)
+    return text
+  }
+}
+
+export const recordTexts = perContext(() => new RecordTexts())
