@@ -7,7 +7,7 @@
  * Source: IPLD "CARv1"; atproto "Repository", "CAR File Serialization".
  */
 import { decode, encode } from './cbor.ts'
-import { Cid, cidBytesLength, cidOfBlob, cidOfCbor, codecs, hasCidPrefix } from './cid.ts'
+import { Cid, cidBytesLength, hasCidPrefix, isBlockOf } from './cid.ts'
 import { Malformed } from './malformed.ts'
 
 export interface Block {
@@ -137,11 +137,10 @@ async function* readPages(reader: SectionReader, maxBlockBytes: number): AsyncGe
 
 function parseBlock(section: Uint8Array): Block {
   if (section.length < cidBytesLength || !hasCidPrefix(section, 0)) throw new Malformed('CAR block has no CID of a known kind')
-  const claimed = new Cid(new Uint8Array(section.subarray(0, cidBytesLength)))
-  const bytes = new Uint8Array(section.subarray(cidBytesLength))
-  const actual = claimed.code === codecs.raw ? cidOfBlob(bytes) : cidOfCbor(bytes)
-  if (!actual.equals(claimed)) throw new Malformed(`CAR block does not match its CID ${claimed}`)
-  return { cid: claimed, bytes }
+  const cid = new Cid(section.slice(0, cidBytesLength))
+  const bytes = section.slice(cidBytesLength)
+  if (!isBlockOf(cid, bytes)) throw new Malformed(`CAR block does not match its CID ${cid}`)
+  return { cid, bytes }
 }
 
 const maxVarintBytes = 4

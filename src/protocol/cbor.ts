@@ -11,6 +11,7 @@
  */
 import { Cid, cidBytesLength, hasCidPrefix } from './cid.ts'
 import { Malformed } from './malformed.ts'
+import { readable } from './readable.ts'
 
 export type Data = null | boolean | number | string | Uint8Array | Cid | Data[] | DataObject
 export interface DataObject {
@@ -192,18 +193,22 @@ let at = 0
 
 /** Decode exactly one value that fills `bytes`. Throws `Malformed`. The result shares no memory with `bytes`. */
 export function decode(bytes: Uint8Array): Data {
-  const { value, rest } = decodeFirst(bytes)
-  if (rest.length > 0) throw new Malformed('Bytes after the end of the value')
+  const value = readFirst(bytes)
+  if (at < bytes.length) throw new Malformed('Bytes after the end of the value')
   return value
 }
 
 /** Decode the first of several values, and give back the bytes that follow it. Throws `Malformed`. */
 export function decodeFirst(bytes: Uint8Array): { value: Data; rest: Uint8Array } {
-  source = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length)
+  const value = readFirst(bytes)
+  return { value, rest: bytes.subarray(at) }
+}
+
+function readFirst(bytes: Uint8Array): Data {
+  source = readable(bytes)
   at = 0
   try {
-    const value = readValue(0)
-    return { value, rest: bytes.subarray(at) }
+    return readValue(0)
   } finally {
     source = nothing
   }

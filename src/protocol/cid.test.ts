@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test'
 import { CID } from 'multiformats/cid'
-import { base32, Cid, cidFromBytes, cidOfBlob, cidOfBlobDigest, cidOfCbor, parseCid } from './cid.ts'
+import { base32, Cid, cidFromBytes, cidOfBlob, cidOfBlobDigest, cidOfCbor, isBlockOf, parseCid } from './cid.ts'
 
 const text = 'bafyreidfayvfuwqa7qlnopdjiqrxzs6blmoeu4rujcjtnci5beludirz2a'
 
@@ -47,6 +47,14 @@ describe('a CID', () => {
     }
     expect(cidFromBytes(good.subarray(0, 35))).toBeNull()
     expect(cidFromBytes(new Uint8Array([...good, 0]))).toBeNull()
+  })
+
+  test('is that of its own block and of no other, whatever its codec', () => {
+    const block = new Uint8Array([1, 2, 3])
+    for (const cid of [cidOfCbor(block), cidOfBlob(block)]) {
+      expect(isBlockOf(cid, block)).toBe(true)
+      expect(isBlockOf(cid, new Uint8Array([1, 2, 4]))).toBe(false)
+    }
   })
 
   test('differs from a CID of other bytes, and from nothing', () => {

@@ -63,6 +63,15 @@ function cidOf(codec: Codec, content: Uint8Array): Cid {
   return new Cid(bytes)
 }
 
+const contentDigest = new Uint8Array(digestLength)
+
+/** Whether a block has the digest that its CID names. */
+export function isBlockOf(cid: Cid, block: Uint8Array): boolean {
+  Bun.SHA256.hash(block, contentDigest)
+  for (let i = 0; i < digestLength; i++) if (contentDigest[i] !== cid.bytes[digestOffset + i]) return false
+  return true
+}
+
 /** The CID of raw bytes whose SHA-256 was computed while they streamed past. `digest` is 32 bytes. */
 export function cidOfBlobDigest(digest: Uint8Array): Cid {
   const bytes = cidPrefix(codecs.raw)

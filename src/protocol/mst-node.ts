@@ -8,6 +8,7 @@
  */
 import { Cid, cidBytesLength, hasCidPrefix } from './cid.ts'
 import { Malformed } from './malformed.ts'
+import { readable } from './readable.ts'
 
 /** A subtree is its CID once it is a block, and a node while a tree is being changed. */
 export type Subtree = Cid | MstNode | null
@@ -184,7 +185,7 @@ let source: Buffer = Buffer.alloc(0)
 let at = 0
 
 function readFields(bytes: Uint8Array): Fields {
-  source = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length)
+  source = readable(bytes)
   at = 0
   const keys: string[] = []
   const values: Cid[] = []
