@@ -15,7 +15,9 @@ export interface Block {
   bytes: Uint8Array
 }
 
-type Pages = Iterable<readonly Block[]> | AsyncIterable<readonly Block[]>
+/** Blocks, or a stretch of an archive: sections that are framed already. */
+type Page = readonly Block[] | Uint8Array
+type Pages = Iterable<Page> | AsyncIterable<Page>
 
 const chunkBytes = 64 * 1024
 const headerVersion = 1
@@ -34,13 +36,25 @@ export function carOf(root: Cid | null, blocks: readonly Block[]): Uint8Array {
   return car
 }
 
-/** An archive as a stream of chunks near 64 KiB. A block that is larger travels as a chunk of its own. */
+/** An archive as a stream of chunks near 64 KiB. A block or a stretch that is larger travels as a chunk of its own. */
 export async function* writeCar(root: Cid | null, pages: Pages): AsyncGenerator<Uint8Array> {
   const header = headerOf(root)
   let chunk = new Uint8Array(chunkBytes)
   chunk.set(header)
   let at = header.length
   for await (const page of pages) {
+    if (page instanceof Uint8Array) {
+      if (at + page.length <= chunkBytes) {
+        chunk.set(page, at)
+        at += page.length
+      } else {
+        if (at > 0) yield chunk.subarray(0, at)
+        yield page
+        chunk = new Uint8Array(chunkBytes)
+        at = 0
+      }
+      continue
+    }
     for (const block of page) {
       const length = sectionLength(block)
       if (at + length > chunkBytes) {

@@ -3,17 +3,20 @@ import { inPieces, sql, sqlList, sqlRows, type Reader, type Tx } from '../../pla
 import type { Block } from '../../protocol/car.ts'
 import { Cid } from '../../protocol/cid.ts'
 import type { Tid } from '../../protocol/identifiers.ts'
+import { framedBlocks, stretches } from './framed-blocks.ts'
 import { FreshNodes, type RevisedBlock } from './fresh-nodes.ts'
 
 /** Fresh nodes of a repository take at most so many bytes: three pages, which every commit writes again. */
 const MAX_FRESH_BYTES = 12_000
-const PAGE = 500
+/** A CID begins with a version, which is 1. */
+const BEHIND_CIDS = new Uint8Array([0xff])
 
 interface NodeRow {
   cid: Uint8Array
   bytes: Uint8Array
 }
 
+const framedNodes = framedBlocks(sql`bytes`)
 const blockOf = ({ cid, bytes }: NodeRow): Block => ({ cid: new Cid(cid), bytes })
 
 /** One state of a tree's nodes: read it from a snapshot or a transaction. */
@@ -60,16 +63,27 @@ export class StoredNodes {
     return (cid) => stale.size > 0 && stale.has(cid.toString())
   }
 
-  /** All of them, in pages. */
-  async *pages(): AsyncGenerator<Block[]> {
-    yield this.fresh.nodes
-    const stale = sqlList(this.fresh.stale.map(({ bytes }) => bytes))
-    for (let after: Uint8Array | null = new Uint8Array(); after !== null; ) {
-      const rows: NodeRow[] = await this.reader.all<NodeRow>(sql`
-        SELECT cid, bytes FROM repo_node WHERE repo_id = ${this.repoId} AND cid > ${after} AND cid NOT IN ${stale} ORDER BY cid LIMIT ${PAGE}`)
-      yield rows.map(blockOf)
-      after = rows.length < PAGE ? null : rows.at(-1)!.cid
-    }
+  /** All of them, in pages and in stretches of an archive. */
+  async *sections(): AsyncGenerator<Block[] | Uint8Array> {
+    const { reader, repoId, fresh } = this
+    yield fresh.nodes
+    const stale = fresh.stale.map(({ bytes }) => bytes)
+    yield* stretches<Uint8Array>({
+      first: new Uint8Array(),
+      last: BEHIND_CIDS,
+      async keyAfter(after, count) {
+        const row = await reader.get<{ cid: Uint8Array }>(sql`
+          SELECT cid FROM repo_node WHERE repo_id = ${repoId} AND cid > ${after} ORDER BY cid LIMIT 1 OFFSET ${count - 1}`)
+        return row && row.cid
+      },
+      async framed(after, upTo) {
+        const staleHere = sqlList(stale.filter((cid) => Buffer.compare(cid, after) > 0 && Buffer.compare(cid, upTo) <= 0))
+        const row = await reader.get<{ sections: Uint8Array | null }>(sql`
+          SELECT ${framedNodes} AS sections FROM repo_node
+          WHERE repo_id = ${repoId} AND cid > ${after} AND cid <= ${upTo} AND cid NOT IN ${staleHere}`)
+        return row!.sections
+      },
+    })
   }
 
   async count(): Promise<number> {

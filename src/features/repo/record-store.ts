@@ -3,6 +3,7 @@ import { inPieces, sql, sqlList, sqlRows, type Reader, type Sql, type Tx } from 
 import type { Block } from '../../protocol/car.ts'
 import { Cid } from '../../protocol/cid.ts'
 import type { Did, Millis, Tid } from '../../protocol/identifiers.ts'
+import { framedBlocks, stretches } from './framed-blocks.ts'
 
 export interface StoredRecord {
   path: string
@@ -125,15 +126,27 @@ export async function listAllRecords(reader: Reader, repoId: number, after: stri
   return rows.map(recordOf)
 }
 
-/** The same as blocks alone, with little work for each: an export reads nothing but these. */
-export async function listRecordBlocks(reader: Reader, repoId: number, after: string, limit: number): Promise<(Block & { path: string })[]> {
-  const rows = await reader.all<{ path: string; cid: Uint8Array; bytes: Uint8Array }>(sql`
-    SELECT path, cid, value AS bytes FROM record WHERE repo_id = ${repoId} AND path > ${after} ORDER BY path LIMIT ${limit}`)
-  return rows.map(({ path, cid, bytes }) => ({ path, cid: new Cid(cid), bytes }))
-}
-
 /** Behind every path: what follows it in `listRecordsSince` is of a later commit. */
 export const LAST_PATH = '~'
+
+const framedValues = framedBlocks(sql`value`)
+
+/** All blocks of a repository, in the order of the tree, in stretches of an archive. */
+export const framedRecords = (reader: Reader, repoId: number): AsyncGenerator<Uint8Array> =>
+  stretches({
+    first: '',
+    last: LAST_PATH,
+    async keyAfter(after, count) {
+      const row = await reader.get<{ path: string }>(sql`
+        SELECT path FROM record WHERE repo_id = ${repoId} AND path > ${after} ORDER BY path LIMIT 1 OFFSET ${count - 1}`)
+      return row && row.path
+    },
+    async framed(after, upTo) {
+      const row = await reader.get<{ sections: Uint8Array | null }>(sql`
+        SELECT ${framedValues} AS sections FROM record WHERE repo_id = ${repoId} AND path > ${after} AND path <= ${upTo}`)
+      return row!.sections
+    },
+  })
 
 /** The oldest commit first, after a record of a commit. */
 export async function listRecordsSince(reader: Reader, repoId: number, after: { rev: Tid; path: string }, limit: number): Promise<StoredRecord[]> {

@@ -5,7 +5,7 @@ import type { Cid } from '../../protocol/cid.ts'
 import type { Tid } from '../../protocol/identifiers.ts'
 import { decodeNode, decodeRoot, type MstNode } from '../../protocol/mst-node.ts'
 import { StoredNodes } from './node-store.ts'
-import { LAST_PATH, listRecordBlocks, listRecordsSince } from './record-store.ts'
+import { framedRecords, LAST_PATH, listRecordsSince } from './record-store.ts'
 import type { RepoHead } from './repo-store.ts'
 import { keylessRoot } from './tree-nodes.ts'
 
@@ -16,24 +16,15 @@ const RECORD_PAGE = 200
  * Commit, nodes, records. Everything must be read from one state of the database: pass a snapshot's reader.
  * `since` leaves out what was there at that revision.
  */
-export async function* repoBlocks(reader: Reader, repo: RepoHead, since: Tid | null): AsyncGenerator<Block[]> {
+export async function* repoBlocks(reader: Reader, repo: RepoHead, since: Tid | null): AsyncGenerator<Block[] | Uint8Array> {
   yield [{ cid: repo.head, bytes: repo.commitBlock }]
   const nodes = await StoredNodes.of(reader, repo.id)
   if (since === null) {
-    yield* nodes.pages()
-    yield* allRecords(reader, repo.id)
+    yield* nodes.sections()
+    yield* framedRecords(reader, repo.id)
   } else if (repo.rev > since) {
     yield* newNodes(nodes, repo.data, since)
     yield* newRecords(reader, repo.id, since)
-  }
-}
-
-async function* allRecords(reader: Reader, repoId: number): AsyncGenerator<Block[]> {
-  for (let after = ''; ; ) {
-    const page = await listRecordBlocks(reader, repoId, after, RECORD_PAGE)
-    if (page.length > 0) yield page
-    if (page.length < RECORD_PAGE) return
-    after = page.at(-1)!.path
   }
 }
 

@@ -1,0 +1,55 @@
+/**
+ * Blocks that the database frames as sections of an archive: a stretch of rows arrives as one value, and nothing is made
+ * for each of them. Half the time of an export went into that.
+ *
+ * PostgreSQL has all of it over BYTEA, with `decode(to_hex(…), 'hex')` for `unhex(printf(…))` and without the cast. In
+ * SQLite `||` and `string_agg` make text of blobs, whose bytes stay as they are.
+ */
+import { sql, type Sql } from '../../platform/database.ts'
+
+/** Bytes of a stretch, about. */
+const STRETCH_BYTES = 128 * 1024
+/** Rows of a stretch while nothing is known of their size, and at most. */
+const FIRST_ROWS = 64
+const MAX_ROWS = 256
+
+/** The varints of two bytes, which almost all sections begin with, each at twice its number: looked up in a quarter of the time. */
+const varints = new Uint8Array(2 * 0x4000)
+for (let number = 0x80; number < 0x4000; number++) varints.set([(number & 0x7f) | 0x80, number >>> 7], 2 * number)
+
+/**
+ * An aggregate: rows as one BLOB of sections, NULL when there are none. `bytes` is the column of the block, at most 2 MB.
+ * The varint counts the 36 bytes of the CID too.
+ */
+export const framedBlocks = (bytes: Sql): Sql => sql`
+  CAST(string_agg(
+    CASE
+      WHEN length(${bytes}) BETWEEN 128 - 36 AND 16383 - 36 THEN substr(${varints}, 2 * length(${bytes}) + 2 * 36 + 1, 2)
+      WHEN length(${bytes}) < 128 - 36 THEN unhex(printf('%02x', length(${bytes}) + 36))
+      ELSE unhex(printf('%02x%02x%02x', (length(${bytes}) + 36) & 127 | 128, (length(${bytes}) + 36) >> 7 & 127 | 128, (length(${bytes}) + 36) >> 14))
+    END || cid || ${bytes}, '') AS BLOB)`
+
+/** A table whose rows lie in the order of a key. */
+export interface KeyedBlocks<Key> {
+  /** Before every key, and behind. */
+  first: Key
+  last: Key
+  /** The key `count` rows behind another; null when there are not so many. */
+  keyAfter(after: Key, count: number): Promise<Key | null>
+  /** What lies behind one key, up to another and with it, framed. */
+  framed(after: Key, upTo: Key): Promise<Uint8Array | null>
+}
+
+/** All rows in stretches of much the same size, whatever the size of a row. */
+export async function* stretches<Key>({ first, last, keyAfter, framed }: KeyedBlocks<Key>): AsyncGenerator<Uint8Array> {
+  let rows = FIRST_ROWS
+  for (let after = first; after !== last; ) {
+    const upTo = (await keyAfter(after, rows)) ?? last
+    const stretch = await framed(after, upTo)
+    if (stretch !== null) {
+      yield stretch
+      rows = Math.max(1, Math.min(MAX_ROWS, Math.round((rows * STRETCH_BYTES) / stretch.length)))
+    }
+    after = upTo
+  }
+}
