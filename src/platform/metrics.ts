@@ -35,37 +35,51 @@ export type CounterLabels<Name extends CounterName> = { [Label in keyof Counters
 
 export const CONTENT_TYPE = 'text/plain; version=0.0.4; charset=utf-8'
 
+/** Counts by the values of the labels, joined by commas: looking labels up in the library costs more than counting. */
+interface Tally {
+  labels: string[]
+  counts: Map<string, number>
+}
+
 export class Metrics {
   readonly #registry = new Registry()
-  readonly #counters = new Map<string, Counter>()
+  readonly #tallies = new Map<string, Tally>()
   readonly #histograms = new Map<HistogramName, Histogram>()
-  /** Answers by route and by class of status: looking labels up costs more than counting. */
+  /** Answers by route and by class of status. */
   readonly #answers = new Map<string, number[]>()
 
   constructor() {
     for (const [name, { help, labels }] of Object.entries(counters as Record<string, CounterDeclaration>)) {
-      const counter = new Counter({ name, help, labelNames: Object.keys(labels), registers: [this.#registry] })
-      for (const combination of combinations(labels)) counter.inc(combination, 0)
-      this.#counters.set(name, counter)
+      const tally: Tally = { labels: Object.keys(labels), counts: new Map(combinations(labels).map((values) => [values.join(), 0])) }
+      this.#tallies.set(name, tally)
+      this.#counter(name, help, tally.labels, () => tally.counts)
     }
     for (const [name, { help, buckets }] of Object.entries(histograms)) {
       this.#histograms.set(name as HistogramName, new Histogram({ name, help, buckets: [...buckets], registers: [this.#registry] }))
     }
-    const answers = this.#answers
+    this.#counter('http_requests_total', 'Requests answered', ['route', 'status_class'], () =>
+      Array.from(this.#answers).flatMap(([route, counts]) => counts.map((count, index): [string, number] => [`${route},${index}xx`, count])),
+    )
+  }
+
+  /** A counter that is brought up to date when it is read, from counts by the values of its labels, joined by commas. */
+  #counter(name: string, help: string, labelNames: string[], read: () => Iterable<[string, number]>): void {
     new Counter({
-      name: 'http_requests_total',
-      help: 'Requests answered',
-      labelNames: ['route', 'status_class'],
+      name,
+      help,
+      labelNames,
       registers: [this.#registry],
       collect() {
         this.reset()
-        for (const [route, counts] of answers) counts.forEach((count, index) => this.inc({ route, status_class: `${index}xx` }, count))
+        for (const [values, count] of read()) this.labels(...values.split(',')).inc(count)
       },
     })
   }
 
   count<Name extends CounterName>(name: Name, labels: CounterLabels<Name>, by = 1): void {
-    this.#counters.get(name)!.inc(labels as Record<string, string>, by)
+    const { labels: order, counts } = this.#tallies.get(name)!
+    const values = order.map((label) => (labels as Record<string, string>)[label]).join()
+    counts.set(values, counts.get(values)! + by)
   }
 
   observe(name: HistogramName, value: number): void {
@@ -106,9 +120,7 @@ export class Metrics {
   }
 }
 
-function combinations(labels: Record<string, readonly string[]>): Record<string, string>[] {
-  return Object.entries(labels).reduce<Record<string, string>[]>(
-    (all, [label, values]) => all.flatMap((combination) => values.map((value) => ({ ...combination, [label]: value }))),
-    [{}],
-  )
+/** All values that the labels can take together, in the order of the labels. */
+function combinations(labels: Record<string, readonly string[]>): string[][] {
+  return Object.values(labels).reduce<string[][]>((all, values) => all.flatMap((before) => values.map((value) => [...before, value])), [[]])
 }
