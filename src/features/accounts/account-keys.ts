@@ -1,24 +1,35 @@
 /** The keys that sign for accounts, unwrapped when they are needed. */
 import { perContext, type Context } from '../../platform/context.ts'
-import type { Reader } from '../../platform/database.ts'
+import type { Reader, Tx } from '../../platform/database.ts'
+import { Generations } from '../../platform/generations.ts'
 import type { Did } from '../../protocol/identifiers.ts'
 import { signingKey, type SigningKey } from '../../protocol/keys.ts'
-import { findSigningKey } from './account-store.ts'
+import { requireActive, statusOf } from './account-status.ts'
+import { findSigner, findSigningKey, type WrappedKey } from './account-store.ts'
 
-/** Keys kept unwrapped, the oldest dropped first. */
-const MAX_SIGNING_KEYS = 10_000
+/** Keys kept unwrapped. */
+const MAX_SIGNING_KEYS = 20_000
 
-const signingKeys = perContext(() => new Map<string, SigningKey>())
+const signingKeys = perContext(() => new Generations<SigningKey>(MAX_SIGNING_KEYS))
 
 /** The key that signs the account's repository and its service tokens. Null when there is no such account. */
 export async function signingKeyOf(ctx: Context, reader: Reader, did: Did): Promise<SigningKey | null> {
   const row = await findSigningKey(reader, did)
-  if (!row) return null
+  return row && unwrapped(ctx, row)
+}
+
+/** The key of an account that may write. Refuses every other one. */
+export async function activeSigningKey(ctx: Context, tx: Tx, did: Did): Promise<SigningKey> {
+  const signer = await findSigner(tx, did)
+  requireActive(signer && statusOf(signer))
+  return unwrapped(ctx, signer!)
+}
+
+function unwrapped(ctx: Context, { signingKey: name, wrapped }: WrappedKey): SigningKey {
   const keys = signingKeys(ctx)
-  const kept = keys.get(row.signingKey)
+  const kept = keys.get(name)
   if (kept) return kept
-  const key = signingKey('p256', ctx.vault.unwrap(row.wrapped))
-  if (keys.size >= MAX_SIGNING_KEYS) keys.delete(keys.keys().next().value!)
-  keys.set(row.signingKey, key)
+  const key = signingKey('p256', ctx.vault.unwrap(wrapped))
+  keys.set(name, key)
   return key
 }

@@ -119,8 +119,20 @@ export const updateHandle = (tx: Tx, did: Did, handle: Handle): Promise<number> 
 export const findPasswordHash = async (reader: Reader, did: Did): Promise<string | null> =>
   (await reader.get<{ hash: string | null }>(sql`SELECT password_hash AS hash FROM account WHERE did = ${did}`))?.hash ?? null
 
-export const findSigningKey = (reader: Reader, did: Did): Promise<{ signingKey: string; wrapped: string } | null> =>
+/** A private key as it is stored, and its public half, a did:key. */
+export interface WrappedKey {
+  signingKey: string
+  wrapped: string
+}
+
+export const findSigningKey = (reader: Reader, did: Did): Promise<WrappedKey | null> =>
   reader.get(sql`SELECT signing_key AS "signingKey", signing_key_wrapped AS wrapped FROM account WHERE did = ${did}`)
+
+/** All that a commit asks of its account. */
+export const findSigner = (reader: Reader, did: Did): Promise<(WrappedKey & Pick<Account, 'deactivatedAt' | 'takedownRef'>) | null> =>
+  reader.get(sql`
+    SELECT signing_key AS "signingKey", signing_key_wrapped AS wrapped, deactivated_at AS "deactivatedAt", takedown_ref AS "takedownRef"
+    FROM account WHERE did = ${did}`)
 
 /** Null: the account has no password any more. */
 export const updatePassword = (tx: Tx, did: Did, hash: string | null): Promise<number> =>

@@ -4,7 +4,7 @@
  * A row exists exactly when the account does. The feature asks no other one, so that guards may look up accounts; what
  * changes an account, and ends sessions or writes events with it, is `account-changes`.
  */
-export { signingKeyOf } from './account-keys.ts'
+export { activeSigningKey, signingKeyOf } from './account-keys.ts'
 export {
   accountDeactivated,
   accountNotFound,

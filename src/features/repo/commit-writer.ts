@@ -15,13 +15,13 @@ import type { RepoEvent } from '../../protocol/frames.ts'
 import type { Did, Tid } from '../../protocol/identifiers.ts'
 import type { SigningKey } from '../../protocol/keys.ts'
 import { clockIds, nextTid } from '../../protocol/tid.ts'
-import { accountStatus, requireActive, signingKeyOf } from '../accounts/accounts.ts'
+import { activeSigningKey } from '../accounts/accounts.ts'
 import { applyBlobChanges } from '../blobs/blobs.ts'
 import { sequenceEvents } from '../firehose/firehose.ts'
 import { FreshNodes } from './fresh-nodes.ts'
 import { changeNodes, StoredNodes } from './node-store.ts'
 import { deleteRecords, findPathsAbout, findRecordCid, putRecords } from './record-store.ts'
-import { findHead, insertRepo, updateHead, updateTree, type RepoHead } from './repo-store.ts'
+import { findHead, findTree, insertRepo, updateHead, updateTree } from './repo-store.ts'
 import { buildOnStored, recentNodes } from './tree-nodes.ts'
 
 /** A record that is ready to be stored. */
@@ -58,16 +58,15 @@ export interface CommitMeta {
 
 /** The only function that changes the records of a repository. Returns null when there was nothing to do. */
 export async function applyCommit(ctx: Context, tx: Tx, { did, writes, swapCommit }: CommitJob): Promise<CommitMeta | null> {
-  requireActive(await accountStatus(tx, did))
-  const head = await requireHead(tx, did)
-  const settled = await settle(tx, head, writes)
+  const key = await activeSigningKey(ctx, tx, did)
+  const head = present(did, await findTree(tx, did))
+  const settled = await settle(tx, head.id, writes)
   if (settled.length === 0) return null
   if (swapCommit && !swapCommit.equals(head.head)) throw invalidSwap(`Commit was at ${head.head}`)
 
-  const key = await signingKeyOf(ctx, tx, did)
   const rev = nextRev(ctx, head.rev)
-  const nodes = await StoredNodes.of(tx, head.id)
-  const built = await buildOnStored(nodes, recentNodes(ctx), { did, rev, prevData: head.data, writes: settled, key: key!})
+  const nodes = new StoredNodes(tx, head.id, new FreshNodes(head.fresh))
+  const built = await buildOnStored(nodes, recentNodes(ctx), { did, rev, prevData: head.data, writes: settled, key })
   if (!built.ok) throw commitRefusal(built)
 
   const now = ctx.clock.now()
@@ -93,22 +92,22 @@ export async function applyCommit(ctx: Context, tx: Tx, { did, writes, swapCommi
 type Settled = RecordWrite & ({ action: 'create' | 'update'; record: PreparedRecord } | { action: 'delete' })
 
 /** What is to be done, given what is there. */
-async function settle(tx: Tx, head: RepoHead, writes: readonly Write[]): Promise<Settled[]> {
+async function settle(tx: Tx, repoId: number, writes: readonly Write[]): Promise<Settled[]> {
   const settled: Settled[] = []
   for (const write of writes) {
     const { swapRecord } = write
     const path = `${write.collection}/${write.rkey}`
     if (write.action === 'delete') {
-      if (write.lenient && (await findRecordCid(tx, head.id, path)) === null) continue
+      if (write.lenient && (await findRecordCid(tx, repoId, path)) === null) continue
       settled.push({ action: 'delete', path, swapRecord })
     } else if (write.action === 'put') {
-      const current = await findRecordCid(tx, head.id, path)
+      const current = await findRecordCid(tx, repoId, path)
       if (write.record.cid.equals(current)) continue
       settled.push({ action: current === null ? 'create' : 'update', path, swapRecord, record: write.record })
     } else {
       const { record } = write
       if (write.action === 'create' && write.replacesSame && record.subject !== null) {
-        const paths = await findPathsAbout(tx, head.id, write.collection, record.subject)
+        const paths = await findPathsAbout(tx, repoId, write.collection, record.subject)
         settled.push(...paths.filter((other) => other !== path).map((other) => ({ action: 'delete' as const, path: other })))
       }
       settled.push({ action: write.action, path, swapRecord, record })
@@ -132,10 +131,9 @@ const syncEvent = (did: Did, rev: Tid, commit: Block): RepoEvent => ({ type: 'sy
 
 export const invalidSwap = (message: string) => new Refusal(400, 'InvalidSwap', message)
 
-async function requireHead(tx: Tx, did: Did): Promise<RepoHead> {
-  const head = await findHead(tx, did)
-  if (head === null) throw new Refusal(400, 'RepoNotFound', `Could not find repo for DID: ${did}`)
-  return head
+function present<Row>(did: Did, row: Row | null): Row {
+  if (row === null) throw new Refusal(400, 'RepoNotFound', `Could not find repo for DID: ${did}`)
+  return row
 }
 
 function commitRefusal(fault: CommitFault): Refusal {
@@ -182,7 +180,7 @@ export async function createRepo(ctx: Context, tx: Tx, did: Did, key: SigningKey
 
 /** Sign the tree as it is once more, with a new revision. Answers the `sync`, for the caller to sequence. */
 export async function resignHead(ctx: Context, tx: Tx, did: Did, key: SigningKey): Promise<RepoEvent> {
-  const { id, rev: previous, data } = await requireHead(tx, did)
+  const { id, rev: previous, data } = present(did, await findHead(tx, did))
   const rev = nextRev(ctx, previous)
   const commit = signCommit(unsignedCommit(did, rev, data), key)
   await updateHead(tx, id, { rev, head: commit.cid, data, commitBlock: commit.bytes })

@@ -40,6 +40,15 @@ export async function findHeads(reader: Reader, dids: readonly Did[]): Promise<M
   return new Map(rows.map((row) => [row.did, headOf(row)]))
 }
 
+/** What a commit builds on: where the tree stands, and the packed nodes that lie in the row. */
+export type StoredTree = Pick<RepoHead, 'id' | 'rev' | 'head' | 'data'> & { fresh: Uint8Array }
+
+export async function findTree(tx: Tx, did: Did): Promise<StoredTree | null> {
+  const row = await tx.get<Pick<HeadRow, 'id' | 'rev' | 'head' | 'data'> & { fresh: Uint8Array }>(sql`
+    SELECT id, rev, head, data, fresh FROM repo WHERE did = ${did}`)
+  return row && { ...row, head: new Cid(row.head), data: new Cid(row.data) }
+}
+
 /** In the order of their DIDs, after one of them. */
 export async function listHeads(reader: Reader, after: Did | null, limit: number): Promise<RepoHead[]> {
   const rows = await reader.all<HeadRow>(sql`SELECT ${headColumns} FROM repo WHERE did > ${after ?? ''} ORDER BY did LIMIT ${limit}`)
