@@ -276,10 +276,10 @@ class WriterQueue {
     const { connection, counters } = writer
     // A reader that saw a log which is copied by now would keep it from beginning anew.
     reader.renew()
+    const size = Math.min(this.#waiting.length, MAX_GROUP)
     const members: { waiting: Waiting; outcome: Outcome }[] = []
     try {
       writer.command('BEGIN IMMEDIATE')
-      const size = Math.min(this.#waiting.length, MAX_GROUP)
       for (let turnEndsAt = performance.now() + TURN_MILLIS; members.length < size; ) {
         if (performance.now() > turnEndsAt) {
           await nextTurn()
@@ -291,7 +291,7 @@ class WriterQueue {
         // Some faults (a full disk) end the whole transaction, and with it what earlier members did.
         if (!connection.inTransaction) throw outcome.ok ? new Error('the transaction ended early') : outcome.error
       }
-      await this.#commit()
+      await this.#commit(size === 1)
     } catch (error) {
       if (connection.inTransaction) writer.command('ROLLBACK')
       if (members.length === 0) this.#waiting.shift()?.reject(error)
@@ -305,16 +305,18 @@ class WriterQueue {
     }
   }
 
-  /** Readers stay with the state before until the new one is on the disk. */
-  async #commit(): Promise<void> {
+  /** Nobody reads the new state before it is on the disk. */
+  async #commit(isSingle: boolean): Promise<void> {
+    const { reader, writer } = this
+    const inPlace = isSingle && this.#log.isBrief
     const { promise, resolve } = Promise.withResolvers<void>()
-    this.reader.hold()
+    if (!inPlace) reader.hold()
     try {
       this.#flushing = promise
-      this.writer.command('COMMIT')
-      await this.#log.sync()
+      writer.command('COMMIT')
+      await this.#log.flush(inPlace)
     } finally {
-      this.reader.renew()
+      reader.renew()
       this.#flushing = null
       resolve()
     }
