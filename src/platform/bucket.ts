@@ -5,7 +5,7 @@
  * bytes. The vendor's own library is not used: to read one page of keys it holds the event loop for tens of
  * milliseconds, and requests would wait behind it.
  */
-import { setTimeout as sleep } from 'node:timers/promises'
+import { setImmediate, setTimeout as sleep } from 'node:timers/promises'
 import { AwsV4Signer } from 'aws4fetch'
 import type { Secret } from './secret.ts'
 
@@ -13,7 +13,10 @@ import type { Secret } from './secret.ts'
 const ANSWER_TIMEOUT_MILLIS = 10_000
 /** One object, from the first byte of the request to the last one of the answer. */
 const OBJECT_TIMEOUT_MILLIS = 300_000
+/** Keys of one answer: stores charge by the request. */
 const LIST_PAGE = 1000
+/** Keys parsed in one go; requests wait as long as that takes. */
+const LIST_PIECE = 50
 const MAX_LIST_BYTES = 4 * 1024 ** 2
 const EMPTY_SHA256 = 'e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855'
 const MAX_ATTEMPTS = 3
@@ -63,20 +66,23 @@ export class Bucket {
     this.#base = options.forcePathStyle ? `${origin}/${options.bucket}/` : `${protocol}//${options.bucket}.${host}/`
   }
 
-  /** All objects under the prefix, in ascending order of their keys, page by page. Throws when the store sorts otherwise. */
+  /** All objects under the prefix, in ascending order of their keys, in pieces that leave the turn to others. Throws when the store sorts otherwise. */
   async *list(prefix: string): AsyncGenerator<StoredObject[]> {
     let token: string | null = null
     let last = ''
     do {
       const query: Record<string, string> = { 'list-type': '2', prefix, 'max-keys': String(LIST_PAGE), ...(token === null ? {} : { 'continuation-token': token }) }
       const response = await this.#send({ method: 'GET', key: '', query })
-      const page = parseListing(await boundedText(response))
-      for (const { key } of page.objects) {
-        if (key <= last) throw new Error('the bucket does not list its keys in ascending order')
-        last = key
+      const xml = await boundedText(response)
+      token = nextTokenOf(xml)
+      for (const piece of objectsOf(xml)) {
+        for (const { key } of piece) {
+          if (key <= last) throw new Error('the bucket does not list its keys in ascending order')
+          last = key
+        }
+        yield piece
+        await setImmediate()
       }
-      yield page.objects
-      token = page.nextToken
     } while (token !== null)
   }
 
@@ -135,7 +141,8 @@ export class Bucket {
         headers,
         body: body ? Bun.file(body.path) : undefined,
         redirect: 'error',
-        signal: AbortSignal.any([late.signal, AbortSignal.timeout(OBJECT_TIMEOUT_MILLIS)]),
+        // Only what is read to its end later needs a limit for the whole. A timeout outlives its request: thousands of them are a burden.
+        signal: method === 'GET' ? AbortSignal.any([late.signal, AbortSignal.timeout(OBJECT_TIMEOUT_MILLIS)]) : late.signal,
       })
       if (!response.ok) throw new BucketRefusal(response.status, /<Code>([A-Za-z0-9]{1,64})<\/Code>/.exec(await boundedText(response))?.[1] ?? '')
       return response
@@ -156,19 +163,27 @@ async function boundedText(response: Response): Promise<string> {
   return Buffer.concat(chunks).toString('utf8')
 }
 
-/** Of the answer to ListObjectsV2: a flat document, in which no element holds another of its own name. */
-function parseListing(xml: string): { objects: StoredObject[]; nextToken: string | null } {
+/** Of an answer to ListObjectsV2, a flat document in which no element holds another of its own name. Null on the last page. */
+function nextTokenOf(xml: string): string | null {
   const isTruncated = /<IsTruncated>\s*(true|false)\s*<\/IsTruncated>/.exec(xml)?.[1]
   if (isTruncated === undefined) throw new Error('the answer of the bucket is no list')
   const nextToken = textOf(xml, 'NextContinuationToken')
   if (isTruncated === 'true' && nextToken === null) throw new Error('the bucket broke off its list')
-  const objects = [...xml.matchAll(/<Contents>(.*?)<\/Contents>/gs)].map(([, fields = '']) => {
+  return isTruncated === 'true' ? nextToken : null
+}
+
+/** Of the same answer. Parsed as far as it is asked for. */
+function* objectsOf(xml: string): Generator<StoredObject[]> {
+  let piece: StoredObject[] = []
+  for (const [, fields = ''] of xml.matchAll(/<Contents>(.*?)<\/Contents>/gs)) {
     const key = textOf(fields, 'Key')
     const size = textOf(fields, 'Size')
     if (key === null || size === null || !/^\d{1,15}$/.test(size)) throw new Error('the bucket lists an object without key or size')
-    return { key, size: Number(size) }
-  })
-  return { objects, nextToken: isTruncated === 'true' ? nextToken : null }
+    if (piece.push({ key, size: Number(size) }) < LIST_PIECE) continue
+    yield piece
+    piece = []
+  }
+  if (piece.length > 0) yield piece
 }
 
 const entities: Record<string, string> = { amp: '&', lt: '<', gt: '>', quot: '"', apos: "'" }

@@ -55,6 +55,16 @@ test('a pass copies what the bucket lacks, and the next one has nothing to do', 
   expect(await mirror()).toMatchObject({ uploaded: 0, deleted: 0, errors: 0 })
 })
 
+test('many copies are compared with many rows, one by one', async () => {
+  const blobs = await Promise.all(Array.from({ length: 130 }, () => alice.upload(randomBytes(16))))
+  expect(await mirror()).toMatchObject({ uploaded: 130, errors: 0 })
+  expect(await mirror()).toMatchObject({ swept: 0, errors: 0 })
+  const lacking = blobs[77]!.ref.$link
+  await bucket.write(keyOf(lacking), randomBytes(3))
+  expect(await mirror()).toMatchObject({ uploaded: 1, deleted: 0, errors: 0 })
+  expect(bucket.read(keyOf(lacking))).toHaveLength(16)
+})
+
 test('a copy nobody owns any more goes after two passes have found it so', async () => {
   const { ref } = await publish(randomBytes(100))
   await mirror()

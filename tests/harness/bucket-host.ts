@@ -62,7 +62,7 @@ export async function startBucket(): Promise<BucketHost> {
     handler(Object.assign(replay, { headers, method, url, socket, httpVersion, rawHeaders }) as unknown as IncomingMessage, response)
   }
   const written = async (key: string, size: number) => {
-    while (statSync(fileOf(key)).size < size) await new Promise(setImmediate)
+    while ((statSync(fileOf(key), { throwIfNoEntry: false })?.size ?? -1) < size) await new Promise(setImmediate)
   }
 
   const server = createServer((request, response) => {

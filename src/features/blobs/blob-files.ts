@@ -22,8 +22,12 @@ export const HEAD_BYTES = 64 * 1024
 const READ_BYTES = 64 * 1024
 /** What the sweeps read per second at most. */
 export const BULK_BYTES_PER_SEC = 50 * 1024 ** 2
+/** Rows, or names of files, that the sweeps look at in one go: requests wait as long as that takes. */
+export const PAGE_ROWS = 100
+/** What each of them counts as. */
+export const ROW_COST_BYTES = 2560
 /** What opening a file counts as. */
-export const FILE_COST_BYTES = 32 * 1024
+export const FILE_COST_BYTES = 128 * 1024
 /** Files remembered as hashed. */
 const MAX_VERIFIED = 100_000
 

@@ -9,11 +9,10 @@ import { concurrently } from '../../platform/concurrently.ts'
 import { perContext, type Context } from '../../platform/context.ts'
 import { paceOf } from '../../platform/pace.ts'
 import type { Sweep } from '../../platform/sweeps.ts'
-import { BULK_BYTES_PER_SEC } from './blob-files.ts'
+import { BULK_BYTES_PER_SEC, PAGE_ROWS, ROW_COST_BYTES, type Pace } from './blob-files.ts'
 import { blobMirror, copyToMirror, type BlobMirror } from './blob-mirror.ts'
 import { hasOwner, storedBlobs, type StoredBlob } from './blob-store.ts'
 
-const PAGE_ROWS = 500
 const TRANSFERS_AT_ONCE = 4
 /** What a request to the bucket counts as beside its bytes. */
 const TRANSFER_COST_BYTES = 128 * 1024
@@ -37,7 +36,7 @@ export const mirrorSweep: Sweep = {
     const unknown: string[] = []
     const pace = paceOf(BULK_BYTES_PER_SEC, stopping)
 
-    await concurrently(differences(ctx, mirror, tally), TRANSFERS_AT_ONCE, async (difference) => {
+    await concurrently(differences(ctx, mirror, tally, pace), TRANSFERS_AT_ONCE, async (difference) => {
       stopping.throwIfAborted()
       if (difference.kind === 'unknown') {
         if (unknown.length < MAX_CANDIDATES) unknown.push(difference.key)
@@ -80,9 +79,9 @@ export const mirrorSweep: Sweep = {
 }
 
 /** What only one side has. A copy of another size counts as none. */
-async function* differences(ctx: Context, { bucket, keyPrefix }: BlobMirror, tally: { rows: number; keys: number }): AsyncGenerator<Difference> {
-  const rows = flat(storedBlobs(ctx.db, PAGE_ROWS))
-  const objects = flat(bucket.list(keyPrefix))
+async function* differences(ctx: Context, { bucket, keyPrefix }: BlobMirror, tally: { rows: number; keys: number }, pace: Pace): AsyncGenerator<Difference> {
+  const rows = flat(storedBlobs(ctx.db, PAGE_ROWS), pace)
+  const objects = flat(bucket.list(keyPrefix), pace)
   let row = await rows.next()
   let object = await objects.next()
   while (!row.done || !object.done) {
@@ -105,8 +104,11 @@ async function* differences(ctx: Context, { bucket, keyPrefix }: BlobMirror, tal
   }
 }
 
-async function* flat<T>(pages: AsyncIterable<T[]>): AsyncGenerator<T> {
-  for await (const page of pages) yield* page
+async function* flat<T>(pages: AsyncIterable<T[]>, pace: Pace): AsyncGenerator<T> {
+  for await (const page of pages) {
+    await pace(page.length * ROW_COST_BYTES)
+    yield* page
+  }
 }
 
 async function* each<T>(items: readonly T[]): AsyncGenerator<T> {

@@ -7,12 +7,11 @@
 import type { Context } from '../../platform/context.ts'
 import { paceOf } from '../../platform/pace.ts'
 import type { Sweep } from '../../platform/sweeps.ts'
-import { blobFiles, BULK_BYTES_PER_SEC, FILE_COST_BYTES, type Pace } from './blob-files.ts'
+import { blobFiles, BULK_BYTES_PER_SEC, FILE_COST_BYTES, PAGE_ROWS, ROW_COST_BYTES, type Pace } from './blob-files.ts'
 import { blobMirror, restoreFromMirror } from './blob-mirror.ts'
 import { hasOwner, isDueForRemoval, ownedAmong, storedBlobs, type StoredBlob } from './blob-store.ts'
 import { cidLanes } from './blob-upload.ts'
 
-const PAGE_ROWS = 500
 /** Uploads that are older belong to a process that has ended. */
 const STALE_UPLOAD_MILLIS = 3_600_000
 
@@ -36,10 +35,7 @@ export const scrubSweep: Sweep = {
         await scrubBlob(pass, blob)
       }
     }
-    for await (const names of blobFiles(ctx).names(PAGE_ROWS)) {
-      stopping.throwIfAborted()
-      await flagUnowned(pass, names)
-    }
+    for await (const names of blobFiles(ctx).names(PAGE_ROWS)) await flagUnowned(pass, names)
     report.stale = await blobFiles(ctx).clearIncoming(ctx.clock.now() - STALE_UPLOAD_MILLIS)
     return { ...report, swept: report.flagged + report.healed }
   },
@@ -75,7 +71,8 @@ async function heal(ctx: Context, blob: StoredBlob): Promise<boolean> {
   return (await restoreFromMirror(ctx, mirror, blob)) === 'restored'
 }
 
-async function flagUnowned({ ctx, report }: Pass, names: readonly string[]): Promise<void> {
+async function flagUnowned({ ctx, pace, report }: Pass, names: readonly string[]): Promise<void> {
+  await pace(names.length * ROW_COST_BYTES)
   const owned = await ownedAmong(ctx.db, names)
   for (const cid of names.filter((name) => !owned.has(name))) {
     if (await cidLanes(ctx).run(cid, () => isExpected(ctx, cid))) continue
