@@ -24,6 +24,14 @@ const gc = () => pds.runSweep('blob-gc')
 const onDisk = (cid: string) => existsSync(join(pds.dataDir, 'blobs', cid.slice(-2), cid))
 const isThere = async (who: Uploader, cid: string) => (await who.read(cid, bearer(who.token))).status === 200
 
+test('many uploads of several accounts go in one pass, and nothing is left to be removed', async () => {
+  const uploads = await Promise.all(Array.from({ length: 23 }, (_, i) => (i % 2 ? alice : bob).upload(randomBytes(90))))
+  pds.clock.advance({ secs: GRACE_SECS + 5 })
+  expect(await gc()).toMatchObject({ swept: 23, errors: 0 })
+  expect(uploads.filter(({ ref }) => onDisk(ref.$link))).toEqual([])
+  expect(await pds.ctx.db.all(sql`SELECT cid FROM blob_removal`)).toEqual([])
+})
+
 test('an upload nobody references is gone after its grace, and not before', async () => {
   const cid = (await alice.upload(randomBytes(100))).ref.$link
   pds.clock.advance({ secs: GRACE_SECS - 5 })

@@ -102,6 +102,17 @@ test('a referenced file that is here already is adopted, with its type', async (
   expect((await request(`${pds.url}/xrpc/com.atproto.repo.listMissingBlobs`, { headers: bearer(alice.token) })).body.blobs).toEqual([])
 })
 
+test('what is wrong far into an account of many blobs is put right', async () => {
+  const blobs = await Promise.all(Array.from({ length: 230 }, () => alice.upload(randomBytes(16))))
+  await alice.refer(`a.b.c/${++records}`, ...blobs)
+  const [unclaimed, stopped] = blobs.map(({ ref }) => ref.$link).toSorted().slice(-2) as [string, string]
+  await db().run(sql`DELETE FROM blob WHERE cid = ${unclaimed}`)
+  await db().run(sql`UPDATE blob SET unreferenced_at = 1 WHERE cid = ${stopped}`)
+  expect(await gc()).toMatchObject({ swept: 0, adopted: 1, mended: 0, errors: 0 })
+  expect(await alice.sees(unclaimed)).toEqual(SERVED)
+  expect(await alice.sees(stopped)).toEqual(SERVED)
+})
+
 function swapCid(value: Uint8Array, from: string, to: string): Uint8Array {
   const bytes = (cid: string) => Buffer.from(parseCid(cid)!.bytes)
   const changed = Buffer.from(value)

@@ -1,11 +1,7 @@
 /** Rows of `blob`: the uploads that accounts own. */
 import type { Did, Millis } from '../../protocol/identifiers.ts'
 import { setImmediate } from 'node:timers/promises'
-import { sql, sqlList, sqlRows, type Reader, type Sql, type Tx } from '../../platform/database.ts'
-
-const REMOVALS_PER_INSERT = 1000
-/** CIDs looked up by one statement. */
-const CIDS_PER_LOOKUP = 1000
+import { inPieces, sql, sqlList, sqlRows, type Reader, type Sql, type Tx } from '../../platform/database.ts'
 
 export interface BlobRow {
   did: Did
@@ -49,12 +45,12 @@ export async function settleClocks(tx: Tx, did: Did, now: Millis): Promise<{ sto
   return { stopped, started }
 }
 
-/** Whether a clock of the account is not as `settleClocks` would set it. */
-export async function hasWrongClocks(reader: Reader, did: Did): Promise<boolean> {
-  const wrong = await reader.get(sql`
-    SELECT 1 FROM blob WHERE did = ${did}
-      AND CASE WHEN unreferenced_at IS NULL THEN 1 ELSE 0 END <> CASE WHEN ${isReferenced()} THEN 1 ELSE 0 END LIMIT 1`)
-  return wrong !== null
+/** Blobs of the account, ascending, after `after`, each with whether its clock is other than `settleClocks` would set it. */
+export async function listClocks(reader: Reader, did: Did, after: string, limit: number): Promise<{ cid: string; isWrong: boolean }[]> {
+  const rows = await reader.all<{ cid: string; runs: number; referenced: number }>(sql`
+    SELECT cid, CASE WHEN unreferenced_at IS NULL THEN 0 ELSE 1 END AS runs, CASE WHEN ${isReferenced()} THEN 1 ELSE 0 END AS referenced
+    FROM blob WHERE did = ${did} AND cid > ${after} ORDER BY cid LIMIT ${limit}`)
+  return rows.map(({ cid, runs, referenced }) => ({ cid, isWrong: runs === referenced }))
 }
 
 /** What some owner calls the blob. */
@@ -98,17 +94,13 @@ export function findExpired(reader: Reader, until: Millis, after: ExpiredBlob | 
     ORDER BY unreferenced_at, did, cid LIMIT ${limit}`)
 }
 
-/** Delete those of the blobs that are still expired and without a record. */
+/** Delete those of the blobs that are still expired and without a record. At least one. */
 export async function deleteExpired(tx: Tx, blobs: readonly ExpiredBlob[], until: Millis): Promise<{ deleted: number; removals: string[] }> {
-  const deleted: { cid: string }[] = []
-  for (const [did, own] of Map.groupBy(blobs, (blob) => blob.did)) {
-    const rows = await tx.all<{ cid: string }>(sql`
-      DELETE FROM blob
-      WHERE did = ${did} AND cid IN ${sqlList(own.map(({ cid }) => cid))}
-        AND unreferenced_at <= ${until} AND takedown_ref IS NULL AND NOT ${isReferenced()}
-      RETURNING cid`)
-    deleted.push(...rows)
-  }
+  const deleted = await tx.all<{ cid: string }>(sql`
+    DELETE FROM blob
+    WHERE (did, cid) IN (VALUES ${sqlRows(blobs.map(({ did, cid }) => [did, cid]))})
+      AND unreferenced_at <= ${until} AND takedown_ref IS NULL AND NOT ${isReferenced()}
+    RETURNING cid`)
   return { deleted: deleted.length, removals: await recordRemovals(tx, deleted) }
 }
 
@@ -116,9 +108,8 @@ async function recordRemovals(tx: Tx, deleted: readonly { cid: string }[]): Prom
   if (deleted.length === 0) return []
   const owned = await ownedAmong(tx, deleted.map(({ cid }) => cid))
   const removals = deleted.map(({ cid }) => cid).filter((cid) => !owned.has(cid))
-  for (let start = 0; start < removals.length; start += REMOVALS_PER_INSERT) {
-    const rows = removals.slice(start, start + REMOVALS_PER_INSERT).map((cid) => [cid])
-    await tx.run(sql`INSERT INTO blob_removal (cid) VALUES ${sqlRows(rows)} ON CONFLICT (cid) DO NOTHING`)
+  for (const piece of inPieces(removals)) {
+    await tx.run(sql`INSERT INTO blob_removal (cid) VALUES ${sqlRows(piece.map((cid) => [cid]))} ON CONFLICT (cid) DO NOTHING`)
   }
   return removals
 }
@@ -206,9 +197,8 @@ export async function* storedBlobs(reader: Reader, pageSize: number): AsyncGener
 /** Those among the CIDs that somebody owns. */
 export async function ownedAmong(reader: Reader, cids: readonly string[]): Promise<Set<string>> {
   const owned = new Set<string>()
-  for (let start = 0; start < cids.length; start += CIDS_PER_LOOKUP) {
-    const page = sqlList(cids.slice(start, start + CIDS_PER_LOOKUP))
-    for (const { cid } of await reader.all<{ cid: string }>(sql`SELECT DISTINCT cid FROM blob WHERE cid IN ${page}`)) owned.add(cid)
+  for (const piece of inPieces(cids)) {
+    for (const { cid } of await reader.all<{ cid: string }>(sql`SELECT DISTINCT cid FROM blob WHERE cid IN ${sqlList(piece)}`)) owned.add(cid)
   }
   return owned
 }

@@ -13,9 +13,9 @@ import { deleteExpired, deleteRemovals, findExpired, findReconciled, listRemoval
 import { removeBlobFiles, removeFiles } from './blob-upload.ts'
 import { reconcileAccount } from './reconcile.ts'
 
-/** Rows of one transaction: while it runs nobody else writes. */
-const PAGE_ROWS = 50
-const PAGE_HEADS = 500
+/** Rows of one transaction: while it runs nobody is answered. */
+const PAGE_ROWS = 5
+const PAGE_HEADS = 50
 /** Accounts remembered within a pass, so that each is walked once; the oldest goes first. */
 const MAX_SETTLED = 10_000
 
@@ -111,6 +111,7 @@ async function deleteAllExpired(pass: Pass): Promise<void> {
     last = page.at(-1)!
     const due: ExpiredBlob[] = []
     for (const blob of page) if (await isSettled(pass, blob.did)) due.push(blob)
+    if (due.length === 0) continue
     try {
       const { deleted, removals } = await unhurriedly(() =>
         ctx.db.transaction(async (tx) => {

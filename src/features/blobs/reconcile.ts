@@ -15,13 +15,14 @@ import type { unhurried } from '../../platform/pace.ts'
 import type { Did, Millis } from '../../protocol/identifiers.ts'
 import { readRecord, recordsOf } from '../repo/repo.ts'
 import { blobFiles, HEAD_BYTES } from './blob-files.ts'
-import { findMimeType, hasWrongClocks, settleClocks, upsertUpload } from './blob-store.ts'
+import { findMimeType, listClocks, settleClocks, upsertUpload } from './blob-store.ts'
 import { cidLanes } from './blob-upload.ts'
 import { mimeTypeOf } from './mime-type.ts'
-import { deleteReferences, insertReferences, listMissing, listReferences, type ReferenceRow } from './reference-store.ts'
+import { deleteReferences, insertReferences, listReferenced, listReferences } from './reference-store.ts'
 
-const PAGE_RECORDS = 200
-const PAGE_MISSING = 200
+/** Looked at in one go; requests wait as long as that takes. */
+const PAGE_RECORDS = 25
+const PAGE_CIDS = 100
 /** In DAG-CBOR every blob carries the text `blob`, under a head that says that it is four bytes long. */
 const BLOB_MARK = Buffer.from('\x64blob')
 
@@ -37,7 +38,7 @@ export interface Reconciled {
 /** Throws when a record cannot be read: then nothing of the account may be deleted. */
 export async function reconcileAccount(ctx: Context, did: Did, now: Millis, unhurriedly: Unhurried): Promise<Reconciled> {
   const mended = await mendReferences(ctx, did, unhurriedly)
-  if (await hasWrongClocks(ctx.db, did)) await ctx.db.transaction((tx) => settleClocks(tx, did, now))
+  if (await hasWrongClocks(ctx, did, unhurriedly)) await ctx.db.transaction((tx) => settleClocks(tx, did, now))
   return { mended, adopted: await adoptReferenced(ctx, did, now, unhurriedly) }
 }
 
@@ -87,16 +88,23 @@ function blobsIn(value: Uint8Array): string[] {
 
 const sameSet = (a: readonly string[], b: readonly string[]): boolean => a.length === b.length && a.every((one) => b.includes(one))
 
+async function hasWrongClocks({ db }: Context, did: Did, unhurriedly: Unhurried): Promise<boolean> {
+  for (let after = ''; ; ) {
+    const page = await unhurriedly(() => listClocks(db, did, after, PAGE_CIDS))
+    if (page.some(({ isWrong }) => isWrong)) return true
+    if (page.length < PAGE_CIDS) return false
+    after = page.at(-1)!.cid
+  }
+}
+
 /** Give the account what its records point at and is here already: brought by somebody else, or left by a crash. */
 async function adoptReferenced(ctx: Context, did: Did, now: Millis, unhurriedly: Unhurried): Promise<number> {
   const files = blobFiles(ctx)
   let adopted = 0
-  for (let cursor: string | undefined; ; ) {
-    const missing: ReferenceRow[] = await unhurriedly(() => listMissing(ctx.db, { did, cursor, limit: PAGE_MISSING }))
-    if (missing.length === 0) return adopted
-    cursor = missing.at(-1)!.cid
-    for (const { cid } of missing) {
-      if ((await files.sizeOf(cid)) === null) continue
+  for (let cursor = ''; ; ) {
+    const page = await unhurriedly(() => listReferenced(ctx.db, { did, cursor, limit: PAGE_CIDS }))
+    for (const { cid, isOwned } of page) {
+      if (isOwned || (await files.sizeOf(cid)) === null) continue
       const isAdopted = await cidLanes(ctx).run(cid, async () => {
         const file = await files.readable(cid)
         if (file === null) return false
@@ -108,5 +116,7 @@ async function adoptReferenced(ctx: Context, did: Did, now: Millis, unhurriedly:
       adopted++
       ctx.log.info('blob adopted', { did, cid })
     }
+    if (page.length < PAGE_CIDS) return adopted
+    cursor = page.at(-1)!.cid
   }
 }

@@ -54,6 +54,18 @@ export function listMissing(reader: Reader, { did, cursor, limit }: { did: Did; 
     GROUP BY r.cid ORDER BY r.cid LIMIT ${limit}`)
 }
 
+/** CIDs that records of the account refer to, ascending, after `cursor`, each with whether the account has the blob. */
+export async function listReferenced(
+  reader: Reader,
+  { did, cursor, limit }: { did: Did; cursor: string; limit: number },
+): Promise<{ cid: string; isOwned: boolean }[]> {
+  const rows = await reader.all<{ cid: string; owned: number }>(sql`
+    SELECT r.cid AS cid, CASE WHEN EXISTS (SELECT 1 FROM blob b WHERE b.did = ${did} AND b.cid = r.cid) THEN 1 ELSE 0 END AS owned
+    FROM blob_reference r WHERE r.did = ${did} AND r.cid > ${cursor}
+    GROUP BY r.cid ORDER BY r.cid LIMIT ${limit}`)
+  return rows.map(({ cid, owned }) => ({ cid, isOwned: owned === 1 }))
+}
+
 export async function countReferencedCids(reader: Reader, did: Did): Promise<number> {
   return (await reader.get<{ count: number }>(sql`SELECT COUNT(DISTINCT cid) AS count FROM blob_reference WHERE did = ${did}`))!.count
 }
