@@ -1,8 +1,8 @@
 /**
  * The SQLite adapter: one file, one writer connection behind a queue, one connection that only reads.
  *
- * Group commit: transactions that wait in the queue run one after another inside one BEGIN … COMMIT, each in a
- * savepoint of its own, and every caller is answered once the COMMIT is on the disk. A failed one rolls back alone.
+ * Group commit: transactions that wait in the queue run one after another inside one BEGIN … COMMIT, each of several in
+ * a savepoint of its own, and every caller is answered once the COMMIT is on the disk. A failed one rolls back alone.
  * Until then nobody reads what it wrote; requests that only read are answered meanwhile.
  */
 import { setImmediate as nextTurn } from 'node:timers/promises'
@@ -22,6 +22,8 @@ const MAX_LOG_FRAMES = 24_000
 const MAX_STATEMENTS = 400
 /** How long a statement waits for another process's lock. */
 const BUSY_TIMEOUT_MILLIS = 5000
+/** `temp_store`: the state before a member of a group, to which its fault leads back, would otherwise be kept in a temporary file. */
+const WRITER_PRAGMAS = ['journal_mode = WAL', 'synchronous = NORMAL', 'wal_autocheckpoint = 0', 'foreign_keys = ON', 'temp_store = MEMORY']
 /** Page cache of each connection. */
 const CACHE_KIB = 65_536
 /** Page cache of a connection for snapshots. */
@@ -41,7 +43,7 @@ export const sqlitePath = (databaseUrl: string): string => databaseUrl.replace(/
 export function openSqlite({ path, strict = false }: SqliteOptions): Database {
   const counters: DatabaseCounters = { statements: 0, transactions: 0, commits: 0 }
   const writer = new Prepared(new Connection(path, { create: true, strict: true }), counters)
-  for (const pragma of ['journal_mode = WAL', 'synchronous = NORMAL', 'wal_autocheckpoint = 0', 'foreign_keys = ON']) writer.connection.run(`PRAGMA ${pragma}`)
+  for (const pragma of WRITER_PRAGMAS) writer.connection.run(`PRAGMA ${pragma}`)
   const reader = new SteadyReader(new Prepared(new Connection(path, { readonly: true, strict: true }), counters))
   const queue = new WriterQueue(writer, reader, path, strict)
   const snapshots = new Snapshots(() => new Prepared(new Connection(path, { readonly: true, strict: true }), counters, SNAPSHOT_CACHE_KIB))
@@ -286,10 +288,11 @@ class WriterQueue {
           turnEndsAt = performance.now() + TURN_MILLIS
         }
         const waiting = this.#waiting.shift()!
-        const outcome = await this.#member(waiting.work)
+        const outcome = await (size === 1 ? this.#work(waiting.work) : this.#member(waiting.work))
         members.push({ waiting, outcome })
         // Some faults (a full disk) end the whole transaction, and with it what earlier members did.
         if (!connection.inTransaction) throw outcome.ok ? new Error('the transaction ended early') : outcome.error
+        if (size === 1 && !outcome.ok) throw outcome.error
       }
       await this.#commit(size === 1)
     } catch (error) {
@@ -329,20 +332,22 @@ class WriterQueue {
     if (frames >= MAX_LOG_FRAMES && !(await pass)) this.writer.command('PRAGMA wal_checkpoint(PASSIVE)')
   }
 
+  /** In a savepoint, so that its fault leads back to where the one before it ended. */
   async #member(work: Waiting['work']): Promise<Outcome> {
     const { writer } = this
-    const { connection } = writer
-    writer.counters.transactions++
     writer.command('SAVEPOINT member')
+    const outcome = await this.#work(work)
+    if (!writer.connection.inTransaction) return outcome
+    if (!outcome.ok) writer.command('ROLLBACK TO member')
+    writer.command('RELEASE member')
+    return outcome
+  }
+
+  async #work(work: Waiting['work']): Promise<Outcome> {
+    this.writer.counters.transactions++
     try {
-      const value = await (this.strict ? withoutWaiting(work(this.#tx)) : work(this.#tx))
-      writer.command('RELEASE member')
-      return { ok: true, value }
+      return { ok: true, value: await (this.strict ? withoutWaiting(work(this.#tx)) : work(this.#tx)) }
     } catch (error) {
-      if (connection.inTransaction) {
-        writer.command('ROLLBACK TO member')
-        writer.command('RELEASE member')
-      }
       return { ok: false, error }
     }
   }
