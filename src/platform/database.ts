@@ -142,6 +142,8 @@ export interface Database extends Reader {
 /** What the database was asked for since it was opened; for metrics and for counting in tests. */
 export interface DatabaseCounters {
   statements: number
+  /** Rows inserted, changed or deleted. */
+  rows: number
   transactions: number
   /** Durable commits; several transactions may share one. */
   commits: number

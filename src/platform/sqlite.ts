@@ -41,7 +41,7 @@ export interface SqliteOptions {
 export const sqlitePath = (databaseUrl: string): string => databaseUrl.replace(/^sqlite:(\/\/)?/, '')
 
 export function openSqlite({ path, strict = false }: SqliteOptions): Database {
-  const counters: DatabaseCounters = { statements: 0, transactions: 0, commits: 0 }
+  const counters: DatabaseCounters = { statements: 0, rows: 0, transactions: 0, commits: 0 }
   const writer = new Prepared(new Connection(path, { create: true, strict: true }), counters)
   for (const pragma of WRITER_PRAGMAS) writer.connection.run(`PRAGMA ${pragma}`)
   const reader = new SteadyReader(new Prepared(new Connection(path, { readonly: true, strict: true }), counters))
@@ -90,7 +90,9 @@ class Prepared {
   }
 
   run(query: Sql): number {
-    return this.#statement(query).run(...bindings(query.values)).changes
+    const { changes } = this.#statement(query).run(...bindings(query.values))
+    this.counters.rows += changes
+    return changes
   }
 
   /** A statement without parameters. */

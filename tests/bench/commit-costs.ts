@@ -1,7 +1,10 @@
 /**
- * What a commit costs in things that do not depend on the machine: statements, rows, flushes, pages of the log.
+ * What a commit costs in things that do not depend on the machine: statements, rows, flushes, bytes of the log, memory
+ * that the collector has to see to.
  *
  *   bun tests/bench/commit-costs.ts [records in the repository, 10000]
+ *
+ * It starts itself again with the runtime's log of collections switched on, which tells how much was allocated.
  */
 import { Database as Connection } from 'bun:sqlite'
 import { join } from 'node:path'
@@ -14,46 +17,94 @@ import { startPds } from '../harness/pds.ts'
 const size = Number(process.argv[2] ?? 10_000)
 const batch = 200
 const samples = 100
-
-await using pds = await startPds({}, { strictTransactions: false })
-const { ctx } = pds
-const did = (await createAccount(pds, 'alice')).did as Did
-const log = new Connection(join(pds.dataDir, 'holdfast.db'), { readonly: true })
+/** Bytes of a page in the log, with the head of its frame. */
+const frameBytes = 4096 + 24
 const collection = 'app.bsky.feed.post' as Nsid
-const post = (text: string) => ({ $type: collection, text: text.padEnd(250, ' lorem ipsum'), createdAt: '2026-01-01T00:00:00.000Z', langs: ['en'] })
+const kinds = ['createRecord', 'putRecord', 'deleteRecord', 'applyWrites of 10', 'applyWrites of 200'] as const
+type Kind = (typeof kinds)[number]
 
-const pages = () => log.query<{ log: number }, []>('PRAGMA wal_checkpoint(NOOP)').get()!.log
-const commit = (writes: RecordWriteInput[]) => writeRecords(ctx, { permissions: null }, did, { writes })
-const create = (text: string): RecordWriteInput => ({ action: 'create', collection, record: post(text) })
+/** Stands in the log of collections before and after the commits of a kind, each time with a collection behind it. */
+const marker = 'MEASURED '
+/** One collection: which heap, and its size before and after. */
+const collectionLine = /\[GC<(\w+)>: START M (\d+)kb[^]*?=> (\d+)kb, p=/g
 
-const rkeys: RecordKey[] = []
-for (let written = 0; written < size; written += batch) {
-  const { results } = await commit(Array.from({ length: Math.min(batch, size - written) }, (_, i) => create(`${written + i}`)))
-  rkeys.push(...results.map(({ uri }) => uri.split('/').at(-1) as RecordKey))
-}
-/** Any of the records, each once. */
-const anyKey = () => rkeys.splice((rkeys.length * 7919) % 6151 % rkeys.length, 1)[0]!
-
-const kinds: Record<string, () => RecordWriteInput[]> = {
-  createRecord: () => [create(`${Math.random()}`)],
-  putRecord: () => [{ action: 'put', collection, rkey: anyKey(), record: post(`${Math.random()}`) }],
-  deleteRecord: () => [{ action: 'delete', collection, rkey: anyKey(), lenient: true }],
-  'applyWrites of 10': () => Array.from({ length: 10 }, () => create(`${Math.random()}`)),
-  'applyWrites of 200': () => Array.from({ length: batch }, () => create(`${Math.random()}`)),
+if (process.env.BUN_JSC_logGC === undefined) {
+  const child = Bun.spawn(['bun', import.meta.path, String(size)], { env: { ...process.env, BUN_JSC_logGC: '1' }, stdout: 'pipe', stderr: 'pipe' })
+  const [out, log] = await Promise.all([new Response(child.stdout).text(), new Response(child.stderr).text()])
+  if ((await child.exited) !== 0) throw new Error(out + log)
+  const allocated = allocatedKib(log)
+  console.log(`| ${size.toLocaleString('en')} records | statements | rows | flushes | kB of the log | kB allocated |\n| --- | ---: | ---: | ---: | ---: | ---: |`)
+  for (const line of out.trim().split('\n')) console.log(`${line} ${((allocated.get(line.split(' | ')[0]!.slice(2) as Kind)! * 1.024) / samples).toFixed(0)} |`)
+} else {
+  await measure()
 }
 
-console.log(`| ${size.toLocaleString('en')} records | statements | flushes | pages of the log |\n| --- | ---: | ---: | ---: |`)
-for (const [name, writes] of Object.entries(kinds)) {
-  const before = { ...ctx.db.counters }
-  let written = 0
-  for (let i = 0; i < samples; i++) {
-    const from = pages()
-    await commit(writes())
-    // The log may have begun anew.
-    written += pages() >= from ? pages() - from : pages()
+/** What the heap grew by between collections, for each kind. */
+function allocatedKib(log: string): Map<Kind, number> {
+  const [, ...parts] = log.split(marker)
+  return new Map(
+    kinds.map((kind) => {
+      const [begun, ended] = ['start', 'end'].map((what) => parts.find((part) => part.startsWith(`${what} of ${kind}\n`))!)
+      const [first, ...others] = begun!.matchAll(collectionLine)
+      const heap = first![1]
+      let after = first![3]
+      let grown = 0
+      for (const [, other, before, left] of [...others, [...ended!.matchAll(collectionLine)][0]!]) {
+        // The thread that copies the log has a heap of its own.
+        if (other !== heap) continue
+        grown += Number(before) - Number(after)
+        after = left
+      }
+      return [kind, grown]
+    }),
+  )
+}
+
+async function measure(): Promise<void> {
+  await using pds = await startPds({}, { strictTransactions: false })
+  const { ctx } = pds
+  const did = (await createAccount(pds, 'alice')).did as Did
+  const log = new Connection(join(pds.dataDir, 'holdfast.db'), { readonly: true })
+  const post = (text: string) => ({ $type: collection, text: text.padEnd(250, ' lorem ipsum'), createdAt: '2026-01-01T00:00:00.000Z', langs: ['en'] })
+
+  const pages = () => log.query<{ log: number }, []>('PRAGMA wal_checkpoint(NOOP)').get()!.log
+  const commit = (writes: RecordWriteInput[]) => writeRecords(ctx, { permissions: null }, did, { writes })
+  const create = (text: string): RecordWriteInput => ({ action: 'create', collection, record: post(text) })
+
+  const rkeys: RecordKey[] = []
+  for (let written = 0; written < size; written += batch) {
+    const { results } = await commit(Array.from({ length: Math.min(batch, size - written) }, (_, i) => create(`${written + i}`)))
+    rkeys.push(...results.map(({ uri }) => uri.split('/').at(-1) as RecordKey))
   }
-  const per = (count: number) => (count / samples).toFixed(1)
-  const { statements, commits } = ctx.db.counters
-  console.log(`| ${name} | ${per(statements - before.statements)} | ${per(commits - before.commits)} | ${per(written)} |`)
+  /** Any of the records, each once. */
+  const anyKey = () => rkeys.splice(((rkeys.length * 7919) % 6151) % rkeys.length, 1)[0]!
+
+  const writesOf: Record<Kind, () => RecordWriteInput[]> = {
+    createRecord: () => [create(`${Math.random()}`)],
+    putRecord: () => [{ action: 'put', collection, rkey: anyKey(), record: post(`${Math.random()}`) }],
+    deleteRecord: () => [{ action: 'delete', collection, rkey: anyKey(), lenient: true }],
+    'applyWrites of 10': () => Array.from({ length: 10 }, () => create(`${Math.random()}`)),
+    'applyWrites of 200': () => Array.from({ length: batch }, () => create(`${Math.random()}`)),
+  }
+
+  const collected = (what: string) => {
+    process.stderr.write(`${marker}${what}\n`)
+    Bun.gc(true)
+  }
+  for (const kind of kinds) {
+    let written = 0
+    collected(`start of ${kind}`)
+    const before = { ...ctx.db.counters }
+    for (let i = 0; i < samples; i++) {
+      const from = pages()
+      await commit(writesOf[kind]())
+      // The log may have begun anew.
+      written += pages() >= from ? pages() - from : pages()
+    }
+    const { statements, rows, commits } = ctx.db.counters
+    collected(`end of ${kind}`)
+    const per = (count: number) => (count / samples).toFixed(1)
+    console.log(`| ${kind} | ${per(statements - before.statements)} | ${per(rows - before.rows)} | ${per(commits - before.commits)} | ${((written * frameBytes) / samples / 1000).toFixed(0)} |`)
+  }
+  log.close()
 }
-log.close()
