@@ -1,7 +1,7 @@
 /**
  * Content identifiers, in the one shape atproto blesses: CIDv1, codec dag-cbor or raw, SHA-256.
  *
- * A `Cid` is its 36 bytes; the text form is made once, on demand. Two Cids are equal when their bytes are.
+ * A `Cid` is its 36 bytes; the text form is made once, on demand, unless it came from one. Two Cids are equal when their bytes are.
  *
  * Source: atproto "Data Model", "Link and CID formats"; DASL "CID".
  */
@@ -17,11 +17,12 @@ const sha256Code = 0x12
 
 export class Cid {
   readonly bytes: Uint8Array
-  #text: string | null = null
+  #text: string | null
 
-  /** `bytes` are 36 valid CID bytes that nobody changes: use the functions below for anything unproven. */
-  constructor(bytes: Uint8Array) {
+  /** `bytes` are 36 valid CID bytes that nobody changes: use the functions below for anything unproven. `text` is theirs, if it is known. */
+  constructor(bytes: Uint8Array, text: string | null = null) {
     this.bytes = bytes
+    this.#text = text
   }
 
   toString(): string {
@@ -124,7 +125,7 @@ export function parseCid(text: string): Cid | null {
       value &= (1 << bits) - 1
     }
   }
-  return value === 0 && hasCidPrefix(bytes, 0) ? new Cid(bytes) : null
+  return value === 0 && hasCidPrefix(bytes, 0) ? new Cid(bytes, text) : null
 }
 
 const base32Alphabet = Buffer.from('abcdefghijklmnopqrstuvwxyz234567')

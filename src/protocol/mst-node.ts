@@ -19,12 +19,18 @@ export class MstNode {
   readonly values: Cid[]
   /** One more than keys: `subtrees[i]` lies before `keys[i]`, the last one after the last key. */
   readonly subtrees: Subtree[]
+  #block: Uint8Array | null = null
 
   constructor(layer: number, keys: string[], values: Cid[], subtrees: Subtree[]) {
     this.layer = layer
     this.keys = keys
     this.values = values
     this.subtrees = subtrees
+  }
+
+  /** Its block, kept from the first time on: for a node whose subtrees are CIDs and that is changed no more. */
+  get block(): Uint8Array {
+    return (this.#block ??= encodeNode(this))
   }
 
   isEmpty(): boolean {
@@ -168,6 +174,9 @@ export function decodeRoot(bytes: Uint8Array, childLayer: (child: Cid) => number
   if (key !== undefined) return nodeAt(keyHeight(key), fields)
   return nodeAt(child ? childLayer(child) + 1 : 0, fields)
 }
+
+/** The nodes right below one, whatever its layer. Throws `Malformed`. */
+export const childrenOf = (bytes: Uint8Array): Cid[] => readFields(bytes).subtrees.filter((subtree) => subtree !== null)
 
 interface Fields {
   keys: string[]

@@ -45,7 +45,7 @@ test('lengths on both sides of a longer varint, every byte, and a block that sta
 test.each([0, 1, 63, 64, 65, 1000])('%i blocks of like size', async (count) => {
   const blocks = Array.from({ length: count }, () => randomBlock(250))
   expect(Buffer.concat(await chunksOf(framedRecords(pds.ctx.db, await storedRecords(blocks))))).toEqual(Buffer.from(carOf(null, blocks)))
-  const nodes = await StoredNodes.of(pds.ctx.db, await storedNodes(blocks))
+  const nodes = new StoredNodes(pds.ctx.db, await storedNodes(blocks))
   const inOrder = blocks.toSorted((a, b) => Buffer.compare(a.cid.bytes, b.cid.bytes))
   expect(Buffer.concat(await chunksOf(nodes.sections()))).toEqual(Buffer.from(carOf(null, inOrder)))
 })

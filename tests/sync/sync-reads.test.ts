@@ -3,7 +3,9 @@ import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { readCar as readTheirCar, verifyProofs, verifyRepoCar } from '@atproto/repo'
 import { formatDidKey } from '../../src/protocol/keys.ts'
 import { signingKeyOf } from '../../src/features/accounts/accounts.ts'
+import { exportBlocks, exportRecord } from '../../src/features/sync/repo-export.ts'
 import { sql } from '../../src/platform/database.ts'
+import { parseCid } from '../../src/protocol/cid.ts'
 import type { Did } from '../../src/protocol/identifiers.ts'
 import { createAccount, xrpc, type TestAccount } from '../harness/account.ts'
 import { basic } from '../harness/http.ts'
@@ -65,6 +67,30 @@ test('an export since a revision holds what came after it, under the root of now
   expect(new Set(whole.cids).isSupersetOf(new Set(cids))).toBe(true)
 })
 
+test('an export since any revision holds all that was not there, and nothing that is gone', async () => {
+  const erin = await createAccount(pds, 'erin')
+  const keys: string[] = []
+  const states: { rev: string; cids: Set<string> }[] = []
+  for (let i = 0; i < 90; i++) {
+    const { rkey, commit } = await post(erin, `history ${i}`)
+    keys.push(rkey)
+    if (i % 3 === 2) {
+      const [gone] = keys.splice((i * 7) % keys.length, 1)
+      await erin.call('com.atproto.repo.deleteRecord', { json: { repo: erin.did, collection, rkey: gone } })
+    }
+    if (i % 6 === 0) states.push({ rev: commit.rev, cids: new Set((await cidsOf(await car('getRepo', { did: erin.did }))).cids) })
+  }
+  const now = new Set((await cidsOf(await car('getRepo', { did: erin.did }))).cids)
+  for (const { rev, cids } of states) {
+    const since = (await cidsOf(await car('getRepo', { did: erin.did, since: rev }))).cids
+    expect(now.difference(cids).difference(new Set(since)).size).toBe(0)
+    expect(now.isSupersetOf(new Set(since))).toBe(true)
+    expect(new Set(since).size).toBe(since.length)
+  }
+  const head = (await sync('getLatestCommit', { did: erin.did })).body
+  expect(await cidsOf(await car('getRepo', { did: erin.did, since: head.rev }))).toEqual({ roots: [head.cid], cids: [head.cid] })
+})
+
 test('an export while others write is of one state', async () => {
   const bob = await createAccount(pds, 'bob')
   for (let i = 0; i < 20; i++) await post(bob, `first ${i}`)
@@ -95,6 +121,31 @@ test('blocks are given by their CIDs, in an archive without a root, or none of t
   const missing = await sync('getBlocks', { did: alice.did, cids: [cid, foreign] })
   expect(missing.status).toBe(400)
   expect(await sync('getBlocks', { did: alice.did, cids: ['nonsense'] })).toMatchObject({ status: 400, body: { error: 'InvalidRequest' } })
+})
+
+test('blocks of every kind are given in one archive, a record that stands twice once', async () => {
+  const record = { $type: collection, text: 'the same', createdAt: '2026-01-01T00:00:00.000Z' }
+  const twins = await Promise.all(['twin1', 'twin2'].map((rkey) => alice.call('com.atproto.repo.createRecord', { json: { repo: alice.did, collection, rkey, record, validate: false } })))
+  expect(twins[0]!.body.cid).toBe(twins[1]!.body.cid)
+  const all = [...new Set((await cidsOf(await car('getRepo', { did: alice.did }))).cids)]
+  expect(await cidsOf(await car('getBlocks', { did: alice.did, cids: all }))).toEqual({ roots: [], cids: all })
+})
+
+test('records that are asked for by CID take two statements, whatever else the repository holds', async () => {
+  const { cid } = await post(alice, 'asked for')
+  const { db } = pds.ctx
+  const before = db.counters.statements
+  await exportBlocks(pds.ctx, alice.did as Did, [parseCid(cid)!])
+  expect(db.counters.statements - before).toBe(2)
+})
+
+test('a proof of nodes that were read before takes two statements', async () => {
+  const { rkey } = await post(alice, 'proven twice')
+  await exportRecord(pds.ctx, alice.did as Did, `${collection}/${rkey}`)
+  const { db } = pds.ctx
+  const before = db.counters.statements
+  await exportRecord(pds.ctx, alice.did as Did, `${collection}/${rkey}`)
+  expect(db.counters.statements - before).toBe(2)
 })
 
 test('the latest commit is the one that the last write answered', async () => {

@@ -78,6 +78,10 @@ export class FreshNodes {
     return place && this.#node(place)
   }
 
+  has(cid: Cid): boolean {
+    return this.#place(cid) !== null
+  }
+
   get nodes(): RevisedBlock[] {
     const nodes: RevisedBlock[] = []
     for (let start = this.#nodesStart; start < this.#bytes.length; start = this.#endOf(start)) nodes.push(this.#node({ start, end: this.#endOf(start) }))
@@ -90,6 +94,15 @@ export class FreshNodes {
       const start = countBytes + i * cidBytesLength
       return new Cid(this.#bytes.subarray(start, start + cidBytesLength))
     })
+  }
+
+  /** Whether the node is outside and no longer in the tree. */
+  isStale(cid: Cid): boolean {
+    const key = keyOf(cid.bytes, 0)
+    for (let start = countBytes; start < this.#nodesStart; start += cidBytesLength) {
+      if (keyOf(this.#bytes, start) === key && equalBytes(this.#bytes.subarray(start, start + cidBytesLength), cid.bytes)) return true
+    }
+    return false
   }
 
   /** After a commit. A node that comes back is fresh, and stale outside all the same, for its revision is another. */

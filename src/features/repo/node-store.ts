@@ -3,11 +3,14 @@ import { inPieces, sql, sqlList, sqlRows, type Reader, type Tx } from '../../pla
 import type { Block } from '../../protocol/car.ts'
 import { Cid } from '../../protocol/cid.ts'
 import type { Tid } from '../../protocol/identifiers.ts'
+import { childrenOf } from '../../protocol/mst-node.ts'
 import { framedBlocks, stretches } from './framed-blocks.ts'
 import { FreshNodes, type RevisedBlock } from './fresh-nodes.ts'
 
 /** Fresh nodes of a repository take at most so many bytes: three pages, which every commit writes again. */
 const MAX_FRESH_BYTES = 12_000
+/** Nodes looked for at once. */
+const PAGE = 500
 /** A CID begins with a version, which is 1. */
 const BEHIND_CIDS = new Uint8Array([0xff])
 
@@ -21,51 +24,71 @@ const blockOf = ({ cid, bytes }: NodeRow): Block => ({ cid: new Cid(cid), bytes 
 
 /** One state of a tree's nodes: read it from a snapshot or a transaction. */
 export class StoredNodes {
+  #fresh: FreshNodes | null
+
+  /** `fresh` are those in the row of the repository, for who has read the row. */
   constructor(
     readonly reader: Reader,
     readonly repoId: number,
-    readonly fresh: FreshNodes,
-  ) {}
+    fresh: FreshNodes | null = null,
+  ) {
+    this.#fresh = fresh
+  }
 
-  static async of(reader: Reader, repoId: number): Promise<StoredNodes> {
-    const row = await reader.get<{ fresh: Uint8Array }>(sql`SELECT fresh FROM repo WHERE id = ${repoId}`)
-    return new StoredNodes(reader, repoId, row === null ? FreshNodes.none : new FreshNodes(row.fresh))
+  /** Read when they are first needed, which for what is read often is never. */
+  async fresh(): Promise<FreshNodes> {
+    return (this.#fresh ??= await this.#readFresh())
+  }
+
+  async #readFresh(): Promise<FreshNodes> {
+    const row = await this.reader.get<{ fresh: Uint8Array }>(sql`SELECT fresh FROM repo WHERE id = ${this.repoId}`)
+    return row === null ? FreshNodes.none : new FreshNodes(row.fresh)
   }
 
   /** Those that are there, in any order. */
-  find(cids: readonly Cid[]): Promise<Block[]> {
-    return this.#find(cids, '' as Tid)
-  }
-
-  /** Those that are there and newer than a revision, in any order. */
-  findSince(cids: readonly Cid[], since: Tid): Promise<Block[]> {
-    return this.#find(cids, since)
-  }
-
-  async #find(cids: readonly Cid[], since: Tid): Promise<Block[]> {
-    const fresh: RevisedBlock[] = []
-    const outside: Uint8Array[] = []
-    const isStale = this.#staleness()
+  async find(cids: readonly Cid[]): Promise<Block[]> {
+    if (cids.length === 0) return []
+    const fresh = await this.fresh()
+    const found: Block[] = []
+    const outside: Cid[] = []
     for (const cid of cids) {
-      const node = this.fresh.get(cid)
-      if (node) fresh.push(node)
-      else if (!isStale(cid)) outside.push(cid.bytes)
+      const node = fresh.get(cid)
+      if (node) found.push(node)
+      else if (!fresh.isStale(cid)) outside.push(cid)
     }
-    const found: Block[] = fresh.filter(({ rev }) => rev > since)
-    if (outside.length === 0) return found
-    const rows = await this.reader.all<NodeRow>(sql`
-      SELECT cid, bytes FROM repo_node WHERE repo_id = ${this.repoId} AND cid IN ${sqlList(outside)} AND rev > ${since}`)
-    return [...found, ...rows.map(blockOf)]
+    return [...found, ...(await this.#findOutside(outside, '' as Tid))]
   }
 
-  #staleness(): (cid: Cid) => boolean {
-    const stale = new Set(this.fresh.stale.map(String))
-    return (cid) => stale.size > 0 && stale.has(cid.toString())
+  /**
+   * Those that are newer than a revision, in pages. A node is never older than those below it: what is new hangs together
+   * at the top of the tree, and of nodes outside those are looked for that hang from a new one.
+   */
+  async *since(root: Cid, since: Tid): AsyncGenerator<Block[]> {
+    const fresh = await this.fresh()
+    const newest = fresh.nodes.filter(({ rev }) => rev > since)
+    yield newest
+    for (let level = [root, ...newest.flatMap(({ bytes }) => childrenOf(bytes))].filter((cid) => !fresh.has(cid)); level.length > 0; ) {
+      const below: Cid[] = []
+      for (let at = 0; at < level.length; at += PAGE) {
+        const page = await this.#findOutside(level.slice(at, at + PAGE), since)
+        yield page
+        below.push(...page.flatMap(({ bytes }) => childrenOf(bytes)).filter((cid) => !fresh.has(cid)))
+      }
+      level = below
+    }
+  }
+
+  async #findOutside(cids: readonly Cid[], since: Tid): Promise<Block[]> {
+    if (cids.length === 0) return []
+    const rows = await this.reader.all<NodeRow>(sql`
+      SELECT cid, bytes FROM repo_node WHERE repo_id = ${this.repoId} AND cid IN ${sqlList(cids.map(({ bytes }) => bytes))} AND rev > ${since}`)
+    return rows.map(blockOf)
   }
 
   /** All of them, in pages and in stretches of an archive. */
   async *sections(): AsyncGenerator<Block[] | Uint8Array> {
-    const { reader, repoId, fresh } = this
+    const { reader, repoId } = this
+    const fresh = await this.fresh()
     yield fresh.nodes
     const stale = fresh.stale.map(({ bytes }) => bytes)
     yield* stretches<Uint8Array>({
@@ -88,13 +111,15 @@ export class StoredNodes {
 
   async count(): Promise<number> {
     const row = await this.reader.get<{ count: number }>(sql`SELECT count(*) AS count FROM repo_node WHERE repo_id = ${this.repoId}`)
-    return row!.count - this.fresh.stale.length + this.fresh.nodes.length
+    const fresh = await this.fresh()
+    return row!.count - fresh.stale.length + fresh.nodes.length
   }
 }
 
 /** Store what a commit changes. Returns what is to lie in the row of the repository. */
-export async function changeNodes(tx: Tx, { repoId, fresh }: StoredNodes, change: { rev: Tid; created: readonly Block[]; removed: readonly Cid[] }): Promise<Uint8Array> {
-  const next = fresh.after(change)
+export async function changeNodes(tx: Tx, stored: StoredNodes, change: { rev: Tid; created: readonly Block[]; removed: readonly Cid[] }): Promise<Uint8Array> {
+  const { repoId } = stored
+  const next = (await stored.fresh()).after(change)
   if (next.packed.length <= MAX_FRESH_BYTES) return next.packed
   await deleteNodes(tx, repoId, next.stale)
   // The nodes of this commit are the ones that the next one replaces.

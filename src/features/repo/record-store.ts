@@ -128,6 +128,7 @@ export async function listAllRecords(reader: Reader, repoId: number, after: stri
 
 /** Behind every path: what follows it in `listRecordsSince` is of a later commit. */
 export const LAST_PATH = '~'
+const LAST_PLACE = { rev: '~' as Tid, path: LAST_PATH }
 
 const framedValues = framedBlocks(sql`value`)
 
@@ -144,6 +145,22 @@ export const framedRecords = (reader: Reader, repoId: number): AsyncGenerator<Ui
     async framed(after, upTo) {
       const row = await reader.get<{ sections: Uint8Array | null }>(sql`
         SELECT ${framedValues} AS sections FROM record WHERE repo_id = ${repoId} AND path > ${after} AND path <= ${upTo}`)
+      return row!.sections
+    },
+  })
+
+/** Blocks of commits after a revision, the oldest first, in stretches of an archive. */
+export const framedRecordsSince = (reader: Reader, repoId: number, since: Tid): AsyncGenerator<Uint8Array> =>
+  stretches<Pick<StoredRecord, 'rev' | 'path'>>({
+    first: { rev: since, path: LAST_PATH },
+    last: LAST_PLACE,
+    keyAfter: (after, count) =>
+      reader.get(sql`
+        SELECT rev, path FROM record WHERE repo_id = ${repoId} AND (rev, path) > (${after.rev}, ${after.path}) ORDER BY rev, path LIMIT 1 OFFSET ${count - 1}`),
+    async framed(after, upTo) {
+      const row = await reader.get<{ sections: Uint8Array | null }>(sql`
+        SELECT ${framedValues} AS sections FROM record
+        WHERE repo_id = ${repoId} AND (rev, path) > (${after.rev}, ${after.path}) AND (rev, path) <= (${upTo.rev}, ${upTo.path})`)
       return row!.sections
     },
   })
@@ -165,10 +182,11 @@ export async function anyRecordUpTo(reader: Reader, repoId: number, rev: Tid): P
  * holds: SQLite would rather walk through all records of a repository than look up the rest of a row.
  */
 export async function findRecordBlocks(reader: Reader, repoId: number, cids: readonly Cid[]): Promise<Block[]> {
+  if (cids.length === 0) return []
   const rows = await reader.all<{ cid: Uint8Array; value: Uint8Array }>(sql`
     SELECT cid, value FROM record WHERE repo_id = ${repoId}
-      AND path IN (SELECT path FROM record WHERE repo_id = ${repoId} AND cid IN ${sqlList(cids.map(({ bytes }) => bytes))})`)
-  return [...new Map(rows.map((row) => [new Cid(row.cid).toString(), row])).values()].map(({ cid, value }) => ({ cid: new Cid(cid), bytes: value }))
+      AND path IN (SELECT min(path) FROM record WHERE repo_id = ${repoId} AND cid IN ${sqlList(cids.map(({ bytes }) => bytes))} GROUP BY cid)`)
+  return rows.map(({ cid, value }) => ({ cid: new Cid(cid), bytes: value }))
 }
 
 const RECORD_KEY_CHARS = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._:~-'

@@ -12,7 +12,7 @@ import type { RepoHead } from './repo-store.ts'
 /** What is wrong with the repository, in words; empty when nothing is. Read from one snapshot. */
 export async function repoFaults(reader: Reader, repo: RepoHead, key: PublicKey): Promise<string[]> {
   const faults = commitFaults(repo, key)
-  const stored = await StoredNodes.of(reader, repo.id)
+  const stored = new StoredNodes(reader, repo.id)
   let nodes = 0
   let records = 0
   try {

@@ -35,7 +35,7 @@ export async function repoTotals(reader: Reader, did: Did): Promise<{ head: Cid;
   const repo = await findHead(reader, did)
   if (repo === null) return null
   const records = await countRecords(reader, repo.id)
-  const nodes = await (await StoredNodes.of(reader, repo.id)).count()
+  const nodes = await new StoredNodes(reader, repo.id).count()
   return { head: repo.head, rev: repo.rev, blocks: 1 + nodes + records, records }
 }
 
@@ -73,17 +73,20 @@ export async function setRecordTakedown(tx: Tx, { did, path, ref }: { did: Did; 
 
 /** Blocks of a repository, in the order asked for; null for one it does not have. */
 export async function blocksOf(reader: Reader, repo: RepoHead, cids: readonly Cid[]): Promise<(Uint8Array | null)[]> {
-  const nodes = await (await StoredNodes.of(reader, repo.id)).find(cids)
-  const records = nodes.length === cids.length ? [] : await findRecordBlocks(reader, repo.id, cids)
-  const commit: Block = { cid: repo.head, bytes: repo.commitBlock }
-  const byCid = new Map([...nodes, ...records, commit].map(({ cid, bytes }) => [cid.toString(), bytes]))
-  return cids.map((cid) => byCid.get(cid.toString()) ?? null)
+  const found = new Map([[repo.head.toString(), repo.commitBlock]])
+  const take = (blocks: readonly Block[]) => {
+    for (const { cid, bytes } of blocks) found.set(cid.toString(), bytes)
+  }
+  const missing = () => cids.filter((cid) => !found.has(cid.toString()))
+  take(await findRecordBlocks(reader, repo.id, missing()))
+  take(await new StoredNodes(reader, repo.id).find(missing()))
+  return cids.map((cid) => found.get(cid.toString()) ?? null)
 }
 
 /** What proves to others that a record is there, or that it is not: the commit, the nodes down to it, the record. */
 export async function recordProof(ctx: Context, reader: Reader, repo: RepoHead, path: string): Promise<Block[]> {
   const record = await findRecord(reader, repo.id, path)
-  const nodes = await pathBlocks(await StoredNodes.of(reader, repo.id), repo.data, recentNodes(ctx), path)
+  const nodes = await pathBlocks(new StoredNodes(reader, repo.id), repo.data, recentNodes(ctx), path)
   const leaf = record === null ? [] : [{ cid: record.cid, bytes: record.value }]
   return [{ cid: repo.head, bytes: repo.commitBlock }, ...nodes, ...leaf]
 }

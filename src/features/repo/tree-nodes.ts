@@ -11,8 +11,8 @@ import type { Block } from '../../protocol/car.ts'
 import type { Cid } from '../../protocol/cid.ts'
 import { buildCommit, type BuiltCommit, type CommitFault, type CommitRequest } from '../../protocol/commit.ts'
 import { Malformed } from '../../protocol/malformed.ts'
-import { MissingBlock, Mst, type NodeCache } from '../../protocol/mst.ts'
-import { decodeNode, decodeRoot, encodeNode, type MstNode } from '../../protocol/mst-node.ts'
+import { MissingBlock, type NodeCache } from '../../protocol/mst.ts'
+import { decodeNode, decodeRoot, type MstNode } from '../../protocol/mst-node.ts'
 import type { StoredNodes } from './node-store.ts'
 
 /** Decoded nodes kept between commits, of all repositories together; about one KiB each. */
@@ -46,10 +46,36 @@ export async function buildOnStored(
 
 /** The nodes from the root to a record, or to where it would be. */
 export async function pathBlocks(stored: StoredNodes, data: Cid, recent: RecentNodes, path: string): Promise<Block[]> {
-  const nodes = new LoadedNodes(stored, recent)
-  await nodes.loadPaths(data, [path])
-  const tree = new Mst(data, (cid) => nodes.block(cid), nodes)
-  return tree.path(path).map((cid) => ({ cid, bytes: nodes.block(cid)! }))
+  const blocks: Block[] = []
+  let layer: number | null = null
+  for (let cid: Cid | null = data; cid !== null; ) {
+    const node: MstNode = recent.get(cid.toString()) ?? (await readNode(stored, cid, layer))
+    recent.set(cid.toString(), node)
+    blocks.push({ cid, bytes: node.block })
+    const i = node.lowerBound(path)
+    cid = node.keys[i] === path ? null : (node.subtrees[i] as Cid | null)
+    layer = node.layer - 1
+  }
+  return blocks
+}
+
+/** Throws `Malformed` when it is not there: the tree is broken. */
+async function readNode(stored: StoredNodes, cid: Cid, layer: number | null): Promise<MstNode> {
+  const [block] = await readBlocks(stored, [cid])
+  return decoded(block!.bytes, layer)
+}
+
+async function readBlocks(stored: StoredNodes, cids: readonly Cid[]): Promise<Block[]> {
+  const blocks = await stored.find(cids)
+  if (blocks.length < cids.length) throw new Malformed(`repository ${stored.repoId} lacks nodes of its tree`)
+  return blocks
+}
+
+/** Without a layer it is a root. Only the empty tree has one without keys, and nothing below it. */
+const decoded = (bytes: Uint8Array, layer: number | null): MstNode => (layer === null ? decodeRoot(bytes, keylessRoot) : decodeNode(bytes, layer))
+
+const keylessRoot = (): never => {
+  throw new Malformed('the root of a tree holds no key')
 }
 
 class LoadedNodes implements NodeCache {
@@ -80,14 +106,12 @@ class LoadedNodes implements NodeCache {
     const block = this.#blocks.get(text)
     if (block !== undefined) return block
     const node = this.get(text)
-    return node === undefined ? null : encodeNode(node)
+    return node === undefined ? null : node.block
   }
 
   /** Throws `Malformed` when one is not there: the tree is broken. */
   async fetch(cids: readonly Cid[]): Promise<void> {
-    const blocks = await this.stored.find(cids)
-    if (blocks.length < cids.length) throw new Malformed(`repository ${this.stored.repoId} lacks nodes of its tree`)
-    for (const { cid, bytes } of blocks) this.#blocks.set(cid.toString(), bytes)
+    for (const { cid, bytes } of await readBlocks(this.stored, cids)) this.#blocks.set(cid.toString(), bytes)
   }
 
   /** Load the nodes between the root and each key, and beside a key that is there. */
@@ -119,14 +143,8 @@ class LoadedNodes implements NodeCache {
 
   #decode(cid: Cid, layer: number | null): MstNode {
     const text = cid.toString()
-    const bytes = this.#blocks.get(text)!
-    const node = layer === null ? decodeRoot(bytes, keylessRoot) : decodeNode(bytes, layer)
+    const node = decoded(this.#blocks.get(text)!, layer)
     this.set(text, node)
     return node
   }
-}
-
-/** Only the empty tree has a root without keys, and nothing below it. */
-export const keylessRoot = (): never => {
-  throw new Malformed('the root of a tree holds no key')
 }
