@@ -3,10 +3,9 @@ CREATE TABLE repo_seq (
   seq INTEGER PRIMARY KEY,
   did TEXT NOT NULL,
   event_type TEXT NOT NULL,
-  -- Before the frame: what stands behind a long value is slow to reach.
+  -- Before the body: what stands behind a long value is slow to reach.
   sequenced_at INTEGER NOT NULL,
-  -- The event as it is sent, header and body.
-  frame BLOB NOT NULL
+  event BLOB NOT NULL
 );
 
 CREATE INDEX repo_seq_did ON repo_seq (did);

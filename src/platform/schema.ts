@@ -13,6 +13,7 @@ import signup from '../../migrations/0022-signup.sql' with { type: 'text' }
 import publishedLexicons from '../../migrations/0023-published-lexicons.sql' with { type: 'text' }
 import mailedCodes from '../../migrations/0050-mailed-codes.sql' with { type: 'text' }
 import claimCodes from '../../migrations/0031-claim-codes.sql' with { type: 'text' }
+import eventFrames from '../../migrations/0052-event-frames.sql' with { type: 'text' }
 import preferences from '../../migrations/0051-preferences.sql' with { type: 'text' }
 import type { Migration } from './migrations.ts'
 
@@ -34,4 +35,5 @@ export const migrations: readonly Migration[] = [
   migration(50, 'mailed-codes', mailedCodes),
   migration(31, 'claim-codes', claimCodes),
   migration(51, 'preferences', preferences),
+  migration(52, 'event-frames', eventFrames),
 ]

@@ -1,9 +1,18 @@
 /** Numbering of events: strictly ascending whatever happens to transactions, rows and processes. */
 import { expect, test } from 'bun:test'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { announce, sequenceEvents, type RepoEvent } from '../../src/features/firehose/firehose.ts'
 import { eventsAfter, headSeq } from '../../src/features/firehose/event-log.ts'
 import { tailOf } from '../../src/features/firehose/tail.ts'
 import { sql } from '../../src/platform/database.ts'
+import { migrate } from '../../src/platform/migrations.ts'
+import { migrations } from '../../src/platform/schema.ts'
+import { openSqlite } from '../../src/platform/sqlite.ts'
+import { encode } from '../../src/protocol/cbor.ts'
+import { cidOfCbor } from '../../src/protocol/cid.ts'
+import { eventFrame } from '../../src/protocol/frames.ts'
 import type { Did, Handle, Tid } from '../../src/protocol/identifiers.ts'
 import { startPds, type TestPds } from '../harness/pds.ts'
 
@@ -92,4 +101,26 @@ test('who follows the tail is told of each page of events, not of each announcem
   }
   leave()
   expect(told).toEqual([0, 2])
+})
+
+test('events of a log from before frames were stored become what subscribers get', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'holdfast-log-'))
+  const db = openSqlite({ path: join(folder, 'old.db') })
+  const did = 'did:plc:alice' as Did
+  const events: RepoEvent[] = [
+    { type: 'commit', did, commit: cidOfCbor(new Uint8Array([0xa0])), rev: '3kkkkkkkkkk22' as Tid, since: null, blocks: new Uint8Array([0, 1, 0xff]), ops: [], prevData: null },
+    { type: 'sync', did, rev: '3kkkkkkkkkk22' as Tid, blocks: new Uint8Array([0, 0]) },
+    { type: 'identity', did, handle: 'alice.test' as Handle },
+    { type: 'account', did, status: 'deleted' },
+  ]
+  await migrate(db, migrations.filter(({ number }) => number < 52), 0)
+  const headerBytes = (event: RepoEvent) => encode({ op: 1, t: `#${event.type}` }).length
+  for (const [i, event] of events.entries()) {
+    const body = eventFrame(event, i + 1, 0).slice(headerBytes(event))
+    await db.run(sql`INSERT INTO repo_seq (seq, did, event_type, event, sequenced_at) VALUES (${i + 1}, ${did}, ${event.type}, ${body}, 0)`)
+  }
+  await migrate(db, migrations, 0)
+  expect(await eventsAfter(db, 0)).toEqual(events.map((event, i) => ({ seq: i + 1, type: event.type, frame: eventFrame(event, i + 1, 0) })))
+  await db.close()
+  rmSync(folder, { recursive: true })
 })
