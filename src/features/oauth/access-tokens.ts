@@ -4,6 +4,7 @@
  */
 import { randomBytes } from 'node:crypto'
 import { perContext, type Context } from '../../platform/context.ts'
+import { Generations } from '../../platform/generations.ts'
 import { parseDid, type Did } from '../../protocol/identifiers.ts'
 import { accessTokenHash } from '../../protocol/dpop.ts'
 import { decodeJws, decodeObject, signEs256, verifiesEs256 } from '../../protocol/jws.ts'
@@ -48,10 +49,13 @@ export function claimsToBeAccessToken(token: string): boolean {
 
 /** Check signature, issuer, audience and time. An expired token is answered along with its fault. */
 export async function readAccessToken(ctx: Context, text: string): Promise<ReadOutcome> {
-  const read = verifiedTokens(ctx)
-  const token = read.get(text) ?? (await verified(ctx, text))
-  if (token === null) return { ok: false, fault: 'unverifiable', token: null }
-  read.put(text, token)
+  const known = verifiedTokens(ctx)
+  let token = known.get(text) ?? null
+  if (token === null) {
+    token = await verified(ctx, text)
+    if (token === null) return { ok: false, fault: 'unverifiable', token: null }
+    known.set(text, token)
+  }
   if (ctx.clock.now() >= token.expiresAtSecs * 1000) return { ok: false, fault: 'expired', token }
   return { ok: true, token }
 }
@@ -67,18 +71,7 @@ async function verified(ctx: Context, text: string): Promise<AccessToken | null>
   return { did, scope, tokenId: jti, issuedAtSecs: iat, expiresAtSecs: exp, jkt: typeof jkt === 'string' ? jkt : null, hash: accessTokenHash(text), claims: jws.payload }
 }
 
-/** An app sends the same token many times, and its signature does not change. The oldest is forgotten first. */
-class VerifiedTokens {
-  static readonly #max = 10_000
-  readonly #tokens = new Map<string, AccessToken>()
+/** Tokens that are remembered: an app sends the same one many times, and its signature does not change. */
+const MAX_VERIFIED_TOKENS = 20_000
 
-  get = (text: string): AccessToken | undefined => this.#tokens.get(text)
-
-  put(text: string, token: AccessToken): void {
-    if (this.#tokens.has(text)) return
-    if (this.#tokens.size >= VerifiedTokens.#max) this.#tokens.delete(this.#tokens.keys().next().value!)
-    this.#tokens.set(text, token)
-  }
-}
-
-const verifiedTokens = perContext(() => new VerifiedTokens())
+const verifiedTokens = perContext(() => new Generations<AccessToken>(MAX_VERIFIED_TOKENS))

@@ -50,13 +50,13 @@ export type ProofOutcome = { ok: true; jkt: string } | { ok: false; error: 'inva
 
 /** Check the proof that a request carries and use it up. `accessTokenHash` is null where the proof stands alone. */
 export async function useProof(exchange: Exchange, accessTokenHash: string | null): Promise<ProofOutcome> {
-  const { ctx, request, url } = exchange
+  const { ctx, request, rawPath } = exchange
   const { nonces, memory } = await proofState(ctx)
   const now = ctx.clock.now()
   const outcome = await checkDpop({
     proof: request.headers.get('dpop'),
     method: request.method,
-    url: ctx.config.publicUrl + url.pathname,
+    url: ctx.config.publicUrl + rawPath,
     accessTokenHash,
     now,
     isNonce: nonces.accepts,
