@@ -3,8 +3,8 @@
  *
  * Source: RFC 9449, section 4.3, checks in that order; RFC 7638 for thumbprints. Runs on every request of an app, so
  * it remembers the keys it has seen, and verifies on the threads of WebCrypto: the signature takes longer than all the
- * rest of a request, and would hold up everybody else's. (`verify` of `node:crypto` takes as long in a loop of its own; in
- * a busy server, with what it leaves to be collected, it takes twice as long.)
+ * rest of a request, and would hold up everybody else's. (With `verify` of `node:crypto`, on the thread of the server, a
+ * busy one answers half as many requests, although alone in a loop both take the same.)
  */
 import { createHash, createHmac } from 'node:crypto'
 import type { Millis } from './identifiers.ts'
