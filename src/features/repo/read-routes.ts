@@ -9,11 +9,28 @@ import { standingOf } from '../accounts/accounts.ts'
 import { requireVisible } from '../auth/visibility.ts'
 import { INVALID_HANDLE, resolveDid } from '../identity/identity.ts'
 import { appviewService, forward, namedService } from '../proxy/proxy.ts'
-import { findShownRecord, listCollections, listRecords, type ShownRecord } from './record-store.ts'
+import { findShownRecord, listCollections, listRecordCids, listRecords, type RecordRange } from './record-store.ts'
 import { recordTexts } from './record-texts.ts'
 
 /** A record as these methods show it; nothing in its URI needs an escape. */
-const viewText = (ctx: Context, did: Did, record: ShownRecord) => `{"uri":"at://${did}/${record.path}",${recordTexts(ctx).of(record)}}`
+const viewText = (did: Did, path: string, text: string) => `{"uri":"at://${did}/${path}",${text}}`
+
+interface PageItem {
+  path: string
+  text: string
+}
+
+/** A page with the texts of its records. Values are read only where a text is not kept. */
+async function pageOf(ctx: Context, did: Did, range: RecordRange): Promise<PageItem[]> {
+  const texts = recordTexts(ctx)
+  const page: PageItem[] = []
+  for (const { path, cid } of await listRecordCids(ctx.db, did, range)) {
+    const text = texts.kept(cid)
+    if (text === undefined) return (await listRecords(ctx.db, did, range)).map((record) => ({ path: record.path, text: texts.of(record) }))
+    page.push({ path, text })
+  }
+  return page
+}
 
 export const readRoutes = [
   query('com.atproto.repo.getRecord', {
@@ -28,7 +45,7 @@ export const readRoutes = [
       if (record === null || (cid !== undefined && cid !== cidText(record.cid))) {
         throw new Refusal(400, 'RecordNotFound', `Could not locate record: ${recordUri(did, collection, rkey)}`)
       }
-      return new JsonText(viewText(ctx, did, record))
+      return new JsonText(viewText(did, record.path, recordTexts(ctx).of(record)))
     },
   }),
 
@@ -37,8 +54,8 @@ export const readRoutes = [
       const account = await standingOf(ctx.db, repo)
       if (account?.status !== 'active') throw invalidRequest(`Could not find repo: ${repo}`)
       const { did } = account
-      const page = await listRecords(ctx.db, did, { collection, after: cursor ?? null, descending: !reverse, limit })
-      const records = page.map((record) => viewText(ctx, did, record)).join(',')
+      const page = await pageOf(ctx, did, { collection, after: cursor ?? null, descending: !reverse, limit })
+      const records = page.map(({ path, text }) => viewText(did, path, text)).join(',')
       const last = page.at(-1)
       const next = last === undefined ? '' : `,"cursor":"${last.path.slice(collection.length + 1)}"`
       return new JsonText(`{"records":[${records}]${next}}`)

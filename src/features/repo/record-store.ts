@@ -107,12 +107,19 @@ export interface RecordRange {
 export type ShownRecord = Pick<RecordRow, 'path' | 'cid' | 'value'>
 
 /** A page of a collection, without what was taken down. */
-export function listRecords(reader: Reader, did: Did, { collection, after, descending, limit }: RecordRange): Promise<ShownRecord[]> {
+export const listRecords = (reader: Reader, did: Did, range: RecordRange): Promise<ShownRecord[]> =>
+  reader.all(sql`SELECT path, cid, value FROM record WHERE ${inPage(did, range)}`)
+
+/** The same without the values, which cost most of it. */
+export const listRecordCids = (reader: Reader, did: Did, range: RecordRange): Promise<Pick<ShownRecord, 'path' | 'cid'>[]> =>
+  reader.all(sql`SELECT path, cid FROM record WHERE ${inPage(did, range)}`)
+
+function inPage(did: Did, { collection, after, descending, limit }: RecordRange): Sql {
   const start = `${collection}/${after ?? ''}`
   const range = descending
     ? sql`path > ${`${collection}/`} AND path < ${after === null ? `${collection}0` : start} AND takedown_ref IS NULL ORDER BY path DESC`
     : sql`path > ${start} AND path < ${`${collection}0`} AND takedown_ref IS NULL ORDER BY path`
-  return reader.all(sql`SELECT path, cid, value FROM record WHERE repo_id = ${repoOf(did)} AND ${range} LIMIT ${limit}`)
+  return sql`repo_id = ${repoOf(did)} AND ${range} LIMIT ${limit}`
 }
 
 /** The record of a path, unless it was taken down. */

@@ -11,11 +11,16 @@ class RecordTexts {
   readonly #texts = new Generations<string>(Infinity)
   #youngChars = 0
 
+  /** The text of a record, if it is kept. */
+  kept(cid: Uint8Array): string | undefined {
+    return this.#texts.get(cid.toHex())
+  }
+
   /** `"cid":"…","value":{…}`. Throws `Malformed` when `value` is no block. */
   of({ cid, value }: { cid: Uint8Array; value: Uint8Array }): string {
-    const key = cid.toHex()
-    const known = this.#texts.get(key)
+    const known = this.kept(cid)
     if (known !== undefined) return known
+    const key = cid.toHex()
     const text = `"cid":"${cidText(cid)}","value":${jsonText(value)}`
     this.#youngChars += key.length + text.length
     if (this.#youngChars > MAX_CHARS / 2) {
