@@ -24,10 +24,10 @@ const MAX_STATEMENTS = 400
 const BUSY_TIMEOUT_MILLIS = 5000
 /** `temp_store`: the state before a member of a group, to which its fault leads back, would otherwise be kept in a temporary file. */
 const WRITER_PRAGMAS = ['journal_mode = WAL', 'synchronous = NORMAL', 'wal_autocheckpoint = 0', 'foreign_keys = ON', 'temp_store = MEMORY']
-/** Page cache of each connection. */
-const CACHE_KIB = 65_536
-/** Page cache of a connection for snapshots. */
-const SNAPSHOT_CACHE_KIB = 32_768
+/** Page cache of each connection. What does not fit is in the memory of the system. */
+const CACHE_KIB = 16_384
+/** Page cache of a connection for snapshots, which are read from one end to the other. */
+const SNAPSHOT_CACHE_KIB = 4096
 /** Connections for snapshots that are kept open while nobody uses them. */
 const MAX_IDLE_SNAPSHOTS = 2
 
