@@ -280,10 +280,10 @@ class WriterQueue {
     const { connection, counters } = writer
     // A reader that saw a log which is copied by now would keep it from beginning anew.
     reader.renew()
-    const size = Math.min(this.#waiting.length, MAX_GROUP)
     const members: { waiting: Waiting; outcome: Outcome }[] = []
     try {
       writer.command('BEGIN IMMEDIATE')
+      const size = Math.min(this.#waiting.length, MAX_GROUP)
       for (let turnEndsAt = performance.now() + TURN_MILLIS; members.length < size; ) {
         if (performance.now() > turnEndsAt) {
           await nextTurn()
@@ -296,7 +296,7 @@ class WriterQueue {
         if (!connection.inTransaction) throw outcome.ok ? new Error('the transaction ended early') : outcome.error
         if (size === 1 && !outcome.ok) throw outcome.error
       }
-      await this.#commit(size === 1)
+      await this.#commit()
     } catch (error) {
       if (connection.inTransaction) writer.command('ROLLBACK')
       if (members.length === 0) this.#waiting.shift()?.reject(error)
@@ -310,18 +310,16 @@ class WriterQueue {
     }
   }
 
-  /** Nobody reads the new state before it is on the disk. */
-  async #commit(isSingle: boolean): Promise<void> {
-    const { reader, writer } = this
-    const inPlace = isSingle && this.#log.isBrief
+  /** Readers stay with the state before until the new one is on the disk. */
+  async #commit(): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>()
-    if (!inPlace) reader.hold()
+    this.reader.hold()
     try {
       this.#flushing = promise
-      writer.command('COMMIT')
-      await this.#log.flush(inPlace)
+      this.writer.command('COMMIT')
+      await this.#log.sync()
     } finally {
-      reader.renew()
+      this.reader.renew()
       this.#flushing = null
       resolve()
     }

@@ -3,46 +3,30 @@
  *
  * SQLite itself would wait for the disk inside COMMIT, and now and then copy the log into the database there, which on
  * a slow card takes tens of milliseconds each. So commits only write the log (`synchronous = NORMAL`), and whoever
- * waits for one is answered after the log was flushed here: durable exactly as with FULL. Flushing is the work of the
- * runtime's thread pool, but for a single commit on a disk that is faster than the way to another thread and back.
- * Copying is the work of a thread of its own.
+ * waits for one is answered after the log was flushed here, on the runtime's thread pool: durable exactly as with FULL.
+ * Copying is the work of another thread.
  */
-import { closeSync, fdatasync, fdatasyncSync, openSync } from 'node:fs'
+import { closeSync, fdatasync, openSync } from 'node:fs'
 import { promisify } from 'node:util'
 
-const flushElsewhere = promisify(fdatasync)
-
-/** A disk that takes no longer may be waited for on the spot. */
-const BRIEF_MILLIS = 0.5
-/** How fast a slow flush is forgotten: one of 20 ms after 70 brief ones. */
-const FORGETTING = 0.95
+const flush = promisify(fdatasync)
 
 export class WriteAheadLog {
   #descriptor: number | null = null
   #fault: unknown = null
-  #slowestMillis = 0
 
   constructor(readonly databasePath: string) {}
 
-  /** Whether flushing takes next to no time, as far as the last ones tell. */
-  get isBrief(): boolean {
-    return this.#slowestMillis < BRIEF_MILLIS
-  }
-
-  /** Resolves when everything that was written to the log is on the disk. `inPlace`: before anything else happens. */
-  async flush(inPlace: boolean): Promise<void> {
+  /** Resolves when everything that was written to the log is on the disk. */
+  async sync(): Promise<void> {
     // A disk that lost a write may claim the next time that all is well.
     if (this.#fault !== null) throw this.#fault
-    const start = performance.now()
     try {
-      this.#descriptor ??= openSync(`${this.databasePath}-wal`, 'r+')
-      if (inPlace) fdatasyncSync(this.#descriptor)
-      else await flushElsewhere(this.#descriptor)
+      await flush((this.#descriptor ??= openSync(`${this.databasePath}-wal`, 'r+')))
     } catch (error) {
       this.#fault = error
       throw error
     }
-    this.#slowestMillis = Math.max(performance.now() - start, this.#slowestMillis * FORGETTING)
   }
 
   close(): void {
