@@ -135,6 +135,8 @@ export interface Database extends Reader {
    * is written meanwhile piles up until it ends.
    */
   snapshot<T>(work: (reader: Reader) => Promise<T>): Promise<T>
+  /** The same for `work` that waits for nothing but these reads, on the connection that everybody shares. */
+  glance<T>(work: (reader: Reader) => Promise<T>): Promise<T>
   readonly counters: DatabaseCounters
   close(): Promise<void>
 }

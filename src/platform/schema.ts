@@ -14,6 +14,7 @@ import publishedLexicons from '../../migrations/0023-published-lexicons.sql' wit
 import mailedCodes from '../../migrations/0050-mailed-codes.sql' with { type: 'text' }
 import claimCodes from '../../migrations/0031-claim-codes.sql' with { type: 'text' }
 import eventFrames from '../../migrations/0052-event-frames.sql' with { type: 'text' }
+import nodeRevisions from '../../migrations/0053-node-revisions.sql' with { type: 'text' }
 import preferences from '../../migrations/0051-preferences.sql' with { type: 'text' }
 import type { Migration } from './migrations.ts'
 
@@ -36,4 +37,5 @@ export const migrations: readonly Migration[] = [
   migration(31, 'claim-codes', claimCodes),
   migration(51, 'preferences', preferences),
   migration(52, 'event-frames', eventFrames),
+  migration(53, 'node-revisions', nodeRevisions),
 ]

@@ -48,12 +48,14 @@ export function openSqlite({ path, strict = false }: SqliteOptions): Database {
   const queue = new WriterQueue(writer, reader, path, strict)
   const snapshots = new Snapshots(() => new Prepared(new Connection(path, { readonly: true, strict: true }), counters, SNAPSHOT_CACHE_KIB))
 
+  const reads: Reader = { all: async <Row>(query: Sql) => reader.all<Row>(query), get: async <Row>(query: Sql) => reader.get<Row>(query) }
+
   return {
     counters,
-    all: async <Row>(query: Sql) => reader.all<Row>(query),
-    get: async <Row>(query: Sql) => reader.get<Row>(query),
+    ...reads,
     run: (query) => queue.enter((tx) => tx.run(query)),
     transaction: (work) => queue.enter(work),
+    glance: (work) => reader.pinned(() => (strict ? withoutWaiting(work(reads)) : work(reads))),
     async snapshot(work) {
       await queue.durable()
       return snapshots.read(work)
@@ -131,6 +133,9 @@ class Prepared {
  */
 class SteadyReader {
   #isReading = false
+  /** Those who want to see one state for a while, and whether there is a new one by now. */
+  #pins = 0
+  #isOutdated = false
 
   constructor(readonly prepared: Prepared) {}
 
@@ -160,8 +165,21 @@ class SteadyReader {
 
   /** The next statement sees all that is committed, and the log may begin anew. */
   renew(): void {
+    this.#isOutdated = this.#pins > 0
+    if (this.#isOutdated) return
     if (this.#isReading) this.prepared.command('COMMIT')
     this.#isReading = false
+  }
+
+  /** Until `work` settles everybody sees the present state. */
+  async pinned<T>(work: () => Promise<T>): Promise<T> {
+    this.#pins++
+    try {
+      return await work()
+    } finally {
+      this.#pins--
+      if (this.#isOutdated) this.renew()
+    }
   }
 
   close(): void {

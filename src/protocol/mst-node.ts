@@ -175,9 +175,6 @@ export function decodeRoot(bytes: Uint8Array, childLayer: (child: Cid) => number
   return nodeAt(child ? childLayer(child) + 1 : 0, fields)
 }
 
-/** The nodes right below one, whatever its layer. Throws `Malformed`. */
-export const childrenOf = (bytes: Uint8Array): Cid[] => readFields(bytes).subtrees.filter((subtree) => subtree !== null)
-
 interface Fields {
   keys: string[]
   values: Cid[]

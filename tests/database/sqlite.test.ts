@@ -109,6 +109,22 @@ test('a snapshot sees one state, whatever is written meanwhile', async () => {
   expect(await db.snapshot(async (reader) => (await reader.all(sql`SELECT id FROM item`)).length)).toBe(2)
 })
 
+test('a glance sees one state too, and when it ends everybody sees the newest', async () => {
+  const path = join(dir, 'glance.db')
+  const other = openSqlite({ path })
+  await other.run(sql`CREATE TABLE item (id INTEGER PRIMARY KEY)`)
+  const count = async (reader: Pick<Database, 'get'>) => (await reader.get<{ count: number }>(sql`SELECT count(*) AS count FROM item`))!.count
+  await other.glance(async (reader) => {
+    expect(await count(reader)).toBe(0)
+    await other.run(sql`INSERT INTO item (id) VALUES (1)`)
+    expect(await count(reader)).toBe(0)
+    await expect(other.glance(() => Promise.reject(new Error('changed its mind')))).rejects.toThrow('changed its mind')
+    expect(await count(reader)).toBe(0)
+  })
+  expect(await count(other)).toBe(1)
+  await other.close()
+})
+
 test('a snapshot whose reader fails is given back', async () => {
   for (let i = 0; i < 10; i++) await expect(db.snapshot(() => Promise.reject(new Error('no')))).rejects.toThrow('no')
   expect(await db.snapshot(async (reader) => reader.get(sql`SELECT 1 AS one`))).toEqual({ one: 1 })

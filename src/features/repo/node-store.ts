@@ -3,13 +3,12 @@ import { inPieces, sql, sqlList, sqlRows, type Reader, type Tx } from '../../pla
 import type { Block } from '../../protocol/car.ts'
 import { Cid } from '../../protocol/cid.ts'
 import type { Tid } from '../../protocol/identifiers.ts'
-import { childrenOf } from '../../protocol/mst-node.ts'
 import { framedBlocks, stretches } from './framed-blocks.ts'
 import { FreshNodes, type RevisedBlock } from './fresh-nodes.ts'
 
 /** Fresh nodes of a repository take at most so many bytes: three pages, which every commit writes again. */
 const MAX_FRESH_BYTES = 12_000
-/** Nodes looked for at once. */
+/** Nodes read at once. */
 const PAGE = 500
 /** A CID begins with a version, which is 1. */
 const BEHIND_CIDS = new Uint8Array([0xff])
@@ -17,6 +16,10 @@ const BEHIND_CIDS = new Uint8Array([0xff])
 interface NodeRow {
   cid: Uint8Array
   bytes: Uint8Array
+}
+
+interface RevisedRow extends NodeRow {
+  rev: Tid
 }
 
 const framedNodes = framedBlocks(sql`bytes`)
@@ -56,33 +59,23 @@ export class StoredNodes {
       if (node) found.push(node)
       else if (!fresh.isStale(cid)) outside.push(cid)
     }
-    return [...found, ...(await this.#findOutside(outside, '' as Tid))]
-  }
-
-  /**
-   * Those that are newer than a revision, in pages. A node is never older than those below it: what is new hangs together
-   * at the top of the tree, and of nodes outside those are looked for that hang from a new one.
-   */
-  async *since(root: Cid, since: Tid): AsyncGenerator<Block[]> {
-    const fresh = await this.fresh()
-    const newest = fresh.nodes.filter(({ rev }) => rev > since)
-    yield newest
-    for (let level = [root, ...newest.flatMap(({ bytes }) => childrenOf(bytes))].filter((cid) => !fresh.has(cid)); level.length > 0; ) {
-      const below: Cid[] = []
-      for (let at = 0; at < level.length; at += PAGE) {
-        const page = await this.#findOutside(level.slice(at, at + PAGE), since)
-        yield page
-        below.push(...page.flatMap(({ bytes }) => childrenOf(bytes)).filter((cid) => !fresh.has(cid)))
-      }
-      level = below
-    }
-  }
-
-  async #findOutside(cids: readonly Cid[], since: Tid): Promise<Block[]> {
-    if (cids.length === 0) return []
+    if (outside.length === 0) return found
     const rows = await this.reader.all<NodeRow>(sql`
-      SELECT cid, bytes FROM repo_node WHERE repo_id = ${this.repoId} AND cid IN ${sqlList(cids.map(({ bytes }) => bytes))} AND rev > ${since}`)
-    return rows.map(blockOf)
+      SELECT cid, bytes FROM repo_node WHERE repo_id = ${this.repoId} AND cid IN ${sqlList(outside.map(({ bytes }) => bytes))}`)
+    return [...found, ...rows.map(blockOf)]
+  }
+
+  /** Those that are newer than a revision, in pages. */
+  async *since(since: Tid): AsyncGenerator<Block[]> {
+    const fresh = await this.fresh()
+    yield fresh.nodes.filter(({ rev }) => rev > since)
+    let last: Pick<RevisedRow, 'rev' | 'cid'> = { rev: since, cid: BEHIND_CIDS }
+    for (let rows: RevisedRow[] | null = null; rows === null || rows.length === PAGE; last = rows.at(-1) ?? last) {
+      rows = await this.reader.all<RevisedRow>(sql`
+        SELECT rev, cid, bytes FROM repo_node
+        WHERE repo_id = ${this.repoId} AND (rev, cid) > (${last.rev}, ${last.cid}) ORDER BY rev, cid LIMIT ${PAGE}`)
+      yield rows.map(blockOf).filter(({ cid }) => !fresh.isStale(cid))
+    }
   }
 
   /** All of them, in pages and in stretches of an archive. */

@@ -135,7 +135,8 @@ export async function listAllRecords(reader: Reader, repoId: number, after: stri
 
 /** Behind every path: what follows it in `listRecordsSince` is of a later commit. */
 export const LAST_PATH = '~'
-const LAST_PLACE = { rev: '~' as Tid, path: LAST_PATH }
+/** Records read at once. */
+const PAGE = 500
 
 const framedValues = framedBlocks(sql`value`)
 
@@ -156,21 +157,14 @@ export const framedRecords = (reader: Reader, repoId: number): AsyncGenerator<Ui
     },
   })
 
-/** Blocks of commits after a revision, the oldest first, in stretches of an archive. */
-export const framedRecordsSince = (reader: Reader, repoId: number, since: Tid): AsyncGenerator<Uint8Array> =>
-  stretches<Pick<StoredRecord, 'rev' | 'path'>>({
-    first: { rev: since, path: LAST_PATH },
-    last: LAST_PLACE,
-    keyAfter: (after, count) =>
-      reader.get(sql`
-        SELECT rev, path FROM record WHERE repo_id = ${repoId} AND (rev, path) > (${after.rev}, ${after.path}) ORDER BY rev, path LIMIT 1 OFFSET ${count - 1}`),
-    async framed(after, upTo) {
-      const row = await reader.get<{ sections: Uint8Array | null }>(sql`
-        SELECT ${framedValues} AS sections FROM record
-        WHERE repo_id = ${repoId} AND (rev, path) > (${after.rev}, ${after.path}) AND (rev, path) <= (${upTo.rev}, ${upTo.path})`)
-      return row!.sections
-    },
-  })
+/** Blocks of commits after a revision, the oldest first, in pages. */
+export async function* recordBlocksSince(reader: Reader, repoId: number, since: Tid): AsyncGenerator<Block[]> {
+  let last: Pick<StoredRecord, 'rev' | 'path'> = { rev: since, path: LAST_PATH }
+  for (let page: StoredRecord[] | null = null; page === null || page.length === PAGE; last = page.at(-1) ?? last) {
+    page = await listRecordsSince(reader, repoId, last, PAGE)
+    yield page.map(({ cid, value }) => ({ cid, bytes: value }))
+  }
+}
 
 /** The oldest commit first, after a record of a commit. */
 export async function listRecordsSince(reader: Reader, repoId: number, after: { rev: Tid; path: string }, limit: number): Promise<StoredRecord[]> {

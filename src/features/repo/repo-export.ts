@@ -3,7 +3,7 @@ import type { Reader } from '../../platform/database.ts'
 import type { Block } from '../../protocol/car.ts'
 import type { Tid } from '../../protocol/identifiers.ts'
 import { StoredNodes } from './node-store.ts'
-import { framedRecords, framedRecordsSince } from './record-store.ts'
+import { framedRecords, recordBlocksSince } from './record-store.ts'
 import type { RepoHead } from './repo-store.ts'
 
 /**
@@ -17,7 +17,7 @@ export async function* repoBlocks(reader: Reader, repo: RepoHead, since: Tid | n
     yield* nodes.sections()
     yield* framedRecords(reader, repo.id)
   } else if (repo.rev > since) {
-    yield* nodes.since(repo.data, since)
-    yield* framedRecordsSince(reader, repo.id, since)
+    yield* nodes.since(since)
+    yield* recordBlocksSince(reader, repo.id, since)
   }
 }
