@@ -10,7 +10,7 @@ import type { Block } from '../../protocol/car.ts'
 import type { Cid } from '../../protocol/cid.ts'
 import type { Did, Tid } from '../../protocol/identifiers.ts'
 import { StoredNodes } from './node-store.ts'
-import { anyRecordUpTo, countRecords, findRecord, findRecordBlocks, findRecordOf, LAST_PATH, listAllRecords, listRecordsSince, updateRecordTakedown, type StoredRecord } from './record-store.ts'
+import { anyRecordUpTo, countRecords, findRecord, findRecordBlock, findRecordOf, LAST_PATH, listAllRecords, listRecordsSince, updateRecordTakedown, type StoredRecord } from './record-store.ts'
 import { disownRepo, findHead, findHeads, listHeads, type RepoHead } from './repo-store.ts'
 import { pathBlocks, recentNodes } from './tree-nodes.ts'
 
@@ -73,14 +73,11 @@ export async function setRecordTakedown(tx: Tx, { did, path, ref }: { did: Did; 
 
 /** Blocks of a repository, in the order asked for; null for one it does not have. */
 export async function blocksOf(reader: Reader, repo: RepoHead, cids: readonly Cid[]): Promise<(Uint8Array | null)[]> {
-  const found = new Map([[repo.head.toString(), repo.commitBlock]])
-  const take = (blocks: readonly Block[]) => {
-    for (const { cid, bytes } of blocks) found.set(cid.toString(), bytes)
-  }
-  const missing = () => cids.filter((cid) => !found.has(cid.toString()))
-  take(await findRecordBlocks(reader, repo.id, missing()))
-  take(await new StoredNodes(reader, repo.id).find(missing()))
-  return cids.map((cid) => found.get(cid.toString()) ?? null)
+  const blocks: (Uint8Array | null)[] = []
+  for (const cid of cids) blocks.push(cid.equals(repo.head) ? repo.commitBlock : await findRecordBlock(reader, repo.id, cid))
+  const others = cids.filter((_, i) => blocks[i] === null)
+  const nodes = new Map((await new StoredNodes(reader, repo.id).find(others)).map(({ cid, bytes }) => [cid.toString(), bytes]))
+  return cids.map((cid, i) => blocks[i] ?? nodes.get(cid.toString()) ?? null)
 }
 
 /** What proves to others that a record is there, or that it is not: the commit, the nodes down to it, the record. */
