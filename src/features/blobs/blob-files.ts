@@ -27,7 +27,7 @@ export const PAGE_ROWS = 100
 /** What each of them counts as. */
 export const ROW_COST_BYTES = 2560
 /** What opening a file counts as. */
-export const FILE_COST_BYTES = 128 * 1024
+export const FILE_COST_BYTES = 256 * 1024
 /** Files remembered as hashed. */
 const MAX_VERIFIED = 100_000
 
