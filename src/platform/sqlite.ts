@@ -55,7 +55,14 @@ export function openSqlite({ path, strict = false }: SqliteOptions): Database {
     ...reads,
     run: (query) => queue.enter((tx) => tx.run(query)),
     transaction: (work) => queue.enter(work),
-    glance: (work) => reader.pinned(() => (strict ? withoutWaiting(work(reads)) : work(reads))),
+    async glance(work) {
+      reader.pin()
+      try {
+        return await (strict ? withoutWaiting(work(reads)) : work(reads))
+      } finally {
+        reader.unpin()
+      }
+    },
     async snapshot(work) {
       await queue.durable()
       return snapshots.read(work)
@@ -133,7 +140,7 @@ class Prepared {
  */
 class SteadyReader {
   #isReading = false
-  /** Those who want to see one state for a while, and whether there is a new one by now. */
+  /** How many want the state to stay as it is: who looks at several things, and a commit that is not on the disk yet. */
   #pins = 0
   #isOutdated = false
 
@@ -156,30 +163,25 @@ class SteadyReader {
   }
 
   /** From here on what is committed stays out of sight. */
-  hold(): void {
+  pin(): void {
+    this.#pins++
     if (this.#isReading) return
     this.#begin()
     // The first statement decides on the state that is seen.
     this.prepared.command('SELECT 1 FROM sqlite_schema LIMIT 1')
   }
 
-  /** The next statement sees all that is committed, and the log may begin anew. */
+  unpin(): void {
+    this.#pins--
+    if (this.#isOutdated) this.renew()
+  }
+
+  /** The next statement sees all that is committed, and the log may begin anew; not before the last pin is gone. */
   renew(): void {
     this.#isOutdated = this.#pins > 0
     if (this.#isOutdated) return
     if (this.#isReading) this.prepared.command('COMMIT')
     this.#isReading = false
-  }
-
-  /** Until `work` settles everybody sees the present state. */
-  async pinned<T>(work: () => Promise<T>): Promise<T> {
-    this.#pins++
-    try {
-      return await work()
-    } finally {
-      this.#pins--
-      if (this.#isOutdated) this.renew()
-    }
   }
 
   close(): void {
@@ -331,13 +333,14 @@ class WriterQueue {
   /** Readers stay with the state before until the new one is on the disk. */
   async #commit(): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>()
-    this.reader.hold()
+    this.reader.pin()
     try {
       this.#flushing = promise
       this.writer.command('COMMIT')
       await this.#log.sync()
     } finally {
       this.reader.renew()
+      this.reader.unpin()
       this.#flushing = null
       resolve()
     }

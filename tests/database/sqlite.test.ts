@@ -125,6 +125,27 @@ test('a glance sees one state too, and when it ends everybody sees the newest', 
   await other.close()
 })
 
+test('a glance that ends while a commit is on its way to the disk shows nobody what is not there yet', async () => {
+  const other = openSqlite({ path: join(dir, 'glances.db') })
+  await other.run(sql`CREATE TABLE item (id INTEGER PRIMARY KEY)`)
+  for (let turns = 0; turns < 12; turns++) {
+    const before = await other.get(sql`SELECT count(*) AS count FROM item`)
+    const ending = Promise.withResolvers<void>()
+    const glance = other.glance(() => ending.promise)
+    let isDurable = false
+    const writing = other.run(sql`INSERT INTO item (id) VALUES (${turns})`).then(() => (isDurable = true))
+    for (let turn = 0; !isDurable || turn <= turns; turn++) {
+      if (turn === turns) ending.resolve()
+      const seen = await other.get(sql`SELECT count(*) AS count FROM item`)
+      if (!isDurable) expect(seen).toEqual(before)
+      await new Promise((next) => setImmediate(next))
+    }
+    await Promise.all([glance, writing])
+    expect(await other.get(sql`SELECT count(*) AS count FROM item`)).toEqual({ count: turns + 1 })
+  }
+  await other.close()
+})
+
 test('a snapshot whose reader fails is given back', async () => {
   for (let i = 0; i < 10; i++) await expect(db.snapshot(() => Promise.reject(new Error('no')))).rejects.toThrow('no')
   expect(await db.snapshot(async (reader) => reader.get(sql`SELECT 1 AS one`))).toEqual({ one: 1 })
