@@ -110,6 +110,16 @@ export function* inPieces<Row>(rows: readonly Row[]): Generator<readonly Row[]> 
   for (let start = 0; start < rows.length; start += MAX_ROWS) yield rows.slice(start, start + MAX_ROWS)
 }
 
+/** Rows in pages of a size, each read behind the last row of the one before. */
+export async function* inPages<Place, Row extends Place>(size: number, start: Place, read: (after: Place, limit: number) => Promise<Row[]>): AsyncGenerator<Row[]> {
+  for (let after = start; ; ) {
+    const rows = await read(after, size)
+    yield rows
+    if (rows.length < size) return
+    after = rows.at(-1)!
+  }
+}
+
 /** Conditions that are all to hold; `true` when there are none. */
 export function sqlAnd(conditions: readonly Sql[]): Sql {
   return conditions.reduce((all, one) => sql`${all} AND ${one}`, sql`1 = 1`)

@@ -37,7 +37,6 @@ export {
   updateTakedown,
   type Account,
   type AccountPlace,
-  type Standing,
 } from './account-store.ts'
 export { chargeMail, mailCode } from './code-requests.ts'
 export { parseEmailAddress } from './email-address.ts'

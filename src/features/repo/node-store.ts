@@ -1,5 +1,5 @@
 /** The nodes of a tree, in the row of the repository and outside: see `fresh-nodes.ts`. */
-import { inPieces, sql, sqlList, sqlRows, type Reader, type Tx } from '../../platform/database.ts'
+import { inPages, inPieces, sql, sqlList, sqlRows, type Reader, type Tx } from '../../platform/database.ts'
 import type { Block } from '../../protocol/car.ts'
 import { Cid } from '../../protocol/cid.ts'
 import type { Tid } from '../../protocol/identifiers.ts'
@@ -69,13 +69,13 @@ export class StoredNodes {
   async *since(since: Tid): AsyncGenerator<Block[]> {
     const fresh = await this.fresh()
     yield fresh.nodes.filter(({ rev }) => rev > since)
-    let last: Pick<RevisedRow, 'rev' | 'cid'> = { rev: since, cid: BEHIND_CIDS }
-    for (let rows: RevisedRow[] | null = null; rows === null || rows.length === PAGE; last = rows.at(-1) ?? last) {
-      rows = await this.reader.all<RevisedRow>(sql`
+    const start: Pick<RevisedRow, 'rev' | 'cid'> = { rev: since, cid: BEHIND_CIDS }
+    const pages = inPages(PAGE, start, (after, limit) =>
+      this.reader.all<RevisedRow>(sql`
         SELECT rev, cid, bytes FROM repo_node
-        WHERE repo_id = ${this.repoId} AND (rev, cid) > (${last.rev}, ${last.cid}) ORDER BY rev, cid LIMIT ${PAGE}`)
-      yield rows.map(blockOf).filter(({ cid }) => !fresh.isStale(cid))
-    }
+        WHERE repo_id = ${this.repoId} AND (rev, cid) > (${after.rev}, ${after.cid}) ORDER BY rev, cid LIMIT ${limit}`),
+    )
+    for await (const rows of pages) yield rows.map(blockOf).filter(({ cid }) => !fresh.isStale(cid))
   }
 
   /** All of them, in pages and in stretches of an archive. */

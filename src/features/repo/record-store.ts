@@ -1,5 +1,5 @@
 /** The SQL of records. A path is `collection/rkey`; the paths of one collection lie together. */
-import { inPieces, sql, sqlList, sqlRows, type Reader, type Sql, type Tx } from '../../platform/database.ts'
+import { inPages, inPieces, sql, sqlList, sqlRows, type Reader, type Sql, type Tx } from '../../platform/database.ts'
 import type { Block } from '../../protocol/car.ts'
 import { Cid } from '../../protocol/cid.ts'
 import type { Did, Millis, Tid } from '../../protocol/identifiers.ts'
@@ -159,9 +159,8 @@ export const framedRecords = (reader: Reader, repoId: number): AsyncGenerator<Ui
 
 /** Blocks of commits after a revision, the oldest first, in pages. */
 export async function* recordBlocksSince(reader: Reader, repoId: number, since: Tid): AsyncGenerator<Block[]> {
-  let last: Pick<StoredRecord, 'rev' | 'path'> = { rev: since, path: LAST_PATH }
-  for (let page: StoredRecord[] | null = null; page === null || page.length === PAGE; last = page.at(-1) ?? last) {
-    page = await listRecordsSince(reader, repoId, last, PAGE)
+  const start: Pick<StoredRecord, 'rev' | 'path'> = { rev: since, path: LAST_PATH }
+  for await (const page of inPages(PAGE, start, (after, limit) => listRecordsSince(reader, repoId, after, limit))) {
     yield page.map(({ cid, value }) => ({ cid, bytes: value }))
   }
 }
