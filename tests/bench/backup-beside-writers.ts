@@ -11,6 +11,7 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:f
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createAccount, type TestAccount } from '../harness/account.ts'
+import { readOutput } from '../harness/program.ts'
 
 const MEBIBYTE = 1024 ** 2
 const DATA_MIB = Number(process.argv[2] ?? 1024) || 0
@@ -39,14 +40,7 @@ const holdfast = (...words: string[]) => [process.execPath, join(import.meta.dir
 
 async function startServer() {
   const child = Bun.spawn([process.execPath, join(import.meta.dir, '../../src/main.ts'), 'dev'], { cwd: folder, env: { ...env, SERVICE_LOG_LEVEL: 'info' }, stdout: 'pipe', stderr: 'inherit' })
-  const listening = Promise.withResolvers<string>()
-  void (async () => {
-    for await (const chunk of child.stdout.pipeThrough(new TextDecoderStream())) {
-      const url = /\burl"?[=:]"?(http:[^\s",]+)/.exec(chunk)?.[1]
-      if (url !== undefined) listening.resolve(url)
-    }
-  })()
-  return { child, url: await listening.promise }
+  return { child, url: await readOutput(child.stdout, null).listening }
 }
 
 const text = (seed: number) => Buffer.from(crypto.getRandomValues(new Uint8Array(TEXT_CHARS / 2))).toString('hex') + seed

@@ -18,6 +18,7 @@ import { cidOfBlob, cidOfCbor } from '../../src/protocol/cid.ts'
 import { createAccount } from '../harness/account.ts'
 import { bearer } from '../harness/http.ts'
 import type { Stretches } from './stretches.ts'
+import { readOutput } from '../harness/program.ts'
 
 const ROWS = Number(process.argv[2] ?? 100_000) || 0
 const BLOB_BYTES = 2048
@@ -69,18 +70,8 @@ async function start(env: Record<string, string>): Promise<Server> {
     stderr: 'inherit',
     ipc: (stretches: Stretches) => answer.resolve(stretches),
   })
-  const listening = Promise.withResolvers<string>()
-  void (async () => {
-    let output = ''
-    for await (const chunk of child.stdout.pipeThrough(new TextDecoderStream())) {
-      output = (output + chunk).slice(-10_000)
-      const url = /\burl"?[=:]"?(http:[^\s",]+)/.exec(output)?.[1]
-      if (url !== undefined) listening.resolve(url)
-    }
-    listening.reject(new Error(output))
-  })()
   return {
-    url: await listening.promise,
+    url: await readOutput(child.stdout, null).listening,
     pid: child.pid,
     stretches() {
       answer = Promise.withResolvers()

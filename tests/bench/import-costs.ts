@@ -16,6 +16,7 @@ import { nextTid } from '../../src/protocol/tid.ts'
 import { createAccount } from '../harness/account.ts'
 import { archiveOf, post } from '../harness/archive.ts'
 import { bearer, request } from '../harness/http.ts'
+import { readOutput } from '../harness/program.ts'
 
 const sizes = process.argv.length > 2 ? process.argv.slice(2).map(Number) : [1000, 10_000, 50_000, 200_000]
 const program = process.env['PROGRAM']?.split(' ') ?? [process.execPath, join(import.meta.dir, '../../src/main.ts')]
@@ -44,14 +45,7 @@ function mixed(count: number): Record<string, Data> {
 async function startServer(folder: string) {
   const env = { ...process.env, HOME: folder, SERVICE_DATA_DIR: folder, SERVICE_PUBLIC_URL: 'http://localhost:2583', SERVICE_PORT: '0', SERVICE_RATE_LIMIT_ENABLED: 'false' }
   const child = Bun.spawn([...program, 'dev'], { cwd: folder, env, stdout: 'pipe', stderr: 'inherit' })
-  const listening = Promise.withResolvers<string>()
-  void (async () => {
-    for await (const chunk of child.stdout.pipeThrough(new TextDecoderStream())) {
-      const url = /\burl"?[=:]"?(http:[^\s",]+)/.exec(chunk)?.[1]
-      if (url !== undefined) listening.resolve(url)
-    }
-  })()
-  return { child, url: await listening.promise }
+  return { child, url: await readOutput(child.stdout, null).listening }
 }
 
 const memory = (pid: number, field: 'VmRSS' | 'VmHWM') => (Number(new RegExp(`${field}:\\s+(\\d+)`).exec(readFileSync(`/proc/${pid}/status`, 'utf8'))![1]) * 1024) / MEBIBYTE

@@ -53,28 +53,32 @@ export interface StartOptions {
 /** Run `dev` or `serve` until it listens. `folder` is its working directory. Files that grow beyond `maxFileBytes` meet a full disk. */
 export async function startProgram(words: string[], env: Record<string, string>, folder: string, { program = SOURCE, maxFileBytes }: StartOptions = {}): Promise<RunningServer> {
   const child = spawn(words, env, folder, program, maxFileBytes === undefined ? [] : ['sh', '-c', `ulimit -f ${Math.floor(maxFileBytes / 512)}; exec "$@"`, 'sh'])
-  let output = ''
-  const listening = Promise.withResolvers<string>()
-  const reading = (async () => {
-    for await (const chunk of child.stdout.pipeThrough(new TextDecoderStream())) {
-      output += chunk
-      const url = /\burl"?[=:]"?(http:[^\s",]+)/.exec(output)?.[1]
-      if (url !== undefined) listening.resolve(url)
-    }
-    listening.reject(new Error(`the program ended before it listened:\n${output}${await new Response(child.stderr).text()}`))
-  })()
-  const url = await listening.promise
-  listening.promise.catch(() => {})
+  const { listening, output, ended } = readOutput(child.stdout, child.stderr)
   return {
-    url,
-    output: () => output,
+    url: await listening,
+    output,
     signal: (name) => child.kill(name),
     exited: child.exited,
     async [Symbol.asyncDispose]() {
       child.kill('SIGKILL')
-      await Promise.all([child.exited, reading])
+      await Promise.all([child.exited, ended])
     },
   }
+}
+
+/** What a server writes, read to its end. `listening` resolves to its URL, or rejects when it ends before. */
+export function readOutput(stdout: ReadableStream<Uint8Array<ArrayBuffer>>, stderr: ReadableStream<Uint8Array<ArrayBuffer>> | null) {
+  let output = ''
+  const { promise: listening, resolve, reject } = Promise.withResolvers<string>()
+  const ended = (async () => {
+    for await (const chunk of stdout.pipeThrough(new TextDecoderStream())) {
+      output += chunk
+      const url = /\burl"?[=:]"?(http:[^\s",]+)/.exec(output)?.[1]
+      if (url !== undefined) resolve(url)
+    }
+    reject(new Error(`the program ended before it listened:\n${output}${stderr === null ? '' : await new Response(stderr).text()}`))
+  })()
+  return { listening, output: () => output, ended }
 }
 
 const spawn = (words: string[], env: Record<string, string>, folder: string, program = SOURCE, wrapper: string[] = []) =>

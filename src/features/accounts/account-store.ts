@@ -32,7 +32,6 @@ async function findBy(reader: Reader, condition: Sql): Promise<Account | null> {
 const fromRow = (row: Row): Account => ({ ...row, invitesDisabled: row.invitesDisabled === 1, hasPassword: row.hasPassword === 1 })
 
 export const findByDid = (reader: Reader, did: Did): Promise<Account | null> => findBy(reader, sql`did = ${did}`)
-export const findByHandle = (reader: Reader, handle: Handle): Promise<Account | null> => findBy(reader, sql`handle = ${handle}`)
 export const findByEmail = (reader: Reader, email: string): Promise<Account | null> => findBy(reader, sql`email = ${email.toLowerCase()}`)
 
 /** Where an account stands among all of them, the oldest first. */

@@ -8,7 +8,7 @@
  * and put right, inside one.
  */
 import type { Context } from '../../platform/context.ts'
-import type { Tx } from '../../platform/database.ts'
+import { inPages, type Tx } from '../../platform/database.ts'
 import { decode } from '../../protocol/cbor.ts'
 import { findBlobs } from '../../protocol/data-model.ts'
 import type { unhurried } from '../../platform/pace.ts'
@@ -89,20 +89,17 @@ function blobsIn(value: Uint8Array): string[] {
 const sameSet = (a: readonly string[], b: readonly string[]): boolean => a.length === b.length && a.every((one) => b.includes(one))
 
 async function hasWrongClocks({ db }: Context, did: Did, unhurriedly: Unhurried): Promise<boolean> {
-  for (let after = ''; ; ) {
-    const page = await unhurriedly(() => listClocks(db, did, after, PAGE_CIDS))
-    if (page.some(({ isWrong }) => isWrong)) return true
-    if (page.length < PAGE_CIDS) return false
-    after = page.at(-1)!.cid
-  }
+  const pages = inPages(PAGE_CIDS, { cid: '' }, ({ cid }, limit) => unhurriedly(() => listClocks(db, did, cid, limit)))
+  for await (const page of pages) if (page.some(({ isWrong }) => isWrong)) return true
+  return false
 }
 
 /** Give the account what its records point at and is here already: brought by somebody else, or left by a crash. */
 async function adoptReferenced(ctx: Context, did: Did, now: Millis, unhurriedly: Unhurried): Promise<number> {
   const files = blobFiles(ctx)
   let adopted = 0
-  for (let cursor = ''; ; ) {
-    const page = await unhurriedly(() => listReferenced(ctx.db, { did, cursor, limit: PAGE_CIDS }))
+  const pages = inPages(PAGE_CIDS, { cid: '' }, ({ cid: cursor }, limit) => unhurriedly(() => listReferenced(ctx.db, { did, cursor, limit })))
+  for await (const page of pages) {
     for (const { cid, isOwned } of page) {
       if (isOwned || (await files.sizeOf(cid)) === null) continue
       const isAdopted = await cidLanes(ctx).run(cid, async () => {
@@ -116,7 +113,6 @@ async function adoptReferenced(ctx: Context, did: Did, now: Millis, unhurriedly:
       adopted++
       ctx.log.info('blob adopted', { did, cid })
     }
-    if (page.length < PAGE_CIDS) return adopted
-    cursor = page.at(-1)!.cid
   }
+  return adopted
 }
