@@ -25,7 +25,7 @@ export const BULK_BYTES_PER_SEC = 50 * 1024 ** 2
 /** Rows, or names of files, that the sweeps look at in one go: requests wait as long as that takes. */
 export const PAGE_ROWS = 100
 /** What each of them counts as. */
-export const ROW_COST_BYTES = 2560
+export const ROW_COST_BYTES = 5120
 /** What opening a file counts as. */
 export const FILE_COST_BYTES = 256 * 1024
 /** Files remembered as hashed. */
