@@ -211,11 +211,11 @@ class Snapshots {
 
   async read<T>(work: (reader: Reader) => Promise<T>): Promise<T> {
     const prepared = this.#idle.pop() ?? this.open()
-    prepared.connection.run('BEGIN')
+    prepared.command('BEGIN')
     try {
       return await work({ all: async <Row>(query: Sql) => prepared.all<Row>(query), get: async <Row>(query: Sql) => prepared.get<Row>(query) })
     } finally {
-      prepared.connection.run('ROLLBACK')
+      prepared.command('ROLLBACK')
       if (!this.#isClosed && this.#idle.length < MAX_IDLE_SNAPSHOTS) this.#idle.push(prepared)
       else prepared.close()
     }

@@ -39,7 +39,7 @@ export function carOf(root: Cid | null, blocks: readonly Block[]): Uint8Array {
 /** An archive as a stream of chunks near 64 KiB. A block or a stretch that is larger travels as a chunk of its own. */
 export async function* writeCar(root: Cid | null, pages: Pages): AsyncGenerator<Uint8Array> {
   const header = headerOf(root)
-  let chunk = new Uint8Array(chunkBytes)
+  let chunk = newChunk(chunkBytes)
   chunk.set(header)
   let at = header.length
   for await (const page of pages) {
@@ -50,7 +50,7 @@ export async function* writeCar(root: Cid | null, pages: Pages): AsyncGenerator<
       } else {
         if (at > 0) yield chunk.subarray(0, at)
         yield page
-        chunk = new Uint8Array(chunkBytes)
+        chunk = newChunk(chunkBytes)
         at = 0
       }
       continue
@@ -59,7 +59,7 @@ export async function* writeCar(root: Cid | null, pages: Pages): AsyncGenerator<
       const length = sectionLength(block)
       if (at + length > chunkBytes) {
         if (at > 0) yield chunk.subarray(0, at)
-        chunk = new Uint8Array(Math.max(length, chunkBytes)) // the reader of the stream owns what it was given
+        chunk = newChunk(Math.max(length, chunkBytes)) // the reader of the stream owns what it was given
         at = 0
       }
       at = writeSection(chunk, at, block)
@@ -67,6 +67,9 @@ export async function* writeCar(root: Cid | null, pages: Pages): AsyncGenerator<
   }
   if (at > 0) yield chunk.subarray(0, at)
 }
+
+/** Not filled with zeros, for it is written from the start, and outside of the pool that `Buffer` shares. */
+const newChunk = (bytes: number): Uint8Array<ArrayBuffer> => Buffer.allocUnsafeSlow(bytes)
 
 function headerOf(root: Cid | null): Uint8Array {
   const header = encode({ roots: root === null ? [] : [root], version: headerVersion })

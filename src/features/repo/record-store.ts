@@ -159,10 +159,12 @@ export const framedRecords = (reader: Reader, repoId: number): AsyncGenerator<Ui
 
 /** Blocks of commits after a revision, the oldest first, in pages. */
 export async function* recordBlocksSince(reader: Reader, repoId: number, since: Tid): AsyncGenerator<Block[]> {
-  const start: Pick<StoredRecord, 'rev' | 'path'> = { rev: since, path: LAST_PATH }
-  for await (const page of inPages(PAGE, start, (after, limit) => listRecordsSince(reader, repoId, after, limit))) {
-    yield page.map(({ cid, value }) => ({ cid, bytes: value }))
-  }
+  const start: Pick<RecordRow, 'rev' | 'path'> = { rev: since, path: LAST_PATH }
+  const pages = inPages(PAGE, start, ({ rev, path }, limit) =>
+    reader.all<Pick<RecordRow, 'rev' | 'path' | 'cid' | 'value'>>(sql`
+      SELECT rev, path, cid, value FROM record WHERE repo_id = ${repoId} AND (rev, path) > (${rev}, ${path}) ORDER BY rev, path LIMIT ${limit}`),
+  )
+  for await (const page of pages) yield page.map(({ cid, value }) => ({ cid: new Cid(cid), bytes: value }))
 }
 
 /** The oldest commit first, after a record of a commit. */
