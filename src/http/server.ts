@@ -15,6 +15,7 @@ import { anyone, JsonText, type Common, type Endpoint, type Socket, type SocketH
 import { invalidRequest, methodNotImplemented, Refusal } from './errors.ts'
 import { RequestExchange, type RequestServer } from './exchange.ts'
 import { chargeAddress } from './limiting.ts'
+import { queryOf } from './query.ts'
 import { failure, preflight, success } from './reply.ts'
 
 /** Bound of what the listener lets through at all; each route has its own, lower one. */
@@ -202,11 +203,8 @@ async function runFallback(exchange: RequestExchange, nsid: string, { spec, hand
   return handler(Object.assign(exchange, { nsid }))
 }
 
-const noQuery = new URLSearchParams()
-
 function paramsOf({ request: { url } }: RequestExchange, nsid: MethodName): unknown {
-  const query = url.indexOf('?')
-  const outcome = decodeParams(nsid, query < 0 ? noQuery : new URLSearchParams(url.slice(query)))
+  const outcome = decodeParams(nsid, queryOf(url))
   if (!outcome.ok) throw invalidRequest(outcome.message)
   return outcome.value
 }
@@ -287,6 +285,8 @@ function pathOf(url: string): string {
 class HandleHosts {
   readonly #own: string
   readonly #suffixes: string[]
+  /** The host asked for last that is no handle: nearly always the same one. */
+  #lastOther: string | null = null
 
   constructor({ config }: Context) {
     this.#own = new URL(config.publicUrl).host.toLowerCase()
@@ -294,10 +294,15 @@ class HandleHosts {
   }
 
   hides(hostHeader: string, path: string): boolean {
-    const host = hostHeader.toLowerCase()
-    if (host === this.#own || path.startsWith('/.well-known/')) return false
+    if (hostHeader === this.#lastOther || path.startsWith('/.well-known/')) return false
+    if (this.#isHandle(hostHeader.toLowerCase())) return true
+    this.#lastOther = hostHeader
+    return false
+  }
+
+  #isHandle(host: string): boolean {
+    if (host === this.#own) return false
     const name = host.replace(/:\d+$/, '')
     return this.#suffixes.some((suffix) => name.endsWith(suffix))
   }
 }
-

@@ -85,7 +85,7 @@ function paramFieldsOf(nsid: MethodName): readonly ParamField[] {
  * Query parameters as typed values, defaults filled in. Empty values count as absent; parameters that the lexicon
  * does not name are kept as text. The message lists every fault.
  */
-export function decodeParams<M extends MethodName>(nsid: M, query: URLSearchParams): Outcome<LexMethods[M]['params']> {
+export function decodeParams<M extends MethodName>(nsid: M, query: Iterable<readonly [name: string, text: string]>): Outcome<LexMethods[M]['params']> {
   const texts = groupByName(query, looseArrayMethods.has(nsid))
   const values: Record<string, unknown> = {}
   const faults: string[] = []
@@ -105,15 +105,15 @@ export function decodeParams<M extends MethodName>(nsid: M, query: URLSearchPara
   return { ok: true, value: values as LexMethods[M]['params'] }
 }
 
-function groupByName(query: URLSearchParams, looseArrays: boolean): Map<string, string[]> {
+function groupByName(query: Iterable<readonly [name: string, text: string]>, looseArrays: boolean): Map<string, string[]> {
   const texts = new Map<string, string[]>()
-  query.forEach((text, key) => {
-    if (text === '') return
+  for (const [key, text] of query) {
+    if (text === '') continue
     const name = looseArrays ? key.replace(/\[\d*\]$/, '') : key
     const found = texts.get(name)
     if (found) found.push(text)
     else texts.set(name, [text])
-  })
+  }
   return texts
 }
 
