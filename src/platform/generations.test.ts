@@ -28,3 +28,24 @@ test('two turns forget everything', () => {
   kept.turn()
   expect(kept.size).toBe(0)
 })
+
+test('entries may have weights: together they stay below the bound, whatever is set again', () => {
+  const kept = new Generations<string>(100, (key, text) => key.length + text.length)
+  for (let i = 0; i < 1000; i++) {
+    const key = String(i % 7)
+    const text = 'x'.repeat(i % 40)
+    kept.set(key, text)
+    expect(kept.get(key)).toBe(text)
+    const weights = Array.from({ length: 7 }, (_, k) => kept.get(String(k))?.length ?? 0)
+    expect(weights.reduce((all, one) => all + one)).toBeLessThanOrEqual(100)
+  }
+})
+
+test('what is heavier than the bound goes when others come', () => {
+  const kept = new Generations<string>(10, (_, text) => text.length)
+  kept.set('heavy', 'x'.repeat(50))
+  expect(kept.get('heavy')).toHaveLength(50)
+  for (let i = 0; i < 6; i++) kept.set(String(i), 'x')
+  expect(kept.get('heavy')).toBeUndefined()
+  expect(kept.get('0')).toBe('x')
+})

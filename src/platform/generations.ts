@@ -7,9 +7,13 @@
 export class Generations<Value> {
   #young = new Map<string, Value>()
   #old = new Map<string, Value>()
+  #youngWeight = 0
 
-  /** Keeps the newest `maxKeys / 2` keys at least, and `maxKeys` at most. */
-  constructor(readonly maxKeys: number) {}
+  /** Keeps the newest that weigh `max / 2` together at least, and `max` at most. Each weighs one where nothing else is said. */
+  constructor(
+    readonly max: number,
+    readonly weigh: (key: string, value: Value) => number = () => 1,
+  ) {}
 
   get size(): number {
     return this.#young.size + this.#old.size
@@ -20,18 +24,28 @@ export class Generations<Value> {
   }
 
   set(key: string, value: Value): void {
-    if (this.#young.size >= this.maxKeys / 2) this.turn()
+    this.#unweigh(key)
+    const weight = this.weigh(key, value)
+    if (this.#youngWeight + weight > this.max / 2) this.turn()
     this.#young.set(key, value)
+    this.#youngWeight += weight
   }
 
   delete(key: string): void {
+    this.#unweigh(key)
     this.#young.delete(key)
     this.#old.delete(key)
+  }
+
+  #unweigh(key: string): void {
+    const value = this.#young.get(key)
+    if (value !== undefined) this.#youngWeight -= this.weigh(key, value)
   }
 
   /** Let the older generation go, and begin a new one. */
   turn(): void {
     this.#old = this.#young
     this.#young = new Map()
+    this.#youngWeight = 0
   }
 }

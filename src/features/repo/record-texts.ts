@@ -8,8 +8,7 @@ import { jsonText } from '../../protocol/json-text.ts'
 const MAX_CHARS = 8 * 1024 ** 2
 
 class RecordTexts {
-  readonly #texts = new Generations<string>(Infinity)
-  #youngChars = 0
+  readonly #texts = new Generations<string>(MAX_CHARS, (key, text) => key.length + text.length)
 
   /** The text of a record, if it is kept. */
   kept(cid: Uint8Array): string | undefined {
@@ -18,15 +17,10 @@ class RecordTexts {
 
   /** `"cid":"…","value":{…}`. Throws `Malformed` when `value` is no block. */
   of({ cid, value }: { cid: Uint8Array; value: Uint8Array }): string {
-    const known = this.kept(cid)
-    if (known !== undefined) return known
     const key = cid.toHex()
+    const known = this.#texts.get(key)
+    if (known !== undefined) return known
     const text = `"cid":"${cidText(cid)}","value":${jsonText(value)}`
-    this.#youngChars += key.length + text.length
-    if (this.#youngChars > MAX_CHARS / 2) {
-      this.#texts.turn()
-      this.#youngChars = 0
-    }
     this.#texts.set(key, text)
     return text
   }
