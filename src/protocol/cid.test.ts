@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test'
 import { CID } from 'multiformats/cid'
-import { base32, Cid, cidFromBytes, cidOfBlob, cidOfBlobDigest, cidOfCbor, isBlockOf, parseCid } from './cid.ts'
+import { base32, Cid, cidFromBytes, cidOfBlob, cidOfBlobDigest, cidOfCbor, isBlockOf, isCid, parseCid } from './cid.ts'
 
 const text = 'bafyreidfayvfuwqa7qlnopdjiqrxzs6blmoeu4rujcjtnci5beludirz2a'
 
@@ -11,6 +11,7 @@ describe('a CID', () => {
       const theirs = CID.decode(cid.bytes)
       expect(cid.toString()).toBe(theirs.toString())
       expect(parseCid(theirs.toString())?.bytes).toEqual(cid.bytes)
+      expect(isCid(theirs.toString())).toBe(true)
       expect(cidFromBytes(theirs.bytes)?.equals(cid)).toBe(true)
     }
   })
@@ -35,7 +36,7 @@ describe('a CID', () => {
       'QmbWqxBEKC3P8tqsKc98xmWNzrzDtRLMiMPL8wBuTGsMnR', // version 0
       'bafybeigdyrzt5sfp7udm7hu76uh7y26nf3efuylqabf3oclgtqy55fbzdi', // dag-pb
     ]
-    for (const bad of refused) expect(parseCid(bad)).toBeNull()
+    for (const bad of refused) expect([bad, parseCid(bad), isCid(bad)]).toEqual([bad, null, false])
   })
 
   test('refuses other versions, codecs, hashes and lengths', () => {

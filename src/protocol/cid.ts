@@ -106,6 +106,11 @@ export function hasCidPrefix(bytes: Uint8Array, at: number): boolean {
 }
 
 const textLength = 59 // 'b' and 58 letters of five bits
+/** The first 32 bits are always the same but for the codec, and the last two are unused. */
+const cidForm = /^baf[yk]rei[a-h][a-z2-7]{50}[aeimquy4]$/
+
+/** Whether `parseCid` takes it. */
+export const isCid = (text: string): boolean => cidForm.test(text)
 
 /** Accepts the canonical text only: lower-case base32, no padding, unused bits zero. */
 export function parseCid(text: string): Cid | null {

@@ -24,7 +24,7 @@ import {
   isValidUri,
 } from '@atproto/syntax'
 import { CID } from 'multiformats/cid'
-import { Cid, parseCid } from '../cid.ts'
+import { Cid, isCid } from '../cid.ts'
 
 export interface Schema {
   type: string
@@ -283,7 +283,7 @@ const acceptsType = (pattern: string, mimeType: string) =>
 function isLink(value: unknown): boolean {
   if (value instanceof Cid) return true
   const text = soleProperty(value, '$link')
-  return text !== null && parseCid(text) !== null
+  return text !== null && isCid(text)
 }
 
 /** The text of an object that has this one property and no other. */
@@ -294,8 +294,8 @@ function soleProperty(value: unknown, name: string): string | null {
 }
 
 function isCidText(text: string): boolean {
-  // Nearly every CID is of the one kind that we parse fast.
-  if (parseCid(text) !== null) return true
+  // Nearly every CID is of the one kind that is ours.
+  if (isCid(text)) return true
   if (text.length > maxCidChars) return false
   try {
     CID.parse(text)
