@@ -11,6 +11,7 @@ import type { LimitName } from '../platform/limits.ts'
 import type { Log } from '../platform/log.ts'
 import type { LexMethods } from '../protocol/lexicons/generated/types.ts'
 import type { RequestBody } from './body.ts'
+import { weakEtag } from './encoding.ts'
 
 /** One request on its way through the edge. */
 export interface Exchange {
@@ -52,9 +53,15 @@ export interface Common<Caller> {
   long?: boolean
 }
 
-/** An answer that is JSON text already. */
+/** An answer that is JSON text already. Kept, it is hashed once. */
 export class JsonText {
+  #etag: string | null = null
+
   constructor(readonly text: string) {}
+
+  get etag(): string {
+    return (this.#etag ??= weakEtag(this.text))
+  }
 }
 
 /** A value, its JSON, or a response of the handler's own. */

@@ -1,6 +1,6 @@
 /** From what a handler answers, or throws, to the response on the wire. */
 import { JsonText } from './endpoint.ts'
-import { encoded, matches, MIN_CODED_BYTES, weakEtag } from './encoding.ts'
+import { encoded, matches, MIN_CODED_BYTES } from './encoding.ts'
 import { internalError, refusalOf } from './errors.ts'
 import type { RequestExchange } from './exchange.ts'
 import { JSON_TYPE, type Surface } from './surfaces.ts'
@@ -17,11 +17,11 @@ export function success(exchange: RequestExchange, value: unknown): Response {
   const { request } = exchange
   if (value instanceof Response) return finished(exchange, value)
   if (value === undefined || value === null) return new Response(null, { headers: exchange.headersToSend })
-  const text = value instanceof JsonText ? value.text : JSON.stringify(value)
-  if (request.method === 'POST') return textual(exchange, 200, JSON_TYPE, text)
-  const etag = weakEtag(text)
+  const json = value instanceof JsonText ? value : new JsonText(JSON.stringify(value))
+  if (request.method === 'POST') return textual(exchange, 200, JSON_TYPE, json.text)
+  const { etag } = json
   const isKnown = matches(request.headers.get('if-none-match'), etag)
-  const response = isKnown ? new Response(null, { status: 304, headers: exchange.headersToSend }) : textual(exchange, 200, JSON_TYPE, text)
+  const response = isKnown ? new Response(null, { status: 304, headers: exchange.headersToSend }) : textual(exchange, 200, JSON_TYPE, json.text)
   response.headers.set('ETag', etag)
   return response
 }

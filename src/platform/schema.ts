@@ -15,6 +15,7 @@ import mailedCodes from '../../migrations/0050-mailed-codes.sql' with { type: 't
 import claimCodes from '../../migrations/0031-claim-codes.sql' with { type: 'text' }
 import eventFrames from '../../migrations/0052-event-frames.sql' with { type: 'text' }
 import nodeRevisions from '../../migrations/0053-node-revisions.sql' with { type: 'text' }
+import takedownCount from '../../migrations/0054-takedown-count.sql' with { type: 'text' }
 import preferences from '../../migrations/0051-preferences.sql' with { type: 'text' }
 import type { Migration } from './migrations.ts'
 
@@ -38,4 +39,5 @@ export const migrations: readonly Migration[] = [
   migration(51, 'preferences', preferences),
   migration(52, 'event-frames', eventFrames),
   migration(53, 'node-revisions', nodeRevisions),
+  migration(54, 'takedown-count', takedownCount),
 ]

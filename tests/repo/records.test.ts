@@ -221,6 +221,34 @@ test('a record that was taken down is not shown, and can come back', async () =>
   expect(await list()).toHaveLength(1)
 })
 
+test('a page that was read before takes two statements, and is right after every change', async () => {
+  const [hana, ivan] = [await createAccount(pds, 'hana'), await createAccount(pds, 'ivan')]
+  const place = { repo: hana.did, collection: 'com.example.paged' }
+  const write = async (method: string, rkey: string, text?: string) => {
+    const json = { ...place, rkey, ...(text !== undefined && { record: { text } }) }
+    expect((await hana.call(`com.atproto.repo.${method}`, { json })).status).toBe(200)
+  }
+  const list = async () => (await xrpc(pds, `com.atproto.repo.listRecords?repo=${place.repo}&collection=${place.collection}`)).body.records.map(({ value }: { value: { text: string } }) => value.text)
+  const takeDown = (ref: string | null) => pds.ctx.db.transaction((tx) => setRecordTakedown(tx, { did: hana.did as Did, path: `${place.collection}/b`, ref }))
+  const changes: [string, () => Promise<unknown>, string[]][] = [
+    ['created', () => write('createRecord', 'a', 'one'), ['one']],
+    ['another', () => write('putRecord', 'b', 'two'), ['two', 'one']],
+    ['changed', () => write('putRecord', 'a', 'three'), ['two', 'three']],
+    ['taken down', () => takeDown('ref'), ['three']],
+    ['given back', () => takeDown(null), ['two', 'three']],
+    ['deleted', () => write('deleteRecord', 'a'), ['two']],
+  ]
+  expect(await list()).toEqual([])
+  for (const [what, change, texts] of changes) {
+    await change()
+    expect([what, await list()]).toEqual([what, texts])
+    await ivan.call('com.atproto.repo.createRecord', { json: { ...place, repo: ivan.did, record: { text: 'of somebody else' } } })
+    const before = pds.ctx.db.counters.statements
+    expect([what, await list()]).toEqual([what, texts])
+    expect(pds.ctx.db.counters.statements - before).toBe(2)
+  }
+})
+
 test('only the owner writes, while the account is active', async () => {
   const eve = await createAccount(pds, 'eve')
   const json = { repo: alice.did, collection, record: post('mine') }

@@ -1,36 +1,16 @@
 /** Methods of `com.atproto.repo` that read records. */
 import { invalidRequest, Refusal } from '../../http/errors.ts'
 import { JsonText, query } from '../../http/endpoint.ts'
-import type { Context } from '../../platform/context.ts'
 import { cidText } from '../../protocol/cid.ts'
 import { claimedHandle } from '../../protocol/did-document.ts'
-import { recordUri, type Did, type Nsid } from '../../protocol/identifiers.ts'
+import { recordUri, type Nsid } from '../../protocol/identifiers.ts'
 import { standingOf } from '../accounts/accounts.ts'
 import { requireVisible } from '../auth/visibility.ts'
 import { INVALID_HANDLE, resolveDid } from '../identity/identity.ts'
 import { appviewService, forward, namedService } from '../proxy/proxy.ts'
-import { findShownRecord, listCollections, listRecordCids, listRecords, type RecordRange } from './record-store.ts'
+import { recordPage, viewText } from './record-pages.ts'
+import { findShownRecord, listCollections } from './record-store.ts'
 import { recordTexts } from './record-texts.ts'
-
-/** A record as these methods show it; nothing in its URI needs an escape. */
-const viewText = (did: Did, path: string, text: string) => `{"uri":"at://${did}/${path}",${text}}`
-
-interface PageItem {
-  path: string
-  text: string
-}
-
-/** A page with the texts of its records. Values are read only where a text is not kept. */
-async function pageOf(ctx: Context, did: Did, range: RecordRange): Promise<PageItem[]> {
-  const texts = recordTexts(ctx)
-  const page: PageItem[] = []
-  for (const { path, cid } of await listRecordCids(ctx.db, did, range)) {
-    const text = texts.kept(cid)
-    if (text === undefined) return (await listRecords(ctx.db, did, range)).map((record) => ({ path: record.path, text: texts.of(record) }))
-    page.push({ path, text })
-  }
-  return page
-}
 
 export const readRoutes = [
   query('com.atproto.repo.getRecord', {
@@ -53,12 +33,7 @@ export const readRoutes = [
     async handler({ ctx, params: { repo, collection, limit, cursor, reverse } }) {
       const account = await standingOf(ctx.db, repo)
       if (account?.status !== 'active') throw invalidRequest(`Could not find repo: ${repo}`)
-      const { did } = account
-      const page = await pageOf(ctx, did, { collection, after: cursor ?? null, descending: !reverse, limit })
-      const records = page.map(({ path, text }) => viewText(did, path, text)).join(',')
-      const last = page.at(-1)
-      const next = last === undefined ? '' : `,"cursor":"${last.path.slice(collection.length + 1)}"`
-      return new JsonText(`{"records":[${records}]${next}}`)
+      return recordPage(ctx, account.did, { collection, after: cursor ?? null, descending: !reverse, limit })
     },
   }),
 

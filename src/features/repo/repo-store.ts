@@ -49,6 +49,17 @@ export async function findTree(tx: Tx, did: Did): Promise<StoredTree | null> {
   return row && { ...row, head: new Cid(row.head), data: new Cid(row.data) }
 }
 
+/** What changes whenever readers of its records are shown something else. Null when there is no repository. */
+export async function findEdition(reader: Reader, did: Did): Promise<string | null> {
+  const row = await reader.get<{ rev: Tid; takedowns: number }>(sql`SELECT rev, takedowns FROM repo WHERE did = ${did}`)
+  return row && `${row.rev} ${row.takedowns}`
+}
+
+/** A record of it was taken down, or given back. */
+export function countTakedown(tx: Tx, id: number): Promise<number> {
+  return tx.run(sql`UPDATE repo SET takedowns = takedowns + 1 WHERE id = ${id}`)
+}
+
 /** In the order of their DIDs, after one of them. */
 export async function listHeads(reader: Reader, after: Did | null, limit: number): Promise<RepoHead[]> {
   const rows = await reader.all<HeadRow>(sql`SELECT ${headColumns} FROM repo WHERE did > ${after ?? ''} ORDER BY did LIMIT ${limit}`)

@@ -11,7 +11,7 @@ import type { Cid } from '../../protocol/cid.ts'
 import type { Did, Tid } from '../../protocol/identifiers.ts'
 import { StoredNodes } from './node-store.ts'
 import { anyRecordUpTo, countRecords, findRecord, findRecordBlock, findRecordOf, LAST_PATH, listAllRecords, listRecordsSince, updateRecordTakedown, type StoredRecord } from './record-store.ts'
-import { disownRepo, findHead, findHeads, listHeads, type RepoHead } from './repo-store.ts'
+import { countTakedown, disownRepo, findHead, findHeads, listHeads, type RepoHead } from './repo-store.ts'
 import { pathBlocks, recentNodes } from './tree-nodes.ts'
 
 export { applyCommit, createRepo, nextRev, resignHead, type CommitMeta } from './commit-writer.ts'
@@ -68,7 +68,9 @@ export async function recordsOf(reader: Reader, did: Did, after: string, limit: 
 /** False when there is no such record. A `ref` of null lifts the takedown. */
 export async function setRecordTakedown(tx: Tx, { did, path, ref }: { did: Did; path: string; ref: string | null }): Promise<boolean> {
   const repo = await findHead(tx, did)
-  return repo !== null && (await updateRecordTakedown(tx, repo.id, path, ref)) > 0
+  if (repo === null) return false
+  await countTakedown(tx, repo.id)
+  return (await updateRecordTakedown(tx, repo.id, path, ref)) > 0
 }
 
 /** Blocks of a repository, in the order asked for; null for one it does not have. */
