@@ -39,37 +39,37 @@ export function carOf(root: Cid | null, blocks: readonly Block[]): Uint8Array {
 /** An archive as a stream of chunks near 64 KiB. A block or a stretch that is larger travels as a chunk of its own. */
 export async function* writeCar(root: Cid | null, pages: Pages): AsyncGenerator<Uint8Array> {
   const header = headerOf(root)
-  let chunk = newChunk(chunkBytes)
-  chunk.set(header)
-  let at = header.length
+  // Its parts belong to the reader of the stream once it was given them.
+  let buffer = newBuffer(chunkBytes)
+  buffer.set(header)
+  let [start, end] = [0, header.length]
+  const chunk = () => buffer.subarray(start, (start = end))
   for await (const page of pages) {
     if (page instanceof Uint8Array) {
-      if (at + page.length <= chunkBytes) {
-        chunk.set(page, at)
-        at += page.length
-      } else {
-        if (at > 0) yield chunk.subarray(0, at)
+      if (end + page.length > buffer.length) {
+        if (end > start) yield chunk()
         yield page
-        chunk = newChunk(chunkBytes)
-        at = 0
+      } else {
+        buffer.set(page, end)
+        end += page.length
       }
       continue
     }
     for (const block of page) {
       const length = sectionLength(block)
-      if (at + length > chunkBytes) {
-        if (at > 0) yield chunk.subarray(0, at)
-        chunk = newChunk(Math.max(length, chunkBytes)) // the reader of the stream owns what it was given
-        at = 0
+      if (end + length > buffer.length) {
+        if (end > start) yield chunk()
+        buffer = newBuffer(Math.max(length, chunkBytes))
+        start = end = 0
       }
-      at = writeSection(chunk, at, block)
+      end = writeSection(buffer, end, block)
     }
   }
-  if (at > 0) yield chunk.subarray(0, at)
+  if (end > start) yield chunk()
 }
 
 /** Not filled with zeros, for it is written from the start, and outside of the pool that `Buffer` shares. */
-const newChunk = (bytes: number): Uint8Array<ArrayBuffer> => Buffer.allocUnsafeSlow(bytes)
+const newBuffer = (bytes: number): Uint8Array => Buffer.allocUnsafeSlow(bytes)
 
 function headerOf(root: Cid | null): Uint8Array {
   const header = encode({ roots: root === null ? [] : [root], version: headerVersion })
