@@ -16,6 +16,7 @@ import claimCodes from '../../migrations/0031-claim-codes.sql' with { type: 'tex
 import eventFrames from '../../migrations/0052-event-frames.sql' with { type: 'text' }
 import nodeRevisions from '../../migrations/0053-node-revisions.sql' with { type: 'text' }
 import takedownCount from '../../migrations/0054-takedown-count.sql' with { type: 'text' }
+import framings from '../../migrations/0055-framings.sql' with { type: 'text' }
 import preferences from '../../migrations/0051-preferences.sql' with { type: 'text' }
 import type { Migration } from './migrations.ts'
 
@@ -40,4 +41,5 @@ export const migrations: readonly Migration[] = [
   migration(52, 'event-frames', eventFrames),
   migration(53, 'node-revisions', nodeRevisions),
   migration(54, 'takedown-count', takedownCount),
+  migration(55, 'framings', framings),
 ]

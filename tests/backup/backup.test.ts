@@ -156,8 +156,9 @@ test('verify names what is wrong', async () => {
   const found = await holdfast(broken, ['verify'])
   expect(found.code).toBe(1)
   expect(found.text).toContain('has other bytes')
+  expect(found.text).toContain('1 blocks cannot be read from an archive')
   expect(found.text).toContain(`blob ${blobCid}: the file is missing`)
-  expect(found.text).toEndWith('2 faults')
+  expect(found.text).toEndWith('3 faults')
 })
 
 test('a sweep runs in the server that is there, or without one', async () => {

@@ -1,8 +1,9 @@
 /** An archive whose sections the database frames is the archive that is written block by block. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { StoredNodes } from '../../src/features/repo/node-store.ts'
-import { framedRecords } from '../../src/features/repo/record-store.ts'
+import { countMisframed, framedRecords } from '../../src/features/repo/record-store.ts'
 import { stageBlocks, stageRepo } from '../../src/features/repo/repo-staging.ts'
+import { sql } from '../../src/platform/database.ts'
 import { carOf, writeCar, type Block } from '../../src/protocol/car.ts'
 import { cidOfCbor } from '../../src/protocol/cid.ts'
 import type { Tid } from '../../src/protocol/identifiers.ts'
@@ -48,6 +49,19 @@ test.each([0, 1, 63, 64, 65, 1000])('%i blocks of like size', async (count) => {
   const nodes = new StoredNodes(pds.ctx.db, await storedNodes(blocks))
   const inOrder = blocks.toSorted((a, b) => Buffer.compare(a.cid.bytes, b.cid.bytes))
   expect(Buffer.concat(await chunksOf(nodes.sections()))).toEqual(Buffer.from(carOf(null, inOrder)))
+})
+
+test('rows from before framings were kept are framed all the same', async () => {
+  const { db } = pds.ctx
+  const blocks = [1, 91, 92, 300, 16_347, 16_348, 70_000, 1_000_000].map(randomBlock)
+  const id = await storedRecords(blocks)
+  const kept = await chunksOf(framedRecords(db, id))
+  expect(await countMisframed(db, id)).toBe(0)
+  await db.run(sql`UPDATE record SET framing = NULL WHERE repo_id = ${id}`)
+  expect(await chunksOf(framedRecords(db, id))).toEqual(kept)
+  expect(await countMisframed(db, id)).toBe(0)
+  await db.run(sql`UPDATE record SET framing = ${new Uint8Array([0x80, 1])} WHERE repo_id = ${id}`)
+  expect(await countMisframed(db, id)).toBe(7) // it is right for a block of 92 bytes
 })
 
 test('stretches keep their size when blocks are large, and statements are few when they are small', async () => {

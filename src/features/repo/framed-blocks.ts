@@ -6,28 +6,39 @@
  * SQLite `||` and `string_agg` make text of blobs, whose bytes stay as they are.
  */
 import { sql, type Sql } from '../../platform/database.ts'
+import { cidBytesLength } from '../../protocol/cid.ts'
 
 /** Bytes of a stretch, about. */
-const STRETCH_BYTES = 128 * 1024
+const STRETCH_BYTES = 192 * 1024
 /** Rows of a stretch while nothing is known of their size, and at most. */
 const FIRST_ROWS = 64
-const MAX_ROWS = 256
+const MAX_ROWS = 512
 
 /** The varints of two bytes, which almost all sections begin with, each at twice its number: looked up in a quarter of the time. */
 const varints = new Uint8Array(2 * 0x4000)
 for (let number = 0x80; number < 0x4000; number++) varints.set([(number & 0x7f) | 0x80, number >>> 7], 2 * number)
 
-/**
- * An aggregate: rows as one BLOB of sections, NULL when there are none. `bytes` is the column of the block, at most 2 MB.
- * The varint counts the 36 bytes of the CID too.
- */
-export const framedBlocks = (bytes: Sql): Sql => sql`
-  CAST(string_agg(
-    CASE
-      WHEN length(${bytes}) BETWEEN 128 - 36 AND 16383 - 36 THEN substr(${varints}, 2 * length(${bytes}) + 2 * 36 + 1, 2)
-      WHEN length(${bytes}) < 128 - 36 THEN unhex(printf('%02x', length(${bytes}) + 36))
-      ELSE unhex(printf('%02x%02x%02x', (length(${bytes}) + 36) & 127 | 128, (length(${bytes}) + 36) >> 7 & 127 | 128, (length(${bytes}) + 36) >> 14))
-    END || cid || ${bytes}, '') AS BLOB)`
+/** Rows keep it beside their block, at most 2 MB: the varint of the section, which counts the 36 bytes of the CID too. */
+export function framingOf({ length }: Uint8Array): Uint8Array {
+  const number = length + cidBytesLength
+  if (number < 0x80) return new Uint8Array([number])
+  if (number < 0x4000) return varints.subarray(2 * number, 2 * number + 2)
+  return new Uint8Array([(number & 0x7f) | 0x80, ((number >>> 7) & 0x7f) | 0x80, number >>> 14])
+}
+
+/** The same of a row's block, for rows from before it was kept. */
+const workedOut = (bytes: Sql): Sql => sql`
+  CASE
+    WHEN length(${bytes}) BETWEEN 128 - 36 AND 16383 - 36 THEN substr(${varints}, 2 * length(${bytes}) + 2 * 36 + 1, 2)
+    WHEN length(${bytes}) < 128 - 36 THEN unhex(printf('%02x', length(${bytes}) + 36))
+    ELSE unhex(printf('%02x%02x%02x', (length(${bytes}) + 36) & 127 | 128, (length(${bytes}) + 36) >> 7 & 127 | 128, (length(${bytes}) + 36) >> 14))
+  END`
+
+/** An aggregate: rows as one BLOB of sections, NULL when there are none. `bytes` is the column of the block. */
+export const framedBlocks = (bytes: Sql): Sql => sql`CAST(string_agg(COALESCE(framing, ${workedOut(bytes)}) || cid || ${bytes}, '') AS BLOB)`
+
+/** A condition: what the row keeps is not the framing of its block. */
+export const isMisframed = (bytes: Sql): Sql => sql`framing <> ${workedOut(bytes)}`
 
 /** A table whose rows lie in the order of a key. */
 export interface KeyedBlocks<Key> {

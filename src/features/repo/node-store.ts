@@ -3,7 +3,7 @@ import { inPages, inPieces, sql, sqlList, sqlRows, type Reader, type Tx } from '
 import type { Block } from '../../protocol/car.ts'
 import { Cid } from '../../protocol/cid.ts'
 import type { Tid } from '../../protocol/identifiers.ts'
-import { framedBlocks, stretches } from './framed-blocks.ts'
+import { framedBlocks, framingOf, isMisframed, stretches } from './framed-blocks.ts'
 import { FreshNodes, type RevisedBlock } from './fresh-nodes.ts'
 
 /** Fresh nodes of a repository take at most so many bytes: three pages, which every commit writes again. */
@@ -102,6 +102,12 @@ export class StoredNodes {
     })
   }
 
+  /** How many would make an archive unreadable. */
+  async countMisframed(): Promise<number> {
+    const row = await this.reader.get<{ count: number }>(sql`SELECT count(*) AS count FROM repo_node WHERE repo_id = ${this.repoId} AND ${isMisframed(sql`bytes`)}`)
+    return row!.count
+  }
+
   async count(): Promise<number> {
     const row = await this.reader.get<{ count: number }>(sql`SELECT count(*) AS count FROM repo_node WHERE repo_id = ${this.repoId}`)
     const fresh = await this.fresh()
@@ -125,14 +131,14 @@ export async function changeNodes(tx: Tx, stored: StoredNodes, change: { rev: Ti
 /** None of them may be there already. */
 export async function insertNodes(tx: Tx, repoId: number, nodes: readonly RevisedBlock[]): Promise<void> {
   for (const piece of inPieces(nodes)) {
-    await tx.run(sql`INSERT INTO repo_node (repo_id, cid, rev, bytes) VALUES ${sqlRows(piece.map(({ cid, rev, bytes }) => [repoId, cid.bytes, rev, bytes]))}`)
+    await tx.run(sql`INSERT INTO repo_node (repo_id, cid, rev, bytes, framing) VALUES ${sqlRows(piece.map(({ cid, rev, bytes }) => [repoId, cid.bytes, rev, bytes, framingOf(bytes)]))}`)
   }
 }
 
 /** Nodes that are not there yet, a statement for each: see `addRecords`. */
 export async function addNodes(tx: Tx, repoId: number, rev: Tid, nodes: readonly Block[]): Promise<void> {
   for (const { cid, bytes } of nodes) {
-    await tx.run(sql`INSERT INTO repo_node (repo_id, cid, rev, bytes) VALUES (${repoId}, ${cid.bytes}, ${rev}, ${bytes})`)
+    await tx.run(sql`INSERT INTO repo_node (repo_id, cid, rev, bytes, framing) VALUES (${repoId}, ${cid.bytes}, ${rev}, ${bytes}, ${framingOf(bytes)})`)
   }
 }
 

@@ -3,7 +3,7 @@ import { inPages, inPieces, sql, sqlList, sqlRows, type Reader, type Sql, type T
 import type { Block } from '../../protocol/car.ts'
 import { Cid } from '../../protocol/cid.ts'
 import type { Did, Millis, Tid } from '../../protocol/identifiers.ts'
-import { framedBlocks, stretches } from './framed-blocks.ts'
+import { framedBlocks, framingOf, isMisframed, stretches } from './framed-blocks.ts'
 
 export interface StoredRecord {
   path: string
@@ -41,11 +41,12 @@ const inCollection = (collection: string): Sql => sql`path > ${`${collection}/`}
 
 export async function putRecords(tx: Tx, repoId: number, rev: Tid, now: Millis, records: readonly NewRecord[]): Promise<void> {
   for (const piece of inPieces(records)) {
-    const rows = piece.map(({ path, cid, subject, value }) => [repoId, path, cid.bytes, rev, now, subject, value])
+    const rows = piece.map(({ path, cid, subject, value }) => [repoId, path, cid.bytes, rev, now, subject, value, framingOf(value)])
     await tx.run(sql`
-      INSERT INTO record (repo_id, path, cid, rev, indexed_at, subject, value) VALUES ${sqlRows(rows)}
+      INSERT INTO record (repo_id, path, cid, rev, indexed_at, subject, value, framing) VALUES ${sqlRows(rows)}
       ON CONFLICT (repo_id, path) DO UPDATE SET
-        cid = excluded.cid, rev = excluded.rev, indexed_at = excluded.indexed_at, subject = excluded.subject, value = excluded.value`)
+        cid = excluded.cid, rev = excluded.rev, indexed_at = excluded.indexed_at, subject = excluded.subject,
+        value = excluded.value, framing = excluded.framing`)
   }
 }
 
@@ -56,8 +57,8 @@ export async function putRecords(tx: Tx, repoId: number, rev: Tid, now: Millis, 
 export async function addRecords(tx: Tx, repoId: number, rev: Tid, now: Millis, records: readonly NewRecord[]): Promise<void> {
   for (const { path, cid, subject, value } of records) {
     await tx.run(sql`
-      INSERT INTO record (repo_id, path, cid, rev, indexed_at, subject, value)
-      VALUES (${repoId}, ${path}, ${cid.bytes}, ${rev}, ${now}, ${subject}, ${value})`)
+      INSERT INTO record (repo_id, path, cid, rev, indexed_at, subject, value, framing)
+      VALUES (${repoId}, ${path}, ${cid.bytes}, ${rev}, ${now}, ${subject}, ${value}, ${framingOf(value)})`)
   }
 }
 
@@ -205,6 +206,12 @@ export async function listCollections(reader: Reader, did: Did): Promise<string[
 
 export async function countRecords(reader: Reader, repoId: number): Promise<number> {
   const row = await reader.get<{ count: number }>(sql`SELECT count(*) AS count FROM record WHERE repo_id = ${repoId}`)
+  return row!.count
+}
+
+/** How many would make an archive unreadable. */
+export async function countMisframed(reader: Reader, repoId: number): Promise<number> {
+  const row = await reader.get<{ count: number }>(sql`SELECT count(*) AS count FROM record WHERE repo_id = ${repoId} AND ${isMisframed(sql`value`)}`)
   return row!.count
 }
 

@@ -5,7 +5,7 @@ import { parseCommit, verifyCommit } from '../../protocol/commit.ts'
 import type { PublicKey } from '../../protocol/keys.ts'
 import { Malformed } from '../../protocol/malformed.ts'
 import { walkTree } from '../../protocol/mst.ts'
-import { countRecords, findRecordsAt } from './record-store.ts'
+import { countMisframed, countRecords, findRecordsAt } from './record-store.ts'
 import { StoredNodes } from './node-store.ts'
 import type { RepoHead } from './repo-store.ts'
 
@@ -29,6 +29,8 @@ export async function repoFaults(reader: Reader, repo: RepoHead, key: PublicKey)
   const storedNodes = await stored.count()
   const storedRecords = await countRecords(reader, repo.id)
   if (storedNodes !== nodes) faults.push(`${storedNodes} nodes are stored and ${nodes} are in the tree`)
+  const misframed = (await stored.countMisframed()) + (await countMisframed(reader, repo.id))
+  if (misframed > 0) faults.push(`${misframed} blocks cannot be read from an archive`)
   if (storedRecords !== records) faults.push(`${storedRecords} records are stored and ${records} are in the tree`)
   return faults
 }
