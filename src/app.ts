@@ -99,7 +99,7 @@ export async function openContext(config: Config, overrides: Overrides, undos: U
     upstream,
     plc: overrides.plc ?? (config.plcDirectoryUrl === null ? localPlcDirectory({ db, clock }) : remotePlcDirectory(config.plcDirectoryUrl, upstream)),
     limits: new Limits(config, clock),
-    signals: { events: new Signal(), stopping: new Signal() },
+    signals: { stopping: new Signal() },
     get sweeps() {
       return sweeps
     },

@@ -42,8 +42,6 @@ export interface Context {
 }
 
 export interface Signals {
-  /** A row was added to `repo_seq`. */
-  events: Signal
   /** The server is going down: long answers end now. */
   stopping: Signal
 }

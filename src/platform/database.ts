@@ -134,6 +134,11 @@ export interface Reader {
 export interface Tx extends Reader {
   /** How many rows the statement changed. */
   run(query: Sql): Promise<number>
+  /**
+   * Do this once the transaction is durable, before anybody is told; never if it fails. In the order of transactions,
+   * and all of those that become durable together in one go. It must not throw.
+   */
+  afterCommit(act: () => void): void
 }
 
 export interface Database extends Reader {

@@ -248,6 +248,8 @@ class WriterQueue {
   readonly #waiting: Waiting[] = []
   #running: Promise<void> | null = null
   #flushing: Promise<void> | null = null
+  /** What the transactions of the present group want done once they are durable. */
+  #afterCommit: (() => void)[] = []
   readonly #tx: Tx
   readonly #log: WriteAheadLog
   readonly #checkpointer: Checkpointer
@@ -264,6 +266,7 @@ class WriterQueue {
       all: async <Row>(query: Sql) => writer.all<Row>(query),
       get: async <Row>(query: Sql) => writer.get<Row>(query),
       run: async (query) => writer.run(query),
+      afterCommit: (act) => void this.#afterCommit.push(act),
     }
   }
 
@@ -301,6 +304,7 @@ class WriterQueue {
     // A reader that saw a log which is copied by now would keep it from beginning anew.
     reader.renew()
     const members: { waiting: Waiting; outcome: Outcome }[] = []
+    this.#afterCommit = []
     try {
       writer.command('BEGIN IMMEDIATE')
       const size = Math.min(this.#waiting.length, MAX_GROUP)
@@ -324,6 +328,7 @@ class WriterQueue {
       return
     }
     counters.commits++
+    for (const act of this.#afterCommit) act()
     for (const { waiting, outcome } of members) {
       if (outcome.ok) waiting.resolve(outcome.value)
       else waiting.reject(outcome.error)
@@ -366,9 +371,11 @@ class WriterQueue {
 
   async #work(work: Waiting['work']): Promise<Outcome> {
     this.writer.counters.transactions++
+    const others = this.#afterCommit.length
     try {
       return { ok: true, value: await (this.strict ? withoutWaiting(work(this.#tx)) : work(this.#tx)) }
     } catch (error) {
+      this.#afterCommit.length = others
       return { ok: false, error }
     }
   }

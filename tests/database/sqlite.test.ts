@@ -61,6 +61,19 @@ test('what a failed transaction did before its fault is gone', async () => {
   expect(await names()).not.toContain('half')
 })
 
+test('what is to be done after transactions is done in their order, and not after one that failed', async () => {
+  const done: string[] = []
+  const transaction = (name: string, fails = false) =>
+    db.transaction(async (tx) => {
+      tx.afterCommit(() => done.push(`${name} after ${db.counters.commits - commits} commit`))
+      if (fails) throw new Error('no')
+    })
+  const { commits } = db.counters
+  await Promise.allSettled([transaction('one'), transaction('two', true), transaction('three')])
+  await Promise.allSettled([transaction('four', true)])
+  expect(done).toEqual(['one after 1 commit', 'three after 1 commit'])
+})
+
 test('readers do not see what is not committed', async () => {
   await db.transaction(async (tx) => {
     await tx.run(sql`INSERT INTO item (name) VALUES ('unseen')`)

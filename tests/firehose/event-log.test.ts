@@ -3,8 +3,8 @@ import { expect, test } from 'bun:test'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { announce, sequenceEvents, type RepoEvent } from '../../src/features/firehose/firehose.ts'
-import { eventsAfter, headSeq } from '../../src/features/firehose/event-log.ts'
+import { sequenceEvents, type RepoEvent } from '../../src/features/firehose/firehose.ts'
+import { eventsAfter, headSeq, insertEvents } from '../../src/features/firehose/event-log.ts'
 import { tailOf } from '../../src/features/firehose/tail.ts'
 import { sql } from '../../src/platform/database.ts'
 import { migrate } from '../../src/platform/migrations.ts'
@@ -74,33 +74,59 @@ test('a page is one statement, and what is large begins one', async () => {
   expect(db.counters.statements - before).toBe(pages.length)
 })
 
-test('announcing wakes whoever follows the log', async () => {
-  await using pds = await startPds()
-  let woken = 0
-  const end = pds.ctx.signals.events.subscribe(() => woken++)
-  announce(pds.ctx)
-  end()
-  announce(pds.ctx)
-  expect(woken).toBe(1)
-})
-
-test('who follows the tail is told of each page of events, not of each announcement', async () => {
-  await using pds = await startPds()
+/** Follow the tail. Resolves when it has found the end of the log; `told` are the heads it has told of since. */
+async function follow({ ctx }: TestPds) {
   const told: number[] = []
-  const tail = tailOf(pds.ctx)
+  const tail = tailOf(ctx)
   const begun = Promise.withResolvers<void>()
   const leave = tail.follow(() => {
     told.push(tail.head)
     begun.resolve()
   })
   await begun.promise
-  await sequence(pds, identity(alice), identity(bob))
-  for (let i = 0; i < 3; i++) {
-    announce(pds.ctx)
-    await Bun.sleep(0)
-  }
+  told.length = 0
+  return { tail, told, leave }
+}
+
+test('who follows the tail is told of events when they are durable, and nobody reads the log for that', async () => {
+  await using pds = await startPds()
+  const { db } = pds.ctx
+  const { tail, told, leave } = await follow(pds)
+  const whenWritten = await db.transaction(async (tx) => {
+    await sequenceEvents(pds.ctx, tx, [identity(alice), identity(bob)])
+    return { told: [...told], statements: db.counters.statements }
+  })
+  expect(whenWritten).toEqual({ told: [], statements: db.counters.statements })
+  expect(told).toEqual([2])
+  expect(tail.after(0)!).toMatchObject(await eventsAfter(db, 0))
   leave()
-  expect(told).toEqual([0, 2])
+})
+
+test('of a transaction that fails the tail hears nothing, and of its neighbours in their order', async () => {
+  await using pds = await startPds()
+  const { tail, told, leave } = await follow(pds)
+  const failing = pds.ctx.db.transaction(async (tx) => {
+    await sequenceEvents(pds.ctx, tx, [identity(alice)])
+    throw new Error('changed its mind')
+  })
+  await Promise.allSettled([sequence(pds, identity(alice)), failing, sequence(pds, identity(bob))])
+  expect(told).toEqual([1, 2])
+  expect(tail.after(0)!).toMatchObject(await eventsAfter(pds.ctx.db, 0))
+  leave()
+})
+
+test('what was written past the tail is read from the log with the next event', async () => {
+  await using pds = await startPds()
+  const { db } = pds.ctx
+  const { tail, leave } = await follow(pds)
+  await db.transaction((tx) => insertEvents(tx, [{ seq: 1, type: 'identity', did: bob, sequencedAt: 0, frame: new Uint8Array([1]) }]))
+  await sequence(pds, identity(alice))
+  const next = Promise.withResolvers<void>()
+  const leaveToo = tail.follow(() => tail.head === 2 && next.resolve())
+  await next.promise
+  expect(tail.after(0)!).toMatchObject(await eventsAfter(db, 0))
+  leaveToo()
+  leave()
 })
 
 test('events of a log from before frames were stored become what subscribers get', async () => {

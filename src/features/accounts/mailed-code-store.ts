@@ -32,4 +32,4 @@ export const deleteCode = (tx: Tx, did: Did, purpose: CodePurpose): Promise<numb
   tx.run(sql`DELETE FROM mailed_code WHERE did = ${did} AND purpose = ${purpose}`)
 
 export const deleteCodesOf = (tx: Tx, did: Did): Promise<number> => tx.run(sql`DELETE FROM mailed_code WHERE did = ${did}`)
-export const deleteCodesBefore = (tx: Tx, instant: Millis): Promise<number> => tx.run(sql`DELETE FROM mailed_code WHERE requested_at < ${instant}`)
+export const deleteCodesBefore = (tx: Pick<Tx, 'run'>, instant: Millis): Promise<number> => tx.run(sql`DELETE FROM mailed_code WHERE requested_at < ${instant}`)

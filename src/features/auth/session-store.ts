@@ -37,4 +37,4 @@ export const deleteSession = (tx: Tx, id: string): Promise<number> => tx.run(sql
 export const deleteSessionsOf = (tx: Tx, did: Did): Promise<number> => tx.run(sql`DELETE FROM session WHERE did = ${did}`)
 export const deleteSessionsOfAppPassword = (tx: Tx, did: Did, name: string): Promise<number> =>
   tx.run(sql`DELETE FROM session WHERE did = ${did} AND app_password = ${name}`)
-export const deleteExpiredSessions = (tx: Tx, now: Millis): Promise<number> => tx.run(sql`DELETE FROM session WHERE expires_at <= ${now}`)
+export const deleteExpiredSessions = (tx: Pick<Tx, 'run'>, now: Millis): Promise<number> => tx.run(sql`DELETE FROM session WHERE expires_at <= ${now}`)

@@ -1,5 +1,5 @@
 /**
- * The door of the firehose: numbering events, and telling the world that there are new ones.
+ * The door of the firehose: numbering events, and telling crawlers that there are new ones.
  *
  * An event is a row of the log, written in the transaction that makes what it tells true. Transactions run one after
  * another, so the order of numbers is the order of commits, and a reader who has seen a number has seen all below it.
@@ -16,12 +16,14 @@ export { headSeq, raiseSeq, sequencedAt } from './event-log.ts'
 export type { AccountStatus, RepoEvent } from '../../protocol/frames.ts'
 
 /**
- * Append events to the log, in the caller's transaction. Returns their numbers, consecutive, in order.
+ * Append events to the log, in the caller's transaction. Returns their numbers, consecutive, in order. Subscribers have
+ * them once the transaction is durable.
  *
- * Call it late in the transaction, and `announce` once the transaction is durable. The event that an account is deleted
- * removes what the log holds about it.
+ * Call it late in the transaction, and `announce` after it. The event that an account is deleted removes what the log
+ * holds about it.
  */
-export async function sequenceEvents({ clock, metrics }: Pick<Context, 'clock' | 'metrics'>, tx: Tx, events: readonly RepoEvent[]): Promise<number[]> {
+export async function sequenceEvents(ctx: Context, tx: Tx, events: readonly RepoEvent[]): Promise<number[]> {
+  const { clock, metrics } = ctx
   const head = await headSeq(tx)
   const sequencedAt = clock.now()
   const rows: EventRow[] = []
@@ -32,14 +34,12 @@ export async function sequenceEvents({ clock, metrics }: Pick<Context, 'clock' |
     if (event.type === 'account' && event.status === 'deleted') await deleteEventsOf(tx, event.did)
   }
   await insertEvents(tx, rows)
+  tx.afterCommit(() => tailOf(ctx).take(rows))
   return rows.map(({ seq }) => seq)
 }
 
-/** Tell subscribers and crawlers that events were added. Call it after the transaction has committed; it waits for nothing. */
-export function announce(ctx: Context): void {
-  ctx.signals.events.notify()
-  crawlersOf(ctx).announce()
-}
+/** Tell crawlers that events were added. Call it after the transaction has committed; it waits for nothing. */
+export const announce = (ctx: Context): void => crawlersOf(ctx).announce()
 
 /** Ask every crawler now, and wait for what it says. */
 export const askCrawlers = (ctx: Context): Promise<CrawlAnswer[]> => crawlersOf(ctx).ask()

@@ -1,8 +1,9 @@
 /**
- * The newest events as frames in memory, so that any number of live subscribers costs one read of the log.
+ * The newest events as frames in memory, so that any number of live subscribers costs no read of the log.
  *
- * It follows the log while somebody follows it. Who is behind what it holds reads the log itself: there is no moment at
- * which an event is in neither place.
+ * While somebody follows it, it gets events when they are on the disk, from who wrote them; the log is read at the start,
+ * and if a number was left out. Who is behind what it holds reads the log itself: there is no moment at which an event
+ * is in neither place.
  */
 import { perContext, type Context } from '../../platform/context.ts'
 import { eventsAfter, headSeq, type StoredEvent } from './event-log.ts'
@@ -11,9 +12,8 @@ import { eventsAfter, headSeq, type StoredEvent } from './event-log.ts'
 const KEPT_BYTES = 16 * 1024 * 1024
 
 export class Tail {
-  readonly #ctx: Pick<Context, 'db' | 'signals' | 'log'>
+  readonly #ctx: Pick<Context, 'db' | 'log'>
   readonly #followers = new Set<() => void>()
-  #unsubscribe: (() => void) | null = null
   #reading = false
   #stale = false
   /** Everything after `#floor` and up to `head` is in `#events`. */
@@ -22,7 +22,7 @@ export class Tail {
   #floor: number | null = null
   #head = 0
 
-  constructor(ctx: Pick<Context, 'db' | 'signals' | 'log'>) {
+  constructor(ctx: Pick<Context, 'db' | 'log'>) {
     this.#ctx = ctx
   }
 
@@ -38,7 +38,6 @@ export class Tail {
   /** Be called when there is news, and once the tail has found the end of the log. Returns what ends it. */
   follow(onNews: () => void): () => void {
     this.#followers.add(onNews)
-    this.#unsubscribe ??= this.#ctx.signals.events.subscribe(() => this.#wake())
     this.#wake()
     return () => {
       this.#followers.delete(onNews)
@@ -59,6 +58,18 @@ export class Tail {
     return low === 0 ? this.#events.slice() : this.#events.slice(low)
   }
 
+  /** The events of a transaction that has just become durable. */
+  take(events: readonly StoredEvent[]): void {
+    if (this.#followers.size === 0) return
+    if (this.#floor === null || events[0]!.seq !== this.#head + 1) return this.#wake()
+    this.#append(events)
+    this.#tell()
+  }
+
+  #tell(): void {
+    for (const onNews of this.#followers) onNews()
+  }
+
   #wake(): void {
     this.#stale = true
     if (!this.#reading) void this.#catchUp()
@@ -76,7 +87,7 @@ export class Tail {
         if (this.#floor !== null) this.#append(events)
         if (events.length > 0) this.#stale = true
         else if (!starts) continue
-        for (const onNews of this.#followers) onNews()
+        this.#tell()
       }
     } catch (error) {
       this.#ctx.log.error('event log not readable', { error })
@@ -87,6 +98,8 @@ export class Tail {
 
   #append(events: readonly StoredEvent[]): void {
     for (const event of events) {
+      // It was taken while the log was read.
+      if (event.seq <= this.#head) continue
       // A deletion takes rows out of the log, and may have taken some of those that are held here.
       if (event.type === 'account') this.#dropThrough(this.#events.length, this.#head)
       this.#events.push(event)
@@ -110,8 +123,6 @@ export class Tail {
 
   /** Nobody listens: forget, and start anew with the next follower. */
   #rest(): void {
-    this.#unsubscribe?.()
-    this.#unsubscribe = null
     this.#events = []
     this.#bytes = 0
     this.#floor = null

@@ -15,11 +15,11 @@ export async function findDocument(reader: Reader, did: Did): Promise<FetchedDoc
   return row && { document: JSON.parse(row.document) as DidDocument, fetchedAt: row.fetchedAt }
 }
 
-export const putDocument = (tx: Tx, document: DidDocument, fetchedAt: Millis): Promise<number> =>
+export const putDocument = (tx: Pick<Tx, 'run'>, document: DidDocument, fetchedAt: Millis): Promise<number> =>
   tx.run(sql`
     INSERT INTO did_document (did, document, fetched_at) VALUES (${document.id}, ${JSON.stringify(document)}, ${fetchedAt})
     ON CONFLICT (did) DO UPDATE SET document = excluded.document, fetched_at = excluded.fetched_at`)
 
-export const deleteDocument = (tx: Tx, did: Did): Promise<number> => tx.run(sql`DELETE FROM did_document WHERE did = ${did}`)
+export const deleteDocument = (tx: Pick<Tx, 'run'>, did: Did): Promise<number> => tx.run(sql`DELETE FROM did_document WHERE did = ${did}`)
 
-export const deleteDocumentsBefore = (tx: Tx, instant: Millis): Promise<number> => tx.run(sql`DELETE FROM did_document WHERE fetched_at < ${instant}`)
+export const deleteDocumentsBefore = (tx: Pick<Tx, 'run'>, instant: Millis): Promise<number> => tx.run(sql`DELETE FROM did_document WHERE fetched_at < ${instant}`)

@@ -17,5 +17,5 @@ export const insertReservedKey = (tx: Tx, { signingKey, wrapped }: ReservedKey, 
 
 export const deleteReservedKey = (tx: Tx, did: Did): Promise<number> => tx.run(sql`DELETE FROM reserved_signing_key WHERE did = ${did}`)
 
-export const deleteReservedKeysBefore = (tx: Tx, instant: Millis): Promise<number> =>
+export const deleteReservedKeysBefore = (tx: Pick<Tx, 'run'>, instant: Millis): Promise<number> =>
   tx.run(sql`DELETE FROM reserved_signing_key WHERE created_at < ${instant}`)
