@@ -16,6 +16,8 @@ const MAX_GROUP = 512
 const TURN_MILLIS = 4
 /** From so many frames on the log is copied into the database, while writing goes on. */
 const CHECKPOINT_FRAMES = 8000
+/** A page in the log, with what stands before it. */
+const FRAME_BYTES = 4096 + 24
 /** With so many frames in the log, writing waits for the copy: while it goes on the log cannot start anew. */
 const MAX_LOG_FRAMES = 24_000
 /** Prepared statements kept per connection; the oldest goes first. */
@@ -292,7 +294,7 @@ class WriterQueue {
   async #drain(): Promise<void> {
     while (this.#waiting.length > 0) {
       await this.#group()
-      await this.#shortenLog()
+      await this.#keepLog()
     }
     this.#running = null
   }
@@ -351,8 +353,9 @@ class WriterQueue {
     }
   }
 
-  async #shortenLog(): Promise<void> {
+  async #keepLog(): Promise<void> {
     const { log: frames } = this.writer.connection.query<{ log: number }, []>('PRAGMA wal_checkpoint(NOOP)').get()!
+    this.#log.makeRoom(frames * FRAME_BYTES)
     if (frames < CHECKPOINT_FRAMES) return
     const pass = this.#checkpointer.pass()
     if (frames >= MAX_LOG_FRAMES && !(await pass)) this.writer.command('PRAGMA wal_checkpoint(PASSIVE)')

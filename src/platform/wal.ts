@@ -6,14 +6,20 @@
  * waits for one is answered after the log was flushed here, on the runtime's thread pool: durable exactly as with FULL.
  * Copying is the work of another thread.
  */
-import { closeSync, fdatasync, openSync } from 'node:fs'
+import { closeSync, fdatasync, fstatSync, openSync, writeSync } from 'node:fs'
 import { promisify } from 'node:util'
 
 const flush = promisify(fdatasync)
 
+/** What the log grows by: a dozen commits of a record. */
+const stepBytes = 512 * 1024
+const zeros = new Uint8Array(stepBytes)
+
 export class WriteAheadLog {
   #descriptor: number | null = null
   #fault: unknown = null
+  /** Where the file ended when it was made longer. */
+  #endBytes = 0
 
   constructor(readonly databasePath: string) {}
 
@@ -26,6 +32,21 @@ export class WriteAheadLog {
     } catch (error) {
       this.#fault = error
       throw error
+    }
+  }
+
+  /**
+   * Make room behind the first `bytes` of the log, while nobody writes. A flush of a file that has become longer also
+   * waits for the journal of the file system, with what others have put there: twice as long as for bytes that were
+   * there before. To SQLite zeros are the end of the log.
+   */
+  makeRoom(bytes: number): void {
+    if (this.#descriptor === null || bytes + stepBytes / 2 <= this.#endBytes) return
+    try {
+      const { size } = fstatSync(this.#descriptor)
+      this.#endBytes = size + writeSync(this.#descriptor, zeros, 0, stepBytes, size)
+    } catch {
+      // A disk that is full: whoever writes next finds out, and is answered so.
     }
   }
 

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { existsSync, mkdtempSync, rmSync, statSync } from 'node:fs'
+import { copyFileSync, existsSync, mkdtempSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { inPieces, isUniqueViolation, sql, sqlAnd, sqlList, sqlRows, type Database, type Sql } from '../../src/platform/database.ts'
@@ -192,6 +192,23 @@ test('while the disk takes its time, others are answered, with what is durable',
   expect(seen.length).toBeGreaterThan(0)
   expect(seen).not.toContain(true)
   expect(await names()).toEqual(['slow'])
+})
+
+test('the file of the log is made longer now and then, and what is in it is found after a crash', async () => {
+  const path = join(dir, 'steps.db')
+  const other = openSqlite({ path })
+  await other.run(sql`CREATE TABLE page (id INTEGER PRIMARY KEY)`)
+  const sizes = new Set<number>()
+  for (let id = 0; id < 50; id++) {
+    await other.run(sql`INSERT INTO page (id) VALUES (${id})`)
+    sizes.add(statSync(`${path}-wal`).size)
+  }
+  expect(sizes.size).toBeLessThan(3)
+  for (const end of ['', '-wal']) copyFileSync(`${path}${end}`, join(dir, `crashed.db${end}`))
+  await other.close()
+  const crashed = openSqlite({ path: join(dir, 'crashed.db') })
+  expect(await crashed.get(sql`SELECT count(*) AS count FROM page`)).toEqual({ count: 50 })
+  await crashed.close()
 })
 
 test('the log does not grow without end, and what was in it is in the database', async () => {
