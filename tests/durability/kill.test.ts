@@ -101,7 +101,7 @@ async function checkBlobs({ url }: RunningServer, accounts: StormAccount[]): Pro
 /** Events in one unbroken numbering, the commits of each repository in one unbroken chain, no acknowledged one missing. */
 async function checkEventLog({ url }: RunningServer, accounts: StormAccount[]): Promise<void> {
   const latest = await Promise.all(accounts.map(({ did }) => request(`${url}/xrpc/com.atproto.sync.getLatestCommit?did=${did}`)))
-  const messages = await readUntil(new Subscriber(url, '?cursor=0'), new Set(latest.map(({ body }) => body.rev as string)))
+  const messages = await readUntil(new Subscriber(url, '?cursor=0'), new Set(latest.map(({ body }) => body.cid as string)))
 
   const seqs = messages.map(({ body }) => body.seq)
   expect(seqs).toEqual(seqs.map((_, index) => seqs[0]! + index))
@@ -119,11 +119,11 @@ async function checkEventLog({ url }: RunningServer, accounts: StormAccount[]): 
   }
 }
 
-/** Messages from the start of the log to the newest commit of every account. */
-async function readUntil(subscriber: Subscriber, revs: Set<string>): Promise<Message[]> {
-  for (let next = 0; revs.size > 0; next++) {
+/** Messages from the start of the log to the newest commit of every account. Revisions of two accounts may be the same. */
+async function readUntil(subscriber: Subscriber, commits: Set<string>): Promise<Message[]> {
+  for (let next = 0; commits.size > 0; next++) {
     const { body } = (await subscriber.until(next + 1))[next]!
-    revs.delete(String(body['rev']))
+    commits.delete(String(body['commit']))
   }
   subscriber.close()
   return subscriber.messages
