@@ -4,7 +4,6 @@
  * The bytes are on the disk; in memory a block takes a slot of twelve bytes, found by the first four of its digest.
  */
 import { closeSync, readSync } from 'node:fs'
-import type { Block } from '../protocol/car.ts'
 import { cidBytesLength, type Cid } from '../protocol/cid.ts'
 import { openNameless, writeAt } from './nameless-file.ts'
 
@@ -12,9 +11,9 @@ const BUFFER_BYTES = 256 * 1024
 const FIRST_SLOTS = 4096
 /** Of the slots, so many are filled before there are twice as many. */
 const MAX_FILL = 0.6
-/** A block lies in the file as CID, length, bytes. Most are read with their head at once. */
+/** A block lies in the file as length, CID, bytes. Most are read with their head at once. */
 const LENGTH_BYTES = 4
-const HEAD_BYTES = cidBytesLength + LENGTH_BYTES
+const HEAD_BYTES = LENGTH_BYTES + cidBytesLength
 const READ_AHEAD_BYTES = 1024
 /** Codec, hash and its length come first in a CID and are all alike. */
 const DIGEST_OFFSET = 4
@@ -23,8 +22,11 @@ const NO_POSITION = -1
 export class BlockFile {
   readonly #file: number
   readonly #buffer = Buffer.allocUnsafe(BUFFER_BYTES)
-  readonly #head = Buffer.allocUnsafe(HEAD_BYTES)
-  readonly #probe = Buffer.allocUnsafe(READ_AHEAD_BYTES)
+  readonly #length = Buffer.allocUnsafe(LENGTH_BYTES)
+  /** The start of the block that was read last, and how much of it there is. */
+  readonly #probe = new Uint8Array(READ_AHEAD_BYTES)
+  readonly #probeFields = new DataView(this.#probe.buffer)
+  #probed = 0
   #buffered = 0
   #flushed = 0
   #count = 0
@@ -41,29 +43,30 @@ export class BlockFile {
     return this.#count
   }
 
-  add({ cid, bytes }: Block): void {
-    const { slot, block } = this.#find(cid)
-    if (block !== null) return
-    this.#keys[slot] = keyOf(cid)
-    this.#positions[slot] = this.#append(cid, bytes)
+  /** `section` is the CID of a block and then its bytes, as in an archive. */
+  add(section: Uint8Array): void {
+    const slot = this.#slotOf(section)
+    if (this.#positions[slot] !== NO_POSITION) return
+    this.#keys[slot] = keyOf(section)
+    this.#positions[slot] = this.#append(section)
     if (++this.#count > this.#keys.length * MAX_FILL) this.#grow()
   }
 
   /** Null when it was not added. */
   get(cid: Cid): Uint8Array | null {
-    return this.#find(cid).block
+    const position = this.#positions[this.#slotOf(cid.bytes)]!
+    return position === NO_POSITION ? null : this.#read(position)
   }
 
   close(): void {
     closeSync(this.#file)
   }
 
-  #append(cid: Cid, bytes: Uint8Array): number {
+  #append(section: Uint8Array): number {
     const position = this.#flushed + this.#buffered
-    this.#head.set(cid.bytes)
-    this.#head.writeUInt32LE(bytes.length, cidBytesLength)
-    this.#write(this.#head)
-    this.#write(bytes)
+    this.#length.writeUInt32LE(section.length - cidBytesLength)
+    this.#write(this.#length)
+    this.#write(section)
     return position
   }
 
@@ -84,26 +87,28 @@ export class BlockFile {
     this.#buffered = 0
   }
 
-  /** A block and its slot, or the free slot where it would be. */
-  #find(cid: Cid): { slot: number; block: Uint8Array | null } {
+  /** The slot of a block, whose start is in `#probe` then, or the free one where it would be. `cid` begins with its CID. */
+  #slotOf(cid: Uint8Array): number {
     const key = keyOf(cid)
     const mask = this.#keys.length - 1
     for (let slot = key & mask; ; slot = (slot + 1) & mask) {
       const position = this.#positions[slot]!
-      if (position === NO_POSITION) return { slot, block: null }
-      const block = this.#keys[slot] === key ? this.#readIf(cid, position) : null
-      if (block !== null) return { slot, block }
+      if (position === NO_POSITION || (this.#keys[slot] === key && this.#isAt(position, cid))) return slot
     }
   }
 
-  /** The block at a position, if it has this CID. */
-  #readIf(cid: Cid, position: number): Uint8Array | null {
+  #isAt(position: number, cid: Uint8Array): boolean {
     // What is buffered has not reached the file.
     if (position + READ_AHEAD_BYTES > this.#flushed) this.#flush()
-    const ahead = readSync(this.#file, this.#probe, 0, READ_AHEAD_BYTES, position) - HEAD_BYTES
-    for (let i = 0; i < cidBytesLength; i++) if (this.#probe[i] !== cid.bytes[i]) return null
-    const length = this.#probe.readUInt32LE(cidBytesLength)
-    if (length <= ahead) return new Uint8Array(this.#probe.subarray(HEAD_BYTES, HEAD_BYTES + length))
+    this.#probed = readSync(this.#file, this.#probe, 0, READ_AHEAD_BYTES, position)
+    for (let i = 0; i < cidBytesLength; i++) if (this.#probe[LENGTH_BYTES + i] !== cid[i]) return false
+    return true
+  }
+
+  /** The bytes of the block at a position, whose start is in `#probe`. */
+  #read(position: number): Uint8Array {
+    const length = this.#probeFields.getUint32(0, true)
+    if (HEAD_BYTES + length <= this.#probed) return this.#probe.slice(HEAD_BYTES, HEAD_BYTES + length)
     const bytes = new Uint8Array(length)
     const start = position + HEAD_BYTES
     if (start + length > this.#flushed) this.#flush()
@@ -126,6 +131,6 @@ export class BlockFile {
   }
 }
 
-function keyOf({ bytes }: Cid): number {
+function keyOf(bytes: Uint8Array): number {
   return ((bytes[DIGEST_OFFSET]! << 24) | (bytes[DIGEST_OFFSET + 1]! << 16) | (bytes[DIGEST_OFFSET + 2]! << 8) | bytes[DIGEST_OFFSET + 3]!) >>> 0
 }

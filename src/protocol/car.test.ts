@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test'
 import { blocksToCarFile, readCar as oracleRead, BlockMap } from '@atproto/repo'
 import { CID } from 'multiformats/cid'
-import { type Block, carOf, readCar, writeCar } from './car.ts'
+import { type Block, carOf, readCar, readSections, writeCar } from './car.ts'
 import { encode, type Data } from './cbor.ts'
 import { cidOfBlob, cidOfCbor } from './cid.ts'
 import { Malformed } from './malformed.ts'
@@ -92,6 +92,16 @@ describe('reading', () => {
     const kept: Block[] = []
     for await (const page of source.pages) kept.push(...page)
     for (const block of kept) expect(cidOfCbor(block.bytes).equals(block.cid)).toBe(true)
+  })
+
+  test('gives the same in sections', async () => {
+    for (const size of [1, 500, car.length]) {
+      const { roots, pages } = await readSections(inPieces(car, size))
+      const sections: Buffer[] = []
+      for await (const page of pages) for (const section of page) sections.push(Buffer.from(section))
+      expect(roots[0]?.equals(blocks[0]!.cid)).toBe(true)
+      expect(sections).toEqual(blocks.map(({ cid, bytes }) => Buffer.concat([cid.bytes, bytes])))
+    }
   })
 
   test('refuses every truncation, except between blocks', async () => {

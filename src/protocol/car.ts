@@ -7,7 +7,7 @@
  * Source: IPLD "CARv1"; atproto "Repository", "CAR File Serialization".
  */
 import { decode, encode } from './cbor.ts'
-import { Cid, cidBytesLength, hasCidPrefix, isBlockOf } from './cid.ts'
+import { Cid, cidBytesLength, cidText, hasCidPrefix, isBlockOf } from './cid.ts'
 import { Malformed } from './malformed.ts'
 
 export interface Block {
@@ -122,8 +122,30 @@ export interface Car {
   pages: AsyncGenerator<Block[]>
 }
 
+/** An archive whose blocks are not taken apart, for who reads very many of them and keeps none. */
+export interface SectionedCar {
+  roots: Cid[]
+  /**
+   * Verified sections, each a CID and the bytes of its block, one page for each chunk that arrived. A section is a view,
+   * good until the next one; each page must be gone through before the next one. Throws `Malformed`.
+   */
+  pages: AsyncGenerator<Iterable<Uint8Array>>
+}
+
 /** Read the header of an archive; its blocks follow as the caller asks for them. Throws `Malformed`. */
 export async function readCar(source: Iterable<Uint8Array> | AsyncIterable<Uint8Array>, bounds: CarBounds = carBounds): Promise<Car> {
+  const { roots, pages } = await readSections(source, bounds)
+  return { roots, pages: blocksOf(pages) }
+}
+
+async function* blocksOf(pages: SectionedCar['pages']): AsyncGenerator<Block[]> {
+  for await (const sections of pages) {
+    yield Array.from(sections, (section) => ({ cid: new Cid(section.slice(0, cidBytesLength)), bytes: section.slice(cidBytesLength) }))
+  }
+}
+
+/** The same in sections. */
+export async function readSections(source: Iterable<Uint8Array> | AsyncIterable<Uint8Array>, bounds: CarBounds = carBounds): Promise<SectionedCar> {
   const reader = new SectionReader(source)
   const header = await reader.next(bounds.maxHeaderBytes)
   if (header === null) throw new Malformed('CAR is empty')
@@ -139,25 +161,23 @@ function parseHeader(bytes: Uint8Array): Cid[] {
   return roots
 }
 
-async function* readPages(reader: SectionReader, maxBlockBytes: number): AsyncGenerator<Block[]> {
+async function* readPages(reader: SectionReader, maxBlockBytes: number): SectionedCar['pages'] {
   const maxSectionBytes = maxBlockBytes + cidBytesLength
-  for (;;) {
-    const first = await reader.next(maxSectionBytes)
-    if (first === null) return
-    const page = [parseBlock(first)]
-    for (let section = reader.buffered(maxSectionBytes); section !== null; section = reader.buffered(maxSectionBytes)) {
-      page.push(parseBlock(section))
-    }
-    yield page
+  for (let first = await reader.next(maxSectionBytes); first !== null; first = await reader.next(maxSectionBytes)) {
+    yield readPage(reader, first, maxSectionBytes)
   }
 }
 
-function parseBlock(section: Uint8Array): Block {
+function* readPage(reader: SectionReader, first: Uint8Array, maxSectionBytes: number): Generator<Uint8Array> {
+  for (let section: Uint8Array | null = first; section !== null; section = reader.buffered(maxSectionBytes)) {
+    checkSection(section)
+    yield section
+  }
+}
+
+function checkSection(section: Uint8Array): void {
   if (section.length < cidBytesLength || !hasCidPrefix(section, 0)) throw new Malformed('CAR block has no CID of a known kind')
-  const cid = new Cid(section.slice(0, cidBytesLength))
-  const bytes = section.slice(cidBytesLength)
-  if (!isBlockOf(cid, bytes)) throw new Malformed(`CAR block does not match its CID ${cid}`)
-  return { cid, bytes }
+  if (!isBlockOf(section, section.subarray(cidBytesLength))) throw new Malformed(`CAR block does not match its CID ${cidText(section)}`)
 }
 
 const maxVarintBytes = 4

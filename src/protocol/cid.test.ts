@@ -53,8 +53,8 @@ describe('a CID', () => {
   test('is that of its own block and of no other, whatever its codec', () => {
     const block = new Uint8Array([1, 2, 3])
     for (const cid of [cidOfCbor(block), cidOfBlob(block)]) {
-      expect(isBlockOf(cid, block)).toBe(true)
-      expect(isBlockOf(cid, new Uint8Array([1, 2, 4]))).toBe(false)
+      expect(isBlockOf(cid.bytes, block)).toBe(true)
+      expect(isBlockOf(cid.bytes, new Uint8Array([1, 2, 4]))).toBe(false)
     }
   })
 

@@ -66,10 +66,10 @@ function cidOf(codec: Codec, content: Uint8Array): Cid {
 
 const contentDigest = new Uint8Array(digestLength)
 
-/** Whether a block has the digest that its CID names. */
-export function isBlockOf(cid: Cid, block: Uint8Array): boolean {
+/** Whether a block has the digest that a CID names, given as bytes that begin with it. */
+export function isBlockOf(cid: Uint8Array, block: Uint8Array): boolean {
   Bun.SHA256.hash(block, contentDigest)
-  for (let i = 0; i < digestLength; i++) if (contentDigest[i] !== cid.bytes[digestOffset + i]) return false
+  for (let i = 0; i < digestLength; i++) if (contentDigest[i] !== cid[digestOffset + i]) return false
   return true
 }
 

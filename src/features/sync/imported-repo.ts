@@ -7,7 +7,7 @@
 import { setImmediate } from 'node:timers/promises'
 import { forbidden, invalidRequest } from '../../http/errors.ts'
 import { BlockFile } from '../../platform/block-file.ts'
-import { readCar, type Block } from '../../protocol/car.ts'
+import { readSections, type Block } from '../../protocol/car.ts'
 import { decode, type DataObject } from '../../protocol/cbor.ts'
 import { codecs, type Cid } from '../../protocol/cid.ts'
 import { parseCommit, type Commit } from '../../protocol/commit.ts'
@@ -47,11 +47,11 @@ export class ImportedRepo {
   static async receive(did: Did, archive: AsyncIterable<Uint8Array>, dir: string): Promise<ImportedRepo> {
     const blocks = new BlockFile(dir)
     try {
-      const { roots, pages } = await readCar(archive)
+      const { roots, pages } = await readSections(archive)
       const [root] = roots
       if (root === undefined || roots.length > 1) throw invalidRequest('expected one root')
       for await (const page of pages) {
-        for (const block of page) blocks.add(block)
+        for (const section of page) blocks.add(section)
         if (blocks.count > MAX_BLOCKS) throw invalidRequest(`CAR has more than ${MAX_BLOCKS} blocks`)
       }
       const bytes = blocks.get(root)
