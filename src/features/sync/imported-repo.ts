@@ -22,6 +22,11 @@ const MAX_BLOCKS = 4_000_000
 /** Records handed on at once, and their bytes, which the last one of a page may exceed. */
 const PAGE_RECORDS = 4000
 const PAGE_BYTES = 2 * 1024 * 1024
+/**
+ * Pages of records after which garbage is collected. What is in use while a page is stored outlives the small
+ * collections of the engine, which lets the heap grow to several times that before a full one.
+ */
+const PAGES_PER_COLLECTION = 4
 /** Bytes of nodes that are gathered, to be handed on in the order of their CIDs. */
 const GATHERED_BYTES = 4 * 1024 * 1024
 
@@ -69,6 +74,7 @@ export class ImportedRepo {
   async *pages(): AsyncGenerator<ImportedPage> {
     let [nodes, records]: [Block[], ImportedRecord[]] = [[], []]
     let [nodeBytes, recordBytes] = [0, 0]
+    let count = 0
     try {
       for await (const page of walkTree(this.commit.data, async (cid) => this.blocks.get(cid))) {
         nodes.push(...page.nodes)
@@ -80,6 +86,7 @@ export class ImportedRepo {
           if (records.length < PAGE_RECORDS && recordBytes < PAGE_BYTES) continue
           yield { nodes: [], records }
           ;[records, recordBytes] = [[], 0]
+          if (++count % PAGES_PER_COLLECTION === 0) Bun.gc(true)
         }
         if (nodeBytes >= GATHERED_BYTES) {
           yield { nodes: inOrder(nodes), records: [] }
@@ -112,8 +119,16 @@ function importedRecord(path: string, { cid, bytes }: Block): ImportedRecord {
   const rkey = parseRecordKey(path.slice(slash + 1))
   if (collection === null || rkey === null) throw invalidRequest(`Not a record path: '${path}'`)
   const data = dataOf(path, bytes)
+  return { path, cid, value: bytes, subject: subjectOf(collection, data), blobs: blobsOf(data) }
+}
+
+/** What most records have. */
+const NO_BLOBS: string[] = []
+
+function blobsOf(data: DataObject): string[] {
   const { blobs, legacy } = findBlobs(data)
-  return { path, cid, value: bytes, subject: subjectOf(collection, data), blobs: [...new Set([...blobs.map(({ ref }) => ref.toString()), ...legacy])] }
+  if (blobs.length + legacy.length === 0) return NO_BLOBS
+  return [...new Set([...blobs.map(({ ref }) => ref.toString()), ...legacy])]
 }
 
 function dataOf(path: string, bytes: Uint8Array): DataObject {
