@@ -24,9 +24,10 @@ const PAGE_RECORDS = 4000
 const PAGE_BYTES = 2 * 1024 * 1024
 /**
  * Pages of records after which garbage is collected. What is in use while a page is stored outlives the small
- * collections of the engine, which lets the heap grow to several times that before a full one.
+ * collections of the engine, which lets the heap grow to several times that before a full one. Not more often, for it
+ * stops the server for tens of milliseconds.
  */
-const PAGES_PER_COLLECTION = 4
+const PAGES_PER_COLLECTION = 16
 /** Bytes of nodes that are gathered, to be handed on in the order of their CIDs. */
 const GATHERED_BYTES = 4 * 1024 * 1024
 
