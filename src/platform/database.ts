@@ -136,7 +136,7 @@ export interface Tx extends Reader {
   run(query: Sql): Promise<number>
   /**
    * Do this once the transaction is durable, before anybody is told; never if it fails. In the order of transactions,
-   * and all of those that become durable together in one go. It must not throw.
+   * and all of those that become durable together in one go.
    */
   afterCommit(act: () => void): void
 }

@@ -330,7 +330,8 @@ class WriterQueue {
       return
     }
     counters.commits++
-    for (const act of this.#afterCommit) act()
+    // Before the members go on, and so that a fault in one of them is not the queue's.
+    for (const act of this.#afterCommit) queueMicrotask(act)
     for (const { waiting, outcome } of members) {
       if (outcome.ok) waiting.resolve(outcome.value)
       else waiting.reject(outcome.error)
