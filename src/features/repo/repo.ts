@@ -68,9 +68,9 @@ export async function recordsOf(reader: Reader, did: Did, after: string, limit: 
 /** False when there is no such record. A `ref` of null lifts the takedown. */
 export async function setRecordTakedown(tx: Tx, { did, path, ref }: { did: Did; path: string; ref: string | null }): Promise<boolean> {
   const repo = await findHead(tx, did)
-  if (repo === null) return false
+  if (repo === null || (await updateRecordTakedown(tx, repo.id, path, ref)) === 0) return false
   await countTakedown(tx, repo.id)
-  return (await updateRecordTakedown(tx, repo.id, path, ref)) > 0
+  return true
 }
 
 /** Blocks of a repository, in the order asked for; null for one it does not have. */
