@@ -11,8 +11,4 @@ export class Signal {
     this.#listeners.add(listener)
     return () => this.#listeners.delete(listener)
   }
-
-  get listeners(): number {
-    return this.#listeners.size
-  }
 }
