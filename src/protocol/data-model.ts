@@ -121,6 +121,16 @@ export function findBlobs(data: Data): { blobs: BlobReference[]; legacy: string[
   return found
 }
 
+/** What most values refer to. */
+const noCids: readonly string[] = []
+
+/** The CIDs of all blobs that a value refers to, in the new shape and in the old one, each once. */
+export function blobCids(data: Data): readonly string[] {
+  const { blobs, legacy } = findBlobs(data)
+  if (blobs.length + legacy.length === 0) return noCids
+  return [...new Set([...blobs.map(({ ref }) => ref.toString()), ...legacy])]
+}
+
 function collectBlobs(data: Data, found: { blobs: BlobReference[]; legacy: string[] }): void {
   if (Array.isArray(data)) {
     for (const item of data) collectBlobs(item, found)

@@ -6,6 +6,9 @@ import { importBlobReferences } from '../../src/features/blobs/blobs.ts'
 import { sql } from '../../src/platform/database.ts'
 import { parseCid } from '../../src/protocol/cid.ts'
 import type { Tid } from '../../src/protocol/identifiers.ts'
+import { signingKey } from '../../src/protocol/keys.ts'
+import { nextTid } from '../../src/protocol/tid.ts'
+import { archiveOf } from '../harness/archive.ts'
 import { bearer, request } from '../harness/http.ts'
 import { startPds, type TestPds } from '../harness/pds.ts'
 import { BLOB_NOT_FOUND, randomBytes, SERVED, Uploader, type Blob } from './uploader.ts'
@@ -59,6 +62,18 @@ test('a reference without its record goes, and the grace of its blob starts then
   pds.clock.advance({ secs: GRACE_SECS + 1 })
   expect(await gc()).toMatchObject({ swept: 1 })
   expect(onDisk(cid)).toBe(false)
+})
+
+test('a reference in the shape of old records, which an import brings, keeps its blob', async () => {
+  const { ref, mimeType } = await alice.upload(randomBytes(106))
+  const old = { $type: 'a.b.c', picture: { cid: ref.$link, mimeType } }
+  const { bytes } = archiveOf(alice.did, nextTid(null, pds.clock.now() * 1000, 1), { 'a.b.c/old': old }, signingKey('p256', new Uint8Array(32).fill(3)))
+  const imported = await request(`${pds.url}/xrpc/com.atproto.repo.importRepo`, { method: 'POST', body: bytes as Uint8Array<ArrayBuffer>, headers: { ...bearer(alice.token), 'content-type': 'application/vnd.ipld.car' } })
+  expect(imported.status).toBe(200)
+  expect(await gc()).toMatchObject({ mended: 0, errors: 0 })
+  pds.clock.advance({ secs: GRACE_SECS * 2 })
+  await gc()
+  expect(await alice.sees(ref.$link)).toEqual(SERVED)
 })
 
 test('a clock that starts during a pass does not end in it, even without a grace', async () => {

@@ -10,7 +10,7 @@
 import type { Context } from '../../platform/context.ts'
 import { inPages, type Tx } from '../../platform/database.ts'
 import { decode } from '../../protocol/cbor.ts'
-import { findBlobs } from '../../protocol/data-model.ts'
+import { blobCids } from '../../protocol/data-model.ts'
 import type { unhurried } from '../../platform/pace.ts'
 import type { Did, Millis } from '../../protocol/identifiers.ts'
 import { readRecord, recordsOf } from '../repo/repo.ts'
@@ -23,8 +23,8 @@ import { deleteReferences, insertReferences, listReferenced, listReferences } fr
 /** Looked at in one go; requests wait as long as that takes. */
 const PAGE_RECORDS = 25
 const PAGE_CIDS = 100
-/** In DAG-CBOR every blob carries the text `blob`, under a head that says that it is four bytes long. */
-const BLOB_MARK = Buffer.from('\x64blob')
+/** In DAG-CBOR every reference to a blob, of either shape, carries the text `mimeType`, under a head that says that it is eight bytes long. */
+const BLOB_MARK = Buffer.from('\x68mimeType')
 
 type Unhurried = ReturnType<typeof unhurried>
 
@@ -81,9 +81,9 @@ async function mendRecord(tx: Tx, did: Did, path: string): Promise<boolean> {
   return !sameSet(truth, claimed.map(({ cid }) => cid))
 }
 
-function blobsIn(value: Uint8Array): string[] {
+function blobsIn(value: Uint8Array): readonly string[] {
   if (!Buffer.from(value.buffer, value.byteOffset, value.byteLength).includes(BLOB_MARK)) return []
-  return [...new Set(findBlobs(decode(value)).blobs.map(({ ref }) => ref.toString()))]
+  return blobCids(decode(value))
 }
 
 const sameSet = (a: readonly string[], b: readonly string[]): boolean => a.length === b.length && a.every((one) => b.includes(one))

@@ -11,7 +11,7 @@ import { readSections, type Block } from '../../protocol/car.ts'
 import { decode, type DataObject } from '../../protocol/cbor.ts'
 import { codecs, type Cid } from '../../protocol/cid.ts'
 import { parseCommit, type Commit } from '../../protocol/commit.ts'
-import { findBlobs } from '../../protocol/data-model.ts'
+import { blobCids } from '../../protocol/data-model.ts'
 import { parseNsid, parseRecordKey, type Did } from '../../protocol/identifiers.ts'
 import { Malformed } from '../../protocol/malformed.ts'
 import { walkTree } from '../../protocol/mst.ts'
@@ -33,7 +33,7 @@ const GATHERED_BYTES = 4 * 1024 * 1024
 
 export interface ImportedRecord extends NewRecord {
   /** CIDs of the blobs that it refers to. */
-  blobs: string[]
+  blobs: readonly string[]
 }
 
 /** In the order in which they are stored: records by path, nodes by CID as far as they were gathered. */
@@ -120,16 +120,7 @@ function importedRecord(path: string, { cid, bytes }: Block): ImportedRecord {
   const rkey = parseRecordKey(path.slice(slash + 1))
   if (collection === null || rkey === null) throw invalidRequest(`Not a record path: '${path}'`)
   const data = dataOf(path, bytes)
-  return { path, cid, value: bytes, subject: subjectOf(collection, data), blobs: blobsOf(data) }
-}
-
-/** What most records have. */
-const NO_BLOBS: string[] = []
-
-function blobsOf(data: DataObject): string[] {
-  const { blobs, legacy } = findBlobs(data)
-  if (blobs.length + legacy.length === 0) return NO_BLOBS
-  return [...new Set([...blobs.map(({ ref }) => ref.toString()), ...legacy])]
+  return { path, cid, value: bytes, subject: subjectOf(collection, data), blobs: blobCids(data) }
 }
 
 function dataOf(path: string, bytes: Uint8Array): DataObject {
