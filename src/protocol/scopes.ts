@@ -79,14 +79,18 @@ export const grantsOf = (scopes: readonly ExpandedScope[]): string[] => [...new 
 
 const bareDid = (audience: string): string => audience.split('#', 1)[0]!
 
+/** Names of hosts know no case, and a service that is asked later may be lenient. */
+const chatSpelling = /^chat\.bsky\./i
+
 /**
  * What a grant allows. A service is recognised by its DID alone, because clients name it with and without the
- * `#fragment` that tells its services apart.
+ * `#fragment` that tells its services apart. Direct messages are recognised however their method is spelled.
  */
 export class Permissions extends ScopePermissionsTransition {
   #rpc: RpcPermission[] | null = null
 
-  override allowsRpc(asked: RpcPermissionMatch): boolean {
+  override allowsRpc(given: RpcPermissionMatch): boolean {
+    const asked = { ...given, lxm: given.lxm.replace(chatSpelling, 'chat.bsky.') }
     if (super.allowsRpc(asked)) return true
     this.#rpc ??= [...this.scopes].flatMap((scope) => RpcPermission.fromString(scope) ?? [])
     return this.#rpc.some(({ aud, lxm }) => bareDid(aud) === bareDid(asked.aud) && (lxm.includes('*') || (lxm as readonly string[]).includes(asked.lxm)))

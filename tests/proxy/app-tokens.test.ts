@@ -61,6 +61,7 @@ test('the transitional scope reaches everything but direct messages', async () =
   expect((await call('app.bsky.graph.getFollows?actor=a')).status).toBe(200)
   expect((await call('com.example.anything', toOther())).status).toBe(200)
   expect((await call('chat.bsky.convo.getLog')).status).toBe(403)
+  expect((await call('Chat.Bsky.convo.getLog', { 'atproto-proxy': 'did:web:chat.test#bsky_chat' })).status).toBe(403)
   const chatting = await app('transition:generic', 'transition:chat.bsky')
   expect((await chatting('chat.bsky.convo.getLog')).status).toBe(200)
 })
