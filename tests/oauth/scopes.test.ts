@@ -107,6 +107,15 @@ describe('a method that needs a scope', () => {
     expect(await mint([granted], { aud: 'did:web:api.example.com' })).toBe(403)
     expect(await mint(['transition:generic'], { aud: 'did:web:api.example.com', lxm: 'com.atproto.server.createAppPassword' })).toBeGreaterThanOrEqual(400)
   })
+
+  test('getServiceAuth mints for direct messages with their own scope alone, however the method is asked for', async () => {
+    const query = (lxm: string) => `com.atproto.server.getServiceAuth?aud=did:web:api.example.com&${lxm}`
+    const [social, chatting] = [await app('transition:generic'), await app('transition:generic', 'transition:chat.bsky')]
+    for (const lxm of ['lxm=chat.bsky.convo.getLog', 'lxm=&lxm=chat.bsky.convo.getLog', 'lxm=Chat.bsky.convo.getLog']) {
+      expect({ lxm, status: (await social.call(query(lxm))).status }).toEqual({ lxm, status: 403 })
+      expect({ lxm, status: (await chatting.call(query(lxm))).status }).toEqual({ lxm, status: 200 })
+    }
+  })
 })
 
 test('what belongs to the holder alone is closed to an app that holds everything', async () => {

@@ -6,7 +6,7 @@ import type { Millis } from '../../protocol/identifiers.ts'
 import { isPrivilegedMethod, isProtectedMethod } from '../../protocol/guarded-methods.ts'
 import { formatServiceToken } from '../../protocol/service-token.ts'
 import { accountNotFound, accountStatus, signingKeyOf } from '../accounts/accounts.ts'
-import { access, EVERY_SESSION } from './auth.ts'
+import { access, EVERY_SESSION, requirePermission } from './auth.ts'
 
 const DEFAULT_TTL_SECS = 60
 const MAX_TTL_SECS = 3600
@@ -35,11 +35,10 @@ const badExpiration = (message: string) => new Refusal(400, 'BadExpiration', mes
 
 export const serviceAuthRoutes = [
   query('com.atproto.server.getServiceAuth', {
-    auth: access({
-      sessions: EVERY_SESSION,
-      grants: (permissions, { url: { searchParams } }) => permissions.assertRpc({ lxm: searchParams.get('lxm') ?? '*', aud: searchParams.get('aud') ?? '' }),
-    }),
-    async handler({ ctx, caller: { did, credential }, params: { aud, exp, lxm } }) {
+    auth: access({ sessions: EVERY_SESSION, grants: 'any' }),
+    async handler({ ctx, caller, params: { aud, exp, lxm } }) {
+      const { did, credential } = caller
+      requirePermission(caller, (permissions) => permissions.assertRpc({ lxm: lxm ?? '*', aud }))
       if (!isAudience(aud)) throw invalidRequest('aud must be a valid atproto DID or did#serviceId reference')
       const isTakendown = credential === 'takendown' || (await accountStatus(ctx.db, did)) === 'takendown'
       if (isTakendown && lxm !== MOVING_METHOD) throw invalidToken('Bad token scope')
