@@ -17,6 +17,7 @@ import eventFrames from '../../migrations/0052-event-frames.sql' with { type: 't
 import nodeRevisions from '../../migrations/0053-node-revisions.sql' with { type: 'text' }
 import takedownCount from '../../migrations/0054-takedown-count.sql' with { type: 'text' }
 import framings from '../../migrations/0055-framings.sql' with { type: 'text' }
+import takedowns from '../../migrations/0056-takedowns.sql' with { type: 'text' }
 import preferences from '../../migrations/0051-preferences.sql' with { type: 'text' }
 import type { Migration } from './migrations.ts'
 
@@ -42,4 +43,5 @@ export const migrations: readonly Migration[] = [
   migration(53, 'node-revisions', nodeRevisions),
   migration(54, 'takedown-count', takedownCount),
   migration(55, 'framings', framings),
+  migration(56, 'takedowns', takedowns),
 ]

@@ -12,8 +12,8 @@ import { nextOperation, signOperation } from '../../src/protocol/plc.ts'
 import { nextTid } from '../../src/protocol/tid.ts'
 import { createAccount, type TestAccount } from '../harness/account.ts'
 import { archiveOf, post } from '../harness/archive.ts'
-import { bearer, request, type Answer } from '../harness/http.ts'
-import { startPds, type TestPds } from '../harness/pds.ts'
+import { basic, bearer, request, type Answer } from '../harness/http.ts'
+import { ADMIN_TOKEN, startPds, type TestPds } from '../harness/pds.ts'
 import { Subscriber } from '../harness/subscriber.ts'
 
 const CAR = 'application/vnd.ipld.car'
@@ -106,6 +106,27 @@ test('what was exported can be imported again, and importing twice changes nothi
   expect((await importCar(bob, asBody(await exported(bob.did)))).status).toBe(200)
   expect((await state(bob)).head).toEqual(head)
   expect(await remains()).toBe(0)
+})
+
+test('a record that was taken down stays so, whatever the archive holds in its place', async () => {
+  const walt = await createAccount(pds, 'walt')
+  const first = await write(walt, 'first')
+  await write(walt, 'second')
+  const saved = await exported(walt.did)
+  await write(walt, 'third')
+  const setTakedown = async (uri: string, applied: boolean) => {
+    const subject = { $type: 'com.atproto.repo.strongRef', uri, cid: first.cid }
+    expect((await request(`${pds.url}/xrpc/com.atproto.admin.updateSubjectStatus`, { headers: basic('admin', ADMIN_TOKEN), json: { subject, takedown: { applied, ref: 'spam' } } })).status).toBe(200)
+  }
+  await setTakedown(first.uri, true)
+  expect((await importCar(walt, asBody(saved))).status).toBe(200)
+  expect((await state(walt)).texts).toEqual(['second'])
+  const [, rkey] = first.uri.split(`${collection}/`)
+  const changed = archiveOf(walt.did, revAt(pds.clock.now()), { [`${collection}/${rkey}`]: post('first, changed') }, foreignKey)
+  expect((await importCar(walt, asBody(changed.bytes))).status).toBe(200)
+  expect((await state(walt)).texts).toEqual([])
+  await setTakedown(first.uri, false)
+  expect((await state(walt)).texts).toEqual(['first, changed'])
 })
 
 test('thousands of records arrive whole, and blobs that they point at are known to be missing', async () => {

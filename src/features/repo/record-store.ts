@@ -220,6 +220,17 @@ export function updateRecordTakedown(tx: Tx, repoId: number, path: string, ref: 
   return tx.run(sql`UPDATE record SET takedown_ref = ${ref} WHERE repo_id = ${repoId} AND path = ${path}`)
 }
 
+/**
+ * What was taken down in one repository is so in the other, whatever stands there now. Returns how many records.
+ *
+ * Asked for what is not NULL, SQLite would rather walk through all records than use the index on takedowns.
+ */
+export function copyTakedowns(tx: Tx, { from, to }: { from: number; to: number }): Promise<number> {
+  return tx.run(sql`
+    UPDATE record SET takedown_ref = (SELECT r.takedown_ref FROM record r WHERE r.repo_id = ${from} AND r.path = record.path)
+    WHERE repo_id = ${to} AND path IN (SELECT path FROM record WHERE repo_id = ${from} AND takedown_ref >= '')`)
+}
+
 /** Returns how many were deleted. */
 export function deleteSomeRecords(tx: Tx, repoId: number, limit: number): Promise<number> {
   return tx.run(sql`

@@ -11,8 +11,8 @@ import { Cid } from '../../protocol/cid.ts'
 import type { Did, Tid } from '../../protocol/identifiers.ts'
 import { FreshNodes } from './fresh-nodes.ts'
 import { addNodes } from './node-store.ts'
-import { addRecords, type NewRecord } from './record-store.ts'
-import { disownRepo, insertRepo, ownRepo, updateHead, type RepoState } from './repo-store.ts'
+import { addRecords, copyTakedowns, type NewRecord } from './record-store.ts'
+import { disownRepo, findHead, insertRepo, ownRepo, updateHead, type RepoState } from './repo-store.ts'
 
 /** Repositories that are being built by this process. */
 export const stagedRepos = perContext(() => new Set<number>())
@@ -51,8 +51,10 @@ export async function stageBlocks(ctx: Context, id: number, rev: Tid, { nodes, r
 
 const slices = <Row>(rows: readonly Row[]): (readonly Row[])[] => Array.from({ length: Math.ceil(rows.length / ROWS) }, (_, i) => rows.slice(i * ROWS, (i + 1) * ROWS))
 
-/** Give the account the new repository instead of the one it has, if it has one. */
+/** Give the account the new repository instead of the one it has, if it has one. Nobody gets back that way what was taken down. */
 export async function adoptRepo(tx: Tx, did: Did, id: number, state: RepoState): Promise<void> {
+  const before = await findHead(tx, did)
+  if (before !== null) await copyTakedowns(tx, { from: before.id, to: id })
   await disownRepo(tx, did)
   await ownRepo(tx, id, did)
   await updateHead(tx, id, state)
