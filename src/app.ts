@@ -42,14 +42,15 @@ export interface App {
 /** What is torn down again, last thing first, when the server stops or fails to start. */
 type Undo = () => void | Promise<void>
 
+async function unwind(undos: Undo[]): Promise<void> {
+  for (const undo of undos.splice(0).reverse()) await undo()
+}
+
 export async function startApp(config: Config, overrides: Overrides = {}): Promise<App> {
   const undos: Undo[] = []
-  const unwind = async () => {
-    for (const undo of undos.splice(0).reverse()) await undo()
-  }
   try {
     const ctx = await openContext(config, overrides, undos)
-    const active = features.filter((feature) => feature.enabled?.(ctx) ?? true)
+    const active = activeFeatures(ctx)
     for (const feature of active) await feature.prepare?.(ctx)
     const edge = serve(ctx, endpointsOf(ctx, active))
     undos.push(() => edge.stop(overrides.stopGraceMillis ?? STOP_GRACE_MILLIS))
@@ -59,15 +60,25 @@ export async function startApp(config: Config, overrides: Overrides = {}): Promi
     }
     ctx.sweeps.start()
     undos.push(() => ctx.sweeps.stop())
-    return { url: edge.url, port: edge.port, ctx, stop: unwind }
+    return { url: edge.url, port: edge.port, ctx, stop: () => unwind(undos) }
   } catch (error) {
-    await unwind()
+    await unwind(undos)
     throw error
   }
 }
 
-/** The handles alone, without a port: what commands work with. `undos` receives what closes them. */
-export async function openContext(config: Config, overrides: Overrides, undos: Undo[]): Promise<Context> {
+/** Work with the handles alone, without a port, as commands do. They are closed when it is done. */
+export async function withContext<T>(config: Config, work: (ctx: Context) => Promise<T>): Promise<T> {
+  const undos: Undo[] = []
+  try {
+    return await work(await openContext(config, {}, undos))
+  } finally {
+    await unwind(undos)
+  }
+}
+
+/** `undos` receives what closes the handles. */
+async function openContext(config: Config, overrides: Overrides, undos: Undo[]): Promise<Context> {
   mkdirSync(config.dataDir, { recursive: true })
   const clock = overrides.clock ?? systemClock
   const log = overrides.log ?? processLog(config.telemetry)
@@ -106,10 +117,12 @@ export async function openContext(config: Config, overrides: Overrides, undos: U
   }
   const sweeps = new SweepRunner(
     ctx,
-    features.filter((feature) => feature.enabled?.(ctx) ?? true).flatMap((feature) => feature.sweeps ?? []),
+    activeFeatures(ctx).flatMap((feature) => feature.sweeps ?? []),
   )
   return ctx
 }
+
+const activeFeatures = (ctx: Context): Feature[] => features.filter((feature) => feature.enabled?.(ctx) ?? true)
 
 /** The endpoints that this deployment offers. */
 function endpointsOf({ config }: Context, active: readonly Feature[]) {

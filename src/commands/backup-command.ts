@@ -1,11 +1,10 @@
-import { openArchive } from '../features/backup/archive.ts'
-import { makeBackup } from '../features/backup/backup-writing.ts'
+import { makeBackup, openArchive } from '../features/backup/backup.ts'
 import { processLog } from '../platform/log.ts'
 import { OperatorError } from '../platform/operator-error.ts'
-import { type Command, EXIT } from './command.ts'
-import { loadOrExplain } from './load-or-explain.ts'
+import { EXIT } from './command.ts'
+import { configured } from './configuration.ts'
 
-export const backupCommand: Command = {
+export const backupCommand = configured({
   name: 'backup',
   summary: 'Make a backup, also while the server runs.',
   parameters: ['folder or s3://bucket/prefix'],
@@ -15,31 +14,21 @@ and its keys name.
 
 With backup.passphrase (SERVICE_BACKUP_PASSPHRASE) everything is encrypted in the age format. Without it the backup is
 as readable as the data directory, and holds the master key unless SERVICE_SIGNING_KEY_MASTER_KEY is configured.`,
-  options: {
-    keep: { value: 'n', doc: 'Drop all but the newest n backups of the place.' },
-    dev: { doc: 'Back up the data of "dev" instead of "serve".' },
-  },
-  async run({ terminal, positionals, options }) {
-    const config = loadOrExplain(terminal, options['dev'] === true ? 'dev' : 'serve', (warning) => terminal.err(`warning: ${warning}`))
-    if (config === null) return EXIT.failed
+  options: { keep: { value: 'n', doc: 'Drop all but the newest n backups of the place.' } },
+  async run({ terminal, config, positionals, options }) {
     const place = positionals[0] ?? config.backup.destination
     if (place === null || place === undefined) throw new OperatorError('say where the backup goes, or set backup.destination')
     const keep = parseKeep(options['keep'])
-    const archive = await openArchive(place, config)
-    try {
-      const { snapshot, databaseBytes, blobsCopied, blobsKept, missingBlobs, snapshotsDropped } = await makeBackup(config, archive, {
-        passphrase: config.backup.passphrase?.reveal() ?? null,
-        keep,
-        now: new Date(),
-        log: processLog(config.telemetry),
-      })
-      terminal.out(`${snapshot}: database of ${databaseBytes} bytes, ${blobsCopied} blobs copied, ${blobsKept} there already, ${missingBlobs} missing, ${snapshotsDropped} old backups dropped`)
-      return missingBlobs === 0 ? EXIT.ok : EXIT.failed
-    } finally {
-      archive.close()
-    }
+    const { snapshot, databaseBytes, blobsCopied, blobsKept, missingBlobs, snapshotsDropped } = await makeBackup(config, openArchive(place, config), {
+      passphrase: config.backup.passphrase?.reveal() ?? null,
+      keep,
+      now: new Date(),
+      log: processLog(config.telemetry),
+    })
+    terminal.out(`${snapshot}: database of ${databaseBytes} bytes, ${blobsCopied} blobs copied, ${blobsKept} there already, ${missingBlobs} missing, ${snapshotsDropped} old backups dropped`)
+    return missingBlobs === 0 ? EXIT.ok : EXIT.failed
   },
-}
+})
 
 function parseKeep(option: string | boolean | undefined): number | null {
   if (option === undefined) return null

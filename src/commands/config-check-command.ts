@@ -1,22 +1,19 @@
 import { type Config, configKeys } from '../platform/config.ts'
 import { Secret } from '../platform/secret.ts'
-import { type Command, EXIT } from './command.ts'
-import { loadOrExplain } from './load-or-explain.ts'
+import { EXIT } from './command.ts'
+import { configured } from './configuration.ts'
 
-export const configCheckCommand: Command = {
+export const configCheckCommand = configured({
   name: 'config check',
   summary: 'Check the configuration and print what it comes to.',
   details: `Reads the file named by SERVICE_CONFIG, or ./pds.toml, and the environment, as "serve" does, and prints every
 key with its value as TOML. Secrets show as ***. Reports all problems at once and then exits with 1.
 Opens no port and no database.`,
-  options: { dev: { doc: 'Check for "dev" instead of "serve".' } },
-  async run({ terminal, options }) {
-    const config = loadOrExplain(terminal, options['dev'] === true ? 'dev' : 'serve', (warning) => terminal.err(`warning: ${warning}`))
-    if (config === null) return EXIT.failed
+  async run({ terminal, config }) {
     terminal.out(describeConfig(config))
     return EXIT.ok
   },
-}
+})
 
 function describeConfig(config: Config): string {
   const lines = configKeys.map(({ name, path }) => {

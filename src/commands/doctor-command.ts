@@ -3,20 +3,17 @@ import { processLog } from '../platform/log.ts'
 import { createMailer } from '../platform/mailer.ts'
 import { createOutbound } from '../platform/outbound.ts'
 import { systemResolver } from '../platform/resolver.ts'
-import { type Command, EXIT } from './command.ts'
-import { loadOrExplain } from './load-or-explain.ts'
+import { EXIT } from './command.ts'
+import { configured } from './configuration.ts'
 
 const marks: Record<Finding['state'], string> = { ok: 'ok   ', warning: 'warn ', fault: 'FAULT' }
 
-export const doctorCommand: Command = {
+export const doctorCommand = configured({
   name: 'doctor',
   summary: 'Look for what is wrong with a deployment, and say what to do about it.',
   details: `Looks at the disk, the database, the clock, DNS, TLS, the reverse proxy with its WebSockets, mail, the PLC directory
 and the relay. Best run on the server itself while "serve" runs. Changes nothing; exits with 1 when there is a fault.`,
-  options: { dev: { doc: 'Look at "dev" instead of "serve".' } },
-  async run({ terminal, options }) {
-    const config = loadOrExplain(terminal, options['dev'] === true ? 'dev' : 'serve', (warning) => terminal.err(`warning: ${warning}`))
-    if (config === null) return EXIT.failed
+  async run({ terminal, config }) {
     const resolver = systemResolver()
     const upstream = createOutbound({ resolver, reach: 'anywhere' })
     const mailer = createMailer(config, { upstream, log: processLog(config.telemetry) })
@@ -30,4 +27,4 @@ and the relay. Best run on the server itself while "serve" runs. Changes nothing
     }
     return faults === 0 ? EXIT.ok : EXIT.failed
   },
-}
+})

@@ -3,23 +3,20 @@ import { processLog } from '../platform/log.ts'
 import { OperatorError } from '../platform/operator-error.ts'
 import { createOutbound } from '../platform/outbound.ts'
 import { systemResolver } from '../platform/resolver.ts'
-import { type Command, EXIT } from './command.ts'
-import { loadOrExplain } from './load-or-explain.ts'
+import { EXIT } from './command.ts'
+import { configured } from './configuration.ts'
 
-export const mailTestCommand: Command = {
+export const mailTestCommand = configured({
   name: 'mail test',
   summary: 'Send a mail with the configured provider.',
   parameters: ['address'],
   details: 'Says whether the provider took the message. Whether it arrives is for the mailbox to show.',
-  options: { dev: { doc: 'Use the configuration of "dev" instead of "serve".' } },
-  async run({ terminal, positionals: [to], options }) {
+  async run({ terminal, config, positionals: [to] }) {
     if (to === undefined) throw new OperatorError('say where the mail goes: holdfast mail test you@example.com')
-    const config = loadOrExplain(terminal, options['dev'] === true ? 'dev' : 'serve', (warning) => terminal.err(`warning: ${warning}`))
-    if (config === null) return EXIT.failed
     const mailer = createMailer(config, { upstream: createOutbound({ resolver: systemResolver(), reach: 'anywhere' }), log: processLog(config.telemetry) })
     const { host } = new URL(config.publicUrl)
     await mailer.send({ to, subject: `Test of ${host}`, text: `Mail from ${host} arrives.\n` })
     terminal.out(config.email.provider === 'log' ? 'The mail went to the log: email.provider is "log".' : `${config.email.provider} took the mail to ${to}.`)
     return EXIT.ok
   },
-}
+})

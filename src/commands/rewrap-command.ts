@@ -6,22 +6,19 @@ import { OperatorError } from '../platform/operator-error.ts'
 import { rewrap } from '../platform/rewrap.ts'
 import { openSqlite, sqlitePath } from '../platform/sqlite.ts'
 import { keyFileBeside, masterKeyFile, Vault } from '../platform/vault.ts'
-import { type Command, EXIT } from './command.ts'
-import { loadOrExplain } from './load-or-explain.ts'
+import { EXIT } from './command.ts'
+import { configured } from './configuration.ts'
 
 const OLD = 'SERVICE_REWRAP_OLD_MASTER_KEY'
 const NEW = 'SERVICE_REWRAP_NEW_MASTER_KEY'
 
-export const rewrapCommand: Command = {
+export const rewrapCommand = configured({
   name: 'rewrap',
   summary: 'Put all stored secrets under another master key.',
   details: `Takes the keys from ${OLD} and ${NEW}, 64 hexadecimal characters each. Without
 an old key, the one in master.key is meant; that file is removed afterwards. No signing key and no session changes.
 The server has to be stopped; then start it with the new key as SERVICE_SIGNING_KEY_MASTER_KEY.`,
-  options: { dev: { doc: 'Use the configuration of "dev" instead of "serve".' } },
-  async run({ terminal, options }) {
-    const config = loadOrExplain(terminal, options['dev'] === true ? 'dev' : 'serve', (warning) => terminal.err(`warning: ${warning}`))
-    if (config === null) return EXIT.failed
+  async run({ terminal, config }) {
     const keyFile = masterKeyFile(config.dataDir)
     const given = keyOf(OLD, terminal.env[OLD])
     if (given === null && !existsSync(keyFile)) throw new OperatorError(`${OLD} is required: there is no ${keyFile}`)
@@ -45,7 +42,7 @@ The server has to be stopped; then start it with the new key as SERVICE_SIGNING_
       unlock()
     }
   },
-}
+})
 
 function keyOf(name: string, text: string | undefined): Uint8Array | null {
   if (text === undefined || text.trim() === '') return null

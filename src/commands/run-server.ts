@@ -4,7 +4,7 @@ import { type Config, type Mode } from '../platform/config.ts'
 import { type Log, processLog } from '../platform/log.ts'
 import { SOFTWARE } from '../platform/version.ts'
 import { EXIT, type ExitCode, type Terminal } from './command.ts'
-import { loadOrExplain } from './load-or-explain.ts'
+import { loadOrExplain } from './configuration.ts'
 
 export async function runServer(terminal: Terminal, mode: Mode, onListening: (app: App, config: Config) => void): Promise<ExitCode> {
   const warnings: string[] = []

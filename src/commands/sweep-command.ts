@@ -1,41 +1,26 @@
-import { openContext } from '../app.ts'
+import { withContext } from '../app.ts'
+import { features } from '../features.ts'
 import type { Config } from '../platform/config.ts'
 import { OperatorError } from '../platform/operator-error.ts'
-import { type Command, EXIT } from './command.ts'
-import { loadOrExplain } from './load-or-explain.ts'
+import { EXIT } from './command.ts'
+import { configured } from './configuration.ts'
 
-export const sweepCommand: Command = {
+export const sweepCommand = configured({
   name: 'sweep',
   summary: 'Run one of the periodic passes now, and print its report.',
   parameters: ['name'],
   details: `Asks the running server to do it, with the admin token; when no server runs, does it itself. Without a name, prints
 the names.`,
-  options: { dev: { doc: 'Use the configuration of "dev" instead of "serve".' } },
-  async run({ terminal, positionals: [name], options }) {
-    const config = loadOrExplain(terminal, options['dev'] === true ? 'dev' : 'serve', (warning) => terminal.err(`warning: ${warning}`))
-    if (config === null) return EXIT.failed
-    if (name !== undefined) {
-      const report = await askServer(config, name)
-      if (report !== null) {
-        terminal.out(report)
-        return EXIT.ok
-      }
+  async run({ terminal, config, positionals: [name] }) {
+    const names = features.flatMap(({ sweeps = [] }) => sweeps.map((sweep) => sweep.name))
+    if (name === undefined || !names.includes(name)) {
+      terminal.out(names.join('\n'))
+      return name === undefined ? EXIT.ok : EXIT.misused
     }
-    const undos: (() => void | Promise<void>)[] = []
-    try {
-      const ctx = await openContext(config, {}, undos)
-      const names = ctx.sweeps.sweeps.map((sweep) => sweep.name)
-      if (name === undefined || !names.includes(name)) {
-        terminal.out(names.join('\n'))
-        return name === undefined ? EXIT.ok : EXIT.misused
-      }
-      terminal.out(JSON.stringify(await ctx.sweeps.run(name)))
-      return EXIT.ok
-    } finally {
-      for (const undo of undos.reverse()) await undo()
-    }
+    terminal.out((await askServer(config, name)) ?? (await withContext(config, async ({ sweeps }) => JSON.stringify(await sweeps.run(name)))))
+    return EXIT.ok
   },
-}
+})
 
 /** The report of the running server; null when none runs here. */
 async function askServer(config: Config, name: string): Promise<string | null> {
@@ -47,6 +32,7 @@ async function askServer(config: Config, name: string): Promise<string | null> {
     throw error
   })
   if (response === null) return null
+  if (config.adminToken === null) throw new OperatorError('a server runs here, and takes orders with the admin token only: set admin_token for both, or stop the server')
   if (response.ok) return response.text()
   throw new OperatorError(`the running server answered ${response.status}: ${await response.text()}`)
 }

@@ -62,6 +62,14 @@ describe('config check', () => {
     expect(err).toContain('warning: admin_token (SERVICE_ADMIN_TOKEN): is shorter than 32 characters')
   })
 
+  test('points to --dev when that is what lacks', async () => {
+    const { code, err } = await runProgram(['config', 'check'])
+    expect(code).toBe(1)
+    expect(err).toContain('add --dev')
+    expect((await runProgram(['config', 'check', '--dev'])).code).toBe(0)
+    expect((await runProgram(['config', 'check'], { SERVICE_PORT: 'x' })).err).not.toContain('--dev')
+  })
+
   test('reports every problem and fails', async () => {
     const { code, out, err } = await runProgram(['config', 'check'], { ...env, SERVICE_PORT: 'x', SERVICE_PUBLIC_URL: 'http://a.example' })
     expect({ code, out }).toEqual({ code: 1, out: '' })

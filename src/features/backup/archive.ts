@@ -15,11 +15,10 @@ export interface Archive {
   /** Every name that begins so. */
   names(prefix: string): AsyncIterable<string>
   delete(name: string): Promise<void>
-  close(): void
 }
 
 /** A folder, or `s3://bucket/prefix` in the store of `blob_mirror`. */
-export async function openArchive(place: string, { blobMirror, dataDir }: Pick<Config, 'blobMirror' | 'dataDir'>): Promise<Archive> {
+export function openArchive(place: string, { blobMirror, dataDir }: Pick<Config, 'blobMirror' | 'dataDir'>): Archive {
   const match = /^s3:\/\/([^/]+)\/?(.*)$/.exec(place)
   if (match === null) return folderArchive(place)
   const { endpoint, region, accessKeyId, secretAccessKey, forcePathStyle } = blobMirror
@@ -29,7 +28,7 @@ export async function openArchive(place: string, { blobMirror, dataDir }: Pick<C
   return bucketArchive(bucket, match[2] === '' ? '' : `${match[2]!.replace(/\/$/, '')}/`, dataDir)
 }
 
-export function folderArchive(dir: string): Archive {
+function folderArchive(dir: string): Archive {
   return {
     async write(name, content) {
       const path = join(dir, name)
@@ -53,7 +52,6 @@ export function folderArchive(dir: string): Archive {
       }
     },
     delete: (name) => rm(join(dir, name), { force: true }),
-    close() {},
   }
 }
 
@@ -73,7 +71,6 @@ function bucketArchive(bucket: Bucket, prefix: string, spoolDir: string): Archiv
       for await (const page of bucket.list(prefix + start)) for (const { key } of page) yield key.slice(prefix.length)
     },
     delete: (name) => bucket.delete(prefix + name),
-    close() {},
   }
 }
 

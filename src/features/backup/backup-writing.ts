@@ -15,9 +15,9 @@ import { OperatorError } from '../../platform/operator-error.ts'
 import { sqlitePath } from '../../platform/sqlite.ts'
 import { masterKeyFile } from '../../platform/vault.ts'
 import { VERSION } from '../../platform/version.ts'
-import { blobDir, BlobFiles } from '../blobs/blob-files.ts'
+import { blobFilesIn, type BlobFiles } from '../blobs/blobs.ts'
 import { bytesOf, type Archive } from './archive.ts'
-import { sealOf } from './sealing.ts'
+import { sealOf, type Seal } from './sealing.ts'
 import { BLOBS, blobName, inSnapshot, linesOf, listSnapshots, manifestName, snapshotName, type Manifest } from './snapshot.ts'
 
 export interface BackupReport {
@@ -52,7 +52,7 @@ export async function makeBackup(config: Config, archive: Archive, { passphrase,
       const keyFile = masterKeyFile(config.dataDir)
       if (config.signingKeyMasterKey === null && existsSync(keyFile)) await archive.write(inSnapshot(snapshot, 'master-key') + seal.suffix, await seal.close(Bun.file(keyFile).stream()))
 
-      const blobs = await copyBlobs(database, new BlobFiles(blobDir(config)), archive, seal, log)
+      const blobs = await copyBlobs(database, blobFilesIn(config.dataDir), archive, seal, log)
       await archive.write(inSnapshot(snapshot, 'blobs') + seal.suffix, await seal.close(blobList(database)))
       const manifest: Manifest = {
         format: 1,
@@ -108,7 +108,7 @@ async function* blobList(database: Database): AsyncGenerator<Uint8Array> {
   for (const cid of blobCids(database)) yield Buffer.from(`${cid}\n`)
 }
 
-async function copyBlobs(database: Database, files: BlobFiles, archive: Archive, seal: Awaited<ReturnType<typeof sealOf>>, log: Log) {
+async function copyBlobs(database: Database, files: BlobFiles, archive: Archive, seal: Seal, log: Log) {
   const there = new Set<string>()
   for await (const name of archive.names(BLOBS)) there.add(name)
   const report = { copied: 0, kept: 0, missing: [] as string[] }
@@ -139,10 +139,10 @@ async function dropOld(archive: Archive, keep: number, suffix: string, newest: D
   // The manifest first: what is left of a snapshot that is being dropped must not look complete.
   for (const snapshot of old) {
     await archive.delete(manifestName(snapshot))
-    for await (const name of archive.names(`snapshots/${snapshot}/`)) await archive.delete(name)
+    for await (const name of archive.names(inSnapshot(snapshot))) await archive.delete(name)
   }
-  // Sealed lists cannot be read without the passphrase, so a blob goes once even the newest snapshot is without it and
-  // no other snapshot is left that could need it.
+  // The lists of other sealed snapshots cannot be read without the passphrase. So blobs of a sealed archive go only when
+  // the newest snapshot, whose database is at hand, is the only one left.
   const needed = new Set(blobCids(newest))
   const others = snapshots.slice(-keep, -1)
   for (const snapshot of others) {

@@ -1,8 +1,18 @@
-/** Scheduled backups. Each is made by a process of its own, so that the server goes on answering. */
+/**
+ * The door of backups: making them, checking them and bringing them back, as commands do. The server makes scheduled
+ * ones by running the command as a process of its own, so that it goes on answering.
+ */
 import { constants, setPriority } from 'node:os'
 import type { Feature } from '../../http/feature.ts'
 import { selfCommand } from '../../platform/self.ts'
 import type { Sweep } from '../../platform/sweeps.ts'
+
+export { openArchive } from './archive.ts'
+export { makeBackup } from './backup-writing.ts'
+export { continueSequence, fetchSnapshot, installDatabase } from './restoring.ts'
+export { unsealOf } from './sealing.ts'
+export { listSnapshots } from './snapshot.ts'
+export { verifyEverything } from './verification.ts'
 
 const backupSweep: Sweep = {
   name: 'backup',

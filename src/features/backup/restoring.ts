@@ -9,16 +9,18 @@ import { existsSync } from 'node:fs'
 import { mkdir, rename } from 'node:fs/promises'
 import type { Config } from '../../platform/config.ts'
 import type { Context } from '../../platform/context.ts'
+import { inPages, type Tx } from '../../platform/database.ts'
 import { OperatorError } from '../../platform/operator-error.ts'
 import { sqlitePath } from '../../platform/sqlite.ts'
 import { masterKeyFile } from '../../platform/vault.ts'
+import type { Did } from '../../protocol/identifiers.ts'
 import { accountOf, signingKeyOf, statusOf } from '../accounts/accounts.ts'
-import { BlobFiles, blobDir } from '../blobs/blob-files.ts'
+import { blobFilesIn, type BlobFiles } from '../blobs/blobs.ts'
 import { headSeq, raiseSeq, sequenceEvents, type RepoEvent } from '../firehose/firehose.ts'
 import { repoHeads, resignHead } from '../repo/repo.ts'
 import { spool, type Archive } from './archive.ts'
 import type { Unseal } from './sealing.ts'
-import { blobName, inSnapshot, linesOf, readManifest, type Manifest } from './snapshot.ts'
+import { blobName, inSnapshot, linesOf, readManifest } from './snapshot.ts'
 
 /** Accounts of one transaction. */
 const BATCH = 50
@@ -26,10 +28,9 @@ const BATCH = 50
 const MIN_SEQ_GAP = 1_000_000
 
 export interface Fetched {
-  manifest: Manifest
   /** The database, not under its name yet. */
   databasePath: string
-  blobs: number
+  /** CIDs of blobs that the backup does not hold, or not whole. */
   missingBlobs: string[]
 }
 
@@ -54,21 +55,20 @@ export async function fetchSnapshot(config: Config, archive: Archive, unseal: Un
   const masterKey = await part(inSnapshot(snapshot, 'master-key'))
   if (masterKey !== null && config.signingKeyMasterKey === null) await spool(masterKeyFile(config.dataDir), masterKey)
 
-  const files = new BlobFiles(blobDir(config))
+  const files = blobFilesIn(config.dataDir)
   await files.prepare()
-  const fetched: Fetched = { manifest, databasePath, blobs: 0, missingBlobs: [] }
+  const missingBlobs: string[] = []
   const list = await part(inSnapshot(snapshot, 'blobs'))
   if (list !== null) {
     for await (const cid of linesOf(list)) {
       const content = await part(blobName(cid))
-      if (content !== null && (await placeBlob(files, cid, content))) fetched.blobs++
-      else fetched.missingBlobs.push(cid)
+      if (content === null || !(await placeBlob(files, cid, content))) missingBlobs.push(cid)
     }
   }
-  return fetched
+  return { databasePath, missingBlobs }
 }
 
-/** Whether the content was the blob. */
+/** Keep a blob's content as its file. False when it is not the blob's. */
 async function placeBlob(files: BlobFiles, cid: string, content: AsyncIterable<Uint8Array>): Promise<boolean> {
   await using file = await files.receive(content)
   if (file.cid !== cid) return false
@@ -84,22 +84,24 @@ export async function continueSequence(ctx: Context): Promise<{ seq: number; acc
   // Numbers on the scale of the clock cannot have been reached by counting events, whatever the backup missed.
   const seq = Math.max(ctx.clock.now(), (await headSeq(ctx.db)) + MIN_SEQ_GAP)
   await ctx.db.transaction((tx) => raiseSeq(tx, seq))
+  const start: { did: Did | null } = { did: null }
   let accounts = 0
-  for (let after: Parameters<typeof repoHeads>[1] = null; ; ) {
-    const page = await repoHeads(ctx.db, after, BATCH)
+  for await (const page of inPages(BATCH, start, ({ did }, limit) => repoHeads(ctx.db, did, limit))) {
     await ctx.db.transaction(async (tx) => {
-      for (const { did } of page) {
-        const account = await accountOf(tx, did)
-        const key = account && (await signingKeyOf(ctx, tx, did))
-        if (account === null || key === null) continue
-        const status = statusOf(account)
-        const identity: RepoEvent = { type: 'identity', did, ...(account.handle === null ? {} : { handle: account.handle }) }
-        const sync = await resignHead(ctx, tx, did, key)
-        await sequenceEvents(ctx, tx, [identity, { type: 'account', did, status }, ...(status === 'active' ? [sync] : [])])
-        accounts++
-      }
+      for (const { did } of page) if (await announceAgain(ctx, tx, did)) accounts++
     })
-    if (page.length < BATCH) return { seq: seq + 1, accounts }
-    after = page.at(-1)!.did
   }
+  return { seq: seq + 1, accounts }
+}
+
+/** Sign the repository once more and tell what the account is. False for a repository without an account. */
+async function announceAgain(ctx: Context, tx: Tx, did: Did): Promise<boolean> {
+  const account = await accountOf(tx, did)
+  const key = account && (await signingKeyOf(ctx, tx, did))
+  if (account === null || key === null) return false
+  const status = statusOf(account)
+  const identity: RepoEvent = { type: 'identity', did, ...(account.handle === null ? {} : { handle: account.handle }) }
+  const sync = await resignHead(ctx, tx, did, key)
+  await sequenceEvents(ctx, tx, [identity, { type: 'account', did, status }, ...(status === 'active' ? [sync] : [])])
+  return true
 }

@@ -28,10 +28,11 @@ export interface Manifest {
 const SNAPSHOTS = 'snapshots/'
 const MANIFEST = 'manifest.json'
 
-export const inSnapshot = (snapshot: string, part: 'database' | 'master-key' | 'blobs') => `${SNAPSHOTS}${snapshot}/${part}`
-export const manifestName = (snapshot: string) => `${SNAPSHOTS}${snapshot}/${MANIFEST}`
-export const blobName = (cid: string) => `blobs/${cid.slice(-2)}/${cid}`
+/** The name of a part, or what the names of all parts begin with. */
+export const inSnapshot = (snapshot: string, part: 'database' | 'master-key' | 'blobs' | '' = '') => `${SNAPSHOTS}${snapshot}/${part}`
+export const manifestName = (snapshot: string) => inSnapshot(snapshot) + MANIFEST
 export const BLOBS = 'blobs/'
+export const blobName = (cid: string) => `${BLOBS}${cid.slice(-2)}/${cid}`
 
 /** `20261121T093000Z`: sorts by time, and is a file name everywhere. */
 export const snapshotName = (at: Date): string => at.toISOString().replace(/[-:]|\.\d+/g, '')
@@ -48,7 +49,7 @@ export async function readManifest(archive: Archive, snapshot: string): Promise<
   return bytes === null ? null : (JSON.parse(Buffer.from(bytes).toString()) as Manifest)
 }
 
-/** The lines of a list, bounded by what one line can hold. */
+/** The lines of a list, without their ends. Holds one chunk and one line. */
 export async function* linesOf(content: AsyncIterable<Uint8Array>): AsyncGenerator<string> {
   const decoder = new TextDecoder()
   let rest = ''

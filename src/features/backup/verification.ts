@@ -1,9 +1,9 @@
 /** Walking everything that is stored and checking that it holds together: `holdfast verify`, and the end of a restore. */
 import type { Context } from '../../platform/context.ts'
-import { sql } from '../../platform/database.ts'
+import { inPages, sql } from '../../platform/database.ts'
 import type { Did } from '../../protocol/identifiers.ts'
 import { accountOf, signingKeyOf } from '../accounts/accounts.ts'
-import { BlobFiles, blobDir } from '../blobs/blob-files.ts'
+import { blobFiles, storedBlobs } from '../blobs/blobs.ts'
 import { repoFaults, repoHead, repoHeads } from '../repo/repo.ts'
 
 const PAGE = 500
@@ -14,62 +14,65 @@ export interface VerifyReport {
   faults: number
 }
 
-/** `onFault` hears each fault in words, with the DID or CID it is about. */
-export async function verifyEverything(ctx: Context, onFault: (fault: string) => void): Promise<VerifyReport> {
-  const report: VerifyReport = { repos: 0, blobs: 0, faults: 0 }
+export interface VerifyOptions {
+  /** Hears each fault in words, with the DID or CID it is about. */
+  onFault(fault: string): void
+  /** CIDs of blobs that are known to be missing: no fault of what is checked. */
+  lostBlobs?: ReadonlySet<string>
+}
+
+export async function verifyEverything(ctx: Context, { onFault, lostBlobs = new Set() }: VerifyOptions): Promise<VerifyReport> {
+  let faults = 0
   const blame = (fault: string) => {
-    report.faults++
+    faults++
     onFault(fault)
   }
   await verifyDatabase(ctx, blame)
-  await verifyRepos(ctx, report, blame)
-  await verifyBlobs(ctx, report, blame)
-  return report
+  const repos = await verifyRepos(ctx, blame)
+  const blobs = await verifyBlobs(ctx, lostBlobs, blame)
+  return { repos, blobs, faults }
 }
 
-async function verifyDatabase({ db }: Context, blame: (fault: string) => void): Promise<void> {
+type Blame = VerifyOptions['onFault']
+
+async function verifyDatabase({ db }: Context, blame: Blame): Promise<void> {
   for (const row of await db.all<{ integrity_check: string }>(sql`PRAGMA integrity_check`)) if (row.integrity_check !== 'ok') blame(`database: ${row.integrity_check}`)
-  const [ahead] = await db.all<{ count: number }>(sql`SELECT count(*) AS count FROM account WHERE NOT EXISTS (SELECT 1 FROM repo WHERE repo.did = account.did)`)
+  const ahead = await db.get<{ count: number }>(sql`SELECT count(*) AS count FROM account WHERE NOT EXISTS (SELECT 1 FROM repo WHERE repo.did = account.did)`)
   if (ahead!.count > 0) blame(`${ahead!.count} accounts have no repository`)
 }
 
-async function verifyRepos(ctx: Context, report: VerifyReport, blame: (fault: string) => void): Promise<void> {
-  for (let after: Did | null = null; ; ) {
-    const page = await repoHeads(ctx.db, after, PAGE)
-    for (const { did } of page) {
-      report.repos++
-      const account = await accountOf(ctx.db, did)
-      const key = account && (await signingKeyOf(ctx, ctx.db, did))
-      if (key === null) {
-        blame(`${did}: a repository without an account`)
-        continue
-      }
-      const faults = await ctx.db.snapshot(async (reader) => {
-        const repo = await repoHead(reader, did)
-        if (repo === null) return []
-        return repoFaults(reader, repo, key.publicKey)
-      })
-      for (const fault of faults) blame(`${did}: ${fault}`)
-    }
-    if (page.length < PAGE) return
-    after = page.at(-1)!.did
+/** Returns how many there are. */
+async function verifyRepos(ctx: Context, blame: Blame): Promise<number> {
+  const start: { did: Did | null } = { did: null }
+  let count = 0
+  for await (const page of inPages(PAGE, start, ({ did }, limit) => repoHeads(ctx.db, did, limit))) {
+    for (const { did } of page) for (const fault of await faultsOf(ctx, did)) blame(`${did}: ${fault}`)
+    count += page.length
   }
+  return count
 }
 
-/** Every blob with a row has its file, and the file has its bytes. */
-async function verifyBlobs({ db, config }: Context, report: VerifyReport, blame: (fault: string) => void): Promise<void> {
-  const files = new BlobFiles(blobDir(config))
-  for (let after = ''; ; ) {
-    const page = await db.all<{ cid: string; size: number }>(sql`
-      SELECT cid, max(size) AS size FROM blob WHERE cid > ${after} GROUP BY cid ORDER BY cid LIMIT ${PAGE}`)
+async function faultsOf(ctx: Context, did: Did): Promise<string[]> {
+  const account = await accountOf(ctx.db, did)
+  const key = account && (await signingKeyOf(ctx, ctx.db, did))
+  if (key === null) return ['a repository without an account']
+  return ctx.db.snapshot(async (reader) => {
+    const repo = await repoHead(reader, did)
+    return repo === null ? [] : repoFaults(reader, repo, key.publicKey)
+  })
+}
+
+/** Every blob with a row has its file, and the file has its bytes. Returns how many there are. */
+async function verifyBlobs(ctx: Context, lost: ReadonlySet<string>, blame: Blame): Promise<number> {
+  let count = 0
+  for await (const page of storedBlobs(ctx.db, PAGE)) {
     for (const { cid, size } of page) {
-      report.blobs++
-      const content = await files.contentOf(cid)
-      if (content === null) blame(`blob ${cid}: the file is missing`)
-      else if (content.cid !== cid) blame(`blob ${cid}: the file has other bytes`)
-      else if (content.size !== size) blame(`blob ${cid}: the row says ${size} bytes, the file has ${content.size}`)
+      const content = await blobFiles(ctx).contentOf(cid)
+      if (content === null && !lost.has(cid)) blame(`blob ${cid}: the file is missing`)
+      else if (content !== null && content.cid !== cid) blame(`blob ${cid}: the file has other bytes`)
+      else if (content !== null && content.size !== size) blame(`blob ${cid}: the row says ${size} bytes, the file has ${content.size}`)
     }
-    if (page.length < PAGE) return
-    after = page.at(-1)!.cid
+    count += page.length
   }
+  return count
 }

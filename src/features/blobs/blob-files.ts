@@ -215,8 +215,8 @@ function nullWhenMissing(error: NodeJS.ErrnoException): null {
   throw error
 }
 
-/** The folder of a running server. */
-/** Where the blobs of a data directory are. */
-export const blobDir = ({ dataDir }: { dataDir: string }): string => join(dataDir, 'blobs')
+/** The blobs of a data directory, for a process that does not run the server. */
+export const blobFilesIn = (dataDir: string): BlobFiles => new BlobFiles(join(dataDir, 'blobs'))
 
-export const blobFiles = perContext(({ config }) => new BlobFiles(blobDir(config)))
+/** The blobs of a running server. */
+export const blobFiles = perContext(({ config }) => blobFilesIn(config.dataDir))

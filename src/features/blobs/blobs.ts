@@ -1,10 +1,12 @@
-/** What other features ask of blobs. */
+/** The door of blobs: what other features ask of them. */
 import type { Reader, Tx } from '../../platform/database.ts'
 import type { Did } from '../../protocol/identifiers.ts'
 import { blobUsage, deleteAllBlobs, findTakedown, updateTakedown } from './blob-store.ts'
 import { countReferencedCids, deleteAllReferences } from './reference-store.ts'
 
 export { applyBlobChanges, forgetBlobReferences, importBlobReferences, type AddedReference, type BlobChanges } from './blob-references.ts'
+export { blobFiles, blobFilesIn, type BlobFiles } from './blob-files.ts'
+export { storedBlobs } from './blob-store.ts'
 export { removeBlobFiles } from './blob-upload.ts'
 export { findTakedown as blobTakedown, updateTakedown as setBlobTakedown }
 
