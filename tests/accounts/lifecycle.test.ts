@@ -1,5 +1,6 @@
 import { AtpAgent } from '@atproto/api'
-import { afterAll, beforeAll, beforeEach, expect, test } from 'bun:test'
+import { afterAll, beforeAll, beforeEach, expect, spyOn, test } from 'bun:test'
+import { deleteAccount as deleteWithoutAsking, setTakedown } from '../../src/features/account-changes/account-changes.ts'
 import { createAccount, logIn, PASSWORD, xrpc, type TestAccount } from '../harness/account.ts'
 import { lastCode } from '../harness/mail.ts'
 import { startPds, type TestPds } from '../harness/pds.ts'
@@ -90,6 +91,26 @@ test('an account whose identity lives elsewhere is not activated', async () => {
   await ctx.plc.submit(alice.did as never, body.operation)
   expect(await activate()).toMatchObject({ status: 400, body: { error: 'InvalidRequest', message: 'DID document atproto_pds service endpoint does not match PDS public url' } })
   expect(await status()).toMatchObject({ activated: false, validDid: false })
+})
+
+test('an account that is taken down while the directory is asked does not come back', async () => {
+  await deactivate()
+  const { plc } = pds.ctx
+  using asked = spyOn(plc, 'state')
+  asked.mockImplementationOnce(async (did) => {
+    await pds.ctx.db.transaction((tx) => setTakedown(pds.ctx, tx, did, 'spam'))
+    return plc.state(did)
+  })
+  expect(await activate()).toMatchObject({ status: 400, body: { error: 'AccountNotFound' } })
+  expect((await events()).at(-1)).toMatchObject({ type: '#account', body: { active: false, status: 'takendown' } })
+})
+
+test('an account that is deleted while the directory learns of its handle is not spoken of again', async () => {
+  const { plc } = pds.ctx
+  using told = spyOn(plc, 'submit')
+  told.mockImplementationOnce((did, operation) => deleteWithoutAsking(pds.ctx, did).then(() => plc.submit(did, operation)))
+  expect(await alice.call('com.atproto.identity.updateHandle', { json: { handle: `late${names}.test` } })).toMatchObject({ status: 400, body: { message: 'Account not found' } })
+  expect((await events()).map(({ type, body }) => [type, body['status']])).toEqual([['#account', 'deleted']])
 })
 
 test('whoever has the password and the mailed code deletes the account, and nothing of it stays', async () => {

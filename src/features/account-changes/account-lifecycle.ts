@@ -3,7 +3,7 @@ import { invalidRequest, Refusal } from '../../http/errors.ts'
 import type { Context } from '../../platform/context.ts'
 import type { Tx } from '../../platform/database.ts'
 import type { Did, Millis } from '../../protocol/identifiers.ts'
-import { type Account, accountOf, signingKeyOf, statusOf, updateActivation, updateTakedown } from '../accounts/accounts.ts'
+import { accountOf, signingKeyOf, statusOf, updateActivation, updateTakedown } from '../accounts/accounts.ts'
 import { signOutEverywhere } from '../auth/auth.ts'
 import { announce, sequenceEvents } from '../firehose/firehose.ts'
 import { resignHead } from '../repo/repo.ts'
@@ -35,13 +35,17 @@ export async function activateAccount(ctx: Context, did: Did): Promise<void> {
   if (!account || account.takedownRef !== null) throw userNotFound()
   const fault = await didFault(ctx, did)
   if (fault) throw invalidRequest(fault)
-  await ctx.db.transaction((tx) => activate(ctx, tx, account))
+  await ctx.db.transaction((tx) => activate(ctx, tx, did))
   announce(ctx)
 }
 
-async function activate(ctx: Context, tx: Tx, { did, handle }: Account): Promise<void> {
+/** The directory took its time to answer: the account is looked at again. */
+async function activate(ctx: Context, tx: Tx, did: Did): Promise<void> {
+  const account = await accountOf(tx, did)
   const key = await signingKeyOf(ctx, tx, did)
-  if (!key || (await updateActivation(tx, did, { deactivatedAt: null, deleteAfter: null })) === 0) throw userNotFound()
+  if (!account || account.takedownRef !== null || !key) throw userNotFound()
+  const { handle } = account
+  await updateActivation(tx, did, { deactivatedAt: null, deleteAfter: null })
   const sync = await resignHead(ctx, tx, did, key)
   await sequenceEvents(ctx, tx, [{ type: 'account', did, status: 'active' }, { type: 'identity', did, ...(handle === null ? {} : { handle }) }, sync])
 }

@@ -12,6 +12,7 @@ import { resolveDid } from './did-resolution.ts'
 import { admitHandle } from './handle-admission.ts'
 import { serverRotationKey } from './identity-keys.ts'
 
+const accountNotFound = () => invalidRequest('Account not found')
 const handleTaken = (handle: Handle) => new Refusal(400, 'HandleNotAvailable', `Handle already taken: ${handle}`)
 
 /**
@@ -20,7 +21,7 @@ const handleTaken = (handle: Handle) => new Refusal(400, 'HandleNotAvailable', `
  * When the row cannot be written, the directory is ahead of it until the caller tries again.
  */
 export async function changeHandle(ctx: Context, did: Did, text: string, options: { allowReserved?: boolean } = {}): Promise<void> {
-  if (!(await accountOf(ctx.db, did))) throw invalidRequest('Account not found')
+  if (!(await accountOf(ctx.db, did))) throw accountNotFound()
   const handle = await admitHandle(ctx, text, did, options)
   const holder = await accountAt(ctx.db, handle)
   if (holder && holder.did !== did) throw handleTaken(handle)
@@ -28,7 +29,8 @@ export async function changeHandle(ctx: Context, did: Did, text: string, options
   else await requirePublished(ctx, did, handle)
   try {
     await ctx.db.transaction(async (tx) => {
-      await setHandle(tx, did, handle)
+      // It may have been deleted meanwhile; whoever follows the network has heard its last word then.
+      if ((await setHandle(tx, did, handle)) === 0) throw accountNotFound()
       await sequenceEvents(ctx, tx, [{ type: 'identity', did, handle }])
     })
   } catch (error) {
