@@ -131,9 +131,13 @@ export interface Reader {
   get<Row>(query: Sql): Promise<Row | null>
 }
 
-export interface Tx extends Reader {
+/** The database itself, where a statement is a transaction of its own, or a transaction. */
+export interface Writer {
   /** How many rows the statement changed. */
   run(query: Sql): Promise<number>
+}
+
+export interface Tx extends Reader, Writer {
   /**
    * Do this once the transaction is durable, before anybody is told; never if it fails. In the order of transactions,
    * and all of those that become durable together in one go.
@@ -141,9 +145,7 @@ export interface Tx extends Reader {
   afterCommit(act: () => void): void
 }
 
-export interface Database extends Reader {
-  /** One statement in a transaction of its own. */
-  run(query: Sql): Promise<number>
+export interface Database extends Reader, Writer {
   transaction<T>(work: (tx: Tx) => Promise<T>): Promise<T>
   /**
    * Reads that all see one state of the database. `work` may leave turns to others, but waits for nobody outside: what

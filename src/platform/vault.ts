@@ -9,7 +9,7 @@ import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto'
 import { chmodSync, existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Config } from './config.ts'
-import { sql, type Database, type Tx } from './database.ts'
+import { sql, type Database, type Reader } from './database.ts'
 import { OperatorError } from './operator-error.ts'
 
 const NONCE_BYTES = 12
@@ -84,7 +84,7 @@ export async function openVault(db: Database, { signingKeyMasterKey, dataDir }: 
 
 /** A secret of the server itself, made at first use. `name` is its row. */
 export async function serverSecret(db: Database, vault: Vault, name: string, make: () => Uint8Array = () => randomBytes(32)): Promise<Uint8Array> {
-  const find = (reader: Database | Tx) => reader.get<{ wrapped: string }>(sql`SELECT wrapped FROM server_secret WHERE name = ${name}`)
+  const find = (reader: Reader) => reader.get<{ wrapped: string }>(sql`SELECT wrapped FROM server_secret WHERE name = ${name}`)
   const row =
     (await find(db)) ??
     (await db.transaction(async (tx) => {

@@ -1,5 +1,5 @@
 /** Rows of `mailed_code`. */
-import { sql, type Reader, type Tx } from '../../platform/database.ts'
+import { sql, type Reader, type Tx, type Writer } from '../../platform/database.ts'
 import type { Did, Millis } from '../../protocol/identifiers.ts'
 
 export type CodePurpose = 'confirm_email' | 'update_email' | 'reset_password' | 'delete_account' | 'plc_operation'
@@ -32,4 +32,4 @@ export const deleteCode = (tx: Tx, did: Did, purpose: CodePurpose): Promise<numb
   tx.run(sql`DELETE FROM mailed_code WHERE did = ${did} AND purpose = ${purpose}`)
 
 export const deleteCodesOf = (tx: Tx, did: Did): Promise<number> => tx.run(sql`DELETE FROM mailed_code WHERE did = ${did}`)
-export const deleteCodesBefore = (tx: Pick<Tx, 'run'>, instant: Millis): Promise<number> => tx.run(sql`DELETE FROM mailed_code WHERE requested_at < ${instant}`)
+export const deleteCodesBefore = (writer: Writer, instant: Millis): Promise<number> => writer.run(sql`DELETE FROM mailed_code WHERE requested_at < ${instant}`)

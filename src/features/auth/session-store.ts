@@ -1,6 +1,6 @@
 /** Rows of `session`. */
 import type { Did, Millis } from '../../protocol/identifiers.ts'
-import { sql, type Reader, type Tx } from '../../platform/database.ts'
+import { sql, type Reader, type Tx, type Writer } from '../../platform/database.ts'
 
 export interface Session {
   id: string
@@ -37,4 +37,4 @@ export const deleteSession = (tx: Tx, id: string): Promise<number> => tx.run(sql
 export const deleteSessionsOf = (tx: Tx, did: Did): Promise<number> => tx.run(sql`DELETE FROM session WHERE did = ${did}`)
 export const deleteSessionsOfAppPassword = (tx: Tx, did: Did, name: string): Promise<number> =>
   tx.run(sql`DELETE FROM session WHERE did = ${did} AND app_password = ${name}`)
-export const deleteExpiredSessions = (tx: Pick<Tx, 'run'>, now: Millis): Promise<number> => tx.run(sql`DELETE FROM session WHERE expires_at <= ${now}`)
+export const deleteExpiredSessions = (writer: Writer, now: Millis): Promise<number> => writer.run(sql`DELETE FROM session WHERE expires_at <= ${now}`)

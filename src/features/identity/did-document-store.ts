@@ -1,5 +1,5 @@
 /** Rows of `did_document`. */
-import { sql, type Reader, type Tx } from '../../platform/database.ts'
+import { sql, type Reader, type Writer } from '../../platform/database.ts'
 import type { DidDocument } from '../../protocol/did-document.ts'
 import type { Did, Millis } from '../../protocol/identifiers.ts'
 
@@ -15,11 +15,11 @@ export async function findDocument(reader: Reader, did: Did): Promise<FetchedDoc
   return row && { document: JSON.parse(row.document) as DidDocument, fetchedAt: row.fetchedAt }
 }
 
-export const putDocument = (tx: Pick<Tx, 'run'>, document: DidDocument, fetchedAt: Millis): Promise<number> =>
-  tx.run(sql`
+export const putDocument = (writer: Writer, document: DidDocument, fetchedAt: Millis): Promise<number> =>
+  writer.run(sql`
     INSERT INTO did_document (did, document, fetched_at) VALUES (${document.id}, ${JSON.stringify(document)}, ${fetchedAt})
     ON CONFLICT (did) DO UPDATE SET document = excluded.document, fetched_at = excluded.fetched_at`)
 
-export const deleteDocument = (tx: Pick<Tx, 'run'>, did: Did): Promise<number> => tx.run(sql`DELETE FROM did_document WHERE did = ${did}`)
+export const deleteDocument = (writer: Writer, did: Did): Promise<number> => writer.run(sql`DELETE FROM did_document WHERE did = ${did}`)
 
-export const deleteDocumentsBefore = (tx: Pick<Tx, 'run'>, instant: Millis): Promise<number> => tx.run(sql`DELETE FROM did_document WHERE fetched_at < ${instant}`)
+export const deleteDocumentsBefore = (writer: Writer, instant: Millis): Promise<number> => writer.run(sql`DELETE FROM did_document WHERE fetched_at < ${instant}`)

@@ -1,5 +1,5 @@
 /** Rows of `reserved_signing_key`. */
-import { sql, type Reader, type Tx } from '../../platform/database.ts'
+import { sql, type Reader, type Tx, type Writer } from '../../platform/database.ts'
 import type { Did, Millis } from '../../protocol/identifiers.ts'
 
 export interface ReservedKey {
@@ -17,5 +17,5 @@ export const insertReservedKey = (tx: Tx, { signingKey, wrapped }: ReservedKey, 
 
 export const deleteReservedKey = (tx: Tx, did: Did): Promise<number> => tx.run(sql`DELETE FROM reserved_signing_key WHERE did = ${did}`)
 
-export const deleteReservedKeysBefore = (tx: Pick<Tx, 'run'>, instant: Millis): Promise<number> =>
-  tx.run(sql`DELETE FROM reserved_signing_key WHERE created_at < ${instant}`)
+export const deleteReservedKeysBefore = (writer: Writer, instant: Millis): Promise<number> =>
+  writer.run(sql`DELETE FROM reserved_signing_key WHERE created_at < ${instant}`)

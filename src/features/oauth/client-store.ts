@@ -1,5 +1,5 @@
 /** Documents of clients and values that were used, at rest. */
-import { sql, type Reader, type Tx } from '../../platform/database.ts'
+import { sql, type Reader, type Writer } from '../../platform/database.ts'
 import type { Millis } from '../../protocol/identifiers.ts'
 
 export interface KeptDocument {
@@ -11,17 +11,17 @@ export interface KeptDocument {
 export const findDocument = (reader: Reader, clientId: string): Promise<KeptDocument | null> =>
   reader.get<KeptDocument>(sql`SELECT document, fetched_at AS "fetchedAt" FROM oauth_client WHERE client_id = ${clientId}`)
 
-export const keepDocument = (tx: Pick<Tx, 'run'>, clientId: string, document: string, now: Millis): Promise<number> =>
-  tx.run(sql`
+export const keepDocument = (writer: Writer, clientId: string, document: string, now: Millis): Promise<number> =>
+  writer.run(sql`
     INSERT INTO oauth_client (client_id, document, fetched_at) VALUES (${clientId}, ${document}, ${now})
     ON CONFLICT (client_id) DO UPDATE SET document = ${document}, fetched_at = ${now}`)
 
-export const deleteDocumentsBefore = (tx: Pick<Tx, 'run'>, fetchedBefore: Millis): Promise<number> =>
-  tx.run(sql`DELETE FROM oauth_client WHERE fetched_at < ${fetchedBefore}`)
+export const deleteDocumentsBefore = (writer: Writer, fetchedBefore: Millis): Promise<number> =>
+  writer.run(sql`DELETE FROM oauth_client WHERE fetched_at < ${fetchedBefore}`)
 
 /** Remember that a value was used. False when it was used before. */
-export async function useOnce(tx: Pick<Tx, 'run'>, kind: 'assertion' | 'challenge', value: string, expiresAt: Millis): Promise<boolean> {
-  return (await tx.run(sql`INSERT INTO oauth_replay (kind, value, expires_at) VALUES (${kind}, ${value}, ${expiresAt}) ON CONFLICT (kind, value) DO NOTHING`)) === 1
+export async function useOnce(writer: Writer, kind: 'assertion' | 'challenge', value: string, expiresAt: Millis): Promise<boolean> {
+  return (await writer.run(sql`INSERT INTO oauth_replay (kind, value, expires_at) VALUES (${kind}, ${value}, ${expiresAt}) ON CONFLICT (kind, value) DO NOTHING`)) === 1
 }
 
-export const deleteUsedBefore = (tx: Pick<Tx, 'run'>, now: Millis): Promise<number> => tx.run(sql`DELETE FROM oauth_replay WHERE expires_at <= ${now}`)
+export const deleteUsedBefore = (writer: Writer, now: Millis): Promise<number> => writer.run(sql`DELETE FROM oauth_replay WHERE expires_at <= ${now}`)

@@ -1,5 +1,5 @@
 /** Authorization codes at rest. */
-import { sql, type Reader, type Tx } from '../../platform/database.ts'
+import { sql, type Reader, type Tx, type Writer } from '../../platform/database.ts'
 import type { Did, Millis } from '../../protocol/identifiers.ts'
 import type { Grant } from './authorization-requests.ts'
 
@@ -24,4 +24,4 @@ export async function takeCode(tx: Tx, codeHash: string, now: Millis): Promise<G
 
 export const deleteCodesOf = (tx: Tx, did: Did): Promise<number> => tx.run(sql`DELETE FROM oauth_code WHERE did = ${did}`)
 
-export const deleteCodesBefore = (tx: Pick<Tx, 'run'>, now: Millis): Promise<number> => tx.run(sql`DELETE FROM oauth_code WHERE expires_at <= ${now}`)
+export const deleteCodesBefore = (writer: Writer, now: Millis): Promise<number> => writer.run(sql`DELETE FROM oauth_code WHERE expires_at <= ${now}`)

@@ -1,5 +1,5 @@
 /** Pushed authorization requests at rest. */
-import { sql, type Reader, type Tx } from '../../platform/database.ts'
+import { sql, type Reader, type Tx, type Writer } from '../../platform/database.ts'
 import type { Millis } from '../../protocol/identifiers.ts'
 import type { PendingRequest } from './authorization-requests.ts'
 
@@ -10,21 +10,21 @@ interface Row {
 
 const pendingOf = (row: Row | null, now: Millis): PendingRequest | null => (row && row.expiresAt > now ? (JSON.parse(row.content) as PendingRequest) : null)
 
-export const insertRequest = (tx: Pick<Tx, 'run'>, idHash: string, pending: PendingRequest, expiresAt: Millis): Promise<number> =>
-  tx.run(sql`INSERT INTO oauth_request (id_hash, client_id, content, expires_at) VALUES (${idHash}, ${pending.request.clientId}, ${JSON.stringify(pending)}, ${expiresAt})`)
+export const insertRequest = (writer: Writer, idHash: string, pending: PendingRequest, expiresAt: Millis): Promise<number> =>
+  writer.run(sql`INSERT INTO oauth_request (id_hash, client_id, content, expires_at) VALUES (${idHash}, ${pending.request.clientId}, ${JSON.stringify(pending)}, ${expiresAt})`)
 
 export async function findRequest(reader: Reader, idHash: string, now: Millis): Promise<PendingRequest | null> {
   return pendingOf(await reader.get<Row>(sql`SELECT content, expires_at AS "expiresAt" FROM oauth_request WHERE id_hash = ${idHash}`), now)
 }
 
-export const extendRequest = (tx: Pick<Tx, 'run'>, idHash: string, expiresAt: Millis): Promise<number> =>
-  tx.run(sql`UPDATE oauth_request SET expires_at = ${expiresAt} WHERE id_hash = ${idHash}`)
+export const extendRequest = (writer: Writer, idHash: string, expiresAt: Millis): Promise<number> =>
+  writer.run(sql`UPDATE oauth_request SET expires_at = ${expiresAt} WHERE id_hash = ${idHash}`)
 
 /** The request, which is gone from then on. */
 export async function takeRequest(tx: Tx, idHash: string, now: Millis): Promise<PendingRequest | null> {
   return pendingOf(await tx.get<Row>(sql`DELETE FROM oauth_request WHERE id_hash = ${idHash} RETURNING content, expires_at AS "expiresAt"`), now)
 }
 
-export const deleteRequest = (tx: Pick<Tx, 'run'>, idHash: string): Promise<number> => tx.run(sql`DELETE FROM oauth_request WHERE id_hash = ${idHash}`)
+export const deleteRequest = (writer: Writer, idHash: string): Promise<number> => writer.run(sql`DELETE FROM oauth_request WHERE id_hash = ${idHash}`)
 
-export const deleteRequestsBefore = (tx: Pick<Tx, 'run'>, now: Millis): Promise<number> => tx.run(sql`DELETE FROM oauth_request WHERE expires_at <= ${now}`)
+export const deleteRequestsBefore = (writer: Writer, now: Millis): Promise<number> => writer.run(sql`DELETE FROM oauth_request WHERE expires_at <= ${now}`)
