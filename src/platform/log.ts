@@ -3,7 +3,7 @@
  * into fields, never into the message, so that what must not be logged can be told by its name: passwords, tokens,
  * codes and keys are replaced before they are written, whoever passes them.
  */
-import type { Millis } from '../protocol/identifiers.ts'
+import { wireTime, type Millis } from '../protocol/identifiers.ts'
 import type { Config } from './config.ts'
 
 export const LOG_LEVELS = ['debug', 'info', 'warn', 'error'] as const
@@ -64,7 +64,7 @@ export const processLog = ({ logFormat, logLevel }: Config['telemetry']): Log =>
   createLog({ format: logFormat, level: logLevel, now: Date.now, write: (line) => process.stdout.write(`${line}\n`) })
 
 function jsonLine({ at, level, target, message, fields }: Line): string {
-  const head = { timestamp: new Date(at).toISOString(), level, target, message }
+  const head = { timestamp: wireTime(at), level, target, message }
   // Once for the order and once for the values: no field can replace them.
   return JSON.stringify({ ...head, ...plainFields(fields), ...head })
 }
@@ -78,7 +78,7 @@ function textLine({ at, level, target, message, fields }: Line): string {
     if (text.includes('\n')) blocks.push(`  ${name}:`, ...text.split('\n').map((each) => `    ${printable(each)}`))
     else inline.push(`${name}=${/^[^\s"=\p{Cc}]+$/u.test(text) ? text : JSON.stringify(text)}`)
   }
-  const head = [new Date(at).toISOString(), level.toUpperCase().padEnd(5), `${target}:`, printable(message), ...inline].join(' ')
+  const head = [wireTime(at), level.toUpperCase().padEnd(5), `${target}:`, printable(message), ...inline].join(' ')
   return [head, ...blocks].join('\n')
 }
 

@@ -3,6 +3,7 @@
  *
  * A file is never edited once released. An older binary refuses a database that a newer one has migrated.
  */
+import type { Millis } from '../protocol/identifiers.ts'
 import { sql, Sql, type Database } from './database.ts'
 import { OperatorError } from './operator-error.ts'
 
@@ -16,7 +17,7 @@ export interface Migration {
 export class SchemaTooNew extends OperatorError {}
 
 /** Bring the schema up to date. Returns the names of the migrations that were applied. */
-export async function migrate(db: Database, migrations: readonly Migration[], now: number): Promise<string[]> {
+export async function migrate(db: Database, migrations: readonly Migration[], now: Millis): Promise<string[]> {
   await db.run(sql`CREATE TABLE IF NOT EXISTS schema_migration (
     number INTEGER PRIMARY KEY, name TEXT NOT NULL, applied_at INTEGER NOT NULL)`)
   const applied = new Set((await db.all<{ number: number }>(sql`SELECT number FROM schema_migration`)).map((row) => row.number))

@@ -4,6 +4,7 @@
  * A pass never overlaps itself, a pass that overruns delays the next, missed ticks are not made up, and a failed
  * pass leaves the last report as it was: a stale time is the alarm.
  */
+import type { Millis } from '../protocol/identifiers.ts'
 import type { Config } from './config.ts'
 import type { Context } from './context.ts'
 
@@ -26,7 +27,7 @@ export interface Sweep {
 }
 
 export interface SweepState {
-  completedAt: number
+  completedAt: Millis
   report: SweepReport
 }
 

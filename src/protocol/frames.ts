@@ -10,7 +10,7 @@
 import { type DataObject, encodeSequence } from './cbor.ts'
 import type { Cid } from './cid.ts'
 import type { RepoOp } from './commit.ts'
-import type { Did, Handle, Millis, Tid } from './identifiers.ts'
+import { wireTime, type Did, type Handle, type Millis, type Tid } from './identifiers.ts'
 
 export type AccountStatus = 'active' | 'takendown' | 'suspended' | 'deleted' | 'deactivated'
 
@@ -37,7 +37,7 @@ export type EventType = RepoEvent['type']
 
 /** The frame of an event. Its time is that of sequencing, RFC 3339 in UTC. */
 export function eventFrame(event: RepoEvent, seq: number, sequencedAt: Millis): Uint8Array {
-  return encodeSequence([{ op: 1, t: `#${event.type}` }, { seq, time: new Date(sequencedAt).toISOString(), ...bodyFields(event) }])
+  return encodeSequence([{ op: 1, t: `#${event.type}` }, { seq, time: wireTime(sequencedAt), ...bodyFields(event) }])
 }
 
 function bodyFields(event: RepoEvent): DataObject {

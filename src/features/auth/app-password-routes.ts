@@ -1,12 +1,13 @@
 /** com.atproto.server.*AppPassword(s): for the account itself only. */
 import { procedure, query } from '../../http/endpoint.ts'
+import { wireTime } from '../../protocol/identifiers.ts'
 import { listAppPasswords, type AppPassword } from './app-password-store.ts'
 import { createAppPassword, revokeAppPassword } from './app-passwords.ts'
 import { fullAccess } from './auth.ts'
 
 const appPasswordView = ({ name, createdAt, privileged, personalDetails }: AppPassword) => ({
   name,
-  createdAt: new Date(createdAt).toISOString(),
+  createdAt: wireTime(createdAt),
   privileged,
   personalDetails,
 })

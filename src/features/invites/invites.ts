@@ -4,7 +4,7 @@ import type { Context } from '../../platform/context.ts'
 import type { Reader, Tx } from '../../platform/database.ts'
 import { base32 } from '../../protocol/cid.ts'
 import { codesToCreate } from '../../protocol/invite-accrual.ts'
-import type { Did } from '../../protocol/identifiers.ts'
+import { wireTime, type Did, type Millis } from '../../protocol/identifiers.ts'
 import { insertCodes, listCodesOf, type InviteCode } from './invite-store.ts'
 
 export { findCodeUsedBy, forgetAccount as forgetInvites, insertUse as useInvite, isUsable as isInviteUsable, listCodesOf } from './invite-store.ts'
@@ -37,7 +37,7 @@ export async function makeCodes(ctx: Pick<Context, 'config' | 'clock'>, tx: Tx, 
 }
 
 /** Make the codes that an account has earned since it last looked. One whose invites are disabled gets disabled ones. */
-export async function makeEarnedCodes(ctx: Context, tx: Tx, { did, createdAt, invitesDisabled }: { did: Did; createdAt: number; invitesDisabled: boolean }): Promise<void> {
+export async function makeEarnedCodes(ctx: Context, tx: Tx, { did, createdAt, invitesDisabled }: { did: Did; createdAt: Millis; invitesDisabled: boolean }): Promise<void> {
   const { intervalSecs, epochSecs } = ctx.config.invites
   if (!ctx.config.inviteCodeRequired || intervalSecs === 0) return
   const epochAt = epochSecs * 1000
@@ -58,8 +58,8 @@ export const isUsedUp = ({ uses, available }: InviteCode): boolean => uses.lengt
 /** A code as the wire tells it. */
 export const codeView = ({ createdAt, uses, ...code }: InviteCode) => ({
   ...code,
-  createdAt: new Date(createdAt).toISOString(),
-  uses: uses.map(({ usedBy, usedAt }) => ({ usedBy, usedAt: new Date(usedAt).toISOString() })),
+  createdAt: wireTime(createdAt),
+  uses: uses.map(({ usedBy, usedAt }) => ({ usedBy, usedAt: wireTime(usedAt) })),
 })
 
 /** Codes that an account made or was given, as the operator sees them. */

@@ -4,7 +4,7 @@ import { internalError, Refusal } from '../../http/errors.ts'
 import { html, type Html } from '../../http/html.ts'
 import { page } from '../../http/page.ts'
 import type { Config } from '../../platform/config.ts'
-import type { Millis } from '../../protocol/identifiers.ts'
+import { wireTime, type Millis } from '../../protocol/identifiers.ts'
 import { messages } from './sign-in.ts'
 
 export type PageCall = RouteCall<null>
@@ -92,7 +92,7 @@ export async function faultOf(work: Promise<unknown>): Promise<string | null> {
 
 const days = new Intl.DateTimeFormat('en-GB', { dateStyle: 'medium', timeZone: 'UTC' })
 
-export const day = (instant: Millis): Html => html`<time datetime="${new Date(instant).toISOString()}">${days.format(instant)}</time>`
+export const day = (instant: Millis): Html => html`<time datetime="${wireTime(instant)}">${days.format(instant)}</time>`
 
 /** Whether a message says that what was typed is not right, and not that something is missing or must wait. */
 export const isWrong = (message: string | null): boolean => message === messages.wrong

@@ -1,3 +1,4 @@
+/** Rows of `operator_audit`: what operators did. Only added to. */
 import { sql, sqlAnd, type Reader, type Sql, type Tx } from '../../platform/database.ts'
 import type { Millis } from '../../protocol/identifiers.ts'
 
@@ -63,6 +64,6 @@ export function listAudit(reader: Reader, { action, actor, subject, beforeSeq }:
   if (subject !== null) conditions.push(sql`subject = ${subject}`)
   if (beforeSeq !== null) conditions.push(sql`seq < ${beforeSeq}`)
   return reader.all<AuditRow>(sql`
-    SELECT seq, id, actor, action, subject, outcome, detail, created_at AS createdAt
+    SELECT seq, id, actor, action, subject, outcome, detail, created_at AS "createdAt"
     FROM operator_audit WHERE ${sqlAnd(conditions)} ORDER BY seq DESC LIMIT ${limit}`)
 }

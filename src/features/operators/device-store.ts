@@ -1,3 +1,4 @@
+/** Rows of `operator_device`, `operator_nonce` and `operator_pairing_code`. */
 import { sql, type Reader, type Tx } from '../../platform/database.ts'
 import type { Millis } from '../../protocol/identifiers.ts'
 
@@ -12,7 +13,7 @@ export interface Device {
   revokedAt: Millis | null
 }
 
-const columns = sql`id, label, public_key AS publicKey, platform, created_at AS createdAt, last_seen_at AS lastSeenAt, revoked_at AS revokedAt`
+const columns = sql`id, label, public_key AS "publicKey", platform, created_at AS "createdAt", last_seen_at AS "lastSeenAt", revoked_at AS "revokedAt"`
 
 export const findDevice = (reader: Reader, id: string) => reader.get<Device>(sql`SELECT ${columns} FROM operator_device WHERE id = ${id}`)
 

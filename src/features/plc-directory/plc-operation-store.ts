@@ -1,5 +1,6 @@
+/** Rows of `plc_operation`: the log of the directory that runs inside the process. */
 import { sql, sqlList, type Reader, type Tx } from '../../platform/database.ts'
-import type { Millis } from '../../protocol/identifiers.ts'
+import { wireTime, type Millis } from '../../protocol/identifiers.ts'
 import type { AuditEntry, LogOperation } from '../../protocol/plc.ts'
 
 interface OperationRow {
@@ -7,28 +8,30 @@ interface OperationRow {
   cid: string
   operation: string
   nullified: number
-  created_at: Millis
+  createdAt: Millis
 }
 
-const entryOf = ({ did, cid, operation, nullified, created_at }: OperationRow): AuditEntry => ({
+const columns = sql`did, cid, operation, nullified, created_at AS "createdAt"`
+
+const entryOf = ({ did, cid, operation, nullified, createdAt }: OperationRow): AuditEntry => ({
   did,
   operation: JSON.parse(operation) as LogOperation,
   cid,
   nullified: nullified === 1,
-  createdAt: new Date(created_at).toISOString(),
+  createdAt: wireTime(createdAt),
 })
 
 /** Every operation of a DID, nullified ones too, oldest first. */
 export async function readLog(reader: Reader, did: string): Promise<AuditEntry[]> {
   const rows = await reader.all<OperationRow>(sql`
-    SELECT did, cid, operation, nullified, created_at FROM plc_operation WHERE did = ${did} ORDER BY seq`)
+    SELECT ${columns} FROM plc_operation WHERE did = ${did} ORDER BY seq`)
   return rows.map(entryOf)
 }
 
 /** The operations of all DIDs after an instant, oldest first. */
 export async function readOperationsAfter(reader: Reader, after: Millis, limit: number): Promise<AuditEntry[]> {
   const rows = await reader.all<OperationRow>(sql`
-    SELECT did, cid, operation, nullified, created_at FROM plc_operation WHERE created_at > ${after} ORDER BY seq LIMIT ${limit}`)
+    SELECT ${columns} FROM plc_operation WHERE created_at > ${after} ORDER BY seq LIMIT ${limit}`)
   return rows.map(entryOf)
 }
 

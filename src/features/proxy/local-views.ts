@@ -1,5 +1,6 @@
 /** How the AppView would show an account's own records, before it has seen them. */
 import { AtUri } from '@atproto/syntax'
+import { wireTime } from '../../protocol/identifiers.ts'
 import type { LexBlob, LexDefs } from '../../protocol/lexicons/generated/types.ts'
 import type { LocalAuthor, LocalPost, Post, Profile } from './local-records.ts'
 
@@ -62,7 +63,7 @@ export async function postView(viewer: Viewer, { uri, cid, indexedAt, record }: 
     repostCount: 0,
     likeCount: 0,
     quoteCount: 0,
-    indexedAt: new Date(indexedAt).toISOString(),
+    indexedAt: wireTime(indexedAt),
   }
 }
 

@@ -1,3 +1,4 @@
+/** Rows of `waitlist_entry`. */
 import { sql, type Reader, type Tx } from '../../platform/database.ts'
 import type { Handle, Millis } from '../../protocol/identifiers.ts'
 
@@ -15,7 +16,7 @@ export interface WaitlistRow {
 /** Newest first. */
 export const listEntries = (reader: Reader, { beforeSeq, limit }: { beforeSeq: number | null; limit: number }) =>
   reader.all<WaitlistRow>(sql`
-    SELECT seq, email, handle, created_at AS createdAt FROM waitlist_entry
+    SELECT seq, email, handle, created_at AS "createdAt" FROM waitlist_entry
     WHERE ${beforeSeq === null ? sql`1 = 1` : sql`seq < ${beforeSeq}`} ORDER BY seq DESC LIMIT ${limit}`)
 
 export const countEntries = async (reader: Reader): Promise<number> => (await reader.get<{ total: number }>(sql`SELECT count(*) AS total FROM waitlist_entry`))!.total
