@@ -14,7 +14,7 @@ Every configuration key still works, for example PORT=3000.`,
 }
 
 function introduction({ url }: App, { availableUserDomains }: Config, self: string): string {
-  const handle = `alice.${availableUserDomains[0]?.replace(/^\./, '')}`
+  const handle = `alice.${availableUserDomains[0]}`
   const json = "-H 'content-type: application/json'"
   const account = JSON.stringify({ handle, email: 'alice@example.com', password: 'alice-password' })
   const login = JSON.stringify({ identifier: handle, password: 'alice-password' })

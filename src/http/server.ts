@@ -290,7 +290,7 @@ class HandleHosts {
 
   constructor({ config }: Context) {
     this.#own = new URL(config.publicUrl).host.toLowerCase()
-    this.#suffixes = config.availableUserDomains.map((domain) => `.${domain.replace(/^\./, '').toLowerCase()}`)
+    this.#suffixes = config.availableUserDomains.map((domain) => `.${domain}`)
   }
 
   hides(hostHeader: string, path: string): boolean {

@@ -2,7 +2,7 @@ import { expect, test } from 'bun:test'
 import { checkHandle, servedDomain, type HandlePolicy } from './handle-policy.ts'
 
 const policy: HandlePolicy = {
-  serviceDomains: ['.pds.test', 'second.example.com'],
+  serviceDomains: ['pds.test', 'second.example.com'],
   reservedLabels: new Set(['admin', 'about']),
   blockedWords: ['badword'],
 }

@@ -8,7 +8,7 @@ import { isValidTld } from '@atproto/syntax'
 import { parseHandle, type Handle } from './identifiers.ts'
 
 export interface HandlePolicy {
-  /** Domains under which handles are given away; a leading dot is ignored. */
+  /** Domains under which handles are given away, lower-case, without a leading dot. */
   serviceDomains: readonly string[]
   /** Labels that nobody takes, lower-case. */
   reservedLabels: ReadonlySet<string>
@@ -41,9 +41,9 @@ export function checkHandle(text: string, policy: HandlePolicy, { allowReserved 
   return { ok: true, handle, kind: 'served' }
 }
 
-/** The first of our domains that the name lies under, without its leading dot; `null` for a name of others. */
+/** The first of our domains that the name lies under; `null` for a name of others. */
 export function servedDomain(name: string, serviceDomains: readonly string[]): string | null {
-  return serviceDomains.map((domain) => domain.replace(/^\./, '')).find((domain) => name.endsWith(`.${domain}`)) ?? null
+  return serviceDomains.find((domain) => name.endsWith(`.${domain}`)) ?? null
 }
 
 /** Digits that are read as letters. */

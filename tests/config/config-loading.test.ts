@@ -183,7 +183,7 @@ describe('the environment', () => {
 
   test('separates list items by commas, trims them and drops blanks', () => {
     const config = configOf(withEnv({ SERVICE_AVAILABLE_USER_DOMAINS: ' One.example, ,.two.example ', SERVICE_CRAWLERS: 'relay.example' }))
-    expect(config.availableUserDomains).toEqual(['one.example', '.two.example'])
+    expect(config.availableUserDomains).toEqual(['one.example', 'two.example'])
     expect(config.crawlers.urls).toEqual(['https://relay.example'])
   })
 

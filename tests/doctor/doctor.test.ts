@@ -38,7 +38,7 @@ test('a proxy that swallows upgrades, one that leads elsewhere, and none at all 
 
 test('names without records are named', async () => {
   await using pds = await startPds()
-  const patient = patientOf(pds, { config: { ...pds.ctx.config, publicUrl: 'https://pds.nowhere.example', availableUserDomains: ['test', '.nowhere.example'] } })
+  const patient = patientOf(pds, { config: { ...pds.ctx.config, publicUrl: 'https://pds.nowhere.example', availableUserDomains: ['test', 'nowhere.example'] } })
   expect(await find('dns', patient)).toMatchObject({ state: 'fault', text: 'pds.nowhere.example has no address' })
   expect(await find('handles', patient)).toMatchObject({ state: 'fault', text: '*.nowhere.example do not resolve' })
   expect(await find('tls', patient)).toMatchObject({ state: 'fault' })

@@ -23,7 +23,7 @@ beforeAll(async () => {
   web = startWebHost()
   for (const host of ['web.test', 'a.web.test', 'b.web.test', 'c.web.test', 'd.web.test', 'e.web.test']) dns.setAddresses(host, '127.0.0.1')
   const outbound = createOutbound({ resolver: dns, reach: 'loopback', httpsPort: web.port, certificateAuthorities: web.authority })
-  pds = await startPds({ availableUserDomains: ['.pds.test'] }, { resolver: dns, outbound })
+  pds = await startPds({ availableUserDomains: ['pds.test'] }, { resolver: dns, outbound })
   alice = await seedAccount(pds, 'alice.pds')
 })
 afterAll(async () => {

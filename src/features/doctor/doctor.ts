@@ -110,11 +110,11 @@ async function checkDns({ config, resolver }: Patient): Promise<Finding> {
 async function checkHandles({ config, resolver }: Patient): Promise<Finding> {
   const without: string[] = []
   for (const domain of config.availableUserDomains) {
-    const name = `${SOME_LABEL}.${domain.replace(/^\./, '')}`
-    if ((await addressesOf(resolver, name)).length === 0) without.push(`*.${domain.replace(/^\./, '')}`)
+    const name = `${SOME_LABEL}.${domain}`
+    if ((await addressesOf(resolver, name)).length === 0) without.push(`*.${domain}`)
   }
   return without.length === 0
-    ? ok(`${config.availableUserDomains.map((domain) => `*.${domain.replace(/^\./, '')}`).join(', ')} resolve`)
+    ? ok(`${config.availableUserDomains.map((domain) => `*.${domain}`).join(', ')} resolve`)
     : fault(`${without.join(', ')} do not resolve`, `add a wildcard record for ${without.join(', ')}: without it handles cannot be verified`)
 }
 

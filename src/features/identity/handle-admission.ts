@@ -15,7 +15,7 @@ export const isServedHandle = ({ config }: Pick<Context, 'config'>, handle: Hand
 
 /** A name under our domains, or one of the domains itself: nobody else can answer for it. */
 export const isOwnName = (ctx: Pick<Context, 'config'>, handle: Handle): boolean =>
-  isServedHandle(ctx, handle) || ctx.config.availableUserDomains.some((domain) => domain.replace(/^\./, '') === handle)
+  isServedHandle(ctx, handle) || ctx.config.availableUserDomains.includes(handle)
 
 /**
  * The handle that an account may take, or the refusal. Whether it is free is the caller's next question.

@@ -63,7 +63,7 @@ async function enter(call: PageCall): Promise<Response> {
 
 function signUpPage({ ctx }: PageCall, given: URLSearchParams, message: string | null): Response {
   const { availableUserDomains, inviteCodeRequired, links } = ctx.config
-  const domains = availableUserDomains.map((domain) => `.${domain.replace(/^\./, '')}`)
+  const domains = availableUserDomains.map((domain) => `.${domain}`)
   const domain = given.get('domain') ?? domains[0]!
   return page(ctx.config, {
     title: 'Create an account',
@@ -91,7 +91,7 @@ async function join(call: PageCall): Promise<Response> {
   chargeAddress(call, 'createAccount')
   const { ctx } = call
   const form = await readForm(call)
-  const domains = ctx.config.availableUserDomains.map((domain) => `.${domain.replace(/^\./, '')}`)
+  const domains = ctx.config.availableUserDomains.map((domain) => `.${domain}`)
   const domain = domains.find((one) => one === form.get('domain')) ?? domains[0]!
   const name = (form.get('name') ?? '').trim().replace(/^@/, '')
   const fault = await faultOf(

@@ -7,7 +7,7 @@ import { SOFTWARE } from '../../platform/version.ts'
 export function landingPage({ config, serverDid }: Context): Response {
   const { host } = new URL(config.publicUrl)
   const facts: [name: string, value: string | Html][] = [
-    ['Handles under', config.availableUserDomains.map((domain) => `.${domain.replace(/^\./, '')}`).join(', ')],
+    ['Handles under', config.availableUserDomains.map((domain) => `.${domain}`).join(', ')],
     ['Sign-up', config.inviteCodeRequired ? 'with an invite code' : 'open to everyone'],
     ['Server DID', html`<code>${serverDid}</code>`],
     ['Software', SOFTWARE],

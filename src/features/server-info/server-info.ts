@@ -41,7 +41,7 @@ export const serverInfo: Feature = {
         const extension = { version, capabilities: offeredCapabilities(config) }
         return {
           did: serverDid,
-          availableUserDomains: config.availableUserDomains.map((domain) => `.${domain.replace(/^\./, '')}`),
+          availableUserDomains: config.availableUserDomains.map((domain) => `.${domain}`),
           inviteCodeRequired: config.inviteCodeRequired,
           phoneVerificationRequired: false,
           blobUploadLimit: config.blobs.maxBlobSize,
