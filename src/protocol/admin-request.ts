@@ -1,5 +1,6 @@
 /** What a paired operator device signs: a request to the admin interface, and its own registration. */
 import { createHash } from 'node:crypto'
+import { parseBase64url } from './base64url.ts'
 import { parseDidKey } from './keys.ts'
 
 export interface SignedRequest {
@@ -24,7 +25,6 @@ export const registrationText = (pairingCode: string, publicKey: string, timesta
  */
 export function isSignedBy(publicKey: string, text: string, signature: string): boolean {
   const key = parseDidKey(publicKey)
-  const bytes = Buffer.from(signature, 'base64url')
-  if (key === null || key.curve !== 'p256' || bytes.toString('base64url') !== signature) return false
-  return key.verify(Buffer.from(text), bytes)
+  const bytes = parseBase64url(signature)
+  return key?.curve === 'p256' && bytes !== null && key.verify(Buffer.from(text), bytes)
 }

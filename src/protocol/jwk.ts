@@ -1,5 +1,6 @@
 /** Public keys as JSON. Source: RFC 7517; RFC 7518, 6.2; RFC 7638 for the thumbprint. */
 import { createHash } from 'node:crypto'
+import { parseBase64url } from './base64url.ts'
 
 /** A point of P-256, each coordinate 32 bytes in base64url. */
 export interface P256Jwk {
@@ -8,6 +9,8 @@ export interface P256Jwk {
   x: string
   y: string
 }
+
+const coordinateBytes = 32
 
 /** Members that only a private or a symmetric key has. */
 const privateMembers = ['d', 'p', 'q', 'dp', 'dq', 'qi', 'oth', 'k']
@@ -23,10 +26,7 @@ export function parseP256Jwk(value: unknown): P256Jwk | null {
   return privateMembers.some((member) => member in value) ? null : { kty, crv, x, y }
 }
 
-function isCoordinate(text: unknown): text is string {
-  if (typeof text !== 'string' || text.length !== 43) return false
-  return Buffer.from(text, 'base64url').toString('base64url') === text
-}
+const isCoordinate = (text: unknown): text is string => typeof text === 'string' && parseBase64url(text)?.length === coordinateBytes
 
 /** What RFC 7638, 3.2 asks for of each kind of key, in the order of their names. */
 const thumbprintMembers: Record<string, readonly string[]> = {

@@ -1,9 +1,12 @@
 /**
- * Compact JWS: taking one apart, and making one with ES256.
+ * Compact JWS: taking one apart, and making and checking one by a key of either atproto curve.
  *
- * Nothing here is trusted: `decodeJws` only says what the text claims. Source: RFC 7515; RFC 7518, 3.4.
+ * `decodeJws` only says what the text claims; nothing of it is to be trusted before `verifyJws`.
+ *
+ * Source: RFC 7515; RFC 7518, 3.4 (ES256); RFC 8812, 3.2 (ES256K).
  */
-import type { PublicKey, SigningKey } from './keys.ts'
+import { base64url } from './base64url.ts'
+import type { Curve, PublicKey, SigningKey } from './keys.ts'
 
 export interface Jws {
   header: Record<string, unknown>
@@ -13,12 +16,14 @@ export interface Jws {
   signature: Uint8Array
 }
 
-const base64url = /^[A-Za-z0-9_-]+$/
+const algorithms: Record<Curve, string> = { p256: 'ES256', k256: 'ES256K' }
+
+const partPattern = /^[A-Za-z0-9_-]+$/
 
 /** Null when it is not three parts of base64url, the first two of them JSON objects. */
 export function decodeJws(text: string): Jws | null {
   const parts = text.split('.')
-  if (parts.length !== 3 || !parts.every((part) => base64url.test(part))) return null
+  if (parts.length !== 3 || !parts.every((part) => partPattern.test(part))) return null
   const header = decodeObject(parts[0]!)
   const payload = decodeObject(parts[1]!)
   if (header === null || payload === null) return null
@@ -35,12 +40,15 @@ export function decodeObject(encoded: string): Record<string, unknown> | null {
   }
 }
 
-const encode = (value: object): string => Buffer.from(JSON.stringify(value)).toString('base64url')
+/** The base64url of an object's JSON. */
+export const encodeObject = (value: object): string => base64url(Buffer.from(JSON.stringify(value)))
 
-/** `header` without `alg`, which is ES256. The key is one of P-256. */
-export function signEs256(key: SigningKey, header: object, payload: object): string {
-  const signed = `${encode({ alg: 'ES256', ...header })}.${encode(payload)}`
-  return `${signed}.${Buffer.from(key.sign(Buffer.from(signed))).toString('base64url')}`
+/** The compact form. `header` is without `alg`, which follows from the key. */
+export function signJws(key: SigningKey, header: object, payload: object): string {
+  const signed = `${encodeObject({ alg: algorithms[key.publicKey.curve], ...header })}.${encodeObject(payload)}`
+  return `${signed}.${base64url(key.sign(Buffer.from(signed)))}`
 }
 
-export const verifiesEs256 = (jws: Jws, key: PublicKey): boolean => jws.header.alg === 'ES256' && key.verify(jws.signed, jws.signature, { allowHighS: true })
+/** Whether the key signed it, and the header names the key's algorithm. High-S signatures count, as everywhere in JOSE. */
+export const verifyJws = ({ header, signed, signature }: Jws, key: PublicKey): boolean =>
+  header.alg === algorithms[key.curve] && key.verify(signed, signature, { allowHighS: true })

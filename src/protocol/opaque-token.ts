@@ -3,15 +3,16 @@
  * token in any other spelling is an unknown token.
  */
 import { createHash } from 'node:crypto'
+import { base64url, parseBase64url } from './base64url.ts'
 
 export const OPAQUE_TOKEN_BYTES = 32
 
-export const formatOpaqueToken = (bytes: Uint8Array): string => Buffer.from(bytes).toString('base64url')
+export const formatOpaqueToken = (bytes: Uint8Array): string => base64url(bytes)
 
 /** The token's bytes; null unless it is spelled in the one canonical way. */
 export function parseOpaqueToken(text: string): Uint8Array | null {
-  const bytes = Buffer.from(text, 'base64url')
-  return bytes.byteLength === OPAQUE_TOKEN_BYTES && bytes.toString('base64url') === text ? bytes : null
+  const bytes = parseBase64url(text)
+  return bytes?.byteLength === OPAQUE_TOKEN_BYTES ? bytes : null
 }
 
 /** What is stored of a token: lower-case hex. Null for what is none. */

@@ -10,6 +10,7 @@
  *
  * Source: did:plc specification 0.1; the public directory, whose library is the oracle in the tests.
  */
+import { base64url, parseBase64url } from './base64url.ts'
 import { base32, cidOfCbor, type Cid } from './cid.ts'
 import { encode, type DataObject } from './cbor.ts'
 import type { Did, Handle, Millis } from './identifiers.ts'
@@ -64,7 +65,7 @@ export interface AuditEntry {
 
 export const maxRotationKeys = 5
 export const recoveryWindowMillis = 72 * 60 * 60 * 1000
-/** Of an ECDSA signature as raw `r || s`. */
+/** Of an ECDSA signature as raw `r || s`. It is written as canonical base64url, so that it has one spelling. */
 const signatureBytes = 64
 
 // Reading
@@ -206,7 +207,7 @@ export function signOperation<Unsigned extends UnsignedOperation | UnsignedTombs
   operation: Unsigned,
   key: Pick<SigningKey, 'sign'>,
 ): Signed<Unsigned> {
-  return { ...operation, sig: Buffer.from(key.sign(unsignedBytes(operation))).toString('base64url') }
+  return { ...operation, sig: base64url(key.sign(unsignedBytes(operation))) }
 }
 
 // Checking
@@ -222,16 +223,10 @@ export type PlcFault =
 
 /** The first of `keys` that signed the operation; `null` when none did. */
 export function signerOf(operation: LogOperation, keys: readonly string[]): string | null {
-  const signature = decodeSignature(operation.sig)
-  if (!signature) return null
+  const signature = parseBase64url(operation.sig)
+  if (signature?.length !== signatureBytes) return null
   const signed = unsignedBytes(operation)
   return keys.find((key) => parseDidKey(key)?.verify(signed, signature)) ?? null
-}
-
-/** One spelling per signature: base64url, no padding, no stray bits. */
-function decodeSignature(text: string): Uint8Array | null {
-  const bytes = Buffer.from(text, 'base64url')
-  return bytes.length === signatureBytes && bytes.toString('base64url') === text ? bytes : null
 }
 
 /** What an operation must be whatever its place: keys of curves we know, and 1 to 5 rotation keys. */

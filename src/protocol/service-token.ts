@@ -5,7 +5,8 @@
  * Source: atproto "XRPC", inter-service authentication.
  */
 import type { Did } from './identifiers.ts'
-import type { Curve, SigningKey } from './keys.ts'
+import { signJws } from './jws.ts'
+import type { SigningKey } from './keys.ts'
 
 export interface ServiceClaims {
   iss: Did
@@ -20,12 +21,5 @@ export interface ServiceClaims {
   jti: string
 }
 
-const algorithms: Record<Curve, string> = { p256: 'ES256', k256: 'ES256K' }
-
-const encoded = (value: object): string => Buffer.from(JSON.stringify(value)).toString('base64url')
-
 /** The compact form, signed with the issuer's key. */
-export function formatServiceToken(key: SigningKey, claims: ServiceClaims): string {
-  const signed = `${encoded({ typ: 'JWT', alg: algorithms[key.publicKey.curve] })}.${encoded(claims)}`
-  return `${signed}.${Buffer.from(key.sign(Buffer.from(signed))).toString('base64url')}`
-}
+export const formatServiceToken = (key: SigningKey, claims: ServiceClaims): string => signJws(key, { typ: 'JWT' }, claims)

@@ -9,14 +9,13 @@ import { authenticationRequired, invalidToken, Refusal } from '../../http/errors
 import type { Context } from '../../platform/context.ts'
 import { verificationKey } from '../../protocol/did-document.ts'
 import { parseDid, type Did } from '../../protocol/identifiers.ts'
-import { parseDidKey, type Curve } from '../../protocol/keys.ts'
+import { decodeJws, decodeObject, verifyJws, type Jws } from '../../protocol/jws.ts'
+import { parseDidKey } from '../../protocol/keys.ts'
 import { resolveDid } from '../identity/identity.ts'
 import { authorizationOf } from './authorization-header.ts'
 
 interface ServiceToken {
-  signed: Uint8Array
-  signature: Uint8Array
-  algorithm: unknown
+  jws: Jws
   iss: string
   aud: string
   exp: number
@@ -39,7 +38,6 @@ const poorlyFormatted = () => refused('BadJwt', 'poorly formatted jwt')
 
 /** Types of other tokens, which must not be taken for these. */
 const FOREIGN_TYPES: readonly unknown[] = ['at+jwt', 'refresh+jwt', 'dpop+jwt']
-const ALGORITHMS: Record<Curve, string> = { p256: 'ES256', k256: 'ES256K' }
 /** The service of a moderation service that puts labels, and speaks with a key of its own. */
 export const LABELER = 'atproto_labeler'
 
@@ -66,31 +64,13 @@ export async function verifyServiceToken(
 }
 
 function parseServiceToken(text: string): ServiceToken {
-  const parts = text.split('.')
-  const [header, payload] = parts.slice(0, 2).map(decodeObject)
-  if (parts.length !== 3 || !header || !payload) throw poorlyFormatted()
-  if (FOREIGN_TYPES.includes(header['typ'])) throw refused('BadJwtType', `Invalid jwt type "${String(header['typ'])}"`)
-  const { iss, aud, exp, lxm, jti } = payload
+  const jws = decodeJws(text)
+  if (!jws) throw poorlyFormatted()
+  const { typ } = jws.header
+  if (FOREIGN_TYPES.includes(typ)) throw refused('BadJwtType', `Invalid jwt type "${String(typ)}"`)
+  const { iss, aud, exp, lxm, jti } = jws.payload
   if (typeof iss !== 'string' || typeof aud !== 'string' || typeof exp !== 'number') throw poorlyFormatted()
-  return {
-    signed: Buffer.from(`${parts[0]}.${parts[1]}`),
-    signature: Buffer.from(parts[2]!, 'base64url'),
-    algorithm: header['alg'],
-    iss,
-    aud,
-    exp,
-    lxm: typeof lxm === 'string' ? lxm : null,
-    jti: typeof jti === 'string' ? jti : null,
-  }
-}
-
-function decodeObject(part: string): Record<string, unknown> | null {
-  try {
-    const value: unknown = JSON.parse(Buffer.from(part, 'base64url').toString())
-    return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : null
-  } catch {
-    return null // not JSON
-  }
+  return { jws, iss, aud, exp, lxm: typeof lxm === 'string' ? lxm : null, jti: typeof jti === 'string' ? jti : null }
 }
 
 async function isSigned(ctx: Context, token: ServiceToken, caller: ServiceCaller): Promise<boolean> {
@@ -108,10 +88,9 @@ async function issuerKey(ctx: Context, { iss, service }: ServiceCaller, live: bo
   return key
 }
 
-/** High-S signatures are accepted here, as other servers do. */
-function verifies({ signed, signature, algorithm }: ServiceToken, didKey: string): boolean {
+function verifies({ jws }: ServiceToken, didKey: string): boolean {
   const key = parseDidKey(didKey)
-  return key !== null && algorithm === ALGORITHMS[key.curve] && key.verify(signed, signature, { allowHighS: true })
+  return key !== null && verifyJws(jws, key)
 }
 
 /** Whether the bearer token names a method, as service tokens do and sessions do not. Refuses what is no JWT at all. */

@@ -9,6 +9,7 @@ import { perContext, type Context } from '../../platform/context.ts'
 import { Generations } from '../../platform/generations.ts'
 import { serverSecret } from '../../platform/vault.ts'
 import { parseDid, type Did, type Millis } from '../../protocol/identifiers.ts'
+import { encodeObject } from '../../protocol/jws.ts'
 
 export const ACCESS_TTL_SECS = 120 * 60
 export const REFRESH_TTL_SECS = 90 * 86_400
@@ -25,9 +26,8 @@ const scopes: Record<SessionKind, string> = {
 const kinds = new Map(Object.entries(scopes).map(([kind, scope]) => [scope, kind as SessionKind]))
 const REFRESH_SCOPE = 'com.atproto.refresh'
 
-const encoded = (value: object) => Buffer.from(JSON.stringify(value)).toString('base64url')
-const ACCESS_HEADER = encoded({ typ: 'at+jwt', alg: 'HS256' })
-const REFRESH_HEADER = encoded({ typ: 'refresh+jwt', alg: 'HS256' })
+const ACCESS_HEADER = encodeObject({ typ: 'at+jwt', alg: 'HS256' })
+const REFRESH_HEADER = encodeObject({ typ: 'refresh+jwt', alg: 'HS256' })
 
 export interface AccessClaims {
   did: Did
@@ -125,7 +125,7 @@ function lifetime(now: Millis, ttlSecs: number): { iat: number; exp: number } {
 const mac = (key: KeyObject, signed: string) => createHmac('sha256', key).update(signed).digest()
 
 function issue(header: string, key: KeyObject, payload: Payload): string {
-  const signed = `${header}.${encoded(payload)}`
+  const signed = `${header}.${encodeObject(payload)}`
   return `${signed}.${mac(key, signed).toString('base64url')}`
 }
 

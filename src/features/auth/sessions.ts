@@ -57,7 +57,7 @@ function claimsOf(did: Did, credential: Credential): AccessClaims {
   return { did, kind: credential.privileged ? 'privileged' : 'app', personalDetails: credential.personalDetails }
 }
 
-type Exchange =
+type TokenExchange =
   | { ok: true; account: Account; credential: Credential; tokenId: string }
   | { ok: false; fault: 'no-account' | 'takendown' | 'revoked' }
 
@@ -77,7 +77,7 @@ export async function refreshSession(ctx: Context, caller: RefreshCaller): Promi
 
 export const userInfoNotFound = (did: Did) => invalidRequest(`Could not find user info for account: ${did}`)
 
-async function exchangeToken({ clock }: Context, tx: Tx, { did, tokenId }: RefreshCaller): Promise<Exchange> {
+async function exchangeToken({ clock }: Context, tx: Tx, { did, tokenId }: RefreshCaller): Promise<TokenExchange> {
   const account = await accountOf(tx, did)
   if (!account) return { ok: false, fault: 'no-account' }
   if (account.takedownRef !== null) return { ok: false, fault: 'takendown' }

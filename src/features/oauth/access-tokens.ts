@@ -7,7 +7,7 @@ import { perContext, type Context } from '../../platform/context.ts'
 import { Generations } from '../../platform/generations.ts'
 import { parseDid, type Did } from '../../protocol/identifiers.ts'
 import { accessTokenHash } from '../../protocol/dpop.ts'
-import { decodeJws, decodeObject, signEs256, verifiesEs256 } from '../../protocol/jws.ts'
+import { decodeJws, decodeObject, signJws, verifyJws } from '../../protocol/jws.ts'
 import { serverKey } from './server-key.ts'
 
 const ACCESS_TOKEN_TYPE = 'at+jwt'
@@ -31,7 +31,7 @@ export type ReadOutcome = { ok: true; token: AccessToken } | { ok: false; fault:
 /** Issue a token with the standard claims and those given. */
 export async function issueAccessToken(ctx: Context, { expiresAtSecs, ...claims }: { sub: Did; scope: string; expiresAtSecs: number } & Record<string, unknown>): Promise<string> {
   const key = await serverKey(ctx)
-  return signEs256(key, { typ: ACCESS_TOKEN_TYPE, kid: key.kid }, {
+  return signJws(key, { typ: ACCESS_TOKEN_TYPE, kid: key.kid }, {
     iss: ctx.config.publicUrl,
     aud: ctx.serverDid,
     iat: Math.floor(ctx.clock.now() / 1000),
@@ -62,7 +62,7 @@ export async function readAccessToken(ctx: Context, text: string): Promise<ReadO
 
 async function verified(ctx: Context, text: string): Promise<AccessToken | null> {
   const jws = decodeJws(text)
-  if (jws?.header.typ !== ACCESS_TOKEN_TYPE || !verifiesEs256(jws, (await serverKey(ctx)).publicKey)) return null
+  if (jws?.header.typ !== ACCESS_TOKEN_TYPE || !verifyJws(jws, (await serverKey(ctx)).publicKey)) return null
   const { iss, aud, sub, scope, jti, iat, exp, cnf } = jws.payload
   const did = typeof sub === 'string' ? parseDid(sub) : null
   if (iss !== ctx.config.publicUrl || (aud !== ctx.serverDid && aud !== ctx.config.publicUrl) || did === null) return null
