@@ -1,7 +1,8 @@
-import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { afterAll, beforeAll, expect, spyOn, test } from 'bun:test'
 import { createAccount, logIn, PASSWORD, xrpc } from '../harness/account.ts'
-import { bearer } from '../harness/http.ts'
+import { bearer, request } from '../harness/http.ts'
 import { lastCode } from '../harness/mail.ts'
+import { answerOf, OAuthClient } from '../harness/oauth-client.ts'
 import { startPds, type TestPds } from '../harness/pds.ts'
 
 let pds: TestPds
@@ -25,6 +26,50 @@ test('the mailed code sets a new password, once, and ends the sessions', async (
   expect((await xrpc(pds, 'com.atproto.server.refreshSession', { method: 'POST', headers: bearer(alice.refreshJwt) })).status).toBe(400)
   await logIn(pds, alice, made.password)
   expect(await reset(code, 'another')).toMatchObject({ status: 400, body: { error: 'InvalidToken', message: 'Token is invalid' } })
+})
+
+/** The next comparison with a password waits, after it has read what to compare with, for something else to happen. */
+function duringComparison(field: 'hash' | 'personalDetails', happen: () => Promise<unknown>): void {
+  const { db } = pds.ctx
+  const get = db.get.bind(db)
+  const reads = spyOn(db, 'get')
+  reads.mockImplementation(async <Row>(query: Parameters<typeof get>[0]): Promise<Row | null> => {
+    const row = await get<Row>(query)
+    if (row !== null && Object.hasOwn(row as object, field)) {
+      reads.mockRestore()
+      await happen()
+    }
+    return row
+  })
+}
+
+test('whoever is signing in with the old password, or an app password that is revoked, comes too late', async () => {
+  const walt = await createAccount(pds, 'walt')
+  let password = PASSWORD
+  let resets = 0
+  const resetMeanwhile = async () => {
+    await requestReset(walt.email)
+    const code = await lastCode(pds, walt.email, ++resets)
+    duringComparison('hash', async () => expect((await reset(code, (password += '!'))).status).toBe(200))
+  }
+  await resetMeanwhile()
+  expect(await createSession(walt.handle, password)).toMatchObject({ status: 401, body: { error: 'AuthenticationRequired', message: 'Invalid identifier or password' } })
+
+  const app = new OAuthClient(pds)
+  const requestUri = await app.requestUri()
+  await resetMeanwhile()
+  const refused = await app.decide(requestUri, { identifier: walt.handle, password }, { remember: 'yes' })
+  expect([refused.status, refused.headers.has('set-cookie')]).toEqual([401, false])
+  expect(answerOf(await app.decide(requestUri, { identifier: walt.handle, password })).has('code')).toBe(true)
+
+  await resetMeanwhile()
+  const entered = await request(`${pds.url}/account/sign-in`, { method: 'POST', headers: { 'content-type': 'application/x-www-form-urlencoded' }, body: new URLSearchParams({ identifier: walt.handle, password }).toString() })
+  expect([entered.status, entered.headers.has('set-cookie')]).toEqual([401, false])
+
+  const holder = await logIn(pds, walt, password)
+  const made = (await holder.call('com.atproto.server.createAppPassword', { json: { name: 'lost' } })).body
+  duringComparison('personalDetails', () => holder.call('com.atproto.server.revokeAppPassword', { json: { name: 'lost' } }))
+  expect((await createSession(walt.handle, made.password)).status).toBe(401)
 })
 
 test('whether an address has an account is not told', async () => {

@@ -3,7 +3,7 @@ import { authenticationRequired, invalidRequest } from '../../http/errors.ts'
 import type { Context } from '../../platform/context.ts'
 import type { Tx } from '../../platform/database.ts'
 import type { Did } from '../../protocol/identifiers.ts'
-import { accountWithEmail, codeRefused, deleteMailedCode, hashPassword, loginWithPassword, mailCode, redeemAnonymousCode, tooManyFailedLogins, updatePassword } from '../accounts/accounts.ts'
+import { accountWithEmail, codeRefused, deleteMailedCode, hashPassword, loginWithPassword, mailCode, redeemAnonymousCode, tooManyFailedLogins, updatePassword, type StillHolds } from '../accounts/accounts.ts'
 import { signOutEverywhere, signOutPasswords } from '../auth/auth.ts'
 
 export const MAX_PASSWORD_CHARS = 256
@@ -36,17 +36,20 @@ export async function resetPassword(ctx: Context, code: string, password: string
   if (!redeemed.ok) throw codeRefused(redeemed.fault)
 }
 
+const wrongPassword = () => authenticationRequired('Invalid password')
+
 /** For an account holder who knows the current password. */
 export async function changePassword(ctx: Context, did: Did, current: string, next: string): Promise<void> {
   const login = await loginWithPassword(ctx, did, current)
-  if (!login.ok) throw login.fault === 'blocked' ? tooManyFailedLogins() : authenticationRequired('Invalid password')
-  await setPassword(ctx, did, next)
+  if (!login.ok) throw login.fault === 'blocked' ? tooManyFailedLogins() : wrongPassword()
+  await setPassword(ctx, did, next, login.value)
 }
 
-/** Without asking for anything. Apps that the account lets in stay. */
-export async function setPassword(ctx: Context, did: Did, password: string): Promise<void> {
+/** Without asking for anything but, if it is given, that the present password still holds. Apps that the account lets in stay. */
+export async function setPassword(ctx: Context, did: Did, password: string, stillHolds?: StillHolds): Promise<void> {
   const hash = await hashAcceptable(ctx, password)
   await ctx.db.transaction(async (tx) => {
+    if (stillHolds && !(await stillHolds(tx))) throw wrongPassword()
     await replacePassword(tx, did, hash)
     await signOutPasswords(tx, did)
   })

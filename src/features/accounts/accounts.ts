@@ -40,7 +40,7 @@ export {
 } from './account-store.ts'
 export { chargeMail, mailCode } from './code-requests.ts'
 export { parseEmailAddress } from './email-address.ts'
-export { attemptLogin, isPasswordOf, loginWithPassword, tooManyFailedLogins, type LoginOutcome } from './logins.ts'
+export { attemptLogin, loginWithPassword, provePassword, tooManyFailedLogins, type LoginOutcome, type StillHolds } from './logins.ts'
 export { deleteCode as deleteMailedCode, deleteCodesOf as deleteMailedCodesOf } from './mailed-code-store.ts'
 export { CODE_TTL_SECS, codeRefused, issueCode, mailedCodeSweep, redeemAnonymousCode, redeemCode, type CodeFault } from './mailed-codes.ts'
 export { addressOf, sendMail } from './mails.ts'

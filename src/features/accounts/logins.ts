@@ -2,6 +2,7 @@
 import { Refusal } from '../../http/errors.ts'
 import type { Clock } from '../../platform/clock.ts'
 import { perContext, type Context } from '../../platform/context.ts'
+import type { Tx } from '../../platform/database.ts'
 import type { Millis } from '../../protocol/identifiers.ts'
 import { findByEmail, findByIdentifier, findPasswordHash, type Account } from './account-store.ts'
 import { verifyPassword } from './passwords.ts'
@@ -88,13 +89,22 @@ export async function attemptLogin<T>(ctx: Context, identifier: string, attempt:
   }
 }
 
-/** Whether it is the password of the account itself. The work does not tell whether there is an account, or a password. */
-export async function isPasswordOf(ctx: Context, account: Account | null, password: string): Promise<boolean> {
-  return verifyPassword(ctx, password, account && (await findPasswordHash(ctx.db, account.did)))
+/**
+ * Whether what opened an account still does. To be asked in the transaction that gives something for it: comparing takes
+ * its time, and whoever has just replaced a password must not find anybody signed in with the old one.
+ */
+export type StillHolds = (tx: Tx) => Promise<boolean>
+
+/** Null when it is not the password of the account itself. The work does not tell whether there is an account, or a password. */
+export async function provePassword(ctx: Context, account: Account | null, password: string): Promise<StillHolds | null> {
+  const hash = account && (await findPasswordHash(ctx.db, account.did))
+  const isRight = await verifyPassword(ctx, password, hash)
+  if (!account || !isRight) return null
+  return async (tx) => (await findPasswordHash(tx, account.did)) === hash
 }
 
-/** The account that the identifier and its own password open, in whatever state it is. */
-export const loginWithPassword = (ctx: Context, identifier: string, password: string): Promise<LoginOutcome<Account>> =>
-  attemptLogin(ctx, identifier, async (account) => ((await isPasswordOf(ctx, account, password)) ? account : null))
+/** An account that is opened by its own password, in whatever state it is. */
+export const loginWithPassword = (ctx: Context, identifier: string, password: string): Promise<LoginOutcome<StillHolds>> =>
+  attemptLogin(ctx, identifier, (account) => provePassword(ctx, account, password))
 
 export const tooManyFailedLogins = () => new Refusal(429, 'RateLimitExceeded', 'Too many failed logins', { headers: { 'Retry-After': String(WINDOW_MILLIS / 1000) } })

@@ -4,7 +4,7 @@ import type { Context } from '../../platform/context.ts'
 import { isUniqueViolation } from '../../platform/database.ts'
 import type { Did } from '../../protocol/identifiers.ts'
 import { base32 } from '../../protocol/cid.ts'
-import { hashGeneratedPassword } from '../accounts/accounts.ts'
+import { hashGeneratedPassword, type StillHolds } from '../accounts/accounts.ts'
 import { deleteAppPassword, findAppPassword, insertAppPassword, listAppPasswords, type AppPassword } from './app-password-store.ts'
 import { deleteSessionsOfAppPassword } from './session-store.ts'
 
@@ -42,9 +42,10 @@ export async function revokeAppPassword(ctx: Context, did: Did, name: string): P
 /** Nobody; app passwords are tried in its name where there is no account, so that the work is the same. */
 const NOBODY = 'did:plc:aaaaaaaaaaaaaaaaaaaaaaaa' as Did
 
-/** The app password that the text is. Only what looks like one is tried. */
-export async function matchAppPassword(ctx: Context, did: Did | null, password: string): Promise<AppPassword | null> {
+/** The app password that the text is, and whether it still is one. Only what looks like one is tried. */
+export async function matchAppPassword(ctx: Context, did: Did | null, password: string): Promise<{ appPassword: AppPassword; stillHolds: StillHolds } | null> {
   if (!FORMAT.test(password)) return null
   const hash = await hashGeneratedPassword(ctx, did ?? NOBODY, password)
-  return did && findAppPassword(ctx.db, did, { hash })
+  const appPassword = did && (await findAppPassword(ctx.db, did, { hash }))
+  return appPassword && { appPassword, stillHolds: async (tx) => (await findAppPassword(tx, did, { hash })) !== null }
 }

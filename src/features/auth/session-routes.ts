@@ -2,25 +2,33 @@
 import { procedure, query } from '../../http/endpoint.ts'
 import { authenticationRequired } from '../../http/errors.ts'
 import type { Context } from '../../platform/context.ts'
-import { accountOf, accountTakedown, attemptLogin, isPasswordOf, tooManyFailedLogins, type Account } from '../accounts/accounts.ts'
+import { accountOf, accountStatus, accountTakedown, attemptLogin, provePassword, refuseTakendown, tooManyFailedLogins, type Account } from '../accounts/accounts.ts'
 import { matchAppPassword } from './app-passwords.ts'
 import { access, refresh } from './auth.ts'
 import { endSession, openSession, refreshSession, sessionAccount, sessionTokens, takendownTokens, userInfoNotFound, type Tokens } from './sessions.ts'
 
 const MAX_PASSWORD_CHARS = 512
 
+const wrongCredentials = () => authenticationRequired('Invalid identifier or password')
+
 /** Null when no password fits. Refuses a taken-down account unless it asks for its limited session. */
 async function logIn(ctx: Context, account: Account | null, password: string, allowTakendown: boolean): Promise<{ account: Account; tokens: Tokens } | null> {
-  const isOwn = await isPasswordOf(ctx, account, password)
-  const appPassword = isOwn ? null : await matchAppPassword(ctx, account?.did ?? null, password)
+  const ownHolds = await provePassword(ctx, account, password)
+  const match = ownHolds ? null : await matchAppPassword(ctx, account?.did ?? null, password)
+  const stillHolds = ownHolds ?? match?.stillHolds
   const isTakendown = account !== null && account.takedownRef !== null
-  if (account === null || (!isOwn && (appPassword === null || isTakendown))) return null
+  if (account === null || !stillHolds || (match && isTakendown)) return null
   if (isTakendown) {
     if (!allowTakendown) throw accountTakedown()
     return { account, tokens: await takendownTokens(ctx, account.did) }
   }
-  const tokenId = await ctx.db.transaction((tx) => openSession(ctx, tx, account.did, appPassword))
-  return { account, tokens: await sessionTokens(ctx, account.did, appPassword, tokenId) }
+  const credential = match?.appPassword ?? null
+  const tokenId = await ctx.db.transaction(async (tx) => {
+    if (!(await stillHolds(tx))) throw wrongCredentials()
+    refuseTakendown(await accountStatus(tx, account.did))
+    return openSession(ctx, tx, account.did, credential)
+  })
+  return { account, tokens: await sessionTokens(ctx, account.did, credential, tokenId) }
 }
 
 export const sessionRoutes = [
@@ -29,7 +37,7 @@ export const sessionRoutes = [
     async handler({ ctx, input: { identifier, password, allowTakendown = false } }) {
       if (password.length > MAX_PASSWORD_CHARS) throw authenticationRequired('Password too long. Consider resetting your password.')
       const login = await attemptLogin(ctx, identifier, (account) => logIn(ctx, account, password, allowTakendown))
-      if (!login.ok) throw login.fault === 'blocked' ? tooManyFailedLogins() : authenticationRequired('Invalid identifier or password')
+      if (!login.ok) throw login.fault === 'blocked' ? tooManyFailedLogins() : wrongCredentials()
       return { ...sessionAccount(login.value.account), ...login.value.tokens }
     },
   }),

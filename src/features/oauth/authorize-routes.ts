@@ -11,7 +11,7 @@ import { type Device, deviceOf, requireFormToken, requireNavigation, requireOwnF
 import { pageRefusal, pageRoute, readForm, seeOther, type PageCall } from './page-parts.ts'
 import { expanded } from './permission-sets.ts'
 import { deleteRequest } from './request-store.ts'
-import { withPassword } from './sign-in.ts'
+import { withPassword, type Confirm } from './sign-in.ts'
 
 interface Opened {
   requestUri: string
@@ -53,8 +53,11 @@ async function shown(call: PageCall, opened: Opened, { filled, message }: { fill
   return authorizePage(call.ctx, { ...opened, scopes: expansion.scopes, device: await deviceOf(call), filled, message })
 }
 
-async function decided({ ctx }: PageCall, { idHash }: Opened, decision: Decision): Promise<Response> {
-  const location = await ctx.db.transaction((tx) => decideRequest(ctx, tx, idHash, decision))
+async function decided({ ctx }: PageCall, { idHash }: Opened, decision: Decision, confirm?: Confirm): Promise<Response> {
+  const location = await ctx.db.transaction(async (tx) => {
+    await confirm?.(tx)
+    return decideRequest(ctx, tx, idHash, decision)
+  })
   if (location === null) throw gone()
   return seeOther(location)
 }
@@ -76,10 +79,10 @@ async function decide(call: PageCall): Promise<Response> {
 
 async function approve(call: PageCall, opened: Opened, form: URLSearchParams): Promise<Response> {
   const granted = new Set(form.getAll('granted_scope'))
-  const accept = async (account: Account): Promise<Response> => {
+  const accept = async (account: Account, confirm?: Confirm): Promise<Response> => {
     if (!activityOf(account).active) return decided(call, opened, { kind: 'refuse', error: 'access_denied', reason: 'The account is not active' })
     const scopes = narrowedScopes(opened.pending.request.scopes, granted)
-    return decided(call, opened, { kind: 'approve', did: account.did, scopes, scopeIsFixed: false })
+    return decided(call, opened, { kind: 'approve', did: account.did, scopes, scopeIsFixed: false }, confirm)
   }
   const remember = form.get('remember') === 'yes'
   const device = await deviceOf(call)
@@ -90,9 +93,9 @@ async function approve(call: PageCall, opened: Opened, form: URLSearchParams): P
   }
   chargeAddress(call, 'createSession')
   const identifier = chosen?.account.did ?? form.get('identifier') ?? ''
-  const outcome = await withPassword(call.ctx, identifier, form.get('password') ?? '', async (account) => {
-    const response = await accept(account)
-    if (remember && activityOf(account).active) await signIn(call, account.did, { remember: true })
+  const outcome = await withPassword(call.ctx, identifier, form.get('password') ?? '', async (account, confirm) => {
+    const response = await accept(account, confirm)
+    if (remember && activityOf(account).active) await signIn(call, account.did, { remember: true, confirm })
     return response
   })
   if (outcome.ok) return outcome.value

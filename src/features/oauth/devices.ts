@@ -13,6 +13,7 @@ import { opaqueTokenHash, parseOpaqueToken } from '../../protocol/opaque-token.t
 import { accountOf, type Account } from '../accounts/accounts.ts'
 import { newToken } from './authorization-requests.ts'
 import { deleteDevice, deleteSignIn, insertDevice, signInsOf, type SignIn } from './device-store.ts'
+import type { Confirm } from './sign-in.ts'
 
 /** With "stay signed in", and without: until the browser closes, but not for long. */
 const REMEMBERED_SECS = 90 * 86_400
@@ -63,13 +64,14 @@ function cookieOf(request: Request, name: string): string | null {
 const formTokenOf = (token: string): string => createHmac('sha256', parseOpaqueToken(token)!).update('form').digest('base64url')
 
 /** Sign an account in, in this browser. The answer gets a new cookie. */
-export async function signIn(exchange: Exchange, did: Did, { remember }: { remember: boolean }): Promise<void> {
+export async function signIn(exchange: Exchange, did: Did, { remember, confirm }: { remember: boolean; confirm?: Confirm }): Promise<void> {
   const { ctx, replyHeaders, request } = exchange
   const before = opaqueTokenHash(cookieOf(request, cookieName(ctx)) ?? '')
   const { token, hash } = newToken()
   const now = ctx.clock.now()
   const lifeSecs = remember ? REMEMBERED_SECS : UNREMEMBERED_SECS
   await ctx.db.transaction(async (tx) => {
+    await confirm?.(tx)
     const others: SignIn[] = before ? (await signInsOf(tx, before, now)).filter((known) => known.did !== did) : []
     if (before) await deleteDevice(tx, before)
     await insertDevice(tx, hash, [{ did, signedInAt: now }, ...others].slice(0, MAX_ACCOUNTS), now + lifeSecs * 1000)

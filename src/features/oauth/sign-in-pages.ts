@@ -2,7 +2,6 @@
 import { html, type Html } from '../../http/html.ts'
 import { chargeAddress } from '../../http/limiting.ts'
 import { page } from '../../http/page.ts'
-import type { Account } from '../accounts/accounts.ts'
 import { requestPasswordReset, resetPassword } from '../account-changes/account-changes.ts'
 import { createAccount } from '../signup/signup.ts'
 import { HAS_ACCOUNT } from './authorize-page.ts'
@@ -51,8 +50,8 @@ async function enter(call: PageCall): Promise<Response> {
   requireOwnForm(call)
   chargeAddress(call, 'createSession')
   const form = await readForm(call)
-  const outcome = await withPassword(call.ctx, form.get('identifier') ?? '', form.get('password') ?? '', async (account: Account) => {
-    if (account.takedownRef === null) await signIn(call, account.did, { remember: form.get('remember') === 'yes' })
+  const outcome = await withPassword(call.ctx, form.get('identifier') ?? '', form.get('password') ?? '', async (account, confirm) => {
+    if (account.takedownRef === null) await signIn(call, account.did, { remember: form.get('remember') === 'yes', confirm })
     return account
   })
   if (!outcome.ok) return signInPage(call, form, outcome.message)

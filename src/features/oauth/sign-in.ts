@@ -2,8 +2,10 @@
  * Who sits in front of a page: one way to find out, for consent and for the account page. A second factor would be
  * asked for here, between the password and `then`.
  */
+import { Refusal } from '../../http/errors.ts'
 import type { Context } from '../../platform/context.ts'
-import { attemptLogin, isPasswordOf, type Account } from '../accounts/accounts.ts'
+import type { Tx } from '../../platform/database.ts'
+import { attemptLogin, provePassword, type Account } from '../accounts/accounts.ts'
 
 const MAX_PASSWORD_CHARS = 512
 
@@ -15,17 +17,24 @@ export const messages = {
   blocked: 'Too many attempts. Please wait a minute and try again.',
 }
 
+/** To be waited for in the transaction that gives something for a sign-in: throws when the password was replaced meanwhile. */
+export type Confirm = (tx: Tx) => Promise<void>
+
 /**
  * Do `then` for the account that the identifier and its own password open, in whatever state it is. Answers one and
  * the same message, after the same work, whatever is wrong. Failures are forgiven once `then` is done.
  */
-export async function withPassword<T>(ctx: Context, identifier: string, password: string, then: (account: Account) => Promise<T>): Promise<SignInOutcome<T>> {
+export async function withPassword<T>(ctx: Context, identifier: string, password: string, then: (account: Account, confirm: Confirm) => Promise<T>): Promise<SignInOutcome<T>> {
   const name = identifier.trim().replace(/^@/, '')
   if (name === '' || password === '') return { ok: false, message: messages.missing }
   if (password.length > MAX_PASSWORD_CHARS) return { ok: false, message: messages.wrong }
   const outcome = await attemptLogin(ctx, name, async (account) => {
-    const fits = await isPasswordOf(ctx, account, password)
-    return account !== null && fits ? { value: await then(account) } : null
+    const stillHolds = await provePassword(ctx, account, password)
+    if (!account || !stillHolds) return null
+    const confirm: Confirm = async (tx) => {
+      if (!(await stillHolds(tx))) throw new Refusal(401, 'AuthenticationRequired', messages.wrong)
+    }
+    return { value: await then(account, confirm) }
   })
   return outcome.ok ? { ok: true, value: outcome.value.value } : { ok: false, message: messages[outcome.fault] }
 }
