@@ -7,7 +7,7 @@ import type { Context } from '../../platform/context.ts'
 import type { Tx } from '../../platform/database.ts'
 import type { Sweep } from '../../platform/sweeps.ts'
 import type { Did } from '../../protocol/identifiers.ts'
-import { accountOf, codeRefused, deleteAccountRow, deleteMailedCodesOf, isDueForDeletion, listDueForDeletion, loginWithPassword, redeemCode, tooManyFailedLogins } from '../accounts/accounts.ts'
+import { accountOf, codeRefused, deleteAccountRow, deleteMailedCodesOf, isDueForDeletion, listDueForDeletion, loginRefused, loginWithPassword, MAX_TRIED_PASSWORD_CHARS, redeemCode } from '../accounts/accounts.ts'
 import { deleteAppPasswordsOf, signOutEverywhere } from '../auth/auth.ts'
 import { deleteAccountBlobs, removeBlobFiles } from '../blobs/blobs.ts'
 import { announce, sequenceEvents } from '../firehose/firehose.ts'
@@ -17,15 +17,14 @@ import { deleteFlagsAbout } from '../labels/labels.ts'
 import { deletePreferencesOf } from '../preferences/preferences.ts'
 import { deleteRepo } from '../repo/repo.ts'
 
-const MAX_PASSWORD_CHARS = 512
 const SWEEP_PAGE = 100
 
 /** For the account holder, with the code from the mail. */
 export async function deleteOwnAccount(ctx: Context, { did, password, token }: { did: Did; password: string; token: string }): Promise<void> {
   if (token.trim() === '' || password === '') throw invalidRequest('A password and a token are required')
-  if (password.length > MAX_PASSWORD_CHARS) throw authenticationRequired('Password too long. Consider resetting your password.')
+  if (password.length > MAX_TRIED_PASSWORD_CHARS) throw authenticationRequired('Password too long. Consider resetting your password.')
   const login = await loginWithPassword(ctx, did, password)
-  if (!login.ok) throw login.fault === 'blocked' ? tooManyFailedLogins() : authenticationRequired('Invalid did or password')
+  if (!login.ok) throw loginRefused(login.fault, authenticationRequired('Invalid did or password'))
   const outcome = await ctx.db.transaction(async (tx) => {
     const fault = await redeemCode(ctx, tx, { did, purpose: 'delete_account', code: token })
     return fault ? { fault } : { cids: await purge(ctx, tx, did) }

@@ -3,14 +3,7 @@ import { invalidRequest, Refusal } from '../../http/errors.ts'
 import type { Context } from '../../platform/context.ts'
 import { isUniqueViolation, type Tx } from '../../platform/database.ts'
 import type { Did } from '../../protocol/identifiers.ts'
-import { type Account, accountOf, addressOf, type CodeFault, codeRefused, deleteMailedCodesOf, mailCode, parseEmailAddress, redeemCode, updateEmail, updateEmailConfirmed } from '../accounts/accounts.ts'
-
-/** The account, which its holder may have deleted meanwhile. */
-export async function holderOf({ db }: Context, did: Did): Promise<Account> {
-  const account = await accountOf(db, did)
-  if (!account) throw invalidRequest('account not found')
-  return account
-}
+import { addressOf, type CodeFault, codeRefused, deleteMailedCodesOf, holderOf, mailCode, parseEmailAddress, redeemCode, updateEmail, updateEmailConfirmed } from '../accounts/accounts.ts'
 
 /**
  * Store another address, which nobody has confirmed yet; codes sent to the old one are void. `token` is needed where

@@ -1,9 +1,9 @@
 /** The account's address on the wire. */
 import { procedure } from '../../http/endpoint.ts'
 import type { Permissions } from '../../protocol/scopes.ts'
-import { chargeMail, mailCode } from '../accounts/accounts.ts'
+import { chargeMail, requestCode } from '../accounts/accounts.ts'
 import { access } from '../auth/auth.ts'
-import { changeEmail, confirmEmail, holderOf, requestEmailUpdate } from './email-changes.ts'
+import { changeEmail, confirmEmail, requestEmailUpdate } from './email-changes.ts'
 
 const managesEmail = (permissions: Permissions) => permissions.assertAccount({ attr: 'email', action: 'manage' })
 const onlyInTheAccountManager = { refuse: 'Use the account manager interface to update email address associated with an account' }
@@ -11,11 +11,7 @@ const onlyInTheAccountManager = { refuse: 'Use the account manager interface to 
 export const emailRoutes = [
   procedure('com.atproto.server.requestEmailConfirmation', {
     auth: access({ grants: managesEmail, standing: true }),
-    async handler(call) {
-      const { ctx, caller } = call
-      chargeMail(call, caller.did, 'confirm_email')
-      await mailCode(ctx, await holderOf(ctx, caller.did), 'confirm_email')
-    },
+    handler: (call) => requestCode(call, call.caller.did, 'confirm_email'),
   }),
   procedure('com.atproto.server.confirmEmail', {
     auth: access({ grants: managesEmail, standing: true }),

@@ -1,7 +1,6 @@
 /** Activation, deactivation and deletion on the wire. */
 import { procedure, query } from '../../http/endpoint.ts'
-import { invalidRequest } from '../../http/errors.ts'
-import { accountNotFound, accountOf, chargeMail, mailCode, statusOf } from '../accounts/accounts.ts'
+import { accountNotFound, accountOf, requestCode, statusOf } from '../accounts/accounts.ts'
 import { access, fullAccess } from '../auth/auth.ts'
 import { countBlobs } from '../blobs/blobs.ts'
 import { repoTotals } from '../repo/repo.ts'
@@ -40,13 +39,7 @@ export const lifecycleRoutes = [
   }),
   procedure('com.atproto.server.requestAccountDelete', {
     auth: fullAccess({ standing: true }),
-    async handler(call) {
-      const { ctx, caller } = call
-      chargeMail(call, caller.did, 'delete_account')
-      const account = await accountOf(ctx.db, caller.did)
-      if (!account) throw invalidRequest('account not found')
-      await mailCode(ctx, account, 'delete_account')
-    },
+    handler: (call) => requestCode(call, call.caller.did, 'delete_account'),
   }),
   procedure('com.atproto.server.deleteAccount', {
     limit: 'deleteAccount',

@@ -3,10 +3,8 @@ import { authenticationRequired, invalidRequest } from '../../http/errors.ts'
 import type { Context } from '../../platform/context.ts'
 import type { Tx } from '../../platform/database.ts'
 import type { Did } from '../../protocol/identifiers.ts'
-import { accountWithEmail, codeRefused, deleteMailedCode, hashPassword, loginWithPassword, mailCode, redeemAnonymousCode, tooManyFailedLogins, updatePassword, type StillHolds } from '../accounts/accounts.ts'
+import { accountWithEmail, codeRefused, deleteMailedCode, hashPassword, loginRefused, loginWithPassword, mailCode, MAX_PASSWORD_CHARS, redeemAnonymousCode, updatePassword, type StillHolds } from '../accounts/accounts.ts'
 import { signOutEverywhere, signOutPasswords } from '../auth/auth.ts'
-
-export const MAX_PASSWORD_CHARS = 256
 
 /** Mail a code to the address, behind the answer: whether there is an account shows neither in it nor in its time. */
 export function requestPasswordReset(ctx: Context, email: string): void {
@@ -41,7 +39,7 @@ const wrongPassword = () => authenticationRequired('Invalid password')
 /** For an account holder who knows the current password. */
 export async function changePassword(ctx: Context, did: Did, current: string, next: string): Promise<void> {
   const login = await loginWithPassword(ctx, did, current)
-  if (!login.ok) throw login.fault === 'blocked' ? tooManyFailedLogins() : wrongPassword()
+  if (!login.ok) throw loginRefused(login.fault, wrongPassword())
   await setPassword(ctx, did, next, login.value)
 }
 

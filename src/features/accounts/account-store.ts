@@ -31,14 +31,14 @@ async function findBy(reader: Reader, condition: Sql): Promise<Account | null> {
 
 const fromRow = (row: Row): Account => ({ ...row, invitesDisabled: row.invitesDisabled === 1, hasPassword: row.hasPassword === 1 })
 
-export const findByDid = (reader: Reader, did: Did): Promise<Account | null> => findBy(reader, sql`did = ${did}`)
-export const findByEmail = (reader: Reader, email: string): Promise<Account | null> => findBy(reader, sql`email = ${email.toLowerCase()}`)
+export const accountOf = (reader: Reader, did: Did): Promise<Account | null> => findBy(reader, sql`did = ${did}`)
+export const accountWithEmail = (reader: Reader, email: string): Promise<Account | null> => findBy(reader, sql`email = ${email.toLowerCase()}`)
 
 /** Where an account stands among all of them, the oldest first. */
 export type AccountPlace = Pick<Account, 'createdAt' | 'did'>
 
 /** The next accounts after a place, or the first ones. */
-export function listAfter(reader: Reader, place: AccountPlace | null, limit: number): Promise<(AccountPlace & Pick<Account, 'deactivatedAt' | 'takedownRef'>)[]> {
+export function accountsAfter(reader: Reader, place: AccountPlace | null, limit: number): Promise<(AccountPlace & Pick<Account, 'deactivatedAt' | 'takedownRef'>)[]> {
   const condition = place === null ? sql`1 = 1` : sql`(created_at, did) > (${place.createdAt}, ${place.did})`
   return reader.all(sql`
     SELECT did, created_at AS "createdAt", deactivated_at AS "deactivatedAt", takedown_ref AS "takedownRef"
@@ -46,7 +46,7 @@ export function listAfter(reader: Reader, place: AccountPlace | null, limit: num
 }
 
 /** Accounts whose address contains the text, the oldest first, after a place. */
-export async function searchByEmail(reader: Reader, text: string, place: AccountPlace | null, limit: number): Promise<Account[]> {
+export async function accountsByEmail(reader: Reader, text: string, place: AccountPlace | null, limit: number): Promise<Account[]> {
   const pattern = `%${text.toLowerCase().replace(/[\\%_]/g, '\\$&')}%`
   const matches = text === '' ? sql`1 = 1` : sql`email LIKE ${pattern} ESCAPE '\\'`
   const after = place === null ? sql`1 = 1` : sql`(created_at, did) > (${place.createdAt}, ${place.did})`
@@ -55,7 +55,7 @@ export async function searchByEmail(reader: Reader, text: string, place: Account
 }
 
 /** By DID or handle. */
-export async function findByIdentifier(reader: Reader, identifier: string): Promise<Account | null> {
+export async function accountAt(reader: Reader, identifier: string): Promise<Account | null> {
   const condition = identifiedBy(identifier)
   return condition && findBy(reader, condition)
 }
@@ -73,7 +73,7 @@ export interface Standing extends Pick<Account, 'did' | 'handle'> {
 }
 
 /** By DID or handle; a part of the row, for every read asks. */
-export async function findStanding(reader: Reader, identifier: string): Promise<Standing | null> {
+export async function standingOf(reader: Reader, identifier: string): Promise<Standing | null> {
   const condition = identifiedBy(identifier)
   const row =
     condition &&
@@ -84,7 +84,7 @@ export async function findStanding(reader: Reader, identifier: string): Promise<
 }
 
 /** Null when there is no such account. */
-export async function findStatus(reader: Reader, did: Did): Promise<AccountStatus | null> {
+export async function accountStatus(reader: Reader, did: Did): Promise<AccountStatus | null> {
   const row = await reader.get<Pick<Account, 'deactivatedAt' | 'takedownRef'>>(
     sql`SELECT deactivated_at AS "deactivatedAt", takedown_ref AS "takedownRef" FROM account WHERE did = ${did}`,
   )
@@ -113,7 +113,7 @@ export async function insertAccount(tx: Tx, account: NewAccount): Promise<void> 
 }
 
 /** Throws a unique violation when the handle belongs to another account. */
-export const updateHandle = (tx: Tx, did: Did, handle: Handle): Promise<number> => tx.run(sql`UPDATE account SET handle = ${handle} WHERE did = ${did}`)
+export const setHandle = (tx: Tx, did: Did, handle: Handle): Promise<number> => tx.run(sql`UPDATE account SET handle = ${handle} WHERE did = ${did}`)
 
 export const findPasswordHash = async (reader: Reader, did: Did): Promise<string | null> =>
   (await reader.get<{ hash: string | null }>(sql`SELECT password_hash AS hash FROM account WHERE did = ${did}`))?.hash ?? null
@@ -151,7 +151,7 @@ export const updateActivation = (tx: Tx, did: Did, { deactivatedAt, deleteAfter 
 export const updateTakedown = (tx: Tx, did: Did, takedownRef: string | null): Promise<number> =>
   tx.run(sql`UPDATE account SET takedown_ref = ${takedownRef} WHERE did = ${did}`)
 
-export const updateInvitesDisabled = (tx: Tx, did: Did, disabled: boolean): Promise<number> =>
+export const setInvitesDisabled = (tx: Tx, did: Did, disabled: boolean): Promise<number> =>
   tx.run(sql`UPDATE account SET invites_disabled = ${disabled ? 1 : 0} WHERE did = ${did}`)
 
 export const deleteAccountRow = (tx: Tx, did: Did): Promise<number> => tx.run(sql`DELETE FROM account WHERE did = ${did}`)

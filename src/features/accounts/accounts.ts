@@ -6,7 +6,6 @@
  */
 export { activeSigningKey, signingKeyOf } from './account-keys.ts'
 export {
-  accountDeactivated,
   accountNotFound,
   accountTakedown,
   activityOf,
@@ -17,31 +16,31 @@ export {
   type AccountStatus,
 } from './account-status.ts'
 export {
+  accountAt,
+  accountOf,
+  accountsAfter,
+  accountsByEmail,
+  accountStatus,
+  accountWithEmail,
   deleteAccountRow,
-  findByDid as accountOf,
-  findByEmail as accountWithEmail,
-  findByIdentifier as accountAt,
-  findStanding as standingOf,
-  findStatus as accountStatus,
   insertAccount,
   isDueForDeletion,
-  listAfter as accountsAfter,
   listDueForDeletion,
-  searchByEmail as accountsByEmail,
+  setHandle,
+  setInvitesDisabled,
+  standingOf,
   updateActivation,
   updateEmail,
   updateEmailConfirmed,
-  updateHandle as setHandle,
-  updateInvitesDisabled as setInvitesDisabled,
   updatePassword,
   updateTakedown,
   type Account,
   type AccountPlace,
 } from './account-store.ts'
-export { chargeMail, mailCode } from './code-requests.ts'
+export { chargeMail, holderOf, mailCode, requestCode } from './code-requests.ts'
 export { parseEmailAddress } from './email-address.ts'
-export { attemptLogin, loginWithPassword, provePassword, tooManyFailedLogins, type LoginOutcome, type StillHolds } from './logins.ts'
-export { deleteCode as deleteMailedCode, deleteCodesOf as deleteMailedCodesOf } from './mailed-code-store.ts'
+export { attemptLogin, loginRefused, loginWithPassword, provePassword, type StillHolds } from './logins.ts'
+export { deleteMailedCode, deleteMailedCodesOf } from './mailed-code-store.ts'
 export { CODE_TTL_SECS, codeRefused, issueCode, mailedCodeSweep, redeemAnonymousCode, redeemCode, type CodeFault } from './mailed-codes.ts'
 export { addressOf, sendMail } from './mails.ts'
-export { hashGeneratedPassword, hashPassword } from './passwords.ts'
+export { hashGeneratedPassword, hashPassword, MAX_PASSWORD_CHARS, MAX_TRIED_PASSWORD_CHARS } from './passwords.ts'

@@ -1,12 +1,26 @@
 /** Asking for a code by mail. */
 import type { Exchange } from '../../http/endpoint.ts'
+import { invalidRequest } from '../../http/errors.ts'
 import { charge } from '../../http/limiting.ts'
 import type { Context } from '../../platform/context.ts'
 import type { Did } from '../../protocol/identifiers.ts'
-import type { Account } from './account-store.ts'
+import { accountOf, type Account } from './account-store.ts'
 import type { CodePurpose } from './mailed-code-store.ts'
 import { issueCode } from './mailed-codes.ts'
 import { addressOf, codeMail, sendMail } from './mails.ts'
+
+/** The account of who asks, who may have deleted it meanwhile. */
+export async function holderOf({ db }: Context, did: Did): Promise<Account> {
+  const account = await accountOf(db, did)
+  if (!account) throw invalidRequest('account not found')
+  return account
+}
+
+/** What an account holder asks for by themselves: a code by mail, within the limit of such requests. */
+export async function requestCode(exchange: Exchange, did: Did, purpose: CodePurpose): Promise<void> {
+  chargeMail(exchange, did, purpose)
+  await mailCode(exchange.ctx, await holderOf(exchange.ctx, did), purpose)
+}
 
 /** Make a code and mail it. Refuses when the account has no address, and when the mail cannot be sent. */
 export async function mailCode(ctx: Context, account: Account, purpose: CodePurpose): Promise<void> {
@@ -15,7 +29,7 @@ export async function mailCode(ctx: Context, account: Account, purpose: CodePurp
   await sendMail(ctx, codeMail(ctx, { ...account, email }, purpose, code))
 }
 
-/** Each account may ask for a few codes of each purpose; who shares its network address is not held to account for that. */
+/** Each account may ask for a few codes of each purpose. Counted by account: others at its network address are not held back. */
 export function chargeMail(exchange: Exchange, did: Did, purpose: CodePurpose): void {
   charge(exchange, 'requestMail', `${purpose} ${did}`)
 }

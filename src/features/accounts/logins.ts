@@ -4,7 +4,7 @@ import type { Clock } from '../../platform/clock.ts'
 import { perContext, type Context } from '../../platform/context.ts'
 import type { Tx } from '../../platform/database.ts'
 import type { Millis } from '../../protocol/identifiers.ts'
-import { findByEmail, findByIdentifier, findPasswordHash, type Account } from './account-store.ts'
+import { accountWithEmail, accountAt, findPasswordHash, type Account } from './account-store.ts'
 import { verifyPassword } from './passwords.ts'
 
 const MAX_FAILURES = 5
@@ -68,7 +68,8 @@ class LoginAttempts {
 
 const loginAttempts = perContext(({ clock }) => new LoginAttempts(clock))
 
-export type LoginOutcome<T> = { ok: true; value: T } | { ok: false; fault: 'wrong' | 'blocked' }
+type LoginFault = 'wrong' | 'blocked'
+type LoginOutcome<T> = { ok: true; value: T } | { ok: false; fault: LoginFault }
 
 /**
  * Let `attempt` decide whether the password fits. It gets the account by handle, DID or address, or null for one that
@@ -81,7 +82,7 @@ export async function attemptLogin<T>(ctx: Context, identifier: string, attempt:
   if (!entered) return { ok: false, fault: 'blocked' }
   let failed: boolean | null = null
   try {
-    const value = await attempt(name.includes('@') ? await findByEmail(ctx.db, name) : await findByIdentifier(ctx.db, name))
+    const value = await attempt(name.includes('@') ? await accountWithEmail(ctx.db, name) : await accountAt(ctx.db, name))
     failed = value === null
     return value === null ? { ok: false, fault: 'wrong' } : { ok: true, value }
   } finally {
@@ -107,4 +108,7 @@ export async function provePassword(ctx: Context, account: Account | null, passw
 export const loginWithPassword = (ctx: Context, identifier: string, password: string): Promise<LoginOutcome<StillHolds>> =>
   attemptLogin(ctx, identifier, (account) => provePassword(ctx, account, password))
 
-export const tooManyFailedLogins = () => new Refusal(429, 'RateLimitExceeded', 'Too many failed logins', { headers: { 'Retry-After': String(WINDOW_MILLIS / 1000) } })
+/** What to throw for a login that failed: `wrong` when the password did not fit. */
+export const loginRefused = (fault: LoginFault, wrong: Refusal): Refusal => (fault === 'blocked' ? tooManyFailedLogins() : wrong)
+
+const tooManyFailedLogins = () => new Refusal(429, 'RateLimitExceeded', 'Too many failed logins', { headers: { 'Retry-After': String(WINDOW_MILLIS / 1000) } })

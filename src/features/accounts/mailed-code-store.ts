@@ -28,8 +28,8 @@ export const findCodeByHash = (reader: Reader, purpose: CodePurpose, codeHash: s
 export const countFailure = (tx: Tx, did: Did, purpose: CodePurpose): Promise<number> =>
   tx.run(sql`UPDATE mailed_code SET failures = failures + 1 WHERE did = ${did} AND purpose = ${purpose}`)
 
-export const deleteCode = (tx: Tx, did: Did, purpose: CodePurpose): Promise<number> =>
+export const deleteMailedCode = (tx: Tx, did: Did, purpose: CodePurpose): Promise<number> =>
   tx.run(sql`DELETE FROM mailed_code WHERE did = ${did} AND purpose = ${purpose}`)
 
-export const deleteCodesOf = (tx: Tx, did: Did): Promise<number> => tx.run(sql`DELETE FROM mailed_code WHERE did = ${did}`)
+export const deleteMailedCodesOf = (tx: Tx, did: Did): Promise<number> => tx.run(sql`DELETE FROM mailed_code WHERE did = ${did}`)
 export const deleteCodesBefore = (writer: Writer, instant: Millis): Promise<number> => writer.run(sql`DELETE FROM mailed_code WHERE requested_at < ${instant}`)

@@ -10,7 +10,7 @@ import type { Tx } from '../../platform/database.ts'
 import type { Sweep } from '../../platform/sweeps.ts'
 import { base32 } from '../../protocol/cid.ts'
 import type { Did, Millis } from '../../protocol/identifiers.ts'
-import { countFailure, deleteCode, deleteCodesBefore, findCode, findCodeByHash, putCode, type CodePurpose, type MailedCode } from './mailed-code-store.ts'
+import { countFailure, deleteMailedCode, deleteCodesBefore, findCode, findCodeByHash, putCode, type CodePurpose, type MailedCode } from './mailed-code-store.ts'
 
 export const CODE_TTL_SECS = 15 * 60
 /** Expired codes are kept a while, so that they are called expired and not wrong. */
@@ -40,7 +40,7 @@ export async function redeemCode({ clock }: Pick<Context, 'clock'>, tx: Tx, { di
     return 'invalid'
   }
   if (isOver(known, clock.now())) return 'expired'
-  await deleteCode(tx, did, purpose)
+  await deleteMailedCode(tx, did, purpose)
   return null
 }
 
@@ -49,7 +49,7 @@ export async function redeemAnonymousCode({ clock }: Pick<Context, 'clock'>, tx:
   const known = await findCodeByHash(tx, purpose, hashOf(code))
   if (!known) return { ok: false, fault: 'invalid' }
   if (isOver(known, clock.now())) return { ok: false, fault: 'expired' }
-  await deleteCode(tx, known.did, purpose)
+  await deleteMailedCode(tx, known.did, purpose)
   return { ok: true, did: known.did }
 }
 

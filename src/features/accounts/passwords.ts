@@ -15,6 +15,11 @@ const COST: Argon2Cost = { memoryKib: 19_456, passes: 2 }
 const MAX_CONCURRENT = Math.min(4, availableParallelism())
 const MAX_WAITING = 512
 
+/** The longest password that an account may be given. */
+export const MAX_PASSWORD_CHARS = 256
+/** What is longer is nobody's password and is not hashed. */
+export const MAX_TRIED_PASSWORD_CHARS = 512
+
 /** Of a password that nobody knows; stands in where there is none. */
 const NOBODYS_HASH = '$argon2id$v=19$m=19456,t=2,p=1$ESIY5SbNRjpH+nySQKp5oqpmN2sh3Yj49jQv8tg7gNM$jLYvZv34g/0p0cZc8dc5dp/ftlvN+Qesa16LDSqOI3o'
 

@@ -2,12 +2,10 @@
 import { procedure, query } from '../../http/endpoint.ts'
 import { authenticationRequired } from '../../http/errors.ts'
 import type { Context } from '../../platform/context.ts'
-import { accountOf, accountStatus, accountTakedown, attemptLogin, provePassword, refuseTakendown, tooManyFailedLogins, type Account } from '../accounts/accounts.ts'
+import { accountOf, accountStatus, accountTakedown, attemptLogin, loginRefused, MAX_TRIED_PASSWORD_CHARS, provePassword, refuseTakendown, type Account } from '../accounts/accounts.ts'
 import { matchAppPassword } from './app-passwords.ts'
 import { access, refresh } from './auth.ts'
 import { endSession, openSession, refreshSession, sessionAccount, sessionTokens, takendownTokens, userInfoNotFound, type Tokens } from './sessions.ts'
-
-const MAX_PASSWORD_CHARS = 512
 
 const wrongCredentials = () => authenticationRequired('Invalid identifier or password')
 
@@ -35,9 +33,9 @@ export const sessionRoutes = [
   procedure('com.atproto.server.createSession', {
     limit: 'createSession',
     async handler({ ctx, input: { identifier, password, allowTakendown = false } }) {
-      if (password.length > MAX_PASSWORD_CHARS) throw authenticationRequired('Password too long. Consider resetting your password.')
+      if (password.length > MAX_TRIED_PASSWORD_CHARS) throw authenticationRequired('Password too long. Consider resetting your password.')
       const login = await attemptLogin(ctx, identifier, (account) => logIn(ctx, account, password, allowTakendown))
-      if (!login.ok) throw login.fault === 'blocked' ? tooManyFailedLogins() : wrongCredentials()
+      if (!login.ok) throw loginRefused(login.fault, wrongCredentials())
       return { ...sessionAccount(login.value.account), ...login.value.tokens }
     },
   }),

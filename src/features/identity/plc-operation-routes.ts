@@ -5,7 +5,7 @@ import type { Context } from '../../platform/context.ts'
 import type { Did } from '../../protocol/identifiers.ts'
 import { formatDidKey } from '../../protocol/keys.ts'
 import { isPlcDid, nextOperation, parseOperation, parseState, pdsService, pdsServiceName, signingKeyName, signOperation, stateOf, type Operation, type PlcState } from '../../protocol/plc.ts'
-import { accountNotFound, accountOf, chargeMail, codeRefused, mailCode, redeemCode, signingKeyOf, type Account } from '../accounts/accounts.ts'
+import { accountNotFound, accountOf, codeRefused, redeemCode, requestCode, signingKeyOf, type Account } from '../accounts/accounts.ts'
 import { access } from '../auth/auth.ts'
 import type { Permissions } from '../../protocol/scopes.ts'
 import { announce, sequenceEvents } from '../firehose/firehose.ts'
@@ -82,12 +82,8 @@ export const plcOperationRoutes = [
   procedure('com.atproto.identity.requestPlcOperationSignature', {
     auth: access({ sessions: ['full', 'takendown'], grants: wholeIdentity }),
     async handler(call) {
-      const { ctx, caller } = call
-      requirePlc(caller.did)
-      chargeMail(call, caller.did, 'plc_operation')
-      const account = await accountOf(ctx.db, caller.did)
-      if (!account) throw invalidRequest('account not found')
-      await mailCode(ctx, account, 'plc_operation')
+      requirePlc(call.caller.did)
+      await requestCode(call, call.caller.did, 'plc_operation')
     },
   }),
   procedure('com.atproto.identity.signPlcOperation', {

@@ -5,11 +5,9 @@
 import { Refusal } from '../../http/errors.ts'
 import type { Context } from '../../platform/context.ts'
 import type { Tx } from '../../platform/database.ts'
-import { attemptLogin, provePassword, type Account } from '../accounts/accounts.ts'
+import { attemptLogin, MAX_TRIED_PASSWORD_CHARS, provePassword, type Account } from '../accounts/accounts.ts'
 
-const MAX_PASSWORD_CHARS = 512
-
-export type SignInOutcome<T> = { ok: true; value: T } | { ok: false; message: string }
+type SignInOutcome<T> = { ok: true; value: T } | { ok: false; message: string }
 
 export const messages = {
   missing: 'Please enter your handle or email address and your password.',
@@ -27,7 +25,7 @@ export type Confirm = (tx: Tx) => Promise<void>
 export async function withPassword<T>(ctx: Context, identifier: string, password: string, then: (account: Account, confirm: Confirm) => Promise<T>): Promise<SignInOutcome<T>> {
   const name = identifier.trim().replace(/^@/, '')
   if (name === '' || password === '') return { ok: false, message: messages.missing }
-  if (password.length > MAX_PASSWORD_CHARS) return { ok: false, message: messages.wrong }
+  if (password.length > MAX_TRIED_PASSWORD_CHARS) return { ok: false, message: messages.wrong }
   const outcome = await attemptLogin(ctx, name, async (account) => {
     const stillHolds = await provePassword(ctx, account, password)
     if (!account || !stillHolds) return null

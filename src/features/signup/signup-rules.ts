@@ -4,12 +4,10 @@ import type { Context } from '../../platform/context.ts'
 import type { Reader } from '../../platform/database.ts'
 import type { Did, Handle, Millis } from '../../protocol/identifiers.ts'
 import { parseDidKey } from '../../protocol/keys.ts'
-import { parseEmailAddress } from '../accounts/accounts.ts'
+import { MAX_PASSWORD_CHARS, parseEmailAddress } from '../accounts/accounts.ts'
 import { admitHandle } from '../identity/identity.ts'
 import { isInviteUsable } from '../invites/invites.ts'
 import { isTaken } from './signup-store.ts'
-
-export const MAX_PASSWORD_CHARS = 256
 
 export interface SignupRequest {
   handle: string
@@ -42,7 +40,7 @@ export async function checkRequest(ctx: Context, request: SignupRequest, provenD
   if (config.inviteCodeRequired && inviteCode === null) throw invalidInviteCode('No invite code provided')
   if (!request.email) throw invalidRequest('Email is required')
   const email = parseEmailAddress(request.email)
-  if (email === null) throw emailNotSupported()
+  if (email === null) throw invalidRequest('This email address is not supported, please use a different email.')
   const handle = await admitHandle(ctx, request.handle, did)
   await requireUsable(db, inviteCode, clock.now())
   await requireFree(db, { handle, email })
@@ -75,4 +73,3 @@ export async function requireNew(reader: Reader, did: Did): Promise<void> {
 }
 
 const invalidInviteCode = (message: string) => new Refusal(400, 'InvalidInviteCode', message)
-export const emailNotSupported = () => invalidRequest('This email address is not supported, please use a different email.')
