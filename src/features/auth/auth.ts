@@ -17,10 +17,9 @@ import { carriesServiceToken, LABELER, serviceAuth, verifyServiceToken, type Ser
 import { deleteSessionsOf } from './session-store.ts'
 import { readAccessToken, readRefreshToken, type SessionKind } from './session-tokens.ts'
 
-export type { Permissions } from '../../protocol/scopes.ts'
 export { createAppPassword, revokeAppPassword } from './app-passwords.ts'
 export { deleteAppPasswordsOf, listAppPasswords, type AppPassword } from './app-password-store.ts'
-export { optionalServiceAuth, type ServiceCaller } from './service-auth.ts'
+export { optionalServiceAuth } from './service-auth.ts'
 export { openSession, sessionTokens, type Tokens } from './sessions.ts'
 export { deleteSession, findSession, listSessions } from './session-store.ts'
 

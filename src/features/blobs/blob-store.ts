@@ -129,11 +129,11 @@ export async function deleteRemovals(tx: Tx, cids: readonly string[]): Promise<v
 }
 
 /** Set or clear the takedown. False when the account has no such blob. */
-export async function updateTakedown(tx: Tx, { did, cid, ref }: { did: Did; cid: string; ref: string | null }): Promise<boolean> {
+export async function setBlobTakedown(tx: Tx, { did, cid, ref }: { did: Did; cid: string; ref: string | null }): Promise<boolean> {
   return (await tx.run(sql`UPDATE blob SET takedown_ref = ${ref} WHERE did = ${did} AND cid = ${cid}`)) > 0
 }
 
-export function findTakedown(reader: Reader, did: Did, cid: string): Promise<{ ref: string | null } | null> {
+export function blobTakedown(reader: Reader, did: Did, cid: string): Promise<{ ref: string | null } | null> {
   return reader.get(sql`SELECT takedown_ref AS ref FROM blob WHERE did = ${did} AND cid = ${cid}`)
 }
 

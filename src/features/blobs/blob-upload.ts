@@ -8,7 +8,7 @@ import type { Reader } from '../../platform/database.ts'
 import { Lanes } from '../../platform/lanes.ts'
 import type { Did } from '../../protocol/identifiers.ts'
 import { blobFiles } from './blob-files.ts'
-import { blobUsage, deleteRemovals, findTakedown, hasOwner, upsertUpload, type BlobRow } from './blob-store.ts'
+import { blobTakedown, blobUsage, deleteRemovals, hasOwner, upsertUpload, type BlobRow } from './blob-store.ts'
 import { mimeTypeOf } from './mime-type.ts'
 
 /** One CID at a time is named, deleted or healed: a file must not go while an upload gives it an owner. */
@@ -43,7 +43,7 @@ export async function uploadBlob(ctx: Context, did: Did, body: RequestBody, perm
 
 /** An upload that the account owns already costs it nothing. */
 async function admitUpload({ config }: Context, reader: Reader, { did, cid, size }: BlobRow): Promise<void> {
-  const owned = await findTakedown(reader, did, cid)
+  const owned = await blobTakedown(reader, did, cid)
   if (owned !== null) {
     if (owned.ref !== null) throw new Refusal(400, 'InvalidRequest', 'Blob has been takendown, cannot re-upload')
     return

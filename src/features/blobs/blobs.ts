@@ -1,14 +1,13 @@
 /** The door of blobs: what other features ask of them. */
 import type { Reader, Tx } from '../../platform/database.ts'
 import type { Did } from '../../protocol/identifiers.ts'
-import { blobUsage, deleteAllBlobs, findTakedown, updateTakedown } from './blob-store.ts'
+import { blobUsage, deleteAllBlobs } from './blob-store.ts'
 import { countReferencedCids, deleteAllReferences } from './reference-store.ts'
 
-export { applyBlobChanges, forgetBlobReferences, importBlobReferences, type AddedReference, type BlobChanges } from './blob-references.ts'
+export { applyBlobChanges, forgetBlobReferences, importBlobReferences, type AddedReference } from './blob-references.ts'
 export { blobFiles, blobFilesIn, type BlobFiles } from './blob-files.ts'
-export { storedBlobs } from './blob-store.ts'
+export { blobTakedown, setBlobTakedown, storedBlobs } from './blob-store.ts'
 export { removeBlobFiles } from './blob-upload.ts'
-export { findTakedown as blobTakedown, updateTakedown as setBlobTakedown }
 
 /** Blobs that records point at, blobs that are here, and their bytes. */
 export async function countBlobs(reader: Reader, did: Did): Promise<{ expected: number; imported: number; bytes: number }> {

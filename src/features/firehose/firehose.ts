@@ -13,7 +13,7 @@ import { tailOf } from './tail.ts'
 import { eventFrame, type RepoEvent } from '../../protocol/frames.ts'
 
 export { headSeq, raiseSeq, sequencedAt } from './event-log.ts'
-export type { AccountStatus, RepoEvent } from '../../protocol/frames.ts'
+export type { RepoEvent } from '../../protocol/frames.ts'
 
 /**
  * Append events to the log, in the caller's transaction. Returns their numbers, consecutive, in order. Subscribers have

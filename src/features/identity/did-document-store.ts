@@ -20,6 +20,6 @@ export const putDocument = (writer: Writer, document: DidDocument, fetchedAt: Mi
     INSERT INTO did_document (did, document, fetched_at) VALUES (${document.id}, ${JSON.stringify(document)}, ${fetchedAt})
     ON CONFLICT (did) DO UPDATE SET document = excluded.document, fetched_at = excluded.fetched_at`)
 
-export const deleteDocument = (writer: Writer, did: Did): Promise<number> => writer.run(sql`DELETE FROM did_document WHERE did = ${did}`)
+export const forgetDocument = (writer: Writer, did: Did): Promise<number> => writer.run(sql`DELETE FROM did_document WHERE did = ${did}`)
 
 export const deleteDocumentsBefore = (writer: Writer, instant: Millis): Promise<number> => writer.run(sql`DELETE FROM did_document WHERE fetched_at < ${instant}`)

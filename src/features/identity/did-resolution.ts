@@ -11,7 +11,7 @@ import type { Sweep } from '../../platform/sweeps.ts'
 import { didWebUrl, parseDidDocument, type DidDocument } from '../../protocol/did-document.ts'
 import type { Did } from '../../protocol/identifiers.ts'
 import { isPlcDid } from '../../protocol/plc.ts'
-import { deleteDocument, deleteDocumentsBefore, findDocument, putDocument } from './did-document-store.ts'
+import { deleteDocumentsBefore, findDocument, forgetDocument, putDocument } from './did-document-store.ts'
 
 export type ResolutionFault =
   | 'not-found'
@@ -51,7 +51,7 @@ async function fetchAndKeep(ctx: Context, did: Did): Promise<DidResolution> {
   try {
     const resolution = await fetchDocument(ctx, did)
     if (resolution.ok) await putDocument(ctx.db, resolution.document, ctx.clock.now())
-    else if (resolution.fault !== 'unreachable') await deleteDocument(ctx.db, did)
+    else if (resolution.fault !== 'unreachable') await forgetDocument(ctx.db, did)
     return resolution
   } catch (error) {
     ctx.log.error('DID document could not be kept', { did, error })

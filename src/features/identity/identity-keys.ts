@@ -6,7 +6,7 @@ import type { Sweep } from '../../platform/sweeps.ts'
 import { serverSecret } from '../../platform/vault.ts'
 import type { Did } from '../../protocol/identifiers.ts'
 import { formatDidKey, signingKey, type SigningKey } from '../../protocol/keys.ts'
-import { deleteReservedKey, deleteReservedKeysBefore, findReservedKey, insertReservedKey, type ReservedKey } from './reserved-key-store.ts'
+import { deleteReservedKeysBefore, findReservedKey, forgetReservedKey, insertReservedKey, type ReservedKey } from './reserved-key-store.ts'
 
 const rotationKeyName = 'plc-rotation-key'
 /** A reservation that no account took up. */
@@ -38,7 +38,7 @@ export function reserveKey(ctx: Context, did: Did | null): Promise<ReservedKey> 
 /** In the transaction that creates the account: the key promised to its DID, which is nobody else's from now on. */
 export async function takeReservedKey(tx: Tx, did: Did): Promise<ReservedKey | null> {
   const key = await findReservedKey(tx, did)
-  if (key) await deleteReservedKey(tx, did)
+  if (key) await forgetReservedKey(tx, did)
   return key
 }
 

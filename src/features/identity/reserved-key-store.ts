@@ -15,7 +15,7 @@ export const findReservedKey = (reader: Reader, did: Did): Promise<ReservedKey |
 export const insertReservedKey = (tx: Tx, { signingKey, wrapped }: ReservedKey, did: Did | null, now: Millis): Promise<number> =>
   tx.run(sql`INSERT INTO reserved_signing_key (signing_key, did, wrapped, created_at) VALUES (${signingKey}, ${did}, ${wrapped}, ${now})`)
 
-export const deleteReservedKey = (tx: Tx, did: Did): Promise<number> => tx.run(sql`DELETE FROM reserved_signing_key WHERE did = ${did}`)
+export const forgetReservedKey = (tx: Tx, did: Did): Promise<number> => tx.run(sql`DELETE FROM reserved_signing_key WHERE did = ${did}`)
 
 export const deleteReservedKeysBefore = (writer: Writer, instant: Millis): Promise<number> =>
   writer.run(sql`DELETE FROM reserved_signing_key WHERE created_at < ${instant}`)

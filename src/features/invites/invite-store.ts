@@ -29,7 +29,7 @@ export async function insertCodes(tx: Tx, codes: readonly NewCode[]): Promise<vo
  * Whether one more may use the code: it exists, is neither disabled nor past its end, its owner is not taken down, and
  * fewer have used it, or are about to, than it is for.
  */
-export async function isUsable(reader: Reader, code: string, now: Millis): Promise<boolean> {
+export async function isInviteUsable(reader: Reader, code: string, now: Millis): Promise<boolean> {
   const row = await reader.get(sql`
     SELECT 1 FROM invite_code c
     WHERE code = ${code} AND disabled = 0 AND (expires_at IS NULL OR expires_at > ${now})
@@ -38,7 +38,7 @@ export async function isUsable(reader: Reader, code: string, now: Millis): Promi
   return row !== null
 }
 
-export async function insertUse(tx: Tx, code: string, usedBy: Did, usedAt: Millis): Promise<void> {
+export async function useInvite(tx: Tx, code: string, usedBy: Did, usedAt: Millis): Promise<void> {
   await tx.run(sql`INSERT INTO invite_use (code, used_by, used_at) VALUES (${code}, ${usedBy}, ${usedAt})`)
 }
 
@@ -87,7 +87,7 @@ export const disableCodesOf = (tx: Tx, accounts: readonly string[]): Promise<num
   tx.run(sql`UPDATE invite_code SET disabled = 1 WHERE for_account IN ${sqlList(accounts)}`)
 
 /** The account's codes go; a code that it used stays used, by nobody in particular. */
-export async function forgetAccount(tx: Tx, did: Did): Promise<void> {
+export async function forgetInvites(tx: Tx, did: Did): Promise<void> {
   await tx.run(sql`
     UPDATE invite_code SET available_uses = available_uses - 1 WHERE code IN (SELECT code FROM invite_use WHERE used_by = ${did})`)
   await tx.run(sql`DELETE FROM invite_use WHERE used_by = ${did} OR code IN (SELECT code FROM invite_code WHERE for_account = ${did})`)

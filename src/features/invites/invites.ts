@@ -7,8 +7,7 @@ import { codesToCreate } from '../../protocol/invite-accrual.ts'
 import { wireTime, type Did, type Millis } from '../../protocol/identifiers.ts'
 import { insertCodes, listCodesOf, type InviteCode } from './invite-store.ts'
 
-export { findCodeUsedBy, forgetAccount as forgetInvites, insertUse as useInvite, isUsable as isInviteUsable, listCodesOf } from './invite-store.ts'
-export type { InviteCode } from './invite-store.ts'
+export { findCodeUsedBy, forgetInvites, isInviteUsable, useInvite } from './invite-store.ts'
 
 /** Who makes codes that nobody earned, and owns those that are for nobody in particular. */
 export const OPERATOR = 'admin'

@@ -15,7 +15,6 @@ import { readJson, relayed } from './upstream-reply.ts'
 import { locate, type Located } from './upstream-services.ts'
 import { upstreamToken } from './upstream-token.ts'
 
-export type { ServiceName } from './proxy-header.ts'
 export { serviceText } from './proxy-header.ts'
 export { appviewService, namedService, otherAppview } from './upstream-services.ts'
 

@@ -14,8 +14,6 @@ import type { Document } from '../../protocol/lexicons/schema.ts'
 import { fetchLexicon } from './lexicon-fetch.ts'
 import { deleteLexicon, findLexicon, putLexicon, trimLexicons } from './published-lexicon-store.ts'
 
-export type { LexiconDocument } from '../../protocol/lexicons/lexicon-document.ts'
-
 const FRESH_MILLIS = 24 * 60 * 60 * 1000
 const RETRY_MILLIS = 60 * 1000
 const MAX_KEPT = 1000

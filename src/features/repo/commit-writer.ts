@@ -21,7 +21,7 @@ import { sequenceEvents } from '../firehose/firehose.ts'
 import { FreshNodes } from './fresh-nodes.ts'
 import { changeNodes, StoredNodes } from './node-store.ts'
 import { deleteRecords, findPathsAbout, findRecordCid, putRecords } from './record-store.ts'
-import { findHead, findTree, insertRepo, updateHead, updateTree } from './repo-store.ts'
+import { findTree, insertRepo, repoHead, updateHead, updateTree } from './repo-store.ts'
 import { buildOnStored, recentNodes } from './tree-nodes.ts'
 
 /** A record that is ready to be stored. */
@@ -180,7 +180,7 @@ export async function createRepo(ctx: Context, tx: Tx, did: Did, key: SigningKey
 
 /** Sign the tree as it is once more, with a new revision. Answers the `sync`, for the caller to sequence. */
 export async function resignHead(ctx: Context, tx: Tx, did: Did, key: SigningKey): Promise<RepoEvent> {
-  const { id, rev: previous, data } = present(did, await findHead(tx, did))
+  const { id, rev: previous, data } = present(did, await repoHead(tx, did))
   const rev = nextRev(ctx, previous)
   const commit = signCommit(unsignedCommit(did, rev, data), key)
   await updateHead(tx, id, { rev, head: commit.cid, data, commitBlock: commit.bytes })

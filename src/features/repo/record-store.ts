@@ -91,7 +91,8 @@ export async function findPathsAbout(reader: Reader, repoId: number, collection:
 /** The repository of an account, by its id: readers need not know where it stands. */
 const repoOf = (did: Did): Sql => sql`(SELECT id FROM repo WHERE did = ${did})`
 
-export async function findRecordOf(reader: Reader, did: Did, path: string): Promise<StoredRecord | null> {
+/** The record of an account, whether or not it was taken down. */
+export async function readRecord(reader: Reader, did: Did, path: string): Promise<StoredRecord | null> {
   const row = await reader.get<RecordRow>(sql`SELECT ${columns} FROM record WHERE repo_id = ${repoOf(did)} AND path = ${path}`)
   return row && recordOf(row)
 }

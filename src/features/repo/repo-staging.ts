@@ -12,7 +12,7 @@ import type { Did, Tid } from '../../protocol/identifiers.ts'
 import { FreshNodes } from './fresh-nodes.ts'
 import { addNodes } from './node-store.ts'
 import { addRecords, copyTakedowns, type NewRecord } from './record-store.ts'
-import { disownRepo, findHead, insertRepo, ownRepo, updateHead, type RepoState } from './repo-store.ts'
+import { disownRepo, insertRepo, ownRepo, repoHead, updateHead, type RepoState } from './repo-store.ts'
 
 /** Repositories that are being built by this process. */
 export const stagedRepos = perContext(() => new Set<number>())
@@ -53,7 +53,7 @@ const slices = <Row>(rows: readonly Row[]): (readonly Row[])[] => Array.from({ l
 
 /** Give the account the new repository instead of the one it has, if it has one. Nobody gets back that way what was taken down. */
 export async function adoptRepo(tx: Tx, did: Did, id: number, state: RepoState): Promise<void> {
-  const before = await findHead(tx, did)
+  const before = await repoHead(tx, did)
   if (before !== null) await copyTakedowns(tx, { from: before.id, to: id })
   await disownRepo(tx, did)
   await ownRepo(tx, id, did)

@@ -28,14 +28,16 @@ interface HeadRow {
 
 const headColumns = sql`id, did, rev, head, data, commit_block AS "commitBlock"`
 
-export async function findHead(reader: Reader, did: Did): Promise<RepoHead | null> {
+/** Null when the account has no repository. */
+export async function repoHead(reader: Reader, did: Did): Promise<RepoHead | null> {
   const row = await reader.get<HeadRow>(sql`SELECT ${headColumns} FROM repo WHERE did = ${did}`)
   return row && headOf(row)
 }
 
 const headOf = (row: HeadRow): RepoHead => ({ ...row, head: new Cid(row.head), data: new Cid(row.data) })
 
-export async function findHeads(reader: Reader, dids: readonly Did[]): Promise<Map<Did, RepoHead>> {
+/** Those of the accounts that have a repository. */
+export async function repoHeadsOf(reader: Reader, dids: readonly Did[]): Promise<Map<Did, RepoHead>> {
   const rows = await reader.all<HeadRow>(sql`SELECT ${headColumns} FROM repo WHERE did IN ${sqlList(dids)}`)
   return new Map(rows.map((row) => [row.did, headOf(row)]))
 }
@@ -61,7 +63,7 @@ export function countTakedown(tx: Tx, id: number): Promise<number> {
 }
 
 /** In the order of their DIDs, after one of them. */
-export async function listHeads(reader: Reader, after: Did | null, limit: number): Promise<RepoHead[]> {
+export async function repoHeads(reader: Reader, after: Did | null, limit: number): Promise<RepoHead[]> {
   const rows = await reader.all<HeadRow>(sql`SELECT ${headColumns} FROM repo WHERE did > ${after ?? ''} ORDER BY did LIMIT ${limit}`)
   return rows.map(headOf)
 }

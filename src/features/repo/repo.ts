@@ -10,29 +10,21 @@ import type { Block } from '../../protocol/car.ts'
 import type { Cid } from '../../protocol/cid.ts'
 import type { Did, Tid } from '../../protocol/identifiers.ts'
 import { StoredNodes } from './node-store.ts'
-import { anyRecordUpTo, countRecords, findRecord, findRecordBlock, findRecordOf, LAST_PATH, listAllRecords, listRecordsSince, updateRecordTakedown, type StoredRecord } from './record-store.ts'
-import { countTakedown, disownRepo, findHead, findHeads, listHeads, type RepoHead } from './repo-store.ts'
+import { anyRecordUpTo, countRecords, findRecord, findRecordBlock, LAST_PATH, listAllRecords, listRecordsSince, updateRecordTakedown, type StoredRecord } from './record-store.ts'
+import { countTakedown, disownRepo, repoHead, type RepoHead } from './repo-store.ts'
 import { pathBlocks, recentNodes } from './tree-nodes.ts'
 
-export { applyCommit, createRepo, nextRev, resignHead, type CommitMeta } from './commit-writer.ts'
+export { applyCommit, createRepo, nextRev, resignHead } from './commit-writer.ts'
 export { writeRecords } from './record-writing.ts'
 export { repoBlocks } from './repo-export.ts'
 export { repoFaults } from './repo-verification.ts'
 export { subjectOf } from './record-preparation.ts'
 export { adoptRepo, stageBlocks, stageRepo } from './repo-staging.ts'
-export type { NewRecord, StoredRecord } from './record-store.ts'
-export type { RepoHead } from './repo-store.ts'
-
-export const repoHead = (reader: Reader, did: Did): Promise<RepoHead | null> => findHead(reader, did)
-
-/** Those of the accounts that have a repository. */
-export const repoHeadsOf = (reader: Reader, dids: readonly Did[]): Promise<Map<Did, RepoHead>> => findHeads(reader, dids)
-
-/** In the order of their DIDs, after one of them. */
-export const repoHeads = (reader: Reader, after: Did | null, limit: number): Promise<RepoHead[]> => listHeads(reader, after, limit)
+export { readRecord, type NewRecord, type StoredRecord } from './record-store.ts'
+export { repoHead, repoHeads, repoHeadsOf, type RepoHead } from './repo-store.ts'
 
 export async function repoTotals(reader: Reader, did: Did): Promise<{ head: Cid; rev: Tid; blocks: number; records: number } | null> {
-  const repo = await findHead(reader, did)
+  const repo = await repoHead(reader, did)
   if (repo === null) return null
   const records = await countRecords(reader, repo.id)
   const nodes = await new StoredNodes(reader, repo.id).count()
@@ -44,30 +36,27 @@ export async function deleteRepo(tx: Tx, did: Did): Promise<void> {
   await disownRepo(tx, did)
 }
 
-/** Whether or not it was taken down. `path` is `collection/rkey`. */
-export const readRecord = (reader: Reader, did: Did, path: string): Promise<StoredRecord | null> => findRecordOf(reader, did, path)
-
 /** Records of commits after a revision, the oldest first. */
 export async function recordsSince(reader: Reader, did: Did, rev: Tid, limit: number): Promise<StoredRecord[]> {
-  const repo = await findHead(reader, did)
+  const repo = await repoHead(reader, did)
   return repo === null ? [] : listRecordsSince(reader, repo.id, { rev, path: LAST_PATH }, limit)
 }
 
 /** Whether any record is as old as a revision, or older. */
 export async function hasRecordsUpTo(reader: Reader, did: Did, rev: Tid): Promise<boolean> {
-  const repo = await findHead(reader, did)
+  const repo = await repoHead(reader, did)
   return repo !== null && anyRecordUpTo(reader, repo.id, rev)
 }
 
 /** All records, taken down or not, in the order of their paths, after one of them. */
 export async function recordsOf(reader: Reader, did: Did, after: string, limit: number): Promise<Pick<StoredRecord, 'path' | 'rev' | 'value'>[]> {
-  const repo = await findHead(reader, did)
+  const repo = await repoHead(reader, did)
   return repo === null ? [] : listAllRecords(reader, repo.id, after, limit)
 }
 
 /** False when there is no such record. A `ref` of null lifts the takedown. */
 export async function setRecordTakedown(tx: Tx, { did, path, ref }: { did: Did; path: string; ref: string | null }): Promise<boolean> {
-  const repo = await findHead(tx, did)
+  const repo = await repoHead(tx, did)
   if (repo === null || (await updateRecordTakedown(tx, repo.id, path, ref)) === 0) return false
   await countTakedown(tx, repo.id)
   return true

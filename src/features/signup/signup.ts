@@ -25,7 +25,6 @@ import { useInvite } from '../invites/invites.ts'
 import { checkRequest, requireFree, requireNew, requireUsable, type SignupRequest } from './signup-rules.ts'
 import { deleteSignup, insertSignup, listSignupsBefore, type Signup } from './signup-store.ts'
 
-export type { SignupRequest } from './signup-rules.ts'
 export { isTaken } from './signup-store.ts'
 
 /** An account that moved here and is not activated after this time may be deleted. */
