@@ -1,10 +1,9 @@
 /** An account with a real did:plc, put in place without signing up. */
-import { insertAccount } from '../../src/features/accounts/account-store.ts'
+import { insertAccount, makeAccountKey } from '../../src/features/accounts/accounts.ts'
 import { issueAccessToken, type SessionKind } from '../../src/features/auth/session-tokens.ts'
 import { serverRotationKey } from '../../src/features/identity/identity.ts'
-import { makeSecret } from '../../src/features/identity/identity-keys.ts'
 import type { Did, Handle } from '../../src/protocol/identifiers.ts'
-import { formatDidKey, signingKey, type SigningKey } from '../../src/protocol/keys.ts'
+import { formatDidKey, type SigningKey } from '../../src/protocol/keys.ts'
 import { genesisDid, genesisOperation, signOperation } from '../../src/protocol/plc.ts'
 import { bearer } from '../harness/http.ts'
 import type { TestPds } from '../harness/pds.ts'
@@ -30,22 +29,21 @@ interface Wishes {
 export async function seedAccount(pds: TestPds, name: string, { did: given, email = `${name}@mail.test`, rotationKeys = [], owner }: Wishes = {}): Promise<SeededAccount> {
   const { ctx } = pds
   const handle = `${name}.test` as Handle
-  const secret = makeSecret()
-  const repoKey = formatDidKey(signingKey('p256', secret).publicKey)
+  const key = makeAccountKey(ctx)
   const rotationKey = owner ?? (await serverRotationKey(ctx))
   const genesis = signOperation(
-    genesisOperation({ rotationKeys: [...rotationKeys, formatDidKey(rotationKey.publicKey)], signingKey: repoKey, handle, pdsEndpoint: ctx.config.publicUrl }),
+    genesisOperation({ rotationKeys: [...rotationKeys, formatDidKey(rotationKey.publicKey)], signingKey: key.signingKey, handle, pdsEndpoint: ctx.config.publicUrl }),
     rotationKey,
   )
   const did = (given ?? genesisDid(genesis)) as Did
   if (!given) await ctx.plc.submit(did, genesis)
   await ctx.db.transaction((tx) =>
-    insertAccount(tx, { did, handle, email, passwordHash: null, signingKey: repoKey, signingKeyWrapped: ctx.vault.wrap(secret), createdAt: ctx.clock.now(), deactivatedAt: null, deleteAfter: null }),
+    insertAccount(tx, { did, handle, email, passwordHash: null, ...key, createdAt: ctx.clock.now(), deactivatedAt: null, deleteAfter: null }),
   )
   return {
     did,
     handle,
-    signingKey: repoKey,
+    signingKey: key.signingKey,
     as: async (kind) => bearer(await issueAccessToken(ctx, { did, kind, personalDetails: false })),
   }
 }

@@ -1,9 +1,10 @@
-/** The keys that sign for accounts, unwrapped when they are needed. */
+/** The keys that sign for accounts: made here, stored wrapped, unwrapped when they are needed. */
 import { perContext, type Context } from '../../platform/context.ts'
 import type { Reader, Tx } from '../../platform/database.ts'
 import { Generations } from '../../platform/generations.ts'
+import { newSigningSecret } from '../../platform/signing-secret.ts'
 import type { Did } from '../../protocol/identifiers.ts'
-import { signingKey, type SigningKey } from '../../protocol/keys.ts'
+import { formatDidKey, signingKey, type SigningKey } from '../../protocol/keys.ts'
 import { requireActive, statusOf } from './account-status.ts'
 import { findSigner, findSigningKey, type WrappedKey } from './account-store.ts'
 
@@ -11,6 +12,12 @@ import { findSigner, findSigningKey, type WrappedKey } from './account-store.ts'
 const MAX_SIGNING_KEYS = 20_000
 
 const signingKeys = perContext(() => new Generations<SigningKey>(MAX_SIGNING_KEYS))
+
+/** A new key for an account, ready to be stored. */
+export function makeAccountKey({ vault }: Pick<Context, 'vault'>): WrappedKey {
+  const secret = newSigningSecret()
+  return { signingKey: formatDidKey(signingKey('p256', secret).publicKey), wrapped: vault.wrap(secret) }
+}
 
 /** The key that signs the account's repository and its service tokens. Null when there is no such account. */
 export async function signingKeyOf(ctx: Context, reader: Reader, did: Did): Promise<SigningKey | null> {

@@ -91,13 +91,17 @@ export async function accountStatus(reader: Reader, did: Did): Promise<AccountSt
   return row && statusOf(row)
 }
 
-export interface NewAccount {
+/** A private key as it is stored, wrapped under the master key, and its public half, a did:key. */
+export interface WrappedKey {
+  signingKey: string
+  wrapped: string
+}
+
+export interface NewAccount extends WrappedKey {
   did: Did
   handle: Handle
   email: string | null
   passwordHash: string | null
-  signingKey: string
-  signingKeyWrapped: string
   createdAt: Millis
   deactivatedAt: Millis | null
   deleteAfter: Millis | null
@@ -105,10 +109,10 @@ export interface NewAccount {
 
 /** Throws a unique violation when DID, handle or address belong to another account. */
 export async function insertAccount(tx: Tx, account: NewAccount): Promise<void> {
-  const { did, handle, email, passwordHash, signingKey, signingKeyWrapped, createdAt, deactivatedAt, deleteAfter } = account
+  const { did, handle, email, passwordHash, signingKey, wrapped, createdAt, deactivatedAt, deleteAfter } = account
   await tx.run(sql`
     INSERT INTO account (did, handle, email, password_hash, signing_key, signing_key_wrapped, created_at, deactivated_at, delete_after)
-    VALUES (${did}, ${handle}, ${email?.toLowerCase() ?? null}, ${passwordHash}, ${signingKey}, ${signingKeyWrapped}, ${createdAt},
+    VALUES (${did}, ${handle}, ${email?.toLowerCase() ?? null}, ${passwordHash}, ${signingKey}, ${wrapped}, ${createdAt},
       ${deactivatedAt}, ${deleteAfter})`)
 }
 
@@ -117,12 +121,6 @@ export const setHandle = (tx: Tx, did: Did, handle: Handle): Promise<number> => 
 
 export const findPasswordHash = async (reader: Reader, did: Did): Promise<string | null> =>
   (await reader.get<{ hash: string | null }>(sql`SELECT password_hash AS hash FROM account WHERE did = ${did}`))?.hash ?? null
-
-/** A private key as it is stored, and its public half, a did:key. */
-export interface WrappedKey {
-  signingKey: string
-  wrapped: string
-}
 
 export const findSigningKey = (reader: Reader, did: Did): Promise<WrappedKey | null> =>
   reader.get(sql`SELECT signing_key AS "signingKey", signing_key_wrapped AS wrapped FROM account WHERE did = ${did}`)

@@ -4,7 +4,7 @@
  * A row exists exactly when the account does. The feature asks no other one, so that guards may look up accounts; what
  * changes an account, and ends sessions or writes events with it, is `account-changes`.
  */
-export { activeSigningKey, signingKeyOf } from './account-keys.ts'
+export { activeSigningKey, makeAccountKey, signingKeyOf } from './account-keys.ts'
 export {
   accountNotFound,
   accountTakedown,
@@ -36,6 +36,7 @@ export {
   updateTakedown,
   type Account,
   type AccountPlace,
+  type WrappedKey,
 } from './account-store.ts'
 export { chargeMail, holderOf, mailCode, requestCode } from './code-requests.ts'
 export { parseEmailAddress } from './email-address.ts'

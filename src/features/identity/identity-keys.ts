@@ -1,32 +1,26 @@
 /** Keys of the service in matters of identity: the rotation key it holds in did:plc, and keys promised to accounts. */
-import { generateKeyPairSync } from 'node:crypto'
 import { perContext, type Context } from '../../platform/context.ts'
 import type { Tx } from '../../platform/database.ts'
+import { newSigningSecret } from '../../platform/signing-secret.ts'
 import type { Sweep } from '../../platform/sweeps.ts'
 import { serverSecret } from '../../platform/vault.ts'
 import type { Did } from '../../protocol/identifiers.ts'
-import { formatDidKey, signingKey, type SigningKey } from '../../protocol/keys.ts'
-import { deleteReservedKeysBefore, findReservedKey, forgetReservedKey, insertReservedKey, type ReservedKey } from './reserved-key-store.ts'
+import { signingKey, type SigningKey } from '../../protocol/keys.ts'
+import { makeAccountKey, type WrappedKey } from '../accounts/accounts.ts'
+import { deleteReservedKeysBefore, findReservedKey, forgetReservedKey, insertReservedKey } from './reserved-key-store.ts'
 
 const rotationKeyName = 'plc-rotation-key'
 /** A reservation that no account took up. */
 const reservationMillis = 30 * 24 * 60 * 60 * 1000
 
-/** The scalar of a fresh P-256 key. */
-export function makeSecret(): Uint8Array {
-  const { d } = generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey.export({ format: 'jwk' })
-  return Buffer.from(d!, 'base64url')
-}
-
-const rotationKeys = perContext((ctx) => serverSecret(ctx.db, ctx.vault, rotationKeyName, makeSecret).then((secret) => signingKey('p256', secret)))
+const rotationKeys = perContext((ctx) => serverSecret(ctx.db, ctx.vault, rotationKeyName, newSigningSecret).then((secret) => signingKey('p256', secret)))
 
 /** The rotation key that the service puts, below the account's own, into the identities it makes. */
 export const serverRotationKey = (ctx: Context): Promise<SigningKey> => rotationKeys(ctx)
 
 /** The key promised to a DID: the same one until an account takes it, or the promise lapses. Without a DID, a new one. */
-export function reserveKey(ctx: Context, did: Did | null): Promise<ReservedKey> {
-  const secret = makeSecret()
-  const made = { signingKey: formatDidKey(signingKey('p256', secret).publicKey), wrapped: ctx.vault.wrap(secret) }
+export function reserveKey(ctx: Context, did: Did | null): Promise<WrappedKey> {
+  const made = makeAccountKey(ctx)
   return ctx.db.transaction(async (tx) => {
     const kept = did && (await findReservedKey(tx, did))
     if (kept) return kept
@@ -36,7 +30,7 @@ export function reserveKey(ctx: Context, did: Did | null): Promise<ReservedKey> 
 }
 
 /** In the transaction that creates the account: the key promised to its DID, which is nobody else's from now on. */
-export async function takeReservedKey(tx: Tx, did: Did): Promise<ReservedKey | null> {
+export async function takeReservedKey(tx: Tx, did: Did): Promise<WrappedKey | null> {
   const key = await findReservedKey(tx, did)
   if (key) await forgetReservedKey(tx, did)
   return key

@@ -1,18 +1,12 @@
 /** Rows of `reserved_signing_key`. */
 import { sql, type Reader, type Tx, type Writer } from '../../platform/database.ts'
 import type { Did, Millis } from '../../protocol/identifiers.ts'
+import type { WrappedKey } from '../accounts/accounts.ts'
 
-export interface ReservedKey {
-  /** As a did:key. */
-  signingKey: string
-  /** The secret under the master key. */
-  wrapped: string
-}
-
-export const findReservedKey = (reader: Reader, did: Did): Promise<ReservedKey | null> =>
+export const findReservedKey = (reader: Reader, did: Did): Promise<WrappedKey | null> =>
   reader.get(sql`SELECT signing_key AS "signingKey", wrapped FROM reserved_signing_key WHERE did = ${did}`)
 
-export const insertReservedKey = (tx: Tx, { signingKey, wrapped }: ReservedKey, did: Did | null, now: Millis): Promise<number> =>
+export const insertReservedKey = (tx: Tx, { signingKey, wrapped }: WrappedKey, did: Did | null, now: Millis): Promise<number> =>
   tx.run(sql`INSERT INTO reserved_signing_key (signing_key, did, wrapped, created_at) VALUES (${signingKey}, ${did}, ${wrapped}, ${now})`)
 
 export const forgetReservedKey = (tx: Tx, did: Did): Promise<number> => tx.run(sql`DELETE FROM reserved_signing_key WHERE did = ${did}`)

@@ -14,13 +14,13 @@ import type { Context } from '../../platform/context.ts'
 import { isUniqueViolation, type Tx } from '../../platform/database.ts'
 import type { Sweep } from '../../platform/sweeps.ts'
 import type { Did, Handle } from '../../protocol/identifiers.ts'
-import { formatDidKey, signingKey } from '../../protocol/keys.ts'
+import { formatDidKey } from '../../protocol/keys.ts'
 import { genesisDid, genesisOperation, signOperation, tombstone, type LogOperation } from '../../protocol/plc.ts'
-import { hashPassword, insertAccount, signingKeyOf } from '../accounts/accounts.ts'
+import { hashPassword, insertAccount, makeAccountKey, signingKeyOf, type WrappedKey } from '../accounts/accounts.ts'
 import { openSession, sessionTokens, type Tokens } from '../auth/auth.ts'
 import { announce, sequenceEvents } from '../firehose/firehose.ts'
 import { createRepo } from '../repo/repo.ts'
-import { makeSecret, serverRotationKey, takeReservedKey } from '../identity/identity.ts'
+import { serverRotationKey, takeReservedKey } from '../identity/identity.ts'
 import { useInvite } from '../invites/invites.ts'
 import { checkRequest, requireFree, requireNew, requireUsable, type SignupRequest } from './signup-rules.ts'
 import { deleteSignup, insertSignup, listSignupsBefore, type Signup } from './signup-store.ts'
@@ -46,7 +46,7 @@ export async function createAccount(ctx: Context, request: SignupRequest, proven
   const admitted = await checkRequest(ctx, request, provenDid)
   const { handle, email, password, inviteCode } = admitted
   const passwordHash = password === null ? null : await hashPassword(ctx, password)
-  const key = makeKey(ctx)
+  const key = makeAccountKey(ctx)
   const genesis = admitted.did === null ? await makeGenesis(ctx, { ...admitted, signingKey: key.signingKey }) : null
   const did = admitted.did ?? genesisDid(genesis!)
   const signup: Signup = { did, handle, email, inviteCode, genesis, reservedAt: ctx.clock.now() }
@@ -69,18 +69,6 @@ export async function createAccount(ctx: Context, request: SignupRequest, proven
   }
 }
 
-interface AccountKey {
-  /** As a did:key. */
-  signingKey: string
-  /** The secret under the master key. */
-  wrapped: string
-}
-
-function makeKey({ vault }: Context): AccountKey {
-  const secret = makeSecret()
-  return { signingKey: formatDidKey(signingKey('p256', secret).publicKey), wrapped: vault.wrap(secret) }
-}
-
 async function makeGenesis(ctx: Context, account: { signingKey: string; handle: Handle; recoveryKey: string | null }): Promise<LogOperation> {
   const serverKey = await serverRotationKey(ctx)
   const wanted = [account.recoveryKey, ctx.config.recoveryDidKey, formatDidKey(serverKey.publicKey)]
@@ -90,7 +78,7 @@ async function makeGenesis(ctx: Context, account: { signingKey: string; handle: 
 }
 
 /** The account, in one transaction. Returns the id of the refresh token of its first session. */
-async function establish(ctx: Context, tx: Tx, signup: Signup, made: AccountKey & { passwordHash: string | null }): Promise<string> {
+async function establish(ctx: Context, tx: Tx, signup: Signup, made: WrappedKey & { passwordHash: string | null }): Promise<string> {
   const { did, handle, email, inviteCode, genesis } = signup
   if ((await deleteSignup(tx, did)) === 0) throw new Refusal(503, 'NotEnoughResources', 'The sign-up took too long')
   const now = ctx.clock.now()
@@ -102,7 +90,7 @@ async function establish(ctx: Context, tx: Tx, signup: Signup, made: AccountKey 
     email,
     passwordHash: made.passwordHash,
     signingKey,
-    signingKeyWrapped: wrapped,
+    wrapped,
     createdAt: now,
     deactivatedAt: genesis ? null : now,
     deleteAfter: genesis ? null : now + UNFINISHED_MOVE_SECS * 1000,
