@@ -4,6 +4,7 @@
  * A row exists exactly when the account does. The feature asks no other one, so that guards may look up accounts; what
  * changes an account, and ends sessions or writes events with it, is `account-changes`.
  */
+export { accountCursor, parseAccountCursor } from './account-cursor.ts'
 export { activeSigningKey, makeAccountKey, signingKeyOf } from './account-keys.ts'
 export {
   accountNotFound,
@@ -35,7 +36,6 @@ export {
   updatePassword,
   updateTakedown,
   type Account,
-  type AccountPlace,
   type WrappedKey,
 } from './account-store.ts'
 export { chargeMail, holderOf, mailCode, requestCode } from './code-requests.ts'

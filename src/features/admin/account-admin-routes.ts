@@ -5,7 +5,7 @@ import type { Context } from '../../platform/context.ts'
 import type { Reader } from '../../platform/database.ts'
 import { wireTime, type Did } from '../../protocol/identifiers.ts'
 import { deleteAccount, replaceEmail, setPassword } from '../account-changes/account-changes.ts'
-import { accountAt, accountOf, accountsByEmail, addressOf, sendMail, type Account, type AccountPlace } from '../accounts/accounts.ts'
+import { accountAt, accountCursor, accountOf, accountsByEmail, addressOf, parseAccountCursor, sendMail, type Account } from '../accounts/accounts.ts'
 import { admin, moderator } from '../auth/auth.ts'
 import { changeHandle, INVALID_HANDLE } from '../identity/identity.ts'
 import { codeView, codeViewsOf, findCodeUsedBy } from '../invites/invites.ts'
@@ -47,15 +47,6 @@ async function required({ db }: Context, did: Did): Promise<Account> {
 const audited = (ctx: Context, actor: string, action: AuditAction, subject: Did): Promise<void> =>
   ctx.db.transaction((tx) => recordAudit(tx, ctx.clock.now(), { actor, action, subject }))
 
-const formatPlace = ({ createdAt, did }: AccountPlace) => `${createdAt}::${did}`
-
-function parsePlace(cursor: string | undefined): AccountPlace | null {
-  if (cursor === undefined) return null
-  const [, createdAt, did] = cursor.match(/^([0-9]{1,15})::(did:.+)$/) ?? []
-  if (createdAt === undefined) throw invalidRequest('Malformed cursor')
-  return { createdAt: Number(createdAt), did: did as Did }
-}
-
 export const accountAdminRoutes = [
   query('com.atproto.admin.getAccountInfo', {
     auth: moderator,
@@ -71,9 +62,9 @@ export const accountAdminRoutes = [
   query('com.atproto.admin.searchAccounts', {
     auth: moderator,
     async handler({ ctx, params: { email = '', limit, cursor } }) {
-      const accounts = await accountsByEmail(ctx.db, email, parsePlace(cursor), limit)
+      const accounts = await accountsByEmail(ctx.db, email, parseAccountCursor(cursor), limit)
       const last = accounts.at(-1)
-      return { accounts: await views(ctx.db, accounts), ...(last && accounts.length === limit ? { cursor: formatPlace(last) } : {}) }
+      return { accounts: await views(ctx.db, accounts), ...(last && accounts.length === limit ? { cursor: accountCursor(last) } : {}) }
     },
   }),
   procedure('com.atproto.admin.sendEmail', {

@@ -1,28 +1,20 @@
 /** What an operator repairs on an account: its address, a forgotten password, credentials in the wrong hands. */
 import { Type } from '@sinclair/typebox'
 import { route } from '../../http/endpoint.ts'
-import { invalidRequest, notFound } from '../../http/errors.ts'
+import { invalidRequest } from '../../http/errors.ts'
 import { readJson } from '../../http/json-input.ts'
-import type { Reader } from '../../platform/database.ts'
-import { parseDid } from '../../protocol/identifiers.ts'
 import { replaceEmail } from '../account-changes/account-changes.ts'
-import { accountOf, CODE_TTL_SECS, issueCode, parseEmailAddress, type Account } from '../accounts/accounts.ts'
+import { CODE_TTL_SECS, issueCode, parseEmailAddress } from '../accounts/accounts.ts'
 import { deleteAppPasswordsOf, signOutEverywhere } from '../auth/auth.ts'
 import { actorOf, operator, recordAudit } from '../operators/operators.ts'
-
-async function existing(reader: Reader, text: string | undefined): Promise<Account> {
-  const did = parseDid(text ?? '')
-  const account = did && (await accountOf(reader, did))
-  if (!account) throw notFound('No such account')
-  return account
-}
+import { namedAccount } from './named-account.ts'
 
 export const accountRepairRoutes = [
   route('POST', '/v1/admin/accounts/:did/email', {
     auth: operator(),
     async handler({ ctx, caller, path, body }) {
       const { email } = await readJson(body, Type.Object({ email: Type.String() }))
-      const { did } = await existing(ctx.db, path['did'])
+      const { did } = await namedAccount(ctx.db, path)
       await replaceEmail(ctx, did, email.trim(), async (tx) => {
         await recordAudit(tx, ctx.clock.now(), { actor: actorOf(caller), action: 'email_updated', subject: did })
         return null
@@ -35,7 +27,7 @@ export const accountRepairRoutes = [
   route('POST', '/v1/admin/accounts/:did/reset-token', {
     auth: operator(),
     async handler({ ctx, caller, path }) {
-      const { did, hasPassword } = await existing(ctx.db, path['did'])
+      const { did, hasPassword } = await namedAccount(ctx.db, path)
       if (!hasPassword) throw invalidRequest('The account has no password to reset')
       const token = await ctx.db.transaction(async (tx) => {
         await recordAudit(tx, ctx.clock.now(), { actor: actorOf(caller), action: 'reset_token_issued', subject: did })
@@ -48,7 +40,7 @@ export const accountRepairRoutes = [
   route('POST', '/v1/admin/accounts/:did/revoke-credentials', {
     auth: operator(),
     async handler({ ctx, caller, path }) {
-      const { did } = await existing(ctx.db, path['did'])
+      const { did } = await namedAccount(ctx.db, path)
       return ctx.db.transaction(async (tx) => {
         const { sessions, oauthSessions, oauthCodes } = await signOutEverywhere(tx, did)
         const appPasswords = await deleteAppPasswordsOf(tx, did)

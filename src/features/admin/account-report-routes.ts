@@ -1,12 +1,13 @@
 /** Accounts as operators see them. */
 import { route } from '../../http/endpoint.ts'
-import { invalidRequest, notFound } from '../../http/errors.ts'
+import { invalidRequest } from '../../http/errors.ts'
 import { clamp, integerParam } from '../../http/json-input.ts'
-import { parseDid, wireTime, type Did } from '../../protocol/identifiers.ts'
-import { accountOf, statusOf } from '../accounts/accounts.ts'
+import { wireTime } from '../../protocol/identifiers.ts'
+import { statusOf } from '../accounts/accounts.ts'
 import { countFlaggedAccounts, findFlags } from '../labels/labels.ts'
 import { operator } from '../operators/operators.ts'
 import { listAccounts, STATUSES, storageOf, usageOf, type AccountFilter, type ReportedStatus } from './account-report-store.ts'
+import { namedAccount } from './named-account.ts'
 
 const MAX_PAGE = 100
 const DEFAULT_PAGE = 50
@@ -59,7 +60,8 @@ export const accountReportRoutes = [
   route('GET', '/v1/accounts/:did/usage', {
     auth: operator(),
     async handler({ ctx: { db }, path }) {
-      const usage = await usageOf(db, await existing(db, path['did']))
+      const { did } = await namedAccount(db, path)
+      const usage = await usageOf(db, did)
       return { ...usage, lastActive: usage.lastActive === null ? null : wireTime(usage.lastActive) }
     },
   }),
@@ -67,7 +69,7 @@ export const accountReportRoutes = [
   route('GET', '/v1/accounts/:did/storage', {
     auth: operator(),
     async handler({ ctx: { db, config }, path }) {
-      const did = await existing(db, path['did'])
+      const { did } = await namedAccount(db, path)
       const { blobCount, totalBytes, largestCid, largestSize } = await storageOf(db, did)
       const quotaBytes = config.blobs.maxStoragePerAccount
       return {
@@ -82,9 +84,3 @@ export const accountReportRoutes = [
     },
   }),
 ]
-
-async function existing(db: Parameters<typeof accountOf>[0], text: string | undefined): Promise<Did> {
-  const did = parseDid(text ?? '')
-  if (did === null || (await accountOf(db, did)) === null) throw notFound('No such account')
-  return did
-}

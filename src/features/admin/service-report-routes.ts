@@ -47,6 +47,26 @@ interface RelayView {
 
 const unknownTo = (reachable: boolean, detail: string): RelayView => ({ reachable, relayStatus: null, relaySeq: null, accountCount: null, detail })
 
+/** What the relay at a base URL knows of this host. */
+async function askRelay({ config, upstream, log }: Context, relay: string): Promise<RelayView> {
+  try {
+    const hostname = new URL(config.publicUrl).host
+    const response = await upstream.fetch(`${relay}/xrpc/com.atproto.sync.getHostStatus?hostname=${encodeURIComponent(hostname)}`, {
+      headersTimeoutMs: RELAY_TIMEOUT_MILLIS,
+      bodyTimeoutMs: RELAY_TIMEOUT_MILLIS,
+      maxBytes: RELAY_ANSWER_BYTES,
+    })
+    const answer = (await response.json()) as Record<string, unknown>
+    if (answer['error'] === 'HostNotFound') return unknownTo(true, 'the relay has not crawled this host')
+    if (!response.ok) return unknownTo(true, `the relay answered ${response.status}`)
+    const status = typeof answer['status'] === 'string' ? answer['status'] : null
+    return { reachable: true, relayStatus: status, relaySeq: numberOrNull(answer['seq']), accountCount: numberOrNull(answer['accountCount']), detail: null }
+  } catch (error) {
+    log.info('relay not reached', { relay, error })
+    return unknownTo(false, 'the relay could not be reached')
+  }
+}
+
 const numberOrNull = (value: unknown) => (typeof value === 'number' && Number.isSafeInteger(value) ? value : null)
 
 export const serviceReportRoutes = [
@@ -76,30 +96,11 @@ export const serviceReportRoutes = [
   route('GET', '/v1/admin/relay-status', {
     auth: operator(),
     async handler({ ctx }) {
-      const { config, db, upstream, log, clock } = ctx
+      const { config, db, clock } = ctx
       const [relay] = config.crawlers.urls
       const pdsHeadSeq = await headSeq(db)
       const checkedAt = wireTime(clock.now())
-      const ask = async (): Promise<RelayView> => {
-        if (relay === undefined) return unknownTo(false, 'no crawler is configured')
-        try {
-          const hostname = new URL(config.publicUrl).host
-          const response = await upstream.fetch(`${relay}/xrpc/com.atproto.sync.getHostStatus?hostname=${encodeURIComponent(hostname)}`, {
-            headersTimeoutMs: RELAY_TIMEOUT_MILLIS,
-            bodyTimeoutMs: RELAY_TIMEOUT_MILLIS,
-            maxBytes: RELAY_ANSWER_BYTES,
-          })
-          const answer = (await response.json()) as Record<string, unknown>
-          if (answer['error'] === 'HostNotFound') return unknownTo(true, 'the relay has not crawled this host')
-          if (!response.ok) return unknownTo(true, `the relay answered ${response.status}`)
-          const status = typeof answer['status'] === 'string' ? answer['status'] : null
-          return { reachable: true, relayStatus: status, relaySeq: numberOrNull(answer['seq']), accountCount: numberOrNull(answer['accountCount']), detail: null }
-        } catch (error) {
-          log.info('relay not reached', { relay, error })
-          return unknownTo(false, 'the relay could not be reached')
-        }
-      }
-      const view = await ask()
+      const view = relay === undefined ? unknownTo(false, 'no crawler is configured') : await askRelay(ctx, relay)
       const relayCursorAt = view.relaySeq === null ? null : await sequencedAt(db, view.relaySeq)
       return {
         relayHost: relay === undefined ? null : new URL(relay).host,

@@ -3,7 +3,7 @@ import { procedure, query, type Endpoint } from '../../http/endpoint.ts'
 import { invalidRequest, Refusal } from '../../http/errors.ts'
 import { parseCid, type Cid } from '../../protocol/cid.ts'
 import type { Did } from '../../protocol/identifiers.ts'
-import { accountOf, accountsAfter, activityOf, type AccountPlace } from '../accounts/accounts.ts'
+import { accountCursor, accountOf, accountsAfter, activityOf, parseAccountCursor } from '../accounts/accounts.ts'
 import { EVERY_SESSION, access, optionalAccess } from '../auth/auth.ts'
 import { requireVisibleRepo } from '../auth/visibility.ts'
 import { repoHead, repoHeadsOf } from '../repo/repo.ts'
@@ -75,14 +75,14 @@ export const syncRoutes: readonly Endpoint[] = [
   }),
   query('com.atproto.sync.listRepos', {
     async handler({ ctx: { db }, params: { limit, cursor } }) {
-      const accounts = await accountsAfter(db, cursor === undefined ? null : parseCursor(cursor), limit)
+      const accounts = await accountsAfter(db, parseAccountCursor(cursor), limit)
       const heads = await repoHeadsOf(db, accounts.map(({ did }) => did))
       const repos = accounts.flatMap((account) => {
         const head = heads.get(account.did)
         return head ? [{ did: account.did, head: head.head.toString(), rev: head.rev, ...activityOf(account) }] : []
       })
       const last = accounts.length === limit ? accounts.at(-1) : undefined
-      return { repos, ...(last && { cursor: `${last.createdAt}::${last.did}` }) }
+      return { repos, ...(last && { cursor: accountCursor(last) }) }
     },
   }),
   procedure('com.atproto.repo.importRepo', {
@@ -102,11 +102,4 @@ function refuse(refusal: Refusal): never {
 
 function parseCids(texts: readonly string[]): Cid[] {
   return [...new Set(texts)].map((text) => parseCid(text) ?? refuse(invalidRequest(`Invalid cid: ${text}`)))
-}
-
-/** `<creation of the account, in milliseconds>::<did>` */
-function parseCursor(cursor: string): AccountPlace {
-  const found = /^(\d{1,15})::(did:.+)$/.exec(cursor)
-  if (!found) throw invalidRequest('Malformed cursor')
-  return { createdAt: Number(found[1]), did: found[2] as Did }
 }

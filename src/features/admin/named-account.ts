@@ -1,0 +1,12 @@
+import { notFound } from '../../http/errors.ts'
+import type { Reader } from '../../platform/database.ts'
+import { parseDid } from '../../protocol/identifiers.ts'
+import { accountOf, type Account } from '../accounts/accounts.ts'
+
+/** The account that `:did` of a path names. Refuses a DID that has none here, and what is no DID. */
+export async function namedAccount(reader: Reader, path: Readonly<Record<string, string>>): Promise<Account> {
+  const did = parseDid(path['did'] ?? '')
+  const account = did && (await accountOf(reader, did))
+  if (!account) throw notFound('No such account')
+  return account
+}
