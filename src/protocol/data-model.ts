@@ -19,7 +19,10 @@ export interface BlobReference {
   size: number
 }
 
-/** Convert parsed JSON. Throws `Malformed` for what cannot be stored and come back the same. */
+/**
+ * Convert parsed JSON. Throws `Malformed` for what cannot be stored and come back the same; but half a surrogate pair
+ * in a text becomes U+FFFD, for clients that cut a text short leave such halves behind.
+ */
 export function jsonToData(json: unknown): Data {
   return convert(json, 0)
 }
@@ -53,7 +56,11 @@ function convertObject(json: Record<string, unknown>, depth: number): Data {
   if (Object.hasOwn(json, '$link')) return convertLink(json)
   if (Object.hasOwn(json, '$bytes')) return convertBytes(json)
   const object: DataObject = {}
-  for (const key of Object.keys(json)) setOwn(object, key, convert(json[key], depth))
+  for (const key of Object.keys(json)) {
+    // Two names with such halves would be stored as one.
+    if (!key.isWellFormed()) throw new Malformed('Names must be well-formed Unicode')
+    setOwn(object, key, convert(json[key], depth))
+  }
   if (!Object.hasOwn(object, '$type')) return object
   if (typeof object['$type'] !== 'string' || object['$type'] === '') throw new Malformed('$type must be a text that is not empty')
   return object['$type'] === 'blob' ? convertBlob(object) : object

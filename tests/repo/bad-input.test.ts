@@ -37,6 +37,7 @@ const bodies: [name: string, body: () => string | Uint8Array, error: string, mes
   ['an infinite number', () => withRecord('{"a":1e999}'), 'InvalidRequest', /integers/],
   ['deep nesting', () => withRecord(deep(200)), 'InvalidRequest', /Nested deeper/],
   ['absurd nesting', () => withRecord(deep(20_000)), 'InvalidRequest', /Nested deeper/],
+  ['names that are half a surrogate pair', () => withRecord('{"a\\ud800":1,"a\\ud801":2}'), 'InvalidRequest', /Unicode/],
   ['a record that is no object', () => withRecord('"text"'), 'InvalidRequest'],
   ['a record that is a list', () => withRecord('[1]'), 'InvalidRequest'],
   ['a record that is null', () => withRecord('null'), 'InvalidRequest'],
@@ -69,6 +70,13 @@ test.each(bodies)('%s is refused', async (_, body, error, message = /./) => {
   expect({ status: answer.status, error: answer.body.error }).toEqual({ status: 400, error })
   expect(answer.body.message).toMatch(message)
   expect(await latest()).toEqual(head)
+})
+
+test('a text that was cut in the middle of a character is stored as one that can be read', async () => {
+  expect((await send(withRecord('{"text":"cut \\ud83d"}', ',"rkey":"cut"'))).status).toBe(200)
+  const { body } = await request(`${pds.url}/xrpc/com.atproto.repo.getRecord?repo=${alice.did}&collection=com.example.thing&rkey=cut`)
+  expect(body.value.text).toBe('cut \ufffd')
+  head = await latest()
 })
 
 test('a body that is too large is refused by its size', async () => {
