@@ -9,12 +9,13 @@
  * the scrub looks for.
  */
 import { statSync } from 'node:fs'
-import { mkdir, open, readdir, rename, rm, stat, type FileHandle } from 'node:fs/promises'
+import { mkdir, open, readdir, rename, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setImmediate } from 'node:timers/promises'
 import { perContext } from '../../platform/context.ts'
 import { Generations } from '../../platform/generations.ts'
 import { cidOfBlobDigest } from '../../protocol/cid.ts'
+import { WriteBehind } from './write-behind.ts'
 
 /** What type detection gets to see of a blob. */
 export const HEAD_BYTES = 64 * 1024
@@ -63,20 +64,20 @@ export class BlobFiles {
     const hasher = new Bun.CryptoHasher('sha256')
     const head: Uint8Array[] = []
     let size = 0
-    const file = await open(path, 'wx', 0o640)
+    const file = new WriteBehind(await open(path, 'wx', 0o640))
     try {
       for await (const chunk of chunks) {
         if (size < HEAD_BYTES) head.push(chunk.slice(0, HEAD_BYTES - size))
         size += chunk.byteLength
         hasher.update(chunk)
-        await writeAll(file, chunk)
+        await file.write(chunk)
       }
-      await file.sync()
-      await file.close()
+      await file.finish()
     } catch (error) {
       await file.close().finally(() => rm(path, { force: true }))
       throw error
     }
+    await file.close()
     return new IncomingFile(this, path, cidOfBlobDigest(hasher.digest()).toString(), size, Buffer.concat(head))
   }
 
@@ -187,10 +188,6 @@ export class IncomingFile implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     await rm(this.path, { force: true })
   }
-}
-
-async function writeAll(file: FileHandle, bytes: Uint8Array): Promise<void> {
-  for (let at = 0; at < bytes.byteLength; ) at += (await file.write(bytes, at)).bytesWritten
 }
 
 async function syncFolder(path: string): Promise<void> {
