@@ -330,8 +330,8 @@ class WriterQueue {
       return
     }
     counters.commits++
-    // Before the members go on, and so that a fault in one of them is not the queue's.
-    for (const act of this.#afterCommit) queueMicrotask(act)
+    // Before the members go on; a fault in one of them is an unhandled rejection, and neither the queue's nor the end of the process.
+    for (const act of this.#afterCommit) void Promise.resolve().then(act)
     for (const { waiting, outcome } of members) {
       if (outcome.ok) waiting.resolve(outcome.value)
       else waiting.reject(outcome.error)

@@ -74,6 +74,25 @@ test('what is to be done after transactions is done in their order, and not afte
   expect(done).toEqual(['one after 1 commit', 'three after 1 commit'])
 })
 
+/** In a process of its own, for the runner of these tests takes every fault that nobody waits for as its own. */
+const faultAfterCommit = `
+  import { openSqlite } from ${JSON.stringify(join(import.meta.dir, '../../src/platform/sqlite.ts'))}
+  process.on('unhandledRejection', ({ message }) => console.log('told:', message))
+  const db = openSqlite({ path: process.argv.at(-1) })
+  await db.transaction(async (tx) => {
+    tx.afterCommit(() => { throw new Error('a fault') })
+    tx.afterCommit(() => console.log('the next one'))
+  })
+  console.log('answered')
+  await db.transaction(async () => console.log('goes on'))
+  await db.close()`
+
+test('a fault in what is done after a transaction is told, and is the end of nothing', async () => {
+  const child = Bun.spawn([process.execPath, '-e', faultAfterCommit, join(dir, 'fault.db')], { stdout: 'pipe' })
+  expect((await child.stdout.text()).trim().split('\n').toSorted()).toEqual(['answered', 'goes on', 'the next one', 'told: a fault'])
+  expect(await child.exited).toBe(0)
+})
+
 test('readers do not see what is not committed', async () => {
   await db.transaction(async (tx) => {
     await tx.run(sql`INSERT INTO item (name) VALUES ('unseen')`)
