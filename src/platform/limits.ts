@@ -4,10 +4,10 @@
  * A window starts with the first request that counts; a refused request is not counted, so that hammering does not
  * extend the block. Counters live in memory and are bounded.
  */
+import { Generations } from '../protocol/generations.ts'
 import type { Millis } from '../protocol/identifiers.ts'
 import type { Clock } from './clock.ts'
 import type { Config } from './config.ts'
-import { Generations } from './generations.ts'
 
 interface Rule {
   windowSecs: number

@@ -1,5 +1,6 @@
 /** Name resolution, as a handle: tests answer from a table instead of the network. */
 import { lookup, Resolver as DnsClient } from 'node:dns/promises'
+import { Generations } from '../protocol/generations.ts'
 
 export interface Resolver {
   /** Every IPv4 and IPv6 address of a host. Throws when there is none. */
@@ -18,15 +19,13 @@ const maxKeptHosts = 1000
 /** Host addresses come from the operating system (so `/etc/hosts` counts), TXT records from its name servers. */
 export function systemResolver(): Resolver {
   const dns = new DnsClient()
-  const kept = new Map<string, { addresses: Promise<string[]>; until: number }>()
+  const kept = new Generations<{ addresses: Promise<string[]>; until: number }>(maxKeptHosts)
   return {
     addresses(host) {
       const known = kept.get(host)
       if (known && known.until > performance.now()) return known.addresses
       const addresses = lookUpAddresses(host)
-      kept.delete(host)
       kept.set(host, { addresses, until: performance.now() + addressMillis })
-      if (kept.size > maxKeptHosts) kept.delete(kept.keys().next().value!)
       addresses.catch(() => kept.delete(host))
       return addresses
     },

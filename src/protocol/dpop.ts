@@ -7,6 +7,7 @@
  * busy one answers half as many requests, although alone in a loop both take the same.)
  */
 import { createHash, createHmac } from 'node:crypto'
+import { Generations } from './generations.ts'
 import type { Millis } from './identifiers.ts'
 import { parseP256Jwk, thumbprint } from './jwk.ts'
 import { decodeObject } from './jws.ts'
@@ -80,9 +81,7 @@ interface ProofKey {
 }
 
 /** Keys by the encoded header that holds them: a client sends the same header every time. */
-const knownKeys = new Map<string, ProofKey>()
-/** With so many all are forgotten: taking the oldest out of a large `Map`, one by one, costs as much as reading a key again. */
-const maxKnownKeys = 10_000
+const knownKeys = new Generations<ProofKey>(20_000)
 
 /** The key of a proof, or what is wrong with the header. */
 async function proofKey(encoded: string): Promise<ProofKey | string> {
@@ -97,7 +96,6 @@ async function proofKey(encoded: string): Promise<ProofKey | string> {
   if (jwk === null) return 'jwk must be a public key of P-256'
   try {
     const made = { key: await crypto.subtle.importKey('jwk', jwk, ALGORITHM, false, ['verify']), jkt: thumbprint(jwk)! }
-    if (knownKeys.size >= maxKnownKeys) knownKeys.clear()
     knownKeys.set(encoded, made)
     return made
   } catch {

@@ -11,6 +11,7 @@ import { createECDH, createPrivateKey, createPublicKey, type KeyObject, sign, ve
 import { p256 } from '@noble/curves/nist.js'
 import { secp256k1 } from '@noble/curves/secp256k1.js'
 import { base58btc } from 'multiformats/bases/base58'
+import { Generations } from './generations.ts'
 import type { Did } from './identifiers.ts'
 
 export type Curve = 'p256' | 'k256'
@@ -144,13 +145,19 @@ export function formatMultikey(key: PublicKey): string {
 
 export const formatDidKey = (key: PublicKey): Did => `${didKeyPrefix}${formatMultikey(key)}` as Did
 
+/** Keys by their text: finding a point from its `x` costs far more than a lookup. */
+const knownKeys = new Generations<PublicKey>(20_000)
+
+/** Null for what is no key of either curve. */
 export function parseMultikey(text: string): PublicKey | null {
-  return parsedKeys.get(text, () => {
-    const bytes = decodeMultibase(text)
-    const curve = curves.find((name) => multicodecs[name].every((byte, i) => bytes?.[i] === byte))
-    if (bytes === null || curve === undefined || bytes.length !== compressedBytes + 2) return null
-    return publicKey(curve, bytes.subarray(2))
-  })
+  const known = knownKeys.get(text)
+  if (known !== undefined) return known
+  const bytes = decodeMultibase(text)
+  const curve = curves.find((name) => multicodecs[name].every((byte, i) => bytes?.[i] === byte))
+  if (bytes === null || curve === undefined || bytes.length !== compressedBytes + 2) return null
+  const key = publicKey(curve, bytes.subarray(2))
+  if (key !== null) knownKeys.set(text, key)
+  return key
 }
 
 export function parseDidKey(text: string): PublicKey | null {
@@ -173,25 +180,3 @@ function decodeMultibase(text: string): Uint8Array | null {
     return null // a letter outside base58
   }
 }
-
-/** The keys parsed last, the oldest dropped first: finding a point from its `x` costs far more than a lookup. */
-class KeyCache {
-  readonly #keys = new Map<string, PublicKey>()
-  readonly #maxKeys: number
-
-  constructor(maxKeys: number) {
-    this.#maxKeys = maxKeys
-  }
-
-  get(text: string, parse: () => PublicKey | null): PublicKey | null {
-    const known = this.#keys.get(text)
-    if (known !== undefined) return known
-    const key = parse()
-    if (key === null) return null
-    if (this.#keys.size >= this.#maxKeys) this.#keys.delete(this.#keys.keys().next().value as string)
-    this.#keys.set(text, key)
-    return key
-  }
-}
-
-const parsedKeys = new KeyCache(10_000)

@@ -3,6 +3,7 @@
  * `@atproto/oauth-scopes`; here is what the service decides around it.
  */
 import { IncludeScope, isAtprotoOauthScope, type LexiconPermissionSet, RpcPermission, type RpcPermissionMatch, ScopePermissionsTransition } from '@atproto/oauth-scopes'
+import { Generations } from './generations.ts'
 
 /** Every grant holds it, and it alone cannot be declined: the app learns who signed in. */
 export const BASE_SCOPE = 'atproto'
@@ -97,15 +98,14 @@ export class Permissions extends ScopePermissionsTransition {
   }
 }
 
-const known = new Map<string, Permissions>()
-const maxKnown = 10_000
+/** By scope: an app brings the same one with every request. */
+const knownPermissions = new Generations<Permissions>(20_000)
 
-/** `scope`: values separated by spaces. Remembered, because an app brings the same ones with every request. */
+/** `scope`: values separated by spaces. */
 export function permissionsOf(scope: string): Permissions {
-  const before = known.get(scope)
-  if (before) return before
+  const known = knownPermissions.get(scope)
+  if (known) return known
   const made = new Permissions(scope)
-  if (known.size >= maxKnown) known.delete(known.keys().next().value!)
-  known.set(scope, made)
+  knownPermissions.set(scope, made)
   return made
 }

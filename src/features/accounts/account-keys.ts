@@ -1,7 +1,7 @@
 /** The keys that sign for accounts: made here, stored wrapped, unwrapped when they are needed. */
 import { perContext, type Context } from '../../platform/context.ts'
 import type { Reader, Tx } from '../../platform/database.ts'
-import { Generations } from '../../platform/generations.ts'
+import { Generations } from '../../protocol/generations.ts'
 import { newSigningSecret } from '../../platform/signing-secret.ts'
 import type { Did } from '../../protocol/identifiers.ts'
 import { formatDidKey, signingKey, type SigningKey } from '../../protocol/keys.ts'

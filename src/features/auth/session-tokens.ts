@@ -6,7 +6,7 @@
  */
 import { createHmac, createSecretKey, timingSafeEqual, type KeyObject } from 'node:crypto'
 import { perContext, type Context } from '../../platform/context.ts'
-import { Generations } from '../../platform/generations.ts'
+import { Generations } from '../../protocol/generations.ts'
 import { serverSecret } from '../../platform/vault.ts'
 import { parseDid, type Did, type Millis } from '../../protocol/identifiers.ts'
 import { encodeObject } from '../../protocol/jws.ts'

@@ -13,7 +13,7 @@ import { mkdir, open, readdir, rename, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setImmediate } from 'node:timers/promises'
 import { perContext } from '../../platform/context.ts'
-import { Generations } from '../../platform/generations.ts'
+import { Generations } from '../../protocol/generations.ts'
 import { cidOfBlobDigest } from '../../protocol/cid.ts'
 import { WriteBehind } from './write-behind.ts'
 

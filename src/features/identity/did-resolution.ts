@@ -7,6 +7,7 @@
 import { perContext, type Context } from '../../platform/context.ts'
 import { PlcDirectoryError } from '../../platform/directory-client.ts'
 import { OutboundError } from '../../platform/outbound.ts'
+import { SingleFlight } from '../../platform/single-flight.ts'
 import type { Sweep } from '../../platform/sweeps.ts'
 import { didWebUrl, parseDidDocument, type DidDocument } from '../../protocol/did-document.ts'
 import type { Did } from '../../protocol/identifiers.ts'
@@ -26,27 +27,19 @@ const keptMillis = 24 * freshMillis
 const didWebTimeoutMs = 3000
 const maxDocumentBytes = 64 * 1024
 
-const pending = perContext(() => new Map<Did, Promise<DidResolution>>())
+/** One fetch of a DID for everybody who asks meanwhile. */
+const fetches = perContext(() => new SingleFlight<Did, DidResolution>())
 
 /** `live`: do not trust the cache, and renew it. */
 export async function resolveDid(ctx: Context, did: Did, { live = false } = {}): Promise<DidResolution> {
   const cached = live ? null : await findDocument(ctx.db, did)
   const ageMillis = cached ? ctx.clock.now() - cached.fetchedAt : Infinity
-  if (!cached || ageMillis >= keptMillis) return fetchShared(ctx, did)
-  if (ageMillis >= freshMillis) void fetchShared(ctx, did)
+  if (!cached || ageMillis >= keptMillis) return fetches(ctx).run(did, () => fetchAndKeep(ctx, did))
+  if (ageMillis >= freshMillis) void fetches(ctx).run(did, () => fetchAndKeep(ctx, did))
   return { ok: true, document: cached.document }
 }
 
-/** Fetch once for everybody who asks meanwhile. Never rejects. */
-function fetchShared(ctx: Context, did: Did): Promise<DidResolution> {
-  const fetches = pending(ctx)
-  const running = fetches.get(did)
-  if (running) return running
-  const fetching = fetchAndKeep(ctx, did).finally(() => fetches.delete(did))
-  fetches.set(did, fetching)
-  return fetching
-}
-
+/** Never rejects. */
 async function fetchAndKeep(ctx: Context, did: Did): Promise<DidResolution> {
   try {
     const resolution = await fetchDocument(ctx, did)

@@ -3,6 +3,8 @@
  * look, but not more often than the cooldown allows; within it a failed fetch goes on failing.
  */
 import { perContext, type Context } from '../../platform/context.ts'
+import { SingleFlight } from '../../platform/single-flight.ts'
+import { Generations } from '../../protocol/generations.ts'
 import type { Millis } from '../../protocol/identifiers.ts'
 import type { ClientMetadata } from '../../protocol/client-metadata.ts'
 import { fetchDocument } from './client-documents.ts'
@@ -19,12 +21,7 @@ interface KeySet {
 
 const MAX_KEY_SETS = 10_000
 
-interface KeySets {
-  sets: Map<string, KeySet>
-  running: Map<string, Promise<KeySet>>
-}
-
-const keySetsOf = perContext((): KeySets => ({ sets: new Map(), running: new Map() }))
+const state = perContext(() => ({ sets: new Generations<KeySet>(MAX_KEY_SETS), fetches: new SingleFlight<string, KeySet>() }))
 
 /** The client's key of that id, or null. */
 export async function keyOfClient(ctx: Context, client: ClientMetadata, kid: string): Promise<Jwk | null> {
@@ -38,16 +35,14 @@ export async function keyOfClient(ctx: Context, client: ClientMetadata, kid: str
 }
 
 async function keySet(ctx: Context, jwksUri: string, isOutdated: (set: KeySet) => boolean): Promise<KeySet> {
-  const { sets, running } = keySetsOf(ctx)
+  const { sets, fetches } = state(ctx)
   const { clientJwksCacheTtlSecs: ttlSecs, clientJwksRefetchCooldownSecs: cooldownSecs } = ctx.config.oauth
   const now = ctx.clock.now()
   const kept = sets.get(jwksUri)
   const isFresh = kept !== undefined && kept.readAt !== null && now - kept.readAt < ttlSecs * 1000
   if (kept && isFresh && !isOutdated(kept)) return kept
   if (kept && now - kept.triedAt < cooldownSecs * 1000) return isFresh ? kept : { ...kept, keys: [] }
-  const fetching = running.get(jwksUri) ?? readKeySet(ctx, jwksUri, isFresh ? kept : undefined).finally(() => running.delete(jwksUri))
-  running.set(jwksUri, fetching)
-  return fetching
+  return fetches.run(jwksUri, () => readKeySet(ctx, jwksUri, isFresh ? kept : undefined))
 }
 
 async function readKeySet(ctx: Context, jwksUri: string, kept: KeySet | undefined): Promise<KeySet> {
@@ -57,9 +52,6 @@ async function readKeySet(ctx: Context, jwksUri: string, kept: KeySet | undefine
   const read: KeySet = Array.isArray(keys)
     ? { keys: keys.filter((key): key is Jwk => typeof key === 'object' && key !== null), readAt: now, triedAt: now }
     : { keys: kept?.keys ?? [], readAt: kept?.readAt ?? null, triedAt: now }
-  const { sets } = keySetsOf(ctx)
-  sets.delete(jwksUri)
-  if (sets.size >= MAX_KEY_SETS) sets.delete(sets.keys().next().value!)
-  sets.set(jwksUri, read)
+  state(ctx).sets.set(jwksUri, read)
   return read
 }

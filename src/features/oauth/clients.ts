@@ -4,6 +4,8 @@
  */
 import { OAuthError } from '../../http/errors.ts'
 import { perContext, type Context } from '../../platform/context.ts'
+import { SingleFlight } from '../../platform/single-flight.ts'
+import { Generations } from '../../protocol/generations.ts'
 import type { Millis } from '../../protocol/identifiers.ts'
 import { clientDocumentUrl, discoverableClient, isLoopbackClientId, loopbackClient, type ClientMetadata, type ClientOutcome } from '../../protocol/client-metadata.ts'
 import { fetchDocument } from './client-documents.ts'
@@ -14,14 +16,11 @@ export const STALE_MILLIS = 24 * 3600_000
 const FAULT_MILLIS = 60_000
 const MAX_FAULTS = 1024
 
-interface Clients {
-  /** Fetches under way, which callers share. */
-  running: Map<string, Promise<ClientOutcome>>
-  /** Ids that led nowhere a moment ago. The oldest goes first. */
-  faults: Map<string, { outcome: ClientOutcome; until: Millis }>
-}
-
-const clientsOf = perContext((): Clients => ({ running: new Map(), faults: new Map() }))
+const state = perContext(() => ({
+  fetches: new SingleFlight<string, ClientOutcome>(),
+  /** Ids that led nowhere a moment ago. */
+  faults: new Generations<{ outcome: ClientOutcome; until: Millis }>(MAX_FAULTS),
+}))
 
 export const invalidClient = (reason: string) => new OAuthError(400, 'invalid_client', reason)
 
@@ -35,15 +34,13 @@ export async function clientOf(ctx: Context, clientId: string, { mayFetch }: { m
 async function discovered(ctx: Context, clientId: string, mayFetch: boolean): Promise<ClientOutcome> {
   if (clientDocumentUrl(clientId) === null) return { ok: false, reason: 'client_id must be an https URL of a document, or of the form http://localhost' }
   const now = ctx.clock.now()
-  const { running, faults } = clientsOf(ctx)
+  const { fetches, faults } = state(ctx)
   const kept = await findDocument(ctx.db, clientId)
   if (kept && now - kept.fetchedAt < FRESH_MILLIS) return discoverableClient(clientId, JSON.parse(kept.document))
   if (!kept && !mayFetch) return { ok: false, reason: 'the client has not asked for anything yet' }
   const fault = faults.get(clientId)
   if (fault && fault.until > now) return lastGood(clientId, kept, now) ?? fault.outcome
-  const fetching = running.get(clientId) ?? refetched(ctx, clientId, kept).finally(() => running.delete(clientId))
-  running.set(clientId, fetching)
-  return fetching
+  return fetches.run(clientId, () => refetched(ctx, clientId, kept))
 }
 
 async function refetched(ctx: Context, clientId: string, kept: KeptDocument | null): Promise<ClientOutcome> {
@@ -54,10 +51,7 @@ async function refetched(ctx: Context, clientId: string, kept: KeptDocument | nu
     await keepDocument(ctx.db, clientId, JSON.stringify(fetched.document), now)
     return outcome
   }
-  const { faults } = clientsOf(ctx)
-  faults.delete(clientId)
-  if (faults.size >= MAX_FAULTS) faults.delete(faults.keys().next().value!)
-  faults.set(clientId, { outcome, until: now + FAULT_MILLIS })
+  state(ctx).faults.set(clientId, { outcome, until: now + FAULT_MILLIS })
   // A document that was taken back or broken by its owner counts at once; one that cannot be reached does not.
   return fetched.ok ? outcome : (lastGood(clientId, kept, now) ?? outcome)
 }

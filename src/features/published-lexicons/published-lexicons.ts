@@ -6,7 +6,9 @@
  * looked for again for a minute.
  */
 import { perContext, type Context } from '../../platform/context.ts'
-import { parseNsid, type Nsid } from '../../protocol/identifiers.ts'
+import { SingleFlight } from '../../platform/single-flight.ts'
+import { Generations } from '../../protocol/generations.ts'
+import { parseNsid, type Millis, type Nsid } from '../../protocol/identifiers.ts'
 import { compilable, type LexiconDocument } from '../../protocol/lexicons/lexicon-document.ts'
 import type { RecordOutcome } from '../../protocol/lexicons/lexicons.ts'
 import { MissingLexicon, validatePublishedRecord, type PublishedRecord } from '../../protocol/lexicons/published-record.ts'
@@ -25,9 +27,9 @@ const MAX_DOCUMENTS = 16
 const VALIDATION_MILLIS = 10_000
 
 const state = perContext(() => ({
-  fetches: new Map<Nsid, Promise<LexiconDocument | null>>(),
-  /** When to try again, by what was not found. The oldest is dropped first. */
-  retryAt: new Map<Nsid, number>(),
+  fetches: new SingleFlight<Nsid, LexiconDocument | null>(),
+  /** When to try again, by what was not found. */
+  retryAt: new Generations<Millis>(MAX_REMEMBERED_FAILURES),
 }))
 
 /** The document that the authority of `nsid` publishes. Null when there is none or nobody can tell. Never throws for that. */
@@ -36,18 +38,15 @@ export async function resolveLexicon(ctx: Context, nsid: Nsid): Promise<LexiconD
   const now = ctx.clock.now()
   const kept = await findLexicon(ctx.db, nsid)
   if (kept && now - kept.fetchedAt < FRESH_MILLIS) return kept.document
-  const running = fetches.get(nsid)
-  if (running) return running
-  if ((retryAt.get(nsid) ?? 0) > now || fetches.size >= MAX_FETCHES) return kept?.document ?? null
-  const fetching = renew(ctx, nsid, kept?.document ?? null).finally(() => fetches.delete(nsid))
-  fetches.set(nsid, fetching)
-  return fetching
+  const mayFetch = (retryAt.get(nsid) ?? 0) <= now && fetches.size < MAX_FETCHES
+  if (!fetches.running(nsid) && !mayFetch) return kept?.document ?? null
+  return fetches.run(nsid, () => renew(ctx, nsid, kept?.document ?? null))
 }
 
 async function renew(ctx: Context, nsid: Nsid, kept: LexiconDocument | null): Promise<LexiconDocument | null> {
   const fetched = await fetchLexicon(ctx, nsid)
   if (!fetched.ok) {
-    remember(ctx, nsid)
+    state(ctx).retryAt.set(nsid, ctx.clock.now() + RETRY_MILLIS)
     if (fetched.fault === 'unreachable') return kept
     if (kept) await ctx.db.transaction((tx) => deleteLexicon(tx, nsid))
     return null
@@ -57,13 +56,6 @@ async function renew(ctx: Context, nsid: Nsid, kept: LexiconDocument | null): Pr
     await trimLexicons(tx, MAX_KEPT)
   })
   return fetched.document
-}
-
-function remember(ctx: Context, nsid: Nsid): void {
-  const { retryAt } = state(ctx)
-  retryAt.delete(nsid)
-  if (retryAt.size >= MAX_REMEMBERED_FAILURES) retryAt.delete(retryAt.keys().next().value!)
-  retryAt.set(nsid, ctx.clock.now() + RETRY_MILLIS)
 }
 
 /** Check a record, its key included, against what is published. `unknown` when no lexicon can be found for all of it. */
