@@ -1,36 +1,36 @@
 /** Everything the service does. */
 import type { Feature } from './http/feature.ts'
 import { accountChanges } from './features/account-changes/account-changes-feature.ts'
-import { auth } from './features/auth/auth-feature.ts'
 import { admin } from './features/admin/admin.ts'
+import { auth } from './features/auth/auth-feature.ts'
 import { backup } from './features/backup/backup.ts'
-import { blobs } from './features/blobs/blob-feature.ts'
+import { blobs } from './features/blobs/blobs-feature.ts'
 import { firehose } from './features/firehose/firehose-feature.ts'
 import { identity } from './features/identity/identity-feature.ts'
-import { invites } from './features/invites/invite-routes.ts'
-import { oauth } from './features/oauth/oauth-feature.ts'
+import { invites } from './features/invites/invites-feature.ts'
 import { labels } from './features/labels/labels.ts'
-import { operators } from './features/operators/operator-feature.ts'
+import { oauth } from './features/oauth/oauth-feature.ts'
+import { operators } from './features/operators/operators-feature.ts'
 import { plcDirectory } from './features/plc-directory/plc-directory.ts'
 import { preferences } from './features/preferences/preferences.ts'
 import { proxy } from './features/proxy/proxy-feature.ts'
 import { repo } from './features/repo/repo-feature.ts'
 import { serverInfo } from './features/server-info/server-info.ts'
-import { signup } from './features/signup/signup-routes.ts'
+import { signup } from './features/signup/signup-feature.ts'
 import { sync } from './features/sync/sync-feature.ts'
 import { waitlist } from './features/waitlist/waitlist.ts'
 
 export const features: readonly Feature[] = [
   accountChanges,
-  auth,
   admin,
+  auth,
   backup,
   blobs,
   firehose,
   identity,
   invites,
-  oauth,
   labels,
+  oauth,
   operators,
   plcDirectory,
   preferences,

@@ -9,7 +9,7 @@ import type { Tx } from '../../platform/database.ts'
 import type { Did } from '../../protocol/identifiers.ts'
 import type { Permissions } from '../../protocol/scopes.ts'
 import { accountStatus, refuseTakendown } from '../accounts/accounts.ts'
-import { boundTokenAsBearer, claimsToBeAccessToken, endBrowserSignIns, endOAuthSessions, verifyDpopToken } from '../oauth/oauth-tokens.ts'
+import { boundTokenAsBearer, claimsToBeAccessToken, endBrowserSignIns, endOAuthSessions, verifyDpopToken } from '../oauth/oauth.ts'
 import { actorOf, operatorOf } from '../operators/operators.ts'
 import { authorizationOf } from './authorization-header.ts'
 import { assertPermission } from './permissions.ts'
@@ -22,6 +22,7 @@ export { deleteAppPasswordsOf, listAppPasswords, type AppPassword } from './app-
 export { optionalServiceAuth } from './service-auth.ts'
 export { openSession, sessionTokens, type Tokens } from './sessions.ts'
 export { deleteSession, findSession, listSessions } from './session-store.ts'
+export { requireVisible, requireVisibleRepo } from './visibility.ts'
 
 /** Sign an account out everywhere: its sessions, the apps that it lets in, the browsers in which it is signed in. Counts what ended. */
 export async function signOutEverywhere(tx: Tx, did: Did): Promise<{ sessions: number; oauthSessions: number; oauthCodes: number }> {

@@ -1,7 +1,6 @@
 /** Invite codes on the wire: for account holders, and for the operator. */
 import { procedure, query } from '../../http/endpoint.ts'
 import { invalidRequest, Refusal } from '../../http/errors.ts'
-import type { Feature } from '../../http/feature.ts'
 import { accountOf, setInvitesDisabled, statusOf } from '../accounts/accounts.ts'
 import { admin, fullAccess, moderator } from '../auth/auth.ts'
 import { recordAudit } from '../operators/operators.ts'
@@ -25,77 +24,74 @@ function requireSensible(uses: number, count: number): void {
   if (uses < 1 || count < 1 || count > MAX_CODES) throw invalidRequest(`A request makes 1 to ${MAX_CODES} codes, each for at least one use`)
 }
 
-export const invites: Feature = {
-  name: 'invites',
-  routes: [
-    procedure('com.atproto.server.createInviteCode', {
-      auth: admin,
-      async handler({ ctx, caller, input: { useCount, forAccount = OPERATOR } }) {
-        requireSensible(useCount, 1)
-        const [code] = await ctx.db.transaction(async (tx) => {
-          await recordAudit(tx, ctx.clock.now(), { actor: caller.actor, action: 'claim_codes_minted', subject: forAccount, detail: '1' })
-          return makeCodes(ctx, tx, { forAccount, createdBy: OPERATOR, uses: useCount, count: 1 })
-        })
-        return { code: code! }
-      },
-    }),
-    procedure('com.atproto.server.createInviteCodes', {
-      auth: admin,
-      async handler({ ctx, caller, input: { codeCount, useCount, forAccounts = [] } }) {
-        const owners = forAccounts.length > 0 ? forAccounts : [OPERATOR]
-        requireSensible(useCount, codeCount * owners.length)
-        const codes = await ctx.db.transaction(async (tx) => {
-          const made: { account: string; codes: string[] }[] = []
-          for (const account of owners) {
-            await recordAudit(tx, ctx.clock.now(), { actor: caller.actor, action: 'claim_codes_minted', subject: account, detail: String(codeCount) })
-            made.push({ account, codes: await makeCodes(ctx, tx, { forAccount: account, createdBy: OPERATOR, uses: useCount, count: codeCount }) })
-          }
-          return made
-        })
-        return { codes }
-      },
-    }),
-    query('com.atproto.server.getAccountInviteCodes', {
-      auth: fullAccess({ standing: true }),
-      async handler({ ctx, caller: { did }, params: { includeUsed, createAvailable } }) {
-        const codes = await ctx.db.transaction(async (tx) => {
-          const account = await accountOf(tx, did)
-          if (!account || statusOf(account) !== 'active') throw new Refusal(400, 'NotFound', 'Account not found')
-          if (createAvailable) await makeEarnedCodes(ctx, tx, account)
-          return listCodesOf(tx, did)
-        })
-        return { codes: codes.filter((code) => !code.disabled && (includeUsed || !isUsedUp(code))).map(codeView) }
-      },
-    }),
-    query('com.atproto.admin.getInviteCodes', {
-      auth: moderator,
-      async handler({ ctx, params: { sort, limit, cursor } }) {
-        if (!isSort(sort)) throw invalidRequest(`unknown sort method: ${sort}`)
-        const { codes, end } = await listCodePage(ctx.db, sort, parsePlace(cursor), limit)
-        return { codes: codes.map(codeView), ...(end ? { cursor: formatPlace(end) } : {}) }
-      },
-    }),
-    procedure('com.atproto.admin.disableInviteCodes', {
-      auth: moderator,
-      async handler({ ctx, input: { codes = [], accounts = [] } }) {
-        if (accounts.includes(OPERATOR)) throw invalidRequest('cannot disable admin invite codes')
-        await ctx.db.transaction(async (tx) => {
-          await disableCodes(tx, codes)
-          await disableCodesOf(tx, accounts)
-        })
-      },
-    }),
-    procedure('com.atproto.admin.disableAccountInvites', {
-      auth: moderator,
-      async handler({ ctx, input: { account } }) {
-        await ctx.db.transaction((tx) => setInvitesDisabled(tx, account, true))
-      },
-    }),
-    procedure('com.atproto.admin.enableAccountInvites', {
-      auth: moderator,
-      async handler({ ctx, input: { account } }) {
-        await ctx.db.transaction((tx) => setInvitesDisabled(tx, account, false))
-      },
-    }),
-  ],
-}
+export const inviteRoutes = [
+  procedure('com.atproto.server.createInviteCode', {
+    auth: admin,
+    async handler({ ctx, caller, input: { useCount, forAccount = OPERATOR } }) {
+      requireSensible(useCount, 1)
+      const [code] = await ctx.db.transaction(async (tx) => {
+        await recordAudit(tx, ctx.clock.now(), { actor: caller.actor, action: 'claim_codes_minted', subject: forAccount, detail: '1' })
+        return makeCodes(ctx, tx, { forAccount, createdBy: OPERATOR, uses: useCount, count: 1 })
+      })
+      return { code: code! }
+    },
+  }),
+  procedure('com.atproto.server.createInviteCodes', {
+    auth: admin,
+    async handler({ ctx, caller, input: { codeCount, useCount, forAccounts = [] } }) {
+      const owners = forAccounts.length > 0 ? forAccounts : [OPERATOR]
+      requireSensible(useCount, codeCount * owners.length)
+      const codes = await ctx.db.transaction(async (tx) => {
+        const made: { account: string; codes: string[] }[] = []
+        for (const account of owners) {
+          await recordAudit(tx, ctx.clock.now(), { actor: caller.actor, action: 'claim_codes_minted', subject: account, detail: String(codeCount) })
+          made.push({ account, codes: await makeCodes(ctx, tx, { forAccount: account, createdBy: OPERATOR, uses: useCount, count: codeCount }) })
+        }
+        return made
+      })
+      return { codes }
+    },
+  }),
+  query('com.atproto.server.getAccountInviteCodes', {
+    auth: fullAccess({ standing: true }),
+    async handler({ ctx, caller: { did }, params: { includeUsed, createAvailable } }) {
+      const codes = await ctx.db.transaction(async (tx) => {
+        const account = await accountOf(tx, did)
+        if (!account || statusOf(account) !== 'active') throw new Refusal(400, 'NotFound', 'Account not found')
+        if (createAvailable) await makeEarnedCodes(ctx, tx, account)
+        return listCodesOf(tx, did)
+      })
+      return { codes: codes.filter((code) => !code.disabled && (includeUsed || !isUsedUp(code))).map(codeView) }
+    },
+  }),
+  query('com.atproto.admin.getInviteCodes', {
+    auth: moderator,
+    async handler({ ctx, params: { sort, limit, cursor } }) {
+      if (!isSort(sort)) throw invalidRequest(`unknown sort method: ${sort}`)
+      const { codes, end } = await listCodePage(ctx.db, sort, parsePlace(cursor), limit)
+      return { codes: codes.map(codeView), ...(end ? { cursor: formatPlace(end) } : {}) }
+    },
+  }),
+  procedure('com.atproto.admin.disableInviteCodes', {
+    auth: moderator,
+    async handler({ ctx, input: { codes = [], accounts = [] } }) {
+      if (accounts.includes(OPERATOR)) throw invalidRequest('cannot disable admin invite codes')
+      await ctx.db.transaction(async (tx) => {
+        await disableCodes(tx, codes)
+        await disableCodesOf(tx, accounts)
+      })
+    },
+  }),
+  procedure('com.atproto.admin.disableAccountInvites', {
+    auth: moderator,
+    async handler({ ctx, input: { account } }) {
+      await ctx.db.transaction((tx) => setInvitesDisabled(tx, account, true))
+    },
+  }),
+  procedure('com.atproto.admin.enableAccountInvites', {
+    auth: moderator,
+    async handler({ ctx, input: { account } }) {
+      await ctx.db.transaction((tx) => setInvitesDisabled(tx, account, false))
+    },
+  }),
+]

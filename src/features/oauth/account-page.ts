@@ -10,7 +10,7 @@ import { appHost } from './authorize-page.ts'
 import type { Device } from './devices.ts'
 import { day, errorNote, field, goodNote, passwordField } from './page-parts.ts'
 import { wordsOf } from './scope-words.ts'
-import type { OAuthSession } from './session-store.ts'
+import type { OAuthSession } from './oauth-session-store.ts'
 
 export type Section = 'apps' | 'app-passwords' | 'sessions' | 'handle' | 'email' | 'password'
 

@@ -6,10 +6,10 @@ import { changeEmail, changePassword, requestEmailUpdate } from '../account-chan
 import { createAppPassword, deleteSession as deleteOwnSession, findSession as findOwnSession, listAppPasswords, listSessions, revokeAppPassword } from '../auth/auth.ts'
 import { changeHandle } from '../identity/identity.ts'
 import { accountPage, type AccountView, type Section } from './account-page.ts'
-import { countOtherSignIns, deleteOtherSignIns } from './device-store.ts'
+import { countOtherSignIns, deleteOtherSignIns } from './oauth-device-store.ts'
 import { type Device, deviceOf, requireFormToken, requireNavigation, requireOwnForm, signIn, signOut } from './devices.ts'
 import { faultOf, pageRoute, readForm, seeOther, type PageCall } from './page-parts.ts'
-import { deleteSession, findSession, sessionsOf } from './session-store.ts'
+import { deleteSession, findSession, sessionsOf } from './oauth-session-store.ts'
 import { messages } from './sign-in.ts'
 
 interface Holder {

@@ -3,9 +3,9 @@ import type { Sweep } from '../../platform/sweeps.ts'
 import { deleteDocumentsBefore, deleteUsedBefore } from './client-store.ts'
 import { STALE_MILLIS } from './clients.ts'
 import { deleteCodesBefore } from './code-store.ts'
-import { deleteDevicesBefore } from './device-store.ts'
+import { deleteDevicesBefore } from './oauth-device-store.ts'
 import { deleteRequestsBefore } from './request-store.ts'
-import { deleteEndedSessions } from './session-store.ts'
+import { deleteEndedSessions } from './oauth-session-store.ts'
 
 const INTERVAL_SECS = 1800
 

@@ -15,7 +15,7 @@ import { findCode, takeCode } from './code-store.ts'
 import { required, type Parameters } from './parameters.ts'
 import { effectiveScope } from './permission-sets.ts'
 import { firstRefreshToken, refreshSecret, SESSION_ID_BYTES, sessionIdOf, successorOf } from './refresh-tokens.ts'
-import { deleteSession, findSession, insertSession, markRetried, rotateSession, sessionOfCode, type OAuthSession, type RefreshState } from './session-store.ts'
+import { deleteSession, findSession, insertSession, markRetried, rotateSession, sessionOfCode, type OAuthSession, type RefreshState } from './oauth-session-store.ts'
 
 const DAY_SECS = 86_400
 /** A public client cannot keep a secret, so its sessions are short. */

@@ -14,7 +14,7 @@ import { readParameters, required, type Parameters } from './parameters.ts'
 import { expanded } from './permission-sets.ts'
 import { offerNonce, useProof } from './proofs.ts'
 import { sessionIdOf } from './refresh-tokens.ts'
-import { deleteSession, findSession, sessionOfCode } from './session-store.ts'
+import { deleteSession, findSession, sessionOfCode } from './oauth-session-store.ts'
 
 type Call = RouteCall<null>
 

@@ -7,7 +7,7 @@ import { beforeCursor, clamp, integerParam, readJson } from '../../http/json-inp
 import { isSignedBy, registrationText } from '../../protocol/admin-request.ts'
 import { wireTime, type Millis } from '../../protocol/identifiers.ts'
 import { AUDIT_ACTIONS, listAudit } from './audit-store.ts'
-import { findDevice, insertDevice, insertPairingCode, listDevices, revokeDevice, usePairingCode, type Device } from './device-store.ts'
+import { findDevice, insertDevice, insertPairingCode, listDevices, revokeDevice, usePairingCode, type Device } from './operator-device-store.ts'
 import { actorOf, operator, recordAudit, unauthorized } from './operators.ts'
 
 const PAIRING_CODE_BYTES = 16

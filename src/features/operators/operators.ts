@@ -12,7 +12,7 @@ import type { Tx } from '../../platform/database.ts'
 import { isSignedBy, requestText } from '../../protocol/admin-request.ts'
 import type { Millis } from '../../protocol/identifiers.ts'
 import { insertAudit, type AuditAction } from './audit-store.ts'
-import { findDevice, insertNonce, touchDevice } from './device-store.ts'
+import { findDevice, insertNonce, touchDevice } from './operator-device-store.ts'
 
 export type { AuditAction } from './audit-store.ts'
 

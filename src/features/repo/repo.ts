@@ -16,7 +16,7 @@ import { pathBlocks, recentNodes } from './tree-nodes.ts'
 
 export { applyCommit, createRepo, nextRev, resignHead } from './commit-writer.ts'
 export { writeRecords } from './record-writing.ts'
-export { repoBlocks } from './repo-export.ts'
+export { repoBlocks } from './repo-blocks.ts'
 export { repoFaults } from './repo-verification.ts'
 export { subjectOf } from './record-preparation.ts'
 export { adoptRepo, stageBlocks, stageRepo } from './repo-staging.ts'

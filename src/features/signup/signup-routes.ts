@@ -1,12 +1,11 @@
 /** com.atproto.server.createAccount and what surrounds it. */
 import { procedure, query } from '../../http/endpoint.ts'
-import type { Feature } from '../../http/feature.ts'
 import type { Context } from '../../platform/context.ts'
 import { renderDidDocument, type DidDocument } from '../../protocol/did-document.ts'
 import { stateOf } from '../../protocol/plc.ts'
 import { access, optionalServiceAuth } from '../auth/auth.ts'
 import { resolveDid } from '../identity/identity.ts'
-import { abandonedSignupSweep, createAccount, type NewIdentity } from './signup.ts'
+import { createAccount, type NewIdentity } from './signup.ts'
 
 /** Undefined when the DID does not resolve; the account is there all the same. */
 async function documentOf(ctx: Context, { did, genesis }: NewIdentity): Promise<DidDocument | undefined> {
@@ -16,21 +15,17 @@ async function documentOf(ctx: Context, { did, genesis }: NewIdentity): Promise<
   return resolution.ok ? resolution.document : undefined
 }
 
-export const signup: Feature = {
-  name: 'signup',
-  sweeps: [abandonedSignupSweep],
-  routes: [
-    procedure('com.atproto.server.createAccount', {
-      auth: optionalServiceAuth,
-      limit: 'createAccount',
-      async handler({ ctx, caller, input }) {
-        const made = await createAccount(ctx, input, caller?.iss ?? null)
-        return { handle: made.handle, did: made.did, didDoc: await documentOf(ctx, made), ...made.tokens }
-      },
-    }),
-    query('com.atproto.temp.checkSignupQueue', {
-      auth: access(),
-      handler: () => ({ activated: true }),
-    }),
-  ],
-}
+export const signupRoutes = [
+  procedure('com.atproto.server.createAccount', {
+    auth: optionalServiceAuth,
+    limit: 'createAccount',
+    async handler({ ctx, caller, input }) {
+      const made = await createAccount(ctx, input, caller?.iss ?? null)
+      return { handle: made.handle, did: made.did, didDoc: await documentOf(ctx, made), ...made.tokens }
+    },
+  }),
+  query('com.atproto.temp.checkSignupQueue', {
+    auth: access(),
+    handler: () => ({ activated: true }),
+  }),
+]

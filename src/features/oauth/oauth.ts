@@ -7,12 +7,12 @@ import { accessTokenHash } from '../../protocol/dpop.ts'
 import { BASE_SCOPE, permissionsOf, type Permissions } from '../../protocol/scopes.ts'
 import { readAccessToken } from './access-tokens.ts'
 import { deleteCodesOf } from './code-store.ts'
-import { deleteSignInsOf } from './device-store.ts'
+import { deleteSignInsOf } from './oauth-device-store.ts'
 import { offerNonce, useProof } from './proofs.ts'
-import { deleteSessionsOf, isSessionAlive } from './session-store.ts'
+import { deleteSessionsOf, isSessionAlive } from './oauth-session-store.ts'
 
 export { claimsToBeAccessToken } from './access-tokens.ts'
-export { deleteSignInsOf as endBrowserSignIns } from './device-store.ts'
+export { deleteSignInsOf as endBrowserSignIns } from './oauth-device-store.ts'
 
 /** An app, and the account that lets it in. */
 export interface OAuthCaller {

@@ -1,6 +1,6 @@
 import type { Feature } from '../../http/feature.ts'
 import type { Sweep } from '../../platform/sweeps.ts'
-import { deleteNonces, deletePairingCodes } from './device-store.ts'
+import { deleteNonces, deletePairingCodes } from './operator-device-store.ts'
 import { operatorRoutes } from './operator-routes.ts'
 
 /** Rows of one transaction of the sweep. */

@@ -1,0 +1,5 @@
+import type { Feature } from '../../http/feature.ts'
+import { abandonedSignupSweep } from './signup.ts'
+import { signupRoutes } from './signup-routes.ts'
+
+export const signup: Feature = { name: 'signup', routes: signupRoutes, sweeps: [abandonedSignupSweep] }
