@@ -139,6 +139,27 @@ test('a restore never overwrites', async () => {
   expect(await holdfast(folder('nothing'), ['restore', folder('empty')])).toMatchObject({ code: 1, text: expect.stringContaining('no backups') })
 })
 
+test('a restore is not mixed with what another database has left behind', async () => {
+  await holdfast(pds.dataDir, ['backup', folder('unmixed')])
+  await using other = await startPds()
+  await createAccount(other, 'mallory')
+  const restoreBeside = async (left: string, from = left) => {
+    const dir = folder(`with ${left}`)
+    mkdirSync(dir)
+    cpSync(join(other.dataDir, from), join(dir, left))
+    const { code, text } = await holdfast(dir, ['restore', folder('unmixed')])
+    return { code, text, kept: readFileSync(join(other.dataDir, from)).equals(readFileSync(join(dir, left))) }
+  }
+  expect(await restoreBeside('holdfast.db-wal')).toEqual({ code: 1, text: expect.stringContaining('holdfast.db-wal exists; a restore needs an empty data directory'), kept: true })
+  expect(await restoreBeside('master.key')).toEqual({ code: 1, text: expect.stringContaining('master.key holds another key than the backup'), kept: true })
+
+  const again = folder('after a restore that was killed')
+  mkdirSync(again)
+  cpSync(join(other.dataDir, 'holdfast.db-wal'), join(again, 'holdfast.db.restoring-wal'))
+  expect(await holdfast(again, ['restore', folder('unmixed')])).toMatchObject({ code: 0 })
+  expect(await holdfast(again, ['verify'])).toMatchObject({ code: 0, text: '1 repositories and 1 blobs verified, 0 faults' })
+})
+
 test('verify names what is wrong', async () => {
   await holdfast(pds.dataDir, ['backup', folder('to-verify')])
   const dir = folder('verified')

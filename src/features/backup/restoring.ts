@@ -5,8 +5,8 @@
  * given out since, every repository is signed once more with a new revision, and every account's state is told again:
  * a relay that is ahead of the backup follows on, and learns what the server holds now.
  */
-import { existsSync } from 'node:fs'
-import { mkdir, rename } from 'node:fs/promises'
+import { existsSync, readFileSync } from 'node:fs'
+import { mkdir, rename, rm } from 'node:fs/promises'
 import type { Config } from '../../platform/config.ts'
 import type { Context } from '../../platform/context.ts'
 import { inPages, type Tx } from '../../platform/database.ts'
@@ -18,7 +18,7 @@ import { accountOf, signingKeyOf, statusOf } from '../accounts/accounts.ts'
 import { blobFilesIn, type BlobFiles } from '../blobs/blobs.ts'
 import { headSeq, raiseSeq, sequenceEvents, type RepoEvent } from '../firehose/firehose.ts'
 import { repoHeads, resignHead } from '../repo/repo.ts'
-import { spool, type Archive } from './archive.ts'
+import { bytesOf, spool, type Archive } from './archive.ts'
 import type { Unseal } from './sealing.ts'
 import { blobName, inSnapshot, linesOf, readManifest } from './snapshot.ts'
 
@@ -37,7 +37,8 @@ export interface Fetched {
 /** Fetch a snapshot into the data directory of `config`, which must hold none. */
 export async function fetchSnapshot(config: Config, archive: Archive, unseal: Unseal, snapshot: string): Promise<Fetched> {
   const target = sqlitePath(config.databaseUrl)
-  if (existsSync(target)) throw new OperatorError(`${target} exists; a restore needs an empty data directory`)
+  // A log without its database would be read as a part of the next database of that name.
+  for (const path of [target, `${target}-wal`]) if (existsSync(path)) throw new OperatorError(`${path} exists; a restore needs an empty data directory`)
   const manifest = await readManifest(archive, snapshot)
   if (manifest === null) throw new OperatorError(`there is no complete backup named ${snapshot}`)
   const part = async (name: string) => {
@@ -47,13 +48,14 @@ export async function fetchSnapshot(config: Config, archive: Archive, unseal: Un
   await mkdir(config.dataDir, { recursive: true })
 
   const databasePath = `${target}.restoring`
+  for (const left of [databasePath, `${databasePath}-wal`, `${databasePath}-shm`]) await rm(left, { force: true })
   const database = await part(inSnapshot(snapshot, 'database'))
   if (database === null) throw new OperatorError('the backup has lost its database')
   const { sha256 } = await spool(databasePath, database)
   if (sha256 !== manifest.database.sha256) throw new OperatorError('the database of the backup is not what the manifest says; the backup is damaged')
 
   const masterKey = await part(inSnapshot(snapshot, 'master-key'))
-  if (masterKey !== null && config.signingKeyMasterKey === null) await spool(masterKeyFile(config.dataDir), masterKey)
+  if (masterKey !== null && config.signingKeyMasterKey === null) await placeMasterKey(masterKeyFile(config.dataDir), masterKey)
 
   const files = blobFilesIn(config.dataDir)
   await files.prepare()
@@ -66,6 +68,13 @@ export async function fetchSnapshot(config: Config, archive: Archive, unseal: Un
     }
   }
   return { databasePath, missingBlobs }
+}
+
+/** Never in place of another key, which may be all that opens a database somewhere else. */
+async function placeMasterKey(path: string, content: AsyncIterable<Uint8Array>): Promise<void> {
+  const key = Buffer.concat(await Array.fromAsync(content))
+  if (existsSync(path) && !readFileSync(path).equals(key)) throw new OperatorError(`${path} holds another key than the backup; a restore needs an empty data directory`)
+  await spool(path, bytesOf(key))
 }
 
 /** Keep a blob's content as its file. False when it is not the blob's. */
