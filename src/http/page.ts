@@ -6,9 +6,8 @@ import { createHash } from 'node:crypto'
 import type { Config } from '../platform/config.ts'
 import { route } from './endpoint.ts'
 import { html, type Html } from './html.ts'
-import styleText from './style.css' with { type: 'text' }
+import style from './style.css' with { type: 'text' }
 
-const style = styleText as unknown as string
 const STYLE_PATH = '/assets/style.css'
 /** The address changes with the content, so it may be kept for ever. */
 const styleUrl = `${STYLE_PATH}?v=${createHash('sha256').update(style).digest('hex').slice(0, 16)}`

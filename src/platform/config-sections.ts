@@ -1,4 +1,5 @@
 /** Every configuration key, in the order of the documentation. */
+import { LOG_LEVELS } from './log.ts'
 import { trustedIssuers } from './trusted-issuers.ts'
 import { watchedLabelers } from './watched-labelers.ts'
 import { derived, field, fileOnly, optional, required, section } from './config-fields.ts'
@@ -307,7 +308,7 @@ export const declared = {
       doc: '`GET /metrics` needs admin authentication.',
     }),
     logFormat: field(choice('text', 'json'), { default: 'text', env: ['SERVICE_LOG_FORMAT'], doc: 'Form of the log on standard output.' }),
-    logLevel: field(choice('debug', 'info', 'warn', 'error'), {
+    logLevel: field(choice(...LOG_LEVELS), {
       default: 'info',
       env: ['SERVICE_LOG_LEVEL', 'LOG_LEVEL'],
       addition: true,

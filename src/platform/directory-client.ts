@@ -24,14 +24,14 @@ export class PlcDirectoryError extends Error {
   }
 }
 
-const timeoutMs = 10_000
+const timeoutMillis = 10_000
 const maxAnswerBytes = 4 * 1024 * 1024
 const failed = 'Unable to perform PLC operation'
 
 /** `url` is the directory's base, without a trailing slash. Nothing is cached: proofs depend on live answers. */
 export function remotePlcDirectory(url: string, outbound: Outbound): PlcDirectory {
   async function call(path: string, operation?: LogOperation): Promise<Response> {
-    const bounds = { headersTimeoutMs: timeoutMs, bodyTimeoutMs: timeoutMs, maxBytes: maxAnswerBytes }
+    const bounds = { headersTimeoutMillis: timeoutMillis, bodyTimeoutMillis: timeoutMillis, maxBytes: maxAnswerBytes }
     try {
       return operation === undefined
         ? await outbound.fetch(`${url}/${path}`, bounds)

@@ -100,8 +100,8 @@ function httpMailer({ from, fromName, httpApiUrl, httpToken, httpTimeoutSecs }: 
         method: 'POST',
         headers: { 'Content-Type': 'application/json', Authorization: `Bearer ${httpToken?.reveal() ?? ''}` },
         body: JSON.stringify({ from: sender, to: [{ email: to }], subject, text }),
-        headersTimeoutMs: httpTimeoutSecs * 1000,
-        bodyTimeoutMs: httpTimeoutSecs * 1000,
+        headersTimeoutMillis: httpTimeoutSecs * 1000,
+        bodyTimeoutMillis: httpTimeoutSecs * 1000,
         maxBytes: MAX_ANSWER_BYTES,
       })
       const answer = await response.text()

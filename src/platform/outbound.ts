@@ -37,9 +37,9 @@ export interface OutboundRequest {
   /** Aborts the request, and the body if that has begun. */
   signal?: AbortSignal
   /** From the call to the response headers, name resolution and redirects included. */
-  headersTimeoutMs?: number
+  headersTimeoutMillis?: number
   /** From the response headers to the last byte of the body. */
-  bodyTimeoutMs?: number
+  bodyTimeoutMillis?: number
   /** Longest body, counted after decompression unless `raw`. */
   maxBytes?: number
   /** Redirects to follow, of GET and HEAD; otherwise a redirect is an answer like any other. */
@@ -71,7 +71,7 @@ export interface OutboundOptions {
   certificateAuthorities?: string
 }
 
-const defaults = { method: 'GET', headersTimeoutMs: 10_000, bodyTimeoutMs: 30_000, maxBytes: 10 * 1024 * 1024, maxRedirects: 0 }
+const defaults = { method: 'GET', headersTimeoutMillis: 10_000, bodyTimeoutMillis: 30_000, maxBytes: 10 * 1024 * 1024, maxRedirects: 0 }
 /** Addresses of one host that are tried in turn while nothing has been sent. */
 const maxAddressesTried = 3
 const maxUrlChars = 8192
@@ -95,9 +95,9 @@ export function createOutbound(options: OutboundOptions): Outbound {
         request.signal?.removeEventListener('abort', forward)
       }
       try {
-        timer.start(request.headersTimeoutMs)
+        timer.start(request.headersTimeoutMillis)
         const response = await follow(options, url, request, abort.signal)
-        timer.start(request.bodyTimeoutMs)
+        timer.start(request.bodyTimeoutMillis)
         return await boundedResponse(response, request, abort.signal, finish)
       } catch (error) {
         finish()
@@ -112,9 +112,9 @@ class Deadline {
 
   constructor(private readonly abort: AbortController) {}
 
-  start(afterMs: number) {
+  start(afterMillis: number) {
     this.stop()
-    this.#timer = setTimeout(() => this.abort.abort(new OutboundError('timeout', `no answer within ${afterMs} ms`)), afterMs)
+    this.#timer = setTimeout(() => this.abort.abort(new OutboundError('timeout', `no answer within ${afterMillis} ms`)), afterMillis)
   }
 
   stop() {

@@ -4,8 +4,10 @@ import { setTimeout as sleep } from 'node:timers/promises'
 /** Shorter waits are saved up: timers are no finer than this. */
 const MIN_WAIT_MILLIS = 4
 
-/** Call it with what was just done, in bytes. Throws once `stopping` says so. */
-export function paceOf(bytesPerSec: number, stopping: AbortSignal): (bytes: number) => Promise<void> {
+/** Called with the bytes that were just worked on, it waits until they fit the pace. Throws once it is told to stop. */
+export type Pace = (bytes: number) => Promise<void>
+
+export function paceOf(bytesPerSec: number, stopping: AbortSignal): Pace {
   let due = performance.now()
   return async (bytes) => {
     stopping.throwIfAborted()
@@ -15,15 +17,17 @@ export function paceOf(bytesPerSec: number, stopping: AbortSignal): (bytes: numb
   }
 }
 
-/** Of the time of background work that holds the event loop, so much. */
+/** The share of the time that background work may hold the event loop. */
 const BUSY_SHARE = 0.1
 const MAX_REST_MILLIS = 1000
 
 /**
  * Does pieces of work with rests between them, each in proportion to the work before it: on a slow disk it rests longer.
- * Throws once `stopping` says so.
+ * Throws once it is told to stop.
  */
-export function unhurried(stopping: AbortSignal): <T>(work: () => Promise<T>) => Promise<T> {
+export type Unhurried = <T>(work: () => Promise<T>) => Promise<T>
+
+export function unhurried(stopping: AbortSignal): Unhurried {
   let owedMillis = 0
   return async (work) => {
     stopping.throwIfAborted()

@@ -9,7 +9,7 @@ export interface Resolver {
   texts(name: string): Promise<string[]>
 }
 
-const textTimeoutMs = 3000
+const textTimeoutMillis = 3000
 const absentCodes = new Set(['ENOTFOUND', 'ENODATA'])
 
 /** How long a host keeps its addresses here. Whoever connects checks them each time, so an old answer is safe. */
@@ -41,7 +41,7 @@ async function lookUpAddresses(host: string): Promise<string[]> {
 async function queryTexts(dns: DnsClient, name: string): Promise<string[]> {
   // The runtime waits for silent name servers for minutes, whatever timeout it is given.
   const late = Promise.withResolvers<never>()
-  const timer = setTimeout(() => late.reject(new Error(`no name server answered for ${name}`)), textTimeoutMs)
+  const timer = setTimeout(() => late.reject(new Error(`no name server answered for ${name}`)), textTimeoutMillis)
   try {
     const records = await Promise.race([dns.resolveTxt(name), late.promise])
     return records.map((parts) => parts.join(''))

@@ -2,7 +2,7 @@
  * Changing the master key: every wrapped secret is opened with the old one and wrapped with the new one, in one
  * transaction. The secrets themselves stay what they are, so nobody notices.
  */
-import { sql, type Database, type Sql } from './database.ts'
+import { inPages, sql, type Database, type Sql } from './database.ts'
 import { OperatorError } from './operator-error.ts'
 import { SecretDoesNotOpen, type Vault } from './vault.ts'
 
@@ -31,15 +31,11 @@ export function rewrap(db: Database, from: Vault, to: Vault): Promise<Record<str
   return db.transaction(async (tx) => {
     const counts: Record<string, number> = {}
     for (const [name, { list, update }] of Object.entries(families)) {
-      let count = 0
-      for (let after = ''; ; ) {
-        const rows = await tx.all<{ id: string; wrapped: string }>(list(after, PAGE))
+      counts[name] = 0
+      for await (const rows of inPages(PAGE, { id: '' }, ({ id }, limit) => tx.all<{ id: string; wrapped: string }>(list(id, limit)))) {
         for (const { id, wrapped } of rows) await tx.run(update(id, to.wrap(reopened(wrapped, from, to))))
-        count += rows.length
-        if (rows.length < PAGE) break
-        after = rows.at(-1)!.id
+        counts[name] += rows.length
       }
-      counts[name] = count
     }
     return counts
   })

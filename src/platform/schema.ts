@@ -1,7 +1,7 @@
 /** The migrations, embedded in the binary. A new one is a new line; numbers are given once and kept. */
-import accounts from '../../migrations/0003-accounts.sql' with { type: 'text' }
-import repo from '../../migrations/0002-repo.sql' with { type: 'text' }
 import server from '../../migrations/0001-server.sql' with { type: 'text' }
+import repo from '../../migrations/0002-repo.sql' with { type: 'text' }
+import accounts from '../../migrations/0003-accounts.sql' with { type: 'text' }
 import firehose from '../../migrations/0004-firehose.sql' with { type: 'text' }
 import blobs from '../../migrations/0005-blobs.sql' with { type: 'text' }
 import labels from '../../migrations/0008-labels.sql' with { type: 'text' }
@@ -11,17 +11,17 @@ import plcDirectory from '../../migrations/0020-plc-directory.sql' with { type: 
 import identity from '../../migrations/0021-identity.sql' with { type: 'text' }
 import signup from '../../migrations/0022-signup.sql' with { type: 'text' }
 import publishedLexicons from '../../migrations/0023-published-lexicons.sql' with { type: 'text' }
-import mailedCodes from '../../migrations/0050-mailed-codes.sql' with { type: 'text' }
 import claimCodes from '../../migrations/0031-claim-codes.sql' with { type: 'text' }
+import mailedCodes from '../../migrations/0050-mailed-codes.sql' with { type: 'text' }
+import preferences from '../../migrations/0051-preferences.sql' with { type: 'text' }
 import eventFrames from '../../migrations/0052-event-frames.sql' with { type: 'text' }
 import nodeRevisions from '../../migrations/0053-node-revisions.sql' with { type: 'text' }
 import takedownCount from '../../migrations/0054-takedown-count.sql' with { type: 'text' }
 import framings from '../../migrations/0055-framings.sql' with { type: 'text' }
 import takedowns from '../../migrations/0056-takedowns.sql' with { type: 'text' }
-import preferences from '../../migrations/0051-preferences.sql' with { type: 'text' }
 import type { Migration } from './migrations.ts'
 
-const migration = (number: number, name: string, text: unknown): Migration => ({ number, name, text: text as string })
+const migration = (number: number, name: string, text: string): Migration => ({ number, name, text })
 
 export const migrations: readonly Migration[] = [
   migration(1, 'server', server),
@@ -36,8 +36,8 @@ export const migrations: readonly Migration[] = [
   migration(21, 'identity', identity),
   migration(22, 'signup', signup),
   migration(23, 'published-lexicons', publishedLexicons),
-  migration(50, 'mailed-codes', mailedCodes),
   migration(31, 'claim-codes', claimCodes),
+  migration(50, 'mailed-codes', mailedCodes),
   migration(51, 'preferences', preferences),
   migration(52, 'event-frames', eventFrames),
   migration(53, 'node-revisions', nodeRevisions),

@@ -99,7 +99,7 @@ test('a name without an address is unresolved', async () => {
 
 test('name resolution counts against the time limit', async () => {
   const silent = client({ resolver: { ...dns, addresses: () => new Promise<string[]>(() => undefined) } })
-  expect(await faultOf(silent.fetch('https://web.test/', { headersTimeoutMs: 20 }))).toBe('timeout')
+  expect(await faultOf(silent.fetch('https://web.test/', { headersTimeoutMillis: 20 }))).toBe('timeout')
 })
 
 test('a redirect is an answer, unless redirects are allowed', async () => {
@@ -154,8 +154,8 @@ test('headers and bodies that never come end in a timeout', async () => {
   const never = new Promise<Response>(() => undefined)
   web.publish('a.web.test', '/silent', () => never)
   web.publish('a.web.test', '/stuck', () => new Response(new ReadableStream({ start: (controller) => controller.enqueue(new Uint8Array(10)) })))
-  expect(await faultOf(outbound.fetch('https://a.web.test/silent', { headersTimeoutMs: 50 }))).toBe('timeout')
-  expect(await faultOf(outbound.fetch('https://a.web.test/stuck', { bodyTimeoutMs: 50 }))).toBe('timeout')
+  expect(await faultOf(outbound.fetch('https://a.web.test/silent', { headersTimeoutMillis: 50 }))).toBe('timeout')
+  expect(await faultOf(outbound.fetch('https://a.web.test/stuck', { bodyTimeoutMillis: 50 }))).toBe('timeout')
 })
 
 test('the caller can end the request, and the other side learns of it', async () => {

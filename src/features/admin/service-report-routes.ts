@@ -52,8 +52,8 @@ async function askRelay({ config, upstream, log }: Context, relay: string): Prom
   try {
     const hostname = new URL(config.publicUrl).host
     const response = await upstream.fetch(`${relay}/xrpc/com.atproto.sync.getHostStatus?hostname=${encodeURIComponent(hostname)}`, {
-      headersTimeoutMs: RELAY_TIMEOUT_MILLIS,
-      bodyTimeoutMs: RELAY_TIMEOUT_MILLIS,
+      headersTimeoutMillis: RELAY_TIMEOUT_MILLIS,
+      bodyTimeoutMillis: RELAY_TIMEOUT_MILLIS,
       maxBytes: RELAY_ANSWER_BYTES,
     })
     const answer = (await response.json()) as Record<string, unknown>

@@ -1,6 +1,7 @@
 /** Giving out a blob: whole, in part, or the word that the copy at hand is still good. */
-import { Refusal } from '../../http/errors.ts'
+import { matches } from '../../http/encoding.ts'
 import type { Exchange } from '../../http/endpoint.ts'
+import { Refusal } from '../../http/errors.ts'
 import type { Did } from '../../protocol/identifiers.ts'
 import type { Viewer } from '../auth/auth.ts'
 import { blobFiles } from './blob-files.ts'
@@ -42,6 +43,3 @@ export async function downloadBlob(exchange: Exchange, viewer: Viewer, did: Did,
     headers: { ...described, 'Content-Range': `bytes ${range.first}-${range.last}/${blob.size}` },
   })
 }
-
-const matches = (header: string | null, etag: string): boolean =>
-  header !== null && header.split(',').some((one) => one.trim().replace(/^W\//, '') === etag || one.trim() === '*')

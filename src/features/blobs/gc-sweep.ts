@@ -5,10 +5,12 @@
  * account for which that fails keeps everything it has.
  */
 import type { Context } from '../../platform/context.ts'
-import { unhurried } from '../../platform/pace.ts'
+import { inPages } from '../../platform/database.ts'
+import { unhurried, type Unhurried } from '../../platform/pace.ts'
 import type { Sweep } from '../../platform/sweeps.ts'
+import { Generations } from '../../protocol/generations.ts'
 import type { Did, Millis } from '../../protocol/identifiers.ts'
-import { repoHeads, type RepoHead } from '../repo/repo.ts'
+import { repoHeads } from '../repo/repo.ts'
 import { deleteExpired, deleteRemovals, findExpired, findReconciled, listRemovals, upsertReconciled, type ExpiredBlob } from './blob-store.ts'
 import { removeBlobFiles, removeFiles } from './blob-upload.ts'
 import { reconcileAccount } from './reconcile.ts'
@@ -16,19 +18,19 @@ import { reconcileAccount } from './reconcile.ts'
 /** Rows of one transaction: while it runs nobody is answered. */
 const PAGE_ROWS = 5
 const PAGE_HEADS = 50
-/** Accounts remembered within a pass, so that each is walked once; the oldest goes first. */
-const MAX_SETTLED = 10_000
+/** Accounts remembered within a pass, so that each is walked once. */
+const MAX_SETTLED = 20_000
 
 interface Pass {
   ctx: Context
   stopping: AbortSignal
   /** For what holds the event loop. */
-  unhurriedly: ReturnType<typeof unhurried>
+  unhurriedly: Unhurried
   startedAt: Millis
   /** Blobs whose clock started then, or before, may go. */
   until: Millis
   /** Accounts walked in this pass, and whether that went well. */
-  settled: Map<Did, boolean>
+  settled: Generations<boolean>
   report: { swept: number; errors: number; mended: number; adopted: number }
 }
 
@@ -41,7 +43,7 @@ export const gcSweep: Sweep = {
     // A clock that starts during the pass does not end in it, even without a grace.
     const until = Math.min(startedAt - ctx.config.blobs.tempTtlSecs * 1000, startedAt - 1)
     const report = { swept: 0, errors: 0, mended: 0, adopted: 0 }
-    const pass: Pass = { ctx, stopping, unhurriedly: unhurried(stopping), startedAt, until, settled: new Map(), report }
+    const pass: Pass = { ctx, stopping, unhurriedly: unhurried(stopping), startedAt, until, settled: new Generations(MAX_SETTLED), report }
     await reconcileChanged(pass)
     await finishRemovals(pass)
     await deleteAllExpired(pass)
@@ -52,10 +54,8 @@ export const gcSweep: Sweep = {
 /** Accounts whose repository has moved on since they were last walked. */
 async function reconcileChanged(pass: Pass): Promise<void> {
   const { ctx, unhurriedly } = pass
-  for (let after: Did | null = null; ; ) {
-    const heads: RepoHead[] = await unhurriedly(() => repoHeads(ctx.db, after, PAGE_HEADS))
-    if (heads.length === 0) return
-    after = heads.at(-1)!.did
+  const start: { did: Did | null } = { did: null }
+  for await (const heads of inPages(PAGE_HEADS, start, ({ did }, limit) => unhurriedly(() => repoHeads(ctx.db, did, limit)))) {
     const known = await findReconciled(ctx.db, heads.map(({ did }) => did))
     const compared: { did: Did; rev: string }[] = []
     for (const { did, rev } of heads) if (known.get(did) !== rev && (await isSettled(pass, did))) compared.push({ did, rev })
@@ -81,7 +81,6 @@ async function isSettled(pass: Pass, did: Did): Promise<boolean> {
     },
   )
   settled.set(did, isGood)
-  if (settled.size > MAX_SETTLED) settled.delete(settled.keys().next().value!)
   return isGood
 }
 

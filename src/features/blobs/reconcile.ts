@@ -11,7 +11,7 @@ import type { Context } from '../../platform/context.ts'
 import { inPages, type Tx } from '../../platform/database.ts'
 import { decode } from '../../protocol/cbor.ts'
 import { blobCids } from '../../protocol/data-model.ts'
-import type { unhurried } from '../../platform/pace.ts'
+import type { Unhurried } from '../../platform/pace.ts'
 import type { Did, Millis } from '../../protocol/identifiers.ts'
 import { readRecord, recordsOf } from '../repo/repo.ts'
 import { blobFiles, HEAD_BYTES } from './blob-files.ts'
@@ -25,8 +25,6 @@ const PAGE_RECORDS = 25
 const PAGE_CIDS = 100
 /** In DAG-CBOR every reference to a blob, of either shape, carries the text `mimeType`, under a head that says that it is eight bytes long. */
 const BLOB_MARK = Buffer.from('\x68mimeType')
-
-type Unhurried = ReturnType<typeof unhurried>
 
 export interface Reconciled {
   /** Records whose references were put right. */

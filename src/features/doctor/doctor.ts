@@ -90,7 +90,7 @@ async function checkDatabase({ config }: Patient): Promise<Finding> {
 /** Against the clock of the directory, as good a witness as any. */
 async function checkClock({ config, upstream, now }: Patient): Promise<Finding> {
   const witness = config.plcDirectoryUrl ?? config.appview.url
-  const response = await upstream.fetch(`${witness}/`, { headersTimeoutMs: TIMEOUT_MILLIS }).catch(() => null)
+  const response = await upstream.fetch(`${witness}/`, { headersTimeoutMillis: TIMEOUT_MILLIS }).catch(() => null)
   await response?.body?.cancel()
   const date = Date.parse(response?.headers.get('date') ?? '')
   if (Number.isNaN(date)) return warning('no other clock could be asked', `see why ${new URL(witness).host} cannot be reached`)
@@ -140,7 +140,7 @@ async function checkTls({ config, now }: Patient): Promise<Finding> {
 /** Whether what answers at the public address is this server. */
 async function checkProxy({ config, upstream }: Patient): Promise<Finding> {
   const { hostname } = new URL(config.publicUrl)
-  const response = await upstream.fetch(`${config.publicUrl}/xrpc/com.atproto.server.describeServer`, { headersTimeoutMs: TIMEOUT_MILLIS, bodyTimeoutMs: TIMEOUT_MILLIS, maxBytes: MAX_ANSWER_BYTES }).catch((error: unknown) => wordsOf(error))
+  const response = await upstream.fetch(`${config.publicUrl}/xrpc/com.atproto.server.describeServer`, { headersTimeoutMillis: TIMEOUT_MILLIS, bodyTimeoutMillis: TIMEOUT_MILLIS, maxBytes: MAX_ANSWER_BYTES }).catch((error: unknown) => wordsOf(error))
   if (typeof response === 'string') return fault(`${hostname} cannot be reached from here: ${response}`, 'start the server and the reverse proxy, and open the firewall')
   const body = (await response.json().catch(() => null)) as { did?: string } | null
   if (body?.did === config.serverDid) return ok(`${hostname} leads to this server`)
@@ -169,7 +169,7 @@ async function checkMail({ config, mailer }: Patient): Promise<Finding> {
 async function checkPlc({ config, upstream }: Patient): Promise<Finding> {
   if (config.plcDirectoryUrl === null) return ok('runs inside this process')
   const { host } = new URL(config.plcDirectoryUrl)
-  const response = await upstream.fetch(`${config.plcDirectoryUrl}/_health`, { headersTimeoutMs: TIMEOUT_MILLIS }).catch((error: unknown) => wordsOf(error))
+  const response = await upstream.fetch(`${config.plcDirectoryUrl}/_health`, { headersTimeoutMillis: TIMEOUT_MILLIS }).catch((error: unknown) => wordsOf(error))
   if (typeof response === 'string') return fault(`${host} cannot be reached: ${response}`, 'allow outgoing https: accounts cannot be created without the directory')
   await response.body?.cancel()
   return response.ok ? ok(`${host} answers`) : warning(`${host} answers ${response.status}`, 'try again later; if it stays so, check plc_directory_url')
@@ -179,7 +179,7 @@ async function checkRelay({ config, upstream }: Patient): Promise<Finding> {
   const [relay] = config.crawlers.urls
   if (relay === undefined) return warning('no relay is configured', 'set crawlers.urls, or nobody outside will see the posts made here')
   const host = new URL(config.publicUrl).host
-  const response = await upstream.fetch(`${relay}/xrpc/com.atproto.sync.getHostStatus?hostname=${encodeURIComponent(host)}`, { headersTimeoutMs: TIMEOUT_MILLIS, bodyTimeoutMs: TIMEOUT_MILLIS, maxBytes: MAX_ANSWER_BYTES }).catch((error: unknown) => wordsOf(error))
+  const response = await upstream.fetch(`${relay}/xrpc/com.atproto.sync.getHostStatus?hostname=${encodeURIComponent(host)}`, { headersTimeoutMillis: TIMEOUT_MILLIS, bodyTimeoutMillis: TIMEOUT_MILLIS, maxBytes: MAX_ANSWER_BYTES }).catch((error: unknown) => wordsOf(error))
   if (typeof response === 'string') return fault(`${new URL(relay).host} cannot be reached: ${response}`, 'allow outgoing https')
   const body = (await response.json().catch(() => null)) as { error?: string; status?: string } | null
   if (body?.error === 'HostNotFound') return warning(`${new URL(relay).host} has not crawled ${host}`, 'start the server: it asks to be crawled; or POST /v1/admin/request-crawl')

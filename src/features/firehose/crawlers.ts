@@ -120,7 +120,7 @@ class Crawler {
         method: 'POST',
         headers: { 'Content-Type': 'application/json' },
         body: JSON.stringify({ hostname }),
-        headersTimeoutMs: timing.timeoutMillis,
+        headersTimeoutMillis: timing.timeoutMillis,
         signal: this.#stopped.signal,
       })
       await response.body?.cancel()

@@ -24,7 +24,7 @@ export type DidResolution = { ok: true; document: DidDocument } | { ok: false; f
 
 const freshMillis = 60 * 60 * 1000
 const keptMillis = 24 * freshMillis
-const didWebTimeoutMs = 3000
+const didWebTimeoutMillis = 3000
 const maxDocumentBytes = 64 * 1024
 
 /** One fetch of a DID for everybody who asks meanwhile. */
@@ -78,8 +78,8 @@ export async function fetchWebDocument({ outbound }: Pick<Context, 'outbound'>, 
   try {
     const response = await outbound.fetch(url, {
       headers: { accept: 'application/did+ld+json, application/json' },
-      headersTimeoutMs: didWebTimeoutMs,
-      bodyTimeoutMs: didWebTimeoutMs,
+      headersTimeoutMillis: didWebTimeoutMillis,
+      bodyTimeoutMillis: didWebTimeoutMillis,
       maxBytes: maxDocumentBytes,
     })
     const fault = webFaults[response.status]

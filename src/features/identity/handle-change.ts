@@ -4,13 +4,12 @@ import type { Context } from '../../platform/context.ts'
 import { isUniqueViolation } from '../../platform/database.ts'
 import { claimedHandle } from '../../protocol/did-document.ts'
 import type { Did, Handle } from '../../protocol/identifiers.ts'
-import { formatDidKey, type SigningKey } from '../../protocol/keys.ts'
 import { isPlcDid, nextOperation, signOperation, stateOf, withHandle } from '../../protocol/plc.ts'
-import { accountAt, accountOf, setHandle, signingKeyOf } from '../accounts/accounts.ts'
+import { accountAt, accountOf, setHandle } from '../accounts/accounts.ts'
 import { announce, sequenceEvents } from '../firehose/firehose.ts'
 import { resolveDid } from './did-resolution.ts'
 import { admitHandle } from './handle-admission.ts'
-import { serverRotationKey } from './identity-keys.ts'
+import { heldRotationKey } from './identity-keys.ts'
 
 const accountNotFound = () => invalidRequest('Account not found')
 const handleTaken = (handle: Handle) => new Refusal(400, 'HandleNotAvailable', `Handle already taken: ${handle}`)
@@ -57,9 +56,3 @@ async function requirePublished(ctx: Context, did: Did, handle: Handle): Promise
 }
 
 export const didEnded = () => invalidRequest('Did is tombstoned')
-
-/** The key of ours that may change this DID: the account's own, or the service's. `null` when there is none. */
-export async function heldRotationKey(ctx: Context, did: Did, rotationKeys: readonly string[]): Promise<SigningKey | null> {
-  const ours = [await signingKeyOf(ctx, ctx.db, did), await serverRotationKey(ctx)]
-  return ours.find((key) => key && rotationKeys.includes(formatDidKey(key.publicKey))) ?? null
-}

@@ -8,7 +8,7 @@ import type { Context } from '../../platform/context.ts'
 import { OutboundError } from '../../platform/outbound.ts'
 import { parseDid, type Did, type Handle } from '../../protocol/identifiers.ts'
 
-const webTimeoutMs = 3000
+const webTimeoutMillis = 3000
 const maxAnswerBytes = 4096
 const maxRedirects = 3
 const recordPrefix = 'did='
@@ -28,8 +28,8 @@ async function askDns({ resolver }: Pick<Context, 'resolver'>, handle: Handle): 
 async function askWeb({ outbound }: Pick<Context, 'outbound'>, handle: Handle): Promise<Did | null> {
   try {
     const response = await outbound.fetch(`https://${handle}/.well-known/atproto-did`, {
-      headersTimeoutMs: webTimeoutMs,
-      bodyTimeoutMs: webTimeoutMs,
+      headersTimeoutMillis: webTimeoutMillis,
+      bodyTimeoutMillis: webTimeoutMillis,
       maxBytes: maxAnswerBytes,
       maxRedirects,
     })

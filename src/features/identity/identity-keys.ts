@@ -5,8 +5,8 @@ import { newSigningSecret } from '../../platform/signing-secret.ts'
 import type { Sweep } from '../../platform/sweeps.ts'
 import { serverSecret } from '../../platform/vault.ts'
 import type { Did } from '../../protocol/identifiers.ts'
-import { signingKey, type SigningKey } from '../../protocol/keys.ts'
-import { makeAccountKey, type WrappedKey } from '../accounts/accounts.ts'
+import { formatDidKey, signingKey, type SigningKey } from '../../protocol/keys.ts'
+import { makeAccountKey, signingKeyOf, type WrappedKey } from '../accounts/accounts.ts'
 import { deleteReservedKeysBefore, findReservedKey, forgetReservedKey, insertReservedKey } from './reserved-key-store.ts'
 
 const rotationKeyName = 'plc-rotation-key'
@@ -17,6 +17,12 @@ const rotationKeys = perContext((ctx) => serverSecret(ctx.db, ctx.vault, rotatio
 
 /** The rotation key that the service puts, below the account's own, into the identities it makes. */
 export const serverRotationKey = (ctx: Context): Promise<SigningKey> => rotationKeys(ctx)
+
+/** The key of ours that may change this DID: the account's own, or the service's. `null` when there is none. */
+export async function heldRotationKey(ctx: Context, did: Did, rotationKeys: readonly string[]): Promise<SigningKey | null> {
+  const ours = [await signingKeyOf(ctx, ctx.db, did), await serverRotationKey(ctx)]
+  return ours.find((key) => key && rotationKeys.includes(formatDidKey(key.publicKey))) ?? null
+}
 
 /** The key promised to a DID: the same one until an account takes it, or the promise lapses. Without a DID, a new one. */
 export function reserveKey(ctx: Context, did: Did | null): Promise<WrappedKey> {

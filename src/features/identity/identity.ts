@@ -5,9 +5,9 @@
  */
 export { resolveDid } from './did-resolution.ts'
 export { admitHandle } from './handle-admission.ts'
-export { changeHandle, heldRotationKey } from './handle-change.ts'
+export { changeHandle } from './handle-change.ts'
 export { forgetDocument } from './did-document-store.ts'
-export { serverRotationKey, takeReservedKey } from './identity-keys.ts'
+export { heldRotationKey, serverRotationKey, takeReservedKey } from './identity-keys.ts'
 export { INVALID_HANDLE } from './identity-lookup.ts'
 export { forgetReservedKey } from './reserved-key-store.ts'
 export { signingAuthority } from './signing-authority.ts'

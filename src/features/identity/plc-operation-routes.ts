@@ -10,8 +10,8 @@ import { access } from '../auth/auth.ts'
 import type { Permissions } from '../../protocol/scopes.ts'
 import { announce, sequenceEvents } from '../firehose/firehose.ts'
 import { resolveDid } from './did-resolution.ts'
-import { didEnded, heldRotationKey } from './handle-change.ts'
-import { serverRotationKey } from './identity-keys.ts'
+import { didEnded } from './handle-change.ts'
+import { heldRotationKey, serverRotationKey } from './identity-keys.ts'
 
 const stateMembers = new Set(['rotationKeys', 'alsoKnownAs', 'verificationMethods', 'services'])
 

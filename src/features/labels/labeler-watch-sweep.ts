@@ -79,7 +79,7 @@ async function* labelsAbout(ctx: Context, endpoint: string, labeler: Did, dids: 
 }
 
 async function labelPage({ outbound }: Context, url: string): Promise<{ labels: unknown[]; cursor: string | null }> {
-  const response = await outbound.fetch(url, { headersTimeoutMs: TIMEOUT_MILLIS, bodyTimeoutMs: TIMEOUT_MILLIS, maxBytes: MAX_PAGE_BYTES })
+  const response = await outbound.fetch(url, { headersTimeoutMillis: TIMEOUT_MILLIS, bodyTimeoutMillis: TIMEOUT_MILLIS, maxBytes: MAX_PAGE_BYTES })
   const text = await response.text()
   if (!response.ok) throw new LabelerFault(`it answered ${response.status}`)
   const { labels, cursor } = parsed(text)

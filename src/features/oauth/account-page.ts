@@ -3,13 +3,12 @@ import { html, type Html } from '../../http/html.ts'
 import { page } from '../../http/page.ts'
 import type { Context } from '../../platform/context.ts'
 import type { Millis } from '../../protocol/identifiers.ts'
-import type { Account } from '../accounts/accounts.ts'
-import { activityOf } from '../accounts/accounts.ts'
+import { activityOf, type Account } from '../accounts/accounts.ts'
 import type { AppPassword } from '../auth/auth.ts'
 import { appHost } from './authorize-page.ts'
 import type { Device } from './devices.ts'
 import { day, errorNote, field, goodNote, passwordField } from './page-parts.ts'
-import { wordsOf } from './scope-words.ts'
+import { sentence, wordsOf } from './scope-words.ts'
 import type { OAuthSession } from './oauth-session-store.ts'
 
 export type Section = 'apps' | 'app-passwords' | 'sessions' | 'handle' | 'email' | 'password'
@@ -81,8 +80,6 @@ ${form('apps', html`<input type="hidden" name="id" value="${app.id}"><button cla
         )}</ul>`
   }</section>`
 }
-
-const sentence = (text: string): string => text.charAt(0).toUpperCase() + text.slice(1)
 
 function appPasswords({ appPasswords, secret }: AccountView, form: FormOf, outcome: Html | null): Html {
   return html`<section class="card" id="app-passwords"><div class="tight"><h2>App passwords</h2><p class="quiet">For apps that cannot ask you on a page like this. They cannot change your account.</p></div>

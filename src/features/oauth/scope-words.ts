@@ -41,7 +41,8 @@ const collections: Record<string, string> = {
 
 const verbs = { create: 'create', update: 'change', delete: 'delete' } as const
 
-const sentence = (text: string): string => text.charAt(0).toUpperCase() + text.slice(1)
+/** With a capital letter in front. */
+export const sentence = (text: string): string => text.charAt(0).toUpperCase() + text.slice(1)
 
 function listed(words: readonly string[]): string {
   if (words.length <= 1) return words.join('')

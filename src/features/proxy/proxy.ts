@@ -75,8 +75,8 @@ export async function ask(call: Exchange, forwarding: Forwarding): Promise<Respo
       body,
       signal: request.signal,
       // A body takes its time to arrive before the other side can answer.
-      headersTimeoutMs: HEADERS_TIMEOUT_MILLIS + (body ? BODY_TIMEOUT_MILLIS : 0),
-      bodyTimeoutMs: BODY_TIMEOUT_MILLIS,
+      headersTimeoutMillis: HEADERS_TIMEOUT_MILLIS + (body ? BODY_TIMEOUT_MILLIS : 0),
+      bodyTimeoutMillis: BODY_TIMEOUT_MILLIS,
       maxBytes: MAX_RESPONSE_BYTES,
       raw: true,
     })

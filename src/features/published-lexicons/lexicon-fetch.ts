@@ -39,8 +39,8 @@ export async function fetchLexicon(ctx: Context, nsid: Nsid): Promise<LexiconFet
   const params = new URLSearchParams({ did: authority, collection: COLLECTION, rkey: nsid })
   try {
     const response = await ctx.outbound.fetch(`${endpoint.replace(/\/+$/, '')}/xrpc/com.atproto.sync.getRecord?${params}`, {
-      headersTimeoutMs: FETCH_TIMEOUT_MILLIS,
-      bodyTimeoutMs: FETCH_TIMEOUT_MILLIS,
+      headersTimeoutMillis: FETCH_TIMEOUT_MILLIS,
+      bodyTimeoutMillis: FETCH_TIMEOUT_MILLIS,
       maxBytes: MAX_PROOF_BYTES,
     })
     if (!response.ok || !response.body) {

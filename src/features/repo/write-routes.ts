@@ -8,8 +8,6 @@ import { access, type AccessCaller } from '../auth/auth.ts'
 import type { CommitMeta } from './commit-writer.ts'
 import { costOf, requireOwnRepo, writeRecords, type RecordWriteInput, type WriteInput, type WriteResult } from './record-writing.ts'
 
-type Record = { [key: string]: unknown }
-
 const writer = access({ grants: 'any' })
 /** Records travel as JSON, which is longer than what is stored. */
 const maxBytes = 1_000_000
@@ -29,7 +27,7 @@ export const writeRoutes = [
     async handler(call) {
       const { repo, collection, rkey, record, validate, swapCommit } = call.input
       const { commit, results } = await write(call, repo, {
-        writes: [{ action: 'create', collection, rkey, record: record as Record, replacesSame: validate !== false }],
+        writes: [{ action: 'create', collection, rkey, record: record, replacesSame: validate !== false }],
         validate,
         swapCommit,
       })
@@ -44,7 +42,7 @@ export const writeRoutes = [
     async handler(call) {
       const { repo, collection, rkey, record, validate, swapRecord, swapCommit } = call.input
       const { commit, results } = await write(call, repo, {
-        writes: [{ action: 'put', collection, rkey, record: record as Record, swapRecord }],
+        writes: [{ action: 'put', collection, rkey, record: record, swapRecord }],
         validate,
         swapCommit,
       })
@@ -79,9 +77,9 @@ type BatchedWrite = LexMethods['com.atproto.repo.applyWrites']['input']['writes'
 function inputOf(write: BatchedWrite): RecordWriteInput {
   switch (write.$type) {
     case 'com.atproto.repo.applyWrites#create':
-      return { action: 'create', collection: write.collection, rkey: write.rkey, record: write.value as Record }
+      return { action: 'create', collection: write.collection, rkey: write.rkey, record: write.value }
     case 'com.atproto.repo.applyWrites#update':
-      return { action: 'update', collection: write.collection, rkey: write.rkey, record: write.value as Record }
+      return { action: 'update', collection: write.collection, rkey: write.rkey, record: write.value }
     case 'com.atproto.repo.applyWrites#delete':
       return { action: 'delete', collection: write.collection, rkey: write.rkey }
   }
