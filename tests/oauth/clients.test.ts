@@ -190,6 +190,14 @@ describe('an assertion', () => {
     expect(await app.push({ client_assertion })).toMatchObject(refusal('invalid_client'))
   })
 
+  test('may tell its times in parts of a second', async () => {
+    const app = client()
+    await app.push()
+    const times = { iat: app.nowSecs + 0.1234, exp: app.nowSecs + 30.5678 }
+    expect(await app.push({ client_assertion: app.clientAssertion(times) })).toMatchObject({ status: 201 })
+    expect(await app.push({ client_assertion: app.clientAssertion({ ...times, exp: undefined }) })).toMatchObject({ status: 201 })
+  })
+
   test('is needed at every endpoint, and its key is not that of the proofs', async () => {
     const app = client()
     const { refresh_token } = await app.signIn(person)

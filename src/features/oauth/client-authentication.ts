@@ -60,7 +60,7 @@ async function verifyAssertion(ctx: Context, client: ClientMetadata, alg: string
   if (iat === undefined || iat < nowSecs - MAX_AGE_SECS || iat > nowSecs + LEEWAY_SECS) throw invalidClient('iat of the assertion must be of this minute')
   if (typeof jti !== 'string' || jti === '') throw invalidClient('the assertion must have a jti')
   // It cannot be used later than this whatever its own end is.
-  const expiresAt = Math.min(exp ?? Infinity, iat + LEEWAY_SECS + MEMORY_SECS) * 1000
+  const expiresAt = Math.ceil(Math.min(exp ?? Infinity, iat + LEEWAY_SECS + MEMORY_SECS) * 1000)
   return { client, key: { kid, alg, jkt }, assertion: { id: `${client.clientId} ${jti}`, expiresAt } }
 }
 
