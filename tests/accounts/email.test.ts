@@ -1,5 +1,5 @@
-import { afterAll, beforeAll, beforeEach, expect, test } from 'bun:test'
-import { createAccount, type TestAccount } from '../harness/account.ts'
+import { afterAll, beforeAll, beforeEach, expect, spyOn, test } from 'bun:test'
+import { createAccount, xrpc, type TestAccount } from '../harness/account.ts'
 import { lastCode } from '../harness/mail.ts'
 import { startPds, type TestPds } from '../harness/pds.ts'
 
@@ -84,6 +84,22 @@ test('a confirmed address is changed with a code sent to it', async () => {
   expect((await update({ email: `moved-${alice.email}`, token })).status).toBe(200)
   expect(await session()).toMatchObject({ email: `moved-${alice.email}`, emailConfirmed: false })
   expect(await confirm(other, `moved-${alice.email}`)).toMatchObject(invalid)
+})
+
+test('an address that is given up while a code is asked for does not get it', async () => {
+  const { db } = pds.ctx
+  const get = db.get.bind(db)
+  const reads = spyOn(db, 'get')
+  reads.mockImplementation(async <Row>(query: Parameters<typeof get>[0]): Promise<Row | null> => {
+    const row = await get<Row>(query)
+    if ((row as { email?: unknown } | null)?.email !== alice.email) return row
+    reads.mockRestore()
+    expect((await update({ email: `left-${alice.email}` })).status).toBe(200)
+    return row
+  })
+  await xrpc(pds, 'com.atproto.server.requestPasswordReset', { json: { email: alice.email } })
+  await lastCode(pds, `left-${alice.email}`)
+  expect(pds.mails.some(({ to }) => to === alice.email)).toBe(false)
 })
 
 test('an address that is none, or another account has, is refused', async () => {

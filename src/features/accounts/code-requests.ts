@@ -3,6 +3,7 @@ import type { Exchange } from '../../http/endpoint.ts'
 import { invalidRequest } from '../../http/errors.ts'
 import { charge } from '../../http/limiting.ts'
 import type { Context } from '../../platform/context.ts'
+import type { Reader } from '../../platform/database.ts'
 import type { Did } from '../../protocol/identifiers.ts'
 import { accountOf, type Account } from './account-store.ts'
 import type { CodePurpose } from './mailed-code-store.ts'
@@ -10,8 +11,10 @@ import { issueCode } from './mailed-codes.ts'
 import { addressOf, codeMail, sendMail } from './mails.ts'
 
 /** The account of who asks, who may have deleted it meanwhile. */
-export async function holderOf({ db }: Context, did: Did): Promise<Account> {
-  const account = await accountOf(db, did)
+export const holderOf = ({ db }: Context, did: Did): Promise<Account> => present(db, did)
+
+async function present(reader: Reader, did: Did): Promise<Account> {
+  const account = await accountOf(reader, did)
   if (!account) throw invalidRequest('account not found')
   return account
 }
@@ -23,10 +26,14 @@ export async function requestCode(exchange: Exchange, did: Did, purpose: CodePur
 }
 
 /** Make a code and mail it. Refuses when the account has no address, and when the mail cannot be sent. */
-export async function mailCode(ctx: Context, account: Account, purpose: CodePurpose): Promise<void> {
-  const email = addressOf(account)
-  const code = await ctx.db.transaction((tx) => issueCode(ctx, tx, account.did, purpose))
-  await sendMail(ctx, codeMail(ctx, { ...account, email }, purpose, code))
+export async function mailCode(ctx: Context, { did }: Account, purpose: CodePurpose): Promise<void> {
+  const mail = await ctx.db.transaction(async (tx) => {
+    // Looked at again along with the code: an address that was given up a moment ago must not get it.
+    const account = await present(tx, did)
+    const email = addressOf(account)
+    return codeMail(ctx, { ...account, email }, purpose, await issueCode(ctx, tx, did, purpose))
+  })
+  await sendMail(ctx, mail)
 }
 
 /** Each account may ask for a few codes of each purpose. Counted by account: others at its network address are not held back. */
