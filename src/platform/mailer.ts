@@ -47,7 +47,7 @@ export function createMailer({ email }: Pick<Config, 'email'>, { upstream, log, 
 }
 
 /** Every mail is a log line. */
-export function logMailer(log: Log): Mailer {
+function logMailer(log: Log): Mailer {
   return {
     check: async () => null,
     async send({ to, subject, text }) {

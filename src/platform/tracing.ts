@@ -67,7 +67,7 @@ export async function startTracing({ telemetry }: Config, version: string, log: 
 }
 
 /** W3C Trace Context, `traceparent` version 00. Null when absent or malformed. */
-export function parseTraceparent(header: string | null): { traceId: string; spanId: string } | null {
+function parseTraceparent(header: string | null): { traceId: string; spanId: string } | null {
   const match = /^00-([0-9a-f]{32})-([0-9a-f]{16})-[0-9a-f]{2}$/.exec(header ?? '')
   if (match === null || /^0+$/.test(match[1]!) || /^0+$/.test(match[2]!)) return null
   return { traceId: match[1]!, spanId: match[2]! }

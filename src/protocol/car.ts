@@ -114,7 +114,7 @@ export interface CarBounds {
 }
 
 /** A header with dozens of roots, a block as large as the largest commit event. */
-export const carBounds: CarBounds = { maxHeaderBytes: 4096, maxBlockBytes: 2_000_000 }
+const carBounds: CarBounds = { maxHeaderBytes: 4096, maxBlockBytes: 2_000_000 }
 
 export interface Car {
   roots: Cid[]

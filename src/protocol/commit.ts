@@ -16,7 +16,7 @@ import type { PublicKey, SigningKey } from './keys.ts'
 import { Malformed } from './malformed.ts'
 import { type BlockReader, MissingBlock, Mst, type NodeCache } from './mst.ts'
 
-export const commitVersion = 3
+const commitVersion = 3
 
 export interface UnsignedCommit {
   did: Did
@@ -113,7 +113,7 @@ export type CommitFault =
 
 /** Most operations of one commit, and most bytes of its archive: relays take no more. */
 export const maxOpsPerCommit = 200
-export const maxEventBytes = 2_000_000
+const maxEventBytes = 2_000_000
 
 export function buildCommit({ did, rev, prevData, writes, key, read, cache }: CommitRequest): BuiltCommit | CommitFault {
   if (writes.length > maxOpsPerCommit) return { ok: false, error: 'TooManyWrites', limit: maxOpsPerCommit }

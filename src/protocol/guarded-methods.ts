@@ -34,4 +34,4 @@ export function isPrivilegedMethod(nsid: string): boolean {
   return isChatMethod(name) || name === 'com.atproto.server.createaccount'
 }
 
-export const isChatMethod = (nsid: string): boolean => nsid.toLowerCase().startsWith('chat.bsky.')
+const isChatMethod = (nsid: string): boolean => nsid.toLowerCase().startsWith('chat.bsky.')

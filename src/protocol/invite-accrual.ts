@@ -2,7 +2,7 @@
 import type { Millis } from './identifiers.ts'
 
 /** Codes that an account holds unused at the same time. */
-export const MAX_UNUSED_CODES = 5
+const MAX_UNUSED_CODES = 5
 
 /**
  * Whole intervals since the account was made, counted from `epochAt` for one that is older, less the codes it has made

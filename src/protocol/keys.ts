@@ -165,8 +165,6 @@ export function parseDidKey(text: string): PublicKey | null {
 }
 
 /** `z…`: the point alone, as in the older verification methods that name the curve in their type. */
-export const formatBareMultibase = (key: PublicKey): string => base58btc.encode(key.bytes)
-
 export function parseBareMultibase(curve: Curve, text: string): PublicKey | null {
   const bytes = decodeMultibase(text)
   return bytes === null ? null : publicKey(curve, bytes)

@@ -59,7 +59,7 @@ export const emptyNode = (layer: number): MstNode => new MstNode(layer, [], [], 
 /** Half the bits of SHA-256: no key is higher, so no tree is deeper. */
 export const maxLayers = 128
 /** The longest key, in bytes: collection, slash and record key. */
-export const maxKeyBytes = 1024
+const maxKeyBytes = 1024
 
 const digest = new Uint8Array(32)
 

@@ -327,7 +327,7 @@ export interface TreePage {
 }
 
 /** Most entries of a tree that is read from a stranger. */
-export const maxTreeEntries = 10_000_000
+const maxTreeEntries = 10_000_000
 /** Nodes and entries of a page. */
 const pageItems = 500
 

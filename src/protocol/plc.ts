@@ -63,7 +63,7 @@ export interface AuditEntry {
   operation: LogOperation
 }
 
-export const maxRotationKeys = 5
+const maxRotationKeys = 5
 export const recoveryWindowMillis = 72 * 60 * 60 * 1000
 /** Of an ECDSA signature as raw `r || s`. It is written as canonical base64url, so that it has one spelling. */
 const signatureBytes = 64

@@ -18,7 +18,7 @@ export function activityOf(account: Pick<Account, 'deactivatedAt' | 'takedownRef
 
 export const accountNotFound = () => new Refusal(403, 'AccountNotFound', 'Account not found')
 export const accountTakedown = () => new Refusal(401, 'AccountTakedown', 'Account has been taken down')
-export const accountDeactivated = () => new Refusal(401, 'AccountDeactivated', 'Account is deactivated')
+const accountDeactivated = () => new Refusal(401, 'AccountDeactivated', 'Account is deactivated')
 
 /** For who holds a token that outlives the account. */
 export function refuseMissing(status: AccountStatus | null): asserts status is AccountStatus {

@@ -11,7 +11,7 @@ import { serverSecret } from '../../platform/vault.ts'
 import { parseDid, type Did, type Millis } from '../../protocol/identifiers.ts'
 import { encodeObject } from '../../protocol/jws.ts'
 
-export const ACCESS_TTL_SECS = 120 * 60
+const ACCESS_TTL_SECS = 120 * 60
 export const REFRESH_TTL_SECS = 90 * 86_400
 
 /** What a session reaches: the account itself, an app password with or without direct messages, the way out of a taken-down account. */

@@ -18,7 +18,7 @@ import { issueAccessToken, issueRefreshToken, REFRESH_TTL_SECS, type AccessClaim
 import type { RefreshCaller } from './auth.ts'
 
 /** For how long the token before the current one is good for the current one again. */
-export const REUSE_GRACE_SECS = 2 * 3600
+const REUSE_GRACE_SECS = 2 * 3600
 
 const SESSION_ID_BYTES = 16
 const TOKEN_ID_BYTES = 32

@@ -46,7 +46,7 @@ const configuredServices = (config: Config): ConfiguredService[] => [
 export const appviewService = (config: Config): ServiceName => checkedName(config.appview.did)
 
 /** Where reports go, and what moderators work with. */
-export const reportService = (config: Config): ServiceName => ({ did: config.moderation.reportDid, fragment: LABELER_FRAGMENT })
+const reportService = (config: Config): ServiceName => ({ did: config.moderation.reportDid, fragment: LABELER_FRAGMENT })
 
 function checkedName(text: string): ServiceName {
   const parsed = parseProxyHeader(text)

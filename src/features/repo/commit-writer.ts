@@ -129,7 +129,7 @@ const commitEvent = (did: Did, since: Tid | null, rev: Tid, { commit, car, ops, 
 
 const syncEvent = (did: Did, rev: Tid, commit: Block): RepoEvent => ({ type: 'sync', did, rev, blocks: carOf(commit.cid, [commit]) })
 
-export const invalidSwap = (message: string) => new Refusal(400, 'InvalidSwap', message)
+const invalidSwap = (message: string) => new Refusal(400, 'InvalidSwap', message)
 
 function present<Row>(did: Did, row: Row | null): Row {
   if (row === null) throw new Refusal(400, 'RepoNotFound', `Could not find repo for DID: ${did}`)

@@ -129,7 +129,7 @@ export async function changeNodes(tx: Tx, stored: StoredNodes, change: { rev: Ti
 }
 
 /** None of them may be there already. */
-export async function insertNodes(tx: Tx, repoId: number, nodes: readonly RevisedBlock[]): Promise<void> {
+async function insertNodes(tx: Tx, repoId: number, nodes: readonly RevisedBlock[]): Promise<void> {
   for (const piece of inPieces(nodes)) {
     await tx.run(sql`INSERT INTO repo_node (repo_id, cid, rev, bytes, framing) VALUES ${sqlRows(piece.map(({ cid, rev, bytes }) => [repoId, cid.bytes, rev, bytes, framingOf(bytes)]))}`)
   }

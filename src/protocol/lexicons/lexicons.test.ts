@@ -3,7 +3,6 @@ import { schemas } from '@atproto/api'
 import { jsonToLex, Lexicons } from '@atproto/lexicon'
 import {
   decodeParams,
-  isKnownCollection,
   methods,
   recordKeyFault,
   recordKeyType,
@@ -140,7 +139,6 @@ test('a blob keeps to the type and the size that its lexicon names', () => {
 test('a collection that no lexicon describes is unknown, and so are definitions that are no records', () => {
   for (const nsid of ['com.example.thing', 'com.atproto.repo.strongRef', 'com.atproto.repo.createRecord']) {
     expect(validateRecord(nsid, {})).toEqual({ status: 'unknown' })
-    expect(isKnownCollection(nsid)).toBe(false)
     expect(recordKeyType(nsid)).toBeNull()
   }
 })

@@ -6,7 +6,6 @@
  */
 import { isValidNsid, isValidRecordKey, isValidTid } from '@atproto/syntax'
 import { setOwn } from '../cbor.ts'
-import type { Nsid } from '../identifiers.ts'
 import { documentsJson } from './generated/documents.ts'
 import type { LexMethods, LexRecords } from './generated/types.ts'
 import { isObject, schemaCompiler, type Check, type Definition, type Document, type LooseObject, type Schema } from './schema.ts'
@@ -154,8 +153,6 @@ function recordDefinition(collection: string): Definition | null {
   const definition = definitions().get(`lex:${collection}`)
   return definition?.type === 'record' ? definition : null
 }
-
-export const isKnownCollection = (collection: string): collection is RecordName & Nsid => recordDefinition(collection) !== null
 
 export type RecordOutcome = { status: 'valid' } | { status: 'unknown' } | { status: 'invalid'; message: string }
 
