@@ -1,5 +1,5 @@
 import { AtpAgent } from '@atproto/api'
-import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { afterAll, beforeAll, expect, spyOn, test } from 'bun:test'
 import { PlcDirectoryError, type PlcDirectory } from '../../src/platform/directory-client.ts'
 import type { Did } from '../../src/protocol/identifiers.ts'
 import { signerOf, stateOf } from '../../src/protocol/plc.ts'
@@ -133,6 +133,25 @@ test('a directory that refuses leaves nothing behind', async () => {
   expect(await xrpc(flaky, `com.atproto.identity.resolveHandle?handle=${wanted.handle}`)).toMatchObject({ status: 400 })
   refuses = false
   expect(await signUp(wanted, flaky)).toMatchObject({ status: 200 })
+})
+
+test('a sign-up whose account was made, though the disk did not say so, keeps its identity', async () => {
+  await using directory = await startPds()
+  await using unsure = await startPds({}, { plc: directory.ctx.plc })
+  await createAccount(unsure, 'first')
+  const { db } = unsure.ctx
+  const transaction = db.transaction.bind(db)
+  const transactions = spyOn(db, 'transaction')
+  // The first one reserves the names.
+  transactions.mockImplementationOnce(transaction)
+  transactions.mockImplementationOnce(async (work) => {
+    await transaction(work)
+    throw new Error('the disk does not answer')
+  })
+  const wanted = fresh()
+  expect((await signUp(wanted, unsure)).status).toBe(500)
+  const { body } = await xrpc(unsure, 'com.atproto.server.createSession', { json: { identifier: wanted.email, password: PASSWORD } })
+  expect((await directory.ctx.plc.lastOperation(body.did))?.type).toBe('plc_operation')
 })
 
 test('a sign-up that was killed after the directory took it shows nothing, ends its identity, and frees its names', async () => {

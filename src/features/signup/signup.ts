@@ -16,7 +16,7 @@ import type { Sweep } from '../../platform/sweeps.ts'
 import type { Did, Handle } from '../../protocol/identifiers.ts'
 import { formatDidKey } from '../../protocol/keys.ts'
 import { genesisDid, genesisOperation, signOperation, tombstone, type LogOperation } from '../../protocol/plc.ts'
-import { hashPassword, insertAccount, makeAccountKey, signingKeyOf, type WrappedKey } from '../accounts/accounts.ts'
+import { accountOf, hashPassword, insertAccount, makeAccountKey, signingKeyOf, type WrappedKey } from '../accounts/accounts.ts'
 import { openSession, sessionTokens, type Tokens } from '../auth/auth.ts'
 import { announce, sequenceEvents } from '../firehose/firehose.ts'
 import { createRepo } from '../repo/repo.ts'
@@ -63,7 +63,8 @@ export async function createAccount(ctx: Context, request: SignupRequest, proven
     announce(ctx)
     return { did, handle, genesis, tokens: await sessionTokens(ctx, did, null, tokenId) }
   } catch (error) {
-    await abandon(ctx, signup)
+    // A commit of which the disk has not said that it has it may have been made all the same: an identity in use must not end.
+    if (!(await accountOf(ctx.db, did))) await abandon(ctx, signup)
     // Names are reserved against other sign-ups, not against an account that changes its own.
     throw isUniqueViolation(error) ? invalidRequest('Handle or email already taken') : error
   }
