@@ -6,7 +6,8 @@ import { type Command, EXIT, type ExitCode, type Terminal } from './command.ts'
 export const firehoseCommand: Command = {
   name: 'firehose',
   summary: 'Print the events of a server as they happen.',
-  details: 'Follows com.atproto.sync.subscribeRepos, one line for each event, until it is interrupted or the server closes.',
+  details: `Follows com.atproto.sync.subscribeRepos, one line for each event, until it is interrupted or the server closes.
+Without a URL, the server of "dev" is meant.`,
   parameters: ['URL'],
   options: { cursor: { value: 'SEQ', doc: 'Begin with the first event after this one; 0 for the oldest kept.' } },
   async run({ terminal, positionals, options }) {

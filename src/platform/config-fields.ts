@@ -25,6 +25,8 @@ interface Notes {
   env?: readonly string[]
   /** A key that the contract assumes without listing it. */
   addition?: boolean
+  /** Of a part of the contract that this version does not have: read and checked, and then used by nothing. */
+  unused?: boolean
   /** Said when the key is set in the file. */
   inFile?: string
 }
@@ -63,6 +65,10 @@ export const required = <T>(
   kind: Kind<T>,
   { development, ...notes }: Notes & { development: T | Derived<T> },
 ): Field<T> => ({ kind, fallback: undefined, development, ...notes })
+
+/** Marks fields as `unused`. */
+export const unused = <Fields extends Record<string, Field<unknown>>>(fields: Fields): Fields =>
+  Object.fromEntries(Object.entries(fields).map(([name, declaration]) => [name, { ...declaration, unused: true }])) as Fields
 
 /** The keys of one TOML table. */
 export class Section<Fields> {

@@ -2,7 +2,7 @@
 import { LOG_LEVELS } from './log.ts'
 import { trustedIssuers } from './trusted-issuers.ts'
 import { watchedLabelers } from './watched-labelers.ts'
-import { derived, field, fileOnly, optional, required, section } from './config-fields.ts'
+import { derived, field, fileOnly, optional, required, section, unused } from './config-fields.ts'
 import {
   boolean,
   bytes,
@@ -89,7 +89,7 @@ export const declared = {
   adminToken: optional(secret(text), { doc: 'Operator credential. Without it every admin route answers 401.' }),
   signingKeyMasterKey: optional(secret(key32), {
     inFile: 'is safer in the environment than in the file',
-    doc: 'Encrypts the keys kept for accounts. Without it createCeremony and escrow are not offered.',
+    doc: 'Encrypts the keys kept for accounts. Without it a key in `{data_dir}/master.key` does, made at the first start; createCeremony and escrow are not offered then.',
   }),
   plcDirectoryUrl: field<string | null>(httpUrl, {
     default: 'https://plc.directory',
@@ -137,9 +137,11 @@ export const declared = {
   accounts: section({
     passwordOptional: field(boolean, { default: false, doc: 'An account may be created without a password.' }),
     deletionReaperIntervalSecs: field(seconds({ min: 1 }), { default: 3600, doc: 'Time between passes that delete accounts that are due.' }),
-    childDeletionGraceSecs: field(seconds(), {
-      default: 86_400,
-      doc: 'Time from deleting a child account to its purge. 0: the next pass.',
+    ...unused({
+      childDeletionGraceSecs: field(seconds(), {
+        default: 86_400,
+        doc: 'Time from deleting a child account to its purge. 0: the next pass.',
+      }),
     }),
   }),
 
@@ -147,12 +149,12 @@ export const declared = {
     enabled: field(boolean, { default: false, doc: 'Opens `POST /waitlist`.' }),
   }),
 
-  recovery: section({
+  recovery: section(unused({
     releaseDelaySecs: field(seconds(), {
       default: 86_400,
       doc: 'Time between asking for an escrowed share and receiving it. 0: at once.',
     }),
-  }),
+  })),
 
   repos: section({
     importsEnabled: field(boolean, { default: true, addition: true, doc: 'Accounts may import a repository.' }),
@@ -254,7 +256,7 @@ export const declared = {
     clientJwksRefetchCooldownSecs: field(seconds(), { default: 30, doc: 'Least time between two fetches per client. 0: no limit.' }),
   }),
 
-  agentAuth: section({
+  agentAuth: section(unused({
     serviceAuthEnabled: field(boolean, { default: false, doc: 'Opens the service_auth registration of agents.' }),
     anonymousEnabled: field(boolean, { default: false, doc: 'Opens the anonymous registration of agents.' }),
     trustedIssuers: field(trustedIssuers, {
@@ -279,23 +281,23 @@ export const declared = {
     }),
     jwksCacheTtlSecs: field(seconds(), { default: 3600, doc: 'How long the fetched keys of an issuer are trusted.' }),
     jwksRefetchCooldownSecs: field(seconds(), { default: 30, doc: 'Least time between two fetches per issuer. 0: no limit.' }),
-  }),
+  })),
 
   adminDevices: section({
     nonceSweepIntervalSecs: field(seconds({ min: 1 }), { default: 3600, doc: 'Time between passes over used nonces.' }),
     nonceMaxAgeSecs: field(seconds({ min: 120, max: 2n ** 63n - 1n }), { default: 3600, doc: 'Age at which a used nonce is forgotten.' }),
   }),
 
-  iroh: section({
+  iroh: section(unused({
     enabled: field(boolean, { default: false, doc: 'Runs the QUIC endpoint beside HTTP.' }),
     endpoint: optional(text, { doc: 'Node id to advertise instead of the own one, even when the endpoint is off.' }),
     ipv6: field(boolean, { default: true, doc: 'Binds the IPv6 socket too.' }),
-  }),
+  })),
 
-  notifications: section({
+  notifications: section(unused({
     relay: optional(nodeId, { doc: 'Node id of the push relay. Unset: no notifications.' }),
     enrollmentCode: optional(secret(text), { doc: 'Code for a relay that gates enrollment.' }),
-  }),
+  })),
 
   telemetry: section({
     enabled: field(boolean, { default: false, doc: 'Exports traces.' }),
@@ -344,11 +346,13 @@ export const declared = {
     createSessionPer5min: perFiveMinutes(30, 'Session creation.'),
     resetPasswordPer5min: perFiveMinutes(50, 'Password reset.'),
     updateHandlePer5min: perFiveMinutes(10, 'Handle change.'),
-    transferAcceptPer5min: perFiveMinutes(30, 'Accepting a transfer.'),
-    agentClaimConfirmPer5min: perFiveMinutes(30, 'Confirming the claim of an agent.'),
-    recoveryPer5min: perFiveMinutes(30, 'Recovery.'),
-    oauthConsentCreatePer5min: perFiveMinutes(30, 'Asking for consent in the wallet, also per client.'),
-    oauthConsentActionPer5min: perFiveMinutes(30, 'Reading and answering a consent request.'),
+    ...unused({
+      transferAcceptPer5min: perFiveMinutes(30, 'Accepting a transfer.'),
+      agentClaimConfirmPer5min: perFiveMinutes(30, 'Confirming the claim of an agent.'),
+      recoveryPer5min: perFiveMinutes(30, 'Recovery.'),
+      oauthConsentCreatePer5min: perFiveMinutes(30, 'Asking for consent in the wallet, also per client.'),
+      oauthConsentActionPer5min: perFiveMinutes(30, 'Reading and answering a consent request.'),
+    }),
     waitlistPer5min: perFiveMinutes(30, 'Joining the waitlist.'),
     writePointsHourly: field(integer(), { default: 5000, doc: 'Write points per account and hour: create 3, update 2, delete 1.' }),
     writePointsDaily: field(integer(), { default: 35_000, doc: 'Write points per account and day.' }),
