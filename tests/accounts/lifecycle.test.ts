@@ -1,6 +1,8 @@
 import { AtpAgent } from '@atproto/api'
 import { afterAll, beforeAll, beforeEach, expect, spyOn, test } from 'bun:test'
 import { deleteAccount as deleteWithoutAsking, setTakedown } from '../../src/features/account-changes/account-changes.ts'
+import { sql, type Sql } from '../../src/platform/database.ts'
+import type { Did } from '../../src/protocol/identifiers.ts'
 import { createAccount, logIn, PASSWORD, xrpc, type TestAccount } from '../harness/account.ts'
 import { lastCode } from '../harness/mail.ts'
 import { startPds, type TestPds } from '../harness/pds.ts'
@@ -131,6 +133,23 @@ test('whoever has the password and the mailed code deletes the account, and noth
   expect((await events()).map(({ type, body }) => [type, body['status']])).toEqual([['#account', 'deleted']])
   alice = await createAccount(pds, handle.replace('.test', ''), { email })
   expect(alice.did).not.toBe(did)
+})
+
+test('what is on its way when an account is deleted leaves nothing behind', async () => {
+  const { db } = pds.ctx
+  const transaction = db.transaction.bind(db)
+  const requests: [nsid: string, init: Parameters<TestAccount['call']>[1], table: Sql][] = [
+    ['app.bsky.actor.putPreferences', { json: { preferences: [] } }, sql`preference`],
+    ['com.atproto.server.createAppPassword', { json: { name: 'late' } }, sql`app_password`],
+    ['com.atproto.repo.uploadBlob', { method: 'POST', body: 'late', headers: { 'content-type': 'text/plain' } }, sql`blob`],
+  ]
+  for (const [nsid, init, table] of requests) {
+    const leaving = await createAccount(pds, `leaving${++names}`)
+    using transactions = spyOn(db, 'transaction')
+    transactions.mockImplementationOnce((work) => deleteWithoutAsking(pds.ctx, leaving.did as Did).then(() => transaction(work)))
+    expect([nsid, await leaving.call(nsid, init)]).toMatchObject([nsid, { status: 403, body: { error: 'AccountNotFound' } }])
+    expect(await db.get(sql`SELECT 1 FROM ${table} WHERE did = ${leaving.did}`)).toBeNull()
+  }
 })
 
 test('an unknown account and a wrong password look alike, and do not use the code up', async () => {

@@ -4,7 +4,7 @@ import type { Context } from '../../platform/context.ts'
 import { isUniqueViolation } from '../../platform/database.ts'
 import type { Did } from '../../protocol/identifiers.ts'
 import { base32 } from '../../protocol/cid.ts'
-import { hashGeneratedPassword, type StillHolds } from '../accounts/accounts.ts'
+import { accountStatus, hashGeneratedPassword, refuseTakendown, type StillHolds } from '../accounts/accounts.ts'
 import { deleteAppPassword, findAppPassword, insertAppPassword, listAppPasswords, type AppPassword } from './app-password-store.ts'
 import { deleteSessionsOfAppPassword } from './session-store.ts'
 
@@ -21,6 +21,7 @@ export async function createAppPassword(ctx: Context, did: Did, wanted: Omit<App
   const made = { ...wanted, createdAt: ctx.clock.now() }
   try {
     await ctx.db.transaction(async (tx) => {
+      refuseTakendown(await accountStatus(tx, did))
       if ((await listAppPasswords(tx, did)).length >= MAX_PER_ACCOUNT) throw invalidRequest('The account has as many app passwords as it may have')
       await insertAppPassword(tx, did, made, hash)
     })

@@ -7,6 +7,7 @@ import { perContext, type Context } from '../../platform/context.ts'
 import type { Reader } from '../../platform/database.ts'
 import { Lanes } from '../../platform/lanes.ts'
 import type { Did } from '../../protocol/identifiers.ts'
+import { accountStatus, refuseTakendown } from '../accounts/accounts.ts'
 import { blobFiles } from './blob-files.ts'
 import { blobTakedown, blobUsage, deleteRemovals, hasOwner, upsertUpload, type BlobRow } from './blob-store.ts'
 import { mimeTypeOf } from './mime-type.ts'
@@ -30,6 +31,8 @@ export async function uploadBlob(ctx: Context, did: Did, body: RequestBody, perm
     await incoming.keep()
     try {
       await ctx.db.transaction(async (tx) => {
+        // It takes as long as it takes to arrive, and its account may be gone by then.
+        refuseTakendown(await accountStatus(tx, did))
         await admitUpload(ctx, tx, blob)
         await upsertUpload(tx, blob, ctx.clock.now())
       })

@@ -6,7 +6,7 @@ import { parseDid } from '../../protocol/identifiers.ts'
 import type { LexDefs } from '../../protocol/lexicons/generated/types.ts'
 import { putPreferences, visiblePreferences, type Preference } from '../../protocol/preferences.ts'
 import type { Permissions } from '../../protocol/scopes.ts'
-import { accountStatus, refuseMissing } from '../accounts/accounts.ts'
+import { accountStatus, refuseMissing, refuseTakendown } from '../accounts/accounts.ts'
 import { access, accessOrModerator, EVERY_SESSION } from '../auth/auth.ts'
 import { appviewService, forward, otherAppview, serviceText } from '../proxy/proxy.ts'
 import { findPreferences, storePreferences } from './preference-store.ts'
@@ -47,6 +47,7 @@ export const preferences: Feature = {
         const other = otherAppview(call)
         if (other) return forward(call, { service: other, iss: caller.did, json: input })
         await ctx.db.transaction(async (tx) => {
+          refuseTakendown(await accountStatus(tx, caller.did))
           const outcome = putPreferences(await findPreferences(tx, caller.did), input.preferences, caller)
           if (!outcome.ok) throw invalidRequest(outcome.message)
           await storePreferences(tx, caller.did, outcome.stored)
