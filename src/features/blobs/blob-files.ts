@@ -13,6 +13,7 @@ import { mkdir, open, readdir, rename, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setImmediate } from 'node:timers/promises'
 import { perContext } from '../../platform/context.ts'
+import type { Pace } from '../../platform/pace.ts'
 import { Generations } from '../../protocol/generations.ts'
 import { cidOfBlobDigest } from '../../protocol/cid.ts'
 import { WriteBehind } from './write-behind.ts'
@@ -21,14 +22,6 @@ import { WriteBehind } from './write-behind.ts'
 export const HEAD_BYTES = 64 * 1024
 /** Read at once; hashing as much takes well below a millisecond, so that requests are not kept waiting. */
 const READ_BYTES = 64 * 1024
-/** What the sweeps read per second at most. */
-export const BULK_BYTES_PER_SEC = 50 * 1024 ** 2
-/** Rows, or names of files, that the sweeps look at in one go: requests wait as long as that takes. */
-export const PAGE_ROWS = 100
-/** What each of them counts as. */
-export const ROW_COST_BYTES = 5120
-/** What opening a file counts as. */
-export const FILE_COST_BYTES = 256 * 1024
 /** Files remembered as hashed. */
 const MAX_VERIFIED = 100_000
 
@@ -38,9 +31,6 @@ export interface FileContent {
   cid: string
   size: number
 }
-
-/** Called with the size of what was just read, to slow the reader down. */
-export type Pace = (bytes: number) => Promise<void> | void
 
 export class BlobFiles {
   readonly #verified = new Generations<string>(MAX_VERIFIED)
@@ -201,7 +191,7 @@ async function syncFolder(path: string): Promise<void> {
 
 const statOf = (path: string) => stat(path).catch(nullWhenMissing)
 
-/** In step: who answers with the file opens it in step anyway, and a detour costs more than the call. */
+/** Synchronous: the file is opened synchronously anyway by whoever answers with it, and the thread pool costs more than the call. */
 function identityOf(path: string): string | null {
   const found = statSync(path, { throwIfNoEntry: false })
   return found === undefined ? null : `${found.ino} ${found.size} ${found.mtimeMs}`

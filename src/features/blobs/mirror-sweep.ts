@@ -7,11 +7,11 @@
  */
 import { concurrently } from '../../platform/concurrently.ts'
 import { perContext, type Context } from '../../platform/context.ts'
-import { paceOf } from '../../platform/pace.ts'
+import type { Pace } from '../../platform/pace.ts'
 import type { Sweep } from '../../platform/sweeps.ts'
-import { BULK_BYTES_PER_SEC, PAGE_ROWS, ROW_COST_BYTES, type Pace } from './blob-files.ts'
 import { blobMirror, copyToMirror, type BlobMirror } from './blob-mirror.ts'
 import { hasOwner, storedBlobs, type StoredBlob } from './blob-store.ts'
+import { PAGE_ROWS, ROW_COST_BYTES, sweepPace } from './sweep-pace.ts'
 
 const TRANSFERS_AT_ONCE = 4
 /** What a request to the bucket counts as beside its bytes. */
@@ -34,7 +34,7 @@ export const mirrorSweep: Sweep = {
     if (mirror === null) return report
     const tally = { rows: 0, keys: 0 }
     const unknown: string[] = []
-    const pace = paceOf(BULK_BYTES_PER_SEC, stopping)
+    const pace = sweepPace(stopping)
 
     await concurrently(differences(ctx, mirror, tally, pace), TRANSFERS_AT_ONCE, async (difference) => {
       stopping.throwIfAborted()

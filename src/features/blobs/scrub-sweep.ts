@@ -5,12 +5,13 @@
  * owns is only told of: it may be all that is left of something.
  */
 import type { Context } from '../../platform/context.ts'
-import { paceOf } from '../../platform/pace.ts'
+import type { Pace } from '../../platform/pace.ts'
 import type { Sweep } from '../../platform/sweeps.ts'
-import { blobFiles, BULK_BYTES_PER_SEC, FILE_COST_BYTES, PAGE_ROWS, ROW_COST_BYTES, type Pace } from './blob-files.ts'
+import { blobFiles } from './blob-files.ts'
 import { blobMirror, restoreFromMirror } from './blob-mirror.ts'
 import { hasOwner, isDueForRemoval, ownedAmong, storedBlobs, type StoredBlob } from './blob-store.ts'
 import { cidLanes } from './blob-upload.ts'
+import { FILE_COST_BYTES, PAGE_ROWS, ROW_COST_BYTES, sweepPace } from './sweep-pace.ts'
 
 /** Uploads that are older belong to a process that has ended. */
 const STALE_UPLOAD_MILLIS = 3_600_000
@@ -28,7 +29,7 @@ export const scrubSweep: Sweep = {
   counts: { flagged: 'blob_scrub_flagged_total', healed: 'blob_scrub_healed_total' },
   async run(ctx, stopping) {
     const report = { swept: 0, errors: 0, flagged: 0, healed: 0, stale: 0 }
-    const pass: Pass = { ctx, stopping, pace: paceOf(BULK_BYTES_PER_SEC, stopping), report }
+    const pass: Pass = { ctx, stopping, pace: sweepPace(stopping), report }
     for await (const page of storedBlobs(ctx.db, PAGE_ROWS)) {
       for (const blob of page) {
         stopping.throwIfAborted()
