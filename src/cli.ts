@@ -96,7 +96,7 @@ function misuse(terminal: Terminal, fault: string, advice: string): ExitCode {
   return EXIT.misused
 }
 
-/** A sentence where the reader can act on it; otherwise the whole story. */
+/** The message of a fault that the reader can act on; of any other, its stack. */
 function describeFailure(error: unknown): string {
   if (error instanceof OperatorError) return error.message
   if (!(error instanceof Error)) return String(error)

@@ -61,7 +61,7 @@ export function page(config: Config, { title, body, status = 200, leavesOrigin =
   })
 }
 
-/** A root that holds on to its rock. */
+/** The logo: a root that holds on to its rock. */
 const mark = html`<svg class="mark" viewBox="0 0 32 32" aria-hidden="true" focusable="false"><path d="M16 3v14M16 17c0 5-3 6-6 8M16 17c0 5 3 6 6 8M16 17v10M16 9c-4 0-6-2-6-5M16 12c4 0 6-2 6-5" fill="none" stroke="currentColor" stroke-width="2.5" stroke-linecap="round"/><path d="M4 29h24" stroke="currentColor" stroke-width="2.5" stroke-linecap="round"/></svg>`
 
 function footer({ publicUrl, links, contact }: Config): Html {

@@ -1,6 +1,7 @@
 /**
- * The one table behind the server description and the mounting of routes: what is advertised exists, and what is not
- * advertised does not. Names are wire identifiers and never change.
+ * The one table behind the server description and the mounting of routes: an endpoint that names a capability exists
+ * exactly when it is advertised. Some are advertised for which there is no endpoint yet. Names are wire identifiers and
+ * never change.
  */
 import type { Config } from './config.ts'
 

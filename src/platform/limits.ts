@@ -56,7 +56,7 @@ const rules = {
 export type LimitName = keyof typeof rules
 export const limitNames = Object.keys(rules) as LimitName[]
 
-/** Points to be taken from what `key` (an address, a DID, a client) may have of a limiter. */
+/** Points to take from one limiter, from the budget of `key`: an address, a DID, a client. One point unless `cost` says more. */
 export interface Charge {
   name: LimitName
   key: string

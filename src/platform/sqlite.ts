@@ -142,7 +142,7 @@ class Prepared {
  */
 class SteadyReader {
   #isReading = false
-  /** How many want the state to stay as it is: who looks at several things, and a commit that is not on the disk yet. */
+  /** What keeps the state as it is: reads that belong together, and a commit that is not on the disk yet. */
   #pins = 0
   #isOutdated = false
 

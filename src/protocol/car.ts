@@ -122,7 +122,7 @@ export interface Car {
   pages: AsyncGenerator<Block[]>
 }
 
-/** An archive whose blocks are not taken apart, for who reads very many of them and keeps none. */
+/** An archive as sections, without an object for each block: for a reader of very many blocks that keeps none. */
 export interface SectionedCar {
   roots: Cid[]
   /**

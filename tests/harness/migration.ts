@@ -105,7 +105,7 @@ export async function settleIn(agent: AtpAgent): Promise<void> {
   })
 }
 
-/** Enough of one for who looks at the first bytes. */
+/** The first bytes of a PNG, by which its type is told, and filling. */
 function png(seed: number): Uint8Array {
   const bytes = new Uint8Array(3000 + seed).fill(seed)
   bytes.set([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a, 0, 0, 0, 0x0d, 0x49, 0x48, 0x44, 0x52])

@@ -20,12 +20,12 @@ export const accountNotFound = () => new Refusal(403, 'AccountNotFound', 'Accoun
 export const accountTakedown = () => new Refusal(401, 'AccountTakedown', 'Account has been taken down')
 const accountDeactivated = () => new Refusal(401, 'AccountDeactivated', 'Account is deactivated')
 
-/** For who holds a token that outlives the account. */
+/** For callers whose token may outlive the account: refuses them when it is gone. */
 export function refuseMissing(status: AccountStatus | null): asserts status is AccountStatus {
   if (status === null) throw accountNotFound()
 }
 
-/** For what a deactivated account may still do. */
+/** For what a deactivated account may still do: refuses a missing account and one that was taken down. */
 export function refuseTakendown(status: AccountStatus | null): asserts status is 'active' | 'deactivated' {
   refuseMissing(status)
   if (status === 'takendown') throw accountTakedown()

@@ -10,7 +10,7 @@ import type { CodePurpose } from './mailed-code-store.ts'
 import { issueCode } from './mailed-codes.ts'
 import { addressOf, codeMail, sendMail } from './mails.ts'
 
-/** The account of who asks, who may have deleted it meanwhile. */
+/** The account of a caller. Refuses when it was deleted since the caller was let in. */
 export const holderOf = ({ db }: Context, did: Did): Promise<Account> => present(db, did)
 
 async function present(reader: Reader, did: Did): Promise<Account> {

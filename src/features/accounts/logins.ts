@@ -11,7 +11,7 @@ const MAX_FAILURES = 5
 const WINDOW_MILLIS = 60_000
 /** Identifiers that are counted; the oldest goes first. */
 const MAX_IDENTIFIERS = 100_000
-/** What a DID may have, which is the longest of them. Nobody is called anything longer, and it is not worth remembering. */
+/** The length of the longest DID. No account has a longer identifier, so tries at one need not be counted. */
 const MAX_IDENTIFIER_CHARS = 2048
 
 interface Attempts {
@@ -42,7 +42,7 @@ class LoginAttempts {
     return attempts
   }
 
-  /** `failed` is null when it never came to a comparison. */
+  /** `failed` is null when no password was compared. */
   leave(attempts: Attempts, failed: boolean | null): void {
     attempts.running--
     if (failed === true) attempts.failedAt.push(this.clock.now())

@@ -13,7 +13,7 @@ import { countAccounts, countBlocks } from './account-report-store.ts'
 const RELAY_TIMEOUT_MILLIS = 5000
 const RELAY_ANSWER_BYTES = 64 * 1024
 
-/** `blob-gc` as a member of the health report. */
+/** The name of a sweep as a member of the health report: `blob-gc` is `blobGc`. */
 const camelCase = (name: string) => name.replace(/-(.)/g, (_, letter: string) => letter.toUpperCase())
 
 /** Counting walks whole indexes, so what was counted is told again for a while. */

@@ -44,7 +44,7 @@ export interface SessionCaller {
   did: Did
   credential: SessionKind
   permissions: null
-  /** Whether the birth date is within reach. */
+  /** Whether the caller may read and set the birth date. */
   personalDetails: boolean
 }
 

@@ -112,7 +112,7 @@ export const serviceAuth: Guard<ServiceCaller> = {
   },
 }
 
-/** For everybody; who shows a service token is known by it. */
+/** For everybody. The caller is whom a service token names, or null without one. */
 export const optionalServiceAuth: Guard<ServiceCaller | null> = {
   personal: true,
   check(exchange) {

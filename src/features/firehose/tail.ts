@@ -1,9 +1,9 @@
 /**
  * The newest events as frames in memory, so that any number of live subscribers costs no read of the log.
  *
- * While somebody follows it, it gets events when they are on the disk, from who wrote them; the log is read at the start,
- * and if a number was left out. Who is behind what it holds reads the log itself: there is no moment at which an event
- * is in neither place.
+ * While somebody follows it, writers hand it their events once those are on the disk; it reads the log at the start, and
+ * when a number was left out. A subscriber that is behind what it holds reads the log itself, so there is no moment at
+ * which an event is in neither place.
  */
 import { perContext, type Context } from '../../platform/context.ts'
 import { eventsAfter, headSeq, type StoredEvent } from './event-log.ts'

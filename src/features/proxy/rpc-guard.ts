@@ -15,8 +15,8 @@ interface RpcOptions extends Pick<AccessOptions, 'sessions' | 'standing'> {
 }
 
 /**
- * For requests that another service answers. What the request says about its target is checked before who asks; the
- * target is looked up only after.
+ * For requests that another service answers. The form of the named target is checked before the caller is, and the
+ * target is looked up only after that.
  */
 export function rpc({ also, ...options }: RpcOptions = {}): Guard<RpcCaller> {
   const holder = access({ ...options, grants: 'any' })

@@ -29,7 +29,7 @@ const blockOf = ({ cid, bytes }: NodeRow): Block => ({ cid: new Cid(cid), bytes 
 export class StoredNodes {
   #fresh: FreshNodes | null
 
-  /** `fresh` are those in the row of the repository, for who has read the row. */
+  /** `fresh` are the nodes in the row of the repository, from a caller that has read the row. */
   constructor(
     readonly reader: Reader,
     readonly repoId: number,
@@ -102,7 +102,7 @@ export class StoredNodes {
     })
   }
 
-  /** How many would make an archive unreadable. */
+  /** Nodes whose stored framing is not that of their block. One of them makes an archive unreadable. */
   async countMisframed(): Promise<number> {
     const row = await this.reader.get<{ count: number }>(sql`SELECT count(*) AS count FROM repo_node WHERE repo_id = ${this.repoId} AND ${isMisframed(sql`bytes`)}`)
     return row!.count

@@ -210,7 +210,7 @@ export async function countRecords(reader: Reader, repoId: number): Promise<numb
   return row!.count
 }
 
-/** How many would make an archive unreadable. */
+/** Records whose stored framing is not that of their block. One of them makes an archive unreadable. */
 export async function countMisframed(reader: Reader, repoId: number): Promise<number> {
   const row = await reader.get<{ count: number }>(sql`SELECT count(*) AS count FROM record WHERE repo_id = ${repoId} AND ${isMisframed(sql`value`)}`)
   return row!.count
