@@ -10,6 +10,8 @@ import type { Tid } from './identifiers.ts'
 
 const alphabet = '234567abcdefghijklmnopqrstuvwxyz'
 const microsChars = 11
+/** The last of them, which are one number of 30 bits. */
+const lowChars = 6
 const clockIdChars = 2
 
 /** A clock id is 0 to 1023. */
@@ -21,7 +23,9 @@ export const clockIds = 1024
  */
 export function nextTid(previous: Tid | null, nowMicros: number, clockId: number): Tid {
   const micros = previous === null ? nowMicros : Math.max(nowMicros, tidMicros(previous) + 1)
-  return (encodeDigits(micros, microsChars) + encodeDigits(clockId, clockIdChars)) as Tid
+  const high = Math.floor(micros / 32 ** lowChars)
+  const low = micros % 32 ** lowChars
+  return (encodeDigits(high, microsChars - lowChars) + encodeDigits(low, lowChars) + encodeDigits(clockId, clockIdChars)) as Tid
 }
 
 /** The microseconds since the epoch that a TID carries. */
@@ -31,11 +35,12 @@ export function tidMicros(tid: Tid): number {
   return micros
 }
 
+/** `value` has at most 31 bits: with longer ones the engine gives up its optimized code of whoever calls this, time and again. */
 function encodeDigits(value: number, length: number): string {
   let text = ''
   for (let rest = value, i = 0; i < length; i++) {
-    text = alphabet.charAt(rest % 32) + text
-    rest = Math.floor(rest / 32)
+    text = alphabet.charAt(rest & 31) + text
+    rest >>>= 5
   }
   return text
 }
