@@ -1,6 +1,6 @@
 /** Backups of a serving server, and what comes back of them. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { startApp } from '../../src/app.ts'
@@ -100,6 +100,16 @@ test('a blob is kept once, and old backups go', async () => {
   expect(twice.text).toContain('0 blobs copied, 1 there already')
   expect(twice.text).toContain('1 old backups dropped')
   expect(readdirSync(join(place, 'snapshots'), { recursive: true }).filter((name) => String(name).endsWith('manifest.json'))).toHaveLength(1)
+})
+
+test('a backup that was named while the clock was wrong does not outlive the one that is made', async () => {
+  const place = folder('clock')
+  await holdfast(pds.dataDir, ['backup', place])
+  const [made] = readdirSync(join(place, 'snapshots'))
+  renameSync(join(place, 'snapshots', made!), join(place, 'snapshots', '29991231T000000Z'))
+  expect(await holdfast(pds.dataDir, ['backup', place, '--keep', '1'])).toMatchObject({ code: 0, text: expect.stringContaining('1 old backups dropped') })
+  expect(allFiles(join(place, 'snapshots')).filter((file) => file.includes('29991231'))).toEqual([])
+  expect(await holdfast(folder('after the clock'), ['restore', place])).toMatchObject({ code: 0 })
 })
 
 test('with a passphrase nothing is readable, and nothing comes back without it', async () => {

@@ -66,7 +66,7 @@ export async function makeBackup(config: Config, archive: Archive, { passphrase,
         missingBlobs: blobs.missing,
       }
       await archive.write(manifestName(snapshot), bytesOf(`${JSON.stringify(manifest, null, 2)}\n`))
-      const snapshotsDropped = keep === null ? 0 : await dropOld(archive, keep, seal.suffix, database)
+      const snapshotsDropped = keep === null ? 0 : await dropOld(archive, { made: snapshot, keep, suffix: seal.suffix, database })
       return { snapshot, databaseBytes: bytes, blobsCopied: blobs.copied, blobsKept: blobs.kept, missingBlobs: blobs.missing.length, snapshotsDropped }
     } finally {
       database.close()
@@ -131,10 +131,15 @@ async function copyBlobs(database: Database, files: BlobFiles, archive: Archive,
   return report
 }
 
-/** Drop all but the newest snapshots, and the blobs that none of those speaks of. Answers how many snapshots went. */
-async function dropOld(archive: Archive, keep: number, suffix: string, newest: Database): Promise<number> {
-  const snapshots = await listSnapshots(archive)
-  const old = snapshots.slice(0, -keep)
+/**
+ * Keep the snapshot that was just made, and of the others the newest ones. Drop the rest, and the blobs that no snapshot
+ * speaks of any more. Answers how many snapshots went.
+ */
+async function dropOld(archive: Archive, { made, keep, suffix, database }: { made: string; keep: number; suffix: string; database: Database }): Promise<number> {
+  // By its name it need not be the newest: a clock that was wrong names snapshots too.
+  const others = (await listSnapshots(archive)).filter((snapshot) => snapshot !== made).toReversed()
+  const kept = others.slice(0, keep - 1)
+  const old = others.slice(keep - 1)
   if (old.length === 0) return 0
   // The manifest first: what is left of a snapshot that is being dropped must not look complete.
   for (const snapshot of old) {
@@ -142,10 +147,9 @@ async function dropOld(archive: Archive, keep: number, suffix: string, newest: D
     for await (const name of archive.names(inSnapshot(snapshot))) await archive.delete(name)
   }
   // The lists of other sealed snapshots cannot be read without the passphrase. So blobs of a sealed archive go only when
-  // the newest snapshot, whose database is at hand, is the only one left.
-  const needed = new Set(blobCids(newest))
-  const others = snapshots.slice(-keep, -1)
-  for (const snapshot of others) {
+  // the new snapshot, whose database is at hand, is the only one left.
+  const needed = new Set(blobCids(database))
+  for (const snapshot of kept) {
     if (suffix !== '') return old.length
     const list = await archive.read(inSnapshot(snapshot, 'blobs'))
     if (list !== null) for await (const cid of linesOf(list)) needed.add(cid)
