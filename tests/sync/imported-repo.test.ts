@@ -128,7 +128,7 @@ describe('refused is', () => {
     expect(readdirSync(dir)).toEqual([])
   })
 
-  test('an archive with any one byte changed, unless it is of no meaning', async () => {
+  test('an archive with any one byte changed', async () => {
     const small = Buffer.from(archiveOf(did, rev, { 'app.bsky.feed.post/a': post('x') }, key).bytes)
     for (let at = 0; at < small.length; at++) {
       const damaged = Buffer.from(small)

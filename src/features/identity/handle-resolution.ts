@@ -6,24 +6,20 @@
  */
 import type { Context } from '../../platform/context.ts'
 import { OutboundError } from '../../platform/outbound.ts'
+import { recordedDid } from '../../protocol/did-records.ts'
 import { parseDid, type Did, type Handle } from '../../protocol/identifiers.ts'
 
 const webTimeoutMillis = 3000
 const maxAnswerBytes = 4096
 const maxRedirects = 3
-const recordPrefix = 'did='
 
 /** `null`: nobody published an answer that can be used. */
 export async function lookUpHandle(ctx: Pick<Context, 'resolver' | 'outbound'>, handle: Handle): Promise<Did | null> {
   return (await askDns(ctx, handle)) ?? (await askWeb(ctx, handle))
 }
 
-/** Exactly one `did=` record is an answer; several are none. */
-async function askDns({ resolver }: Pick<Context, 'resolver'>, handle: Handle): Promise<Did | null> {
-  const texts = await resolver.texts(`_atproto.${handle}`).catch(() => [])
-  const [record, ...others] = texts.filter((text) => text.startsWith(recordPrefix))
-  return record === undefined || others.length > 0 ? null : parseDid(record.slice(recordPrefix.length))
-}
+const askDns = ({ resolver }: Pick<Context, 'resolver'>, handle: Handle): Promise<Did | null> =>
+  resolver.texts(`_atproto.${handle}`).then(recordedDid, () => null)
 
 async function askWeb({ outbound }: Pick<Context, 'outbound'>, handle: Handle): Promise<Did | null> {
   try {

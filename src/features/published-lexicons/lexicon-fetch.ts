@@ -7,7 +7,8 @@
 import type { Context } from '../../platform/context.ts'
 import { OutboundError } from '../../platform/outbound.ts'
 import { pdsEndpoint, signingKey } from '../../protocol/did-document.ts'
-import { parseDid, type Did, type Nsid } from '../../protocol/identifiers.ts'
+import { recordedDid } from '../../protocol/did-records.ts'
+import { type Did, type Nsid } from '../../protocol/identifiers.ts'
 import { dataToJson } from '../../protocol/data-model.ts'
 import { parseDidKey } from '../../protocol/keys.ts'
 import { parseLexiconDocument, type LexiconDocument } from '../../protocol/lexicons/lexicon-document.ts'
@@ -19,7 +20,6 @@ import { resolveDid } from '../identity/identity.ts'
 export type LexiconFetch = { ok: true; document: LexiconDocument } | { ok: false; fault: 'absent' | 'unreachable' }
 
 const COLLECTION = 'com.atproto.lexicon.schema'
-const DNS_TIMEOUT_MILLIS = 3000
 const FETCH_TIMEOUT_MILLIS = 5000
 const MAX_PROOF_BYTES = 1024 ** 2
 
@@ -56,17 +56,8 @@ export async function fetchLexicon(ctx: Context, nsid: Nsid): Promise<LexiconFet
   }
 }
 
-/** The account that speaks for the NSID's domain: exactly one `did=` record says so. */
-async function lexiconAuthority({ resolver }: Context, nsid: Nsid): Promise<Did | 'unreachable' | null> {
+/** The account that speaks for the NSID's domain. */
+function lexiconAuthority({ resolver }: Context, nsid: Nsid): Promise<Did | 'unreachable' | null> {
   const domain = nsid.split('.').slice(0, -1).reverse().join('.')
-  const late = Promise.withResolvers<null>()
-  const timer = setTimeout(() => late.resolve(null), DNS_TIMEOUT_MILLIS)
-  try {
-    const texts = await Promise.race([resolver.texts(`_lexicon.${domain}`).catch(() => null), late.promise])
-    if (texts === null) return 'unreachable'
-    const [record, ...others] = texts.filter((text) => text.startsWith('did='))
-    return record === undefined || others.length > 0 ? null : parseDid(record.slice('did='.length))
-  } finally {
-    clearTimeout(timer)
-  }
+  return resolver.texts(`_lexicon.${domain}`).then(recordedDid, () => 'unreachable')
 }
