@@ -12,7 +12,8 @@ import type { Cid } from './cid.ts'
 import type { RepoOp } from './commit.ts'
 import { wireTime, type Did, type Handle, type Millis, type Tid } from './identifiers.ts'
 
-export type AccountStatus = 'active' | 'takendown' | 'suspended' | 'deleted' | 'deactivated'
+/** Of an account, as other servers are told. */
+export type HostingStatus = 'active' | 'takendown' | 'suspended' | 'deleted' | 'deactivated'
 
 export type RepoEvent =
   | {
@@ -31,7 +32,7 @@ export type RepoEvent =
   /** `blocks` is a CAR that holds the commit alone. */
   | { type: 'sync'; did: Did; rev: Tid; blocks: Uint8Array }
   | { type: 'identity'; did: Did; handle?: Handle }
-  | { type: 'account'; did: Did; status: AccountStatus }
+  | { type: 'account'; did: Did; status: HostingStatus }
 
 export type EventType = RepoEvent['type']
 

@@ -5,6 +5,7 @@
  * `@atproto/syntax`.
  */
 import {
+  AtUri as ParsedUri,
   isAtUriString,
   isValidDid,
   isValidHandle,
@@ -38,4 +39,11 @@ export const parseTid = (text: string): Tid | null => (isValidTid(text) ? (text 
 export const parseRecordKey = (text: string): RecordKey | null => (isValidRecordKey(text) ? (text as string as RecordKey) : null)
 export const parseAtUri = (text: string): AtUri | null => (isAtUriString(text, { strict: true }) ? (text as string as AtUri) : null)
 
-export const recordUri = (did: Did, collection: Nsid, rkey: RecordKey): AtUri => `at://${did}/${collection}/${rkey}` as AtUri
+/** `path` is `collection/rkey`. */
+export const recordUri = (did: Did, path: string): AtUri => `at://${did}/${path}` as AtUri
+
+/** The parts of a record's URI. `authority` is a DID or a handle; what the URI lacks is empty. Throws on any other text. */
+export function recordUriParts(uri: string): { authority: string; collection: string; rkey: string } {
+  const { host, collection, rkey } = new ParsedUri(uri)
+  return { authority: host, collection, rkey }
+}

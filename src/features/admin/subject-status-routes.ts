@@ -1,10 +1,9 @@
 /** Moderation: taking down accounts, records and blobs, and saying what is down. */
-import { AtUri as ParsedUri } from '@atproto/syntax'
 import { procedure, query } from '../../http/endpoint.ts'
 import { invalidRequest, Refusal } from '../../http/errors.ts'
 import type { Context } from '../../platform/context.ts'
 import type { Reader, Tx } from '../../platform/database.ts'
-import { parseDid, recordUri, wireTime, type AtUri, type Did, type Nsid, type RecordKey } from '../../protocol/identifiers.ts'
+import { parseDid, recordUri, recordUriParts, wireTime, type AtUri, type Did } from '../../protocol/identifiers.ts'
 import type { LexDefs } from '../../protocol/lexicons/generated/types.ts'
 import { activateAccount, deactivateAccount, sequenceStatus, setTakedown } from '../account-changes/account-changes.ts'
 import { accountAt, accountOf } from '../accounts/accounts.ts'
@@ -47,8 +46,8 @@ interface RecordPlace {
 
 /** The repository may be named by its handle. */
 async function placeOf(reader: Reader, uri: AtUri): Promise<RecordPlace> {
-  const { hostname, collection, rkey } = new ParsedUri(uri)
-  const did = parseDid(hostname) ?? (await accountAt(reader, hostname))?.did
+  const { authority, collection, rkey } = recordUriParts(uri)
+  const did = parseDid(authority) ?? (await accountAt(reader, authority))?.did
   if (!did) throw subjectNotFound()
   return { did, path: `${collection}/${rkey}` }
 }
@@ -57,8 +56,7 @@ async function recordStatus({ db }: Context, uri: AtUri) {
   const place = await placeOf(db, uri)
   const record = await readRecord(db, place.did, place.path)
   if (!record) throw subjectNotFound()
-  const [collection, rkey] = place.path.split('/') as [Nsid, RecordKey]
-  const subject = { $type: 'com.atproto.repo.strongRef' as const, uri: recordUri(place.did, collection, rkey), cid: record.cid.toString() }
+  const subject = { $type: 'com.atproto.repo.strongRef' as const, uri: recordUri(place.did, place.path), cid: record.cid.toString() }
   return { subject, takedown: attr(record.takedownRef) }
 }
 

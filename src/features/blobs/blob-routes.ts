@@ -1,7 +1,7 @@
 /** The blob methods of `com.atproto.repo` and `com.atproto.sync`. */
 import { procedure, query } from '../../http/endpoint.ts'
 import { charge } from '../../http/limiting.ts'
-import type { AtUri } from '../../protocol/identifiers.ts'
+import { recordUri } from '../../protocol/identifiers.ts'
 import { accountStatus, refuseMissing } from '../accounts/accounts.ts'
 import { EVERY_SESSION, access, accessOrServiceAuth, optionalAccess, requirePermission, requireVisibleRepo } from '../auth/auth.ts'
 import { downloadBlob } from './blob-download.ts'
@@ -25,7 +25,7 @@ export const blobRoutes = [
       refuseMissing(await accountStatus(ctx.db, did))
       const missing = await listMissing(ctx.db, { did, limit, cursor })
       return {
-        blobs: missing.map(({ cid, record }) => ({ cid, recordUri: `at://${did}/${record}` as AtUri })),
+        blobs: missing.map(({ cid, record }) => ({ cid, recordUri: recordUri(did, record) })),
         cursor: missing.at(-1)?.cid,
       }
     },

@@ -5,7 +5,7 @@
 import type { Context } from '../../platform/context.ts'
 import { decode } from '../../protocol/cbor.ts'
 import { dataToJson } from '../../protocol/data-model.ts'
-import type { AtUri, Did, Handle, Millis, Tid } from '../../protocol/identifiers.ts'
+import { recordUri, type AtUri, type Did, type Handle, type Millis, type Tid } from '../../protocol/identifiers.ts'
 import type { LexRecords } from '../../protocol/lexicons/generated/types.ts'
 import { validateRecord } from '../../protocol/lexicons/lexicons.ts'
 import { accountNotFound, accountOf } from '../accounts/accounts.ts'
@@ -64,7 +64,7 @@ export async function changesSince({ db }: Context, did: Did, rev: Tid): Promise
 
 function localPost(did: Did, stored: StoredRecord): LocalPost | null {
   const record = contentOf(POST_COLLECTION, stored)
-  return record && { uri: `at://${did}/${stored.path}` as AtUri, cid: String(stored.cid), indexedAt: stored.indexedAt, record }
+  return record && { uri: recordUri(did, stored.path), cid: String(stored.cid), indexedAt: stored.indexedAt, record }
 }
 
 /** Null for a record that was written unchecked and does not hold. */

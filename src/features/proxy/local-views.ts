@@ -1,6 +1,5 @@
 /** How the AppView would show an account's own records, before it has seen them. */
-import { AtUri } from '@atproto/syntax'
-import { wireTime } from '../../protocol/identifiers.ts'
+import { recordUriParts, wireTime } from '../../protocol/identifiers.ts'
 import type { LexBlob, LexDefs } from '../../protocol/lexicons/generated/types.ts'
 import type { LocalAuthor, LocalPost, Post, Profile } from './local-records.ts'
 
@@ -100,7 +99,7 @@ function mediaView(viewer: Viewer, media: Embed): Tagged<'app.bsky.embed.images#
 }
 
 async function quoteView(viewer: Viewer, uri: string): Promise<LexDefs['app.bsky.embed.record#view']> {
-  const find = quotables[new AtUri(uri).collection]
+  const find = quotables[recordUriParts(uri).collection]
   const record = find && (await find(viewer, uri))
   return { record: record ?? ({ $type: 'app.bsky.embed.record#viewNotFound', uri, notFound: true } as QuotedView) }
 }

@@ -5,10 +5,9 @@
  * The answer passes untouched when there is nothing to add, and as it came when adding fails: the request never
  * suffers from it.
  */
-import { AtUri } from '@atproto/syntax'
 import type { XrpcCall } from '../../http/endpoint.ts'
 import { Refusal, upstreamFailure } from '../../http/errors.ts'
-import { parseTid, type AtUri as AtUriText, type Tid } from '../../protocol/identifiers.ts'
+import { parseTid, recordUri, recordUriParts, type Tid } from '../../protocol/identifiers.ts'
 import { validateOutput } from '../../protocol/lexicons/lexicons.ts'
 import { accountAt } from '../accounts/accounts.ts'
 import { acceptableCodings } from './acceptable-codings.ts'
@@ -93,11 +92,10 @@ export async function readThread(call: Call<'app.bsky.feed.getPostThread'>): Pro
 
 async function ownThread(call: Call<'app.bsky.feed.getPostThread'>, rev: Tid): Promise<Response | null> {
   const { ctx, caller, params } = call
-  const uri = new AtUri(params.uri)
-  const owner = await accountAt(ctx.db, uri.host)
+  const { authority, collection, rkey } = recordUriParts(params.uri)
+  const owner = await accountAt(ctx.db, authority)
   const changes = owner?.did === caller.did ? await changesSince(ctx, caller.did, rev) : null
   if (!changes) return null
-  const local = `at://${caller.did}/${uri.collection}/${uri.rkey}` as AtUriText
-  const thread = await threadAround(await viewerOf(call), local, changes, params)
+  const thread = await threadAround(await viewerOf(call), recordUri(caller.did, `${collection}/${rkey}`), changes, params)
   return thread && mungedResponse(call, thread, changes, {})
 }

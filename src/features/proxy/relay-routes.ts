@@ -1,8 +1,7 @@
 /** Methods that are served here by asking somebody else: reports, feeds and push tokens. Nothing of them is kept. */
-import { AtUri } from '@atproto/syntax'
 import { procedure, query, type XrpcCall } from '../../http/endpoint.ts'
 import { Refusal } from '../../http/errors.ts'
-import { parseDid, type Did } from '../../protocol/identifiers.ts'
+import { parseDid, recordUriParts, type Did } from '../../protocol/identifiers.ts'
 import { access, type AccessCaller } from '../auth/auth.ts'
 import { appviewService, askJson, forward } from './proxy.ts'
 import { requireRpc, rpc } from './rpc-guard.ts'
@@ -40,8 +39,8 @@ export const relayRoutes = [
     auth: rpc({ also: SKELETON_METHOD }),
     async handler(call) {
       const { service, did: iss } = call.caller
-      const { host, collection, rkey } = new AtUri(call.params.feed)
-      const generator = new URLSearchParams({ repo: host, collection, rkey })
+      const { authority, collection, rkey } = recordUriParts(call.params.feed)
+      const generator = new URLSearchParams({ repo: authority, collection, rkey })
       const record = (await askJson(call, { service, iss: null, path: `/xrpc/com.atproto.repo.getRecord?${generator}` })) as { value?: { did?: unknown } }
       const feedDid = typeof record.value?.did === 'string' ? parseDid(record.value.did) : null
       if (feedDid === null) throw new Refusal(400, 'UnknownFeed', 'could not resolve feed did')

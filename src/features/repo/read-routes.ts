@@ -21,9 +21,10 @@ export const readRoutes = [
       // What is not here, or not to be seen here, the network may know.
       if (account?.status !== 'active') return forward(call, { service: namedService(call.request) ?? appviewService(ctx.config), iss: null })
       const { did } = account
-      const record = await findShownRecord(ctx.db, did, `${collection}/${rkey}`)
+      const path = `${collection}/${rkey}`
+      const record = await findShownRecord(ctx.db, did, path)
       if (record === null || (cid !== undefined && cid !== cidText(record.cid))) {
-        throw new Refusal(400, 'RecordNotFound', `Could not locate record: ${recordUri(did, collection, rkey)}`)
+        throw new Refusal(400, 'RecordNotFound', `Could not locate record: ${recordUri(did, path)}`)
       }
       return new JsonText(viewText(did, record.path, recordTexts(ctx).of(record)))
     },

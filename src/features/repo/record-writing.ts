@@ -62,7 +62,7 @@ export async function writeRecords(ctx: Context, caller: Pick<AccessCaller, 'per
   return {
     commit,
     results: prepared.map(({ write, status }) => ({
-      uri: recordUri(did, write.collection as Nsid, write.rkey as RecordKey),
+      uri: recordUri(did, `${write.collection}/${write.rkey}`),
       cid: write.action === 'delete' ? null : write.record.cid,
       ...(status !== null && { validationStatus: status }),
     })),
