@@ -19,7 +19,7 @@ import { migrations } from './platform/schema.ts'
 import { createOutbound } from './platform/outbound.ts'
 import { systemResolver } from './platform/resolver.ts'
 import { Signal } from './platform/signal.ts'
-import { openSqlite, sqlitePath } from './platform/sqlite.ts'
+import { existingSqlitePath, openSqlite, sqlitePath } from './platform/sqlite.ts'
 import { SweepRunner } from './platform/sweeps.ts'
 import { startTracing } from './platform/tracing.ts'
 import { openVault } from './platform/vault.ts'
@@ -67,8 +67,9 @@ export async function startApp(config: Config, overrides: Overrides = {}): Promi
   }
 }
 
-/** Work with the handles alone, without a port, as commands do. They are closed when it is done. */
+/** Work with the handles alone, without a port, as commands do, on a database that is there. They are closed when it is done. */
 export async function withContext<T>(config: Config, work: (ctx: Context) => Promise<T>): Promise<T> {
+  existingSqlitePath(config.databaseUrl)
   const undos: Undo[] = []
   try {
     return await work(await openContext(config, {}, undos))

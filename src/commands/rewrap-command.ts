@@ -4,7 +4,7 @@ import { lockDirectory } from '../platform/directory-lock.ts'
 import { migrate } from '../platform/migrations.ts'
 import { OperatorError } from '../platform/operator-error.ts'
 import { rewrap } from '../platform/rewrap.ts'
-import { openSqlite, sqlitePath } from '../platform/sqlite.ts'
+import { existingSqlitePath, openSqlite } from '../platform/sqlite.ts'
 import { keyFileBeside, masterKeyFile, Vault } from '../platform/vault.ts'
 import { EXIT } from './command.ts'
 import { configured } from './configuration.ts'
@@ -27,8 +27,7 @@ changes. The server has to be stopped; then start it with the new key as SERVICE
     const from = given ?? keyFileBeside(config.dataDir)
     if (Buffer.from(from).equals(to)) throw new OperatorError('the two keys are the same')
 
-    const path = sqlitePath(config.databaseUrl)
-    if (!existsSync(path)) throw new OperatorError(`there is no database at ${path}`)
+    const path = existingSqlitePath(config.databaseUrl)
     const unlock = lockDirectory(config.dataDir)
     const db = openSqlite({ path })
     try {

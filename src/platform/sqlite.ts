@@ -5,9 +5,11 @@
  * a savepoint of its own, and every caller is answered once the COMMIT is on the disk. A failed one rolls back alone.
  * Until then nobody reads what it wrote; requests that only read are answered meanwhile.
  */
+import { existsSync } from 'node:fs'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { Database as Connection, type SQLQueryBindings, type Statement } from 'bun:sqlite'
 import type { Database, DatabaseCounters, Reader, Sql, SqlValue, Tx } from './database.ts'
+import { OperatorError } from './operator-error.ts'
 import { Checkpointer, WriteAheadLog } from './wal.ts'
 
 /** Transactions that may share one COMMIT, so that the first of them is not kept waiting. */
@@ -41,6 +43,13 @@ export interface SqliteOptions {
 
 /** `database_url` is a path, or a `sqlite:` URL of one. */
 export const sqlitePath = (databaseUrl: string): string => databaseUrl.replace(/^sqlite:(\/\/)?/, '')
+
+/** The same where something must be there already. Opening would make it: commands would work on nothing, and find it well. */
+export function existingSqlitePath(databaseUrl: string): string {
+  const path = sqlitePath(databaseUrl)
+  if (!existsSync(path)) throw new OperatorError(`there is no database at ${path}`)
+  return path
+}
 
 export function openSqlite({ path, strict = false }: SqliteOptions): Database {
   const counters: DatabaseCounters = { statements: 0, rows: 0, transactions: 0, commits: 0 }

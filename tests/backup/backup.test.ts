@@ -1,6 +1,6 @@
 /** Backups of a serving server, and what comes back of them. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { startApp } from '../../src/app.ts'
@@ -190,6 +190,14 @@ test('verify names what is wrong', async () => {
   expect(found.text).toContain('1 blocks cannot be read from an archive')
   expect(found.text).toContain(`blob ${blobCid}: the file is missing`)
   expect(found.text).toEndWith('3 faults')
+})
+
+test('where nothing is, nothing is found well, and nothing is made', async () => {
+  const dir = folder('mistyped')
+  for (const words of [['verify'], ['sweep', 'firehose-gc'], ['backup', folder('of nothing')]]) {
+    expect(await holdfast(dir, words)).toMatchObject({ code: 1, text: expect.stringContaining('there is no database at') })
+  }
+  expect(existsSync(dir)).toBe(false)
 })
 
 test('a sweep runs in the server that is there, or without one', async () => {

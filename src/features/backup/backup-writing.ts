@@ -11,8 +11,7 @@ import { join } from 'node:path'
 import { Database } from 'bun:sqlite'
 import type { Config } from '../../platform/config.ts'
 import type { Log } from '../../platform/log.ts'
-import { OperatorError } from '../../platform/operator-error.ts'
-import { sqlitePath } from '../../platform/sqlite.ts'
+import { existingSqlitePath } from '../../platform/sqlite.ts'
 import { masterKeyFile } from '../../platform/vault.ts'
 import { VERSION } from '../../platform/version.ts'
 import { blobFilesIn, type BlobFiles } from '../blobs/blobs.ts'
@@ -38,8 +37,7 @@ export interface BackupOptions {
 }
 
 export async function makeBackup(config: Config, archive: Archive, { passphrase, keep, now, log }: BackupOptions): Promise<BackupReport> {
-  const source = sqlitePath(config.databaseUrl)
-  if (!existsSync(source)) throw new OperatorError(`there is no database at ${source}`)
+  const source = existingSqlitePath(config.databaseUrl)
   const seal = await sealOf(archive, passphrase)
   const snapshot = snapshotName(now)
   const copy = join(config.dataDir, `.backup-${crypto.randomUUID()}.db`)
