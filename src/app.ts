@@ -23,7 +23,6 @@ import { existingSqlitePath, openSqlite, sqlitePath } from './platform/sqlite.ts
 import { SweepRunner } from './platform/sweeps.ts'
 import { startTracing } from './platform/tracing.ts'
 import { openVault } from './platform/vault.ts'
-import { VERSION } from './platform/version.ts'
 
 /** How long running requests may take to end once the server was told to stop. */
 const STOP_GRACE_MILLIS = 30_000
@@ -89,15 +88,13 @@ async function openContext(config: Config, overrides: Overrides, undos: Undo[]):
   const applied = await migrate(db, migrations, clock.now())
   if (applied.length > 0) log.info('schema brought up to date', { migrations: applied.length })
 
-  const tracing = config.telemetry.enabled ? await startTracing(config, VERSION, log) : null
+  const tracing = config.telemetry.enabled ? await startTracing(config, log) : null
   if (tracing !== null) undos.push(() => tracing.stop())
   const resolver = overrides.resolver ?? systemResolver()
   const upstream = createOutbound({ resolver, reach: 'anywhere' })
 
   const ctx: Context = {
     config,
-    version: VERSION,
-    serverDid: config.serverDid,
     startedAt: clock.now(),
     clock,
     log,

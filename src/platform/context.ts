@@ -1,5 +1,5 @@
 /** What functions are given to work with: one object, built in `app.ts`. There is no other way to reach a handle. */
-import type { Did, Millis } from '../protocol/identifiers.ts'
+import type { Millis } from '../protocol/identifiers.ts'
 import type { Clock } from './clock.ts'
 import type { Config } from './config.ts'
 import type { Database } from './database.ts'
@@ -17,10 +17,6 @@ import type { Vault } from './vault.ts'
 
 export interface Context {
   readonly config: Config
-  /** Software version, `major.minor.patch`. */
-  readonly version: string
-  /** The service's own DID. */
-  readonly serverDid: Did
   readonly startedAt: Millis
   readonly clock: Clock
   readonly log: Log

@@ -4,6 +4,7 @@
  */
 import type { Config } from './config.ts'
 import type { Log } from './log.ts'
+import { SOFTWARE_NAME, VERSION } from './version.ts'
 
 /** Spans waiting for export; more are dropped. */
 const MAX_QUEUED_SPANS = 4096
@@ -22,7 +23,7 @@ export interface Tracing {
   stop(): Promise<void>
 }
 
-export async function startTracing({ telemetry }: Config, version: string, log: Log): Promise<Tracing> {
+export async function startTracing({ telemetry }: Config, log: Log): Promise<Tracing> {
   const [{ SpanKind, SpanStatusCode, ROOT_CONTEXT, trace, TraceFlags }, { AlwaysOnSampler, BasicTracerProvider, BatchSpanProcessor }, { resourceFromAttributes }, { OTLPTraceExporter }] = await Promise.all([
     import('@opentelemetry/api'),
     import('@opentelemetry/sdk-trace-base'),
@@ -36,11 +37,11 @@ export async function startTracing({ telemetry }: Config, version: string, log: 
     exportTimeoutMillis: EXPORT_TIMEOUT_MILLIS,
   })
   const provider = new BasicTracerProvider({
-    resource: resourceFromAttributes({ 'service.name': telemetry.serviceName, 'service.version': version }),
+    resource: resourceFromAttributes({ 'service.name': telemetry.serviceName, 'service.version': VERSION }),
     sampler: new AlwaysOnSampler(),
     spanProcessors: [processor],
   })
-  const tracer = provider.getTracer('holdfast', version)
+  const tracer = provider.getTracer(SOFTWARE_NAME, VERSION)
 
   return {
     request({ method, route, target, traceparent }) {

@@ -67,7 +67,7 @@ test('a repair that makes no sense is refused', async () => {
 
 test('the operator writes to an account holder', async () => {
   const erin = await createAccount(pds, 'erin')
-  const json = { recipientDid: erin.did, senderDid: pds.ctx.serverDid, content: 'Hello Erin' }
+  const json = { recipientDid: erin.did, senderDid: pds.ctx.config.serverDid, content: 'Hello Erin' }
   expect((await operator('com.atproto.admin.sendEmail', { json })).body).toEqual({ sent: true })
   expect(pds.mails.at(-1)).toEqual({ to: erin.email, subject: 'Message via your PDS', text: 'Hello Erin' })
   expect(await operator('com.atproto.admin.sendEmail', { json: { ...json, recipientDid: 'did:plc:aaaaaaaaaaaaaaaaaaaaaaaa' } })).toMatchObject({ status: 400, body: { message: 'Recipient not found' } })

@@ -129,7 +129,7 @@ test('what cannot be is refused', async () => {
 test('the moderation service acts with its own tokens, nobody else does', async () => {
   const now = () => Math.floor(pds.clock.now() / 1000)
   const token = (with_: typeof key, claims: object = {}) =>
-    formatServiceToken(with_, { iss: moderationDid, aud: pds.ctx.serverDid, lxm: 'com.atproto.admin.getSubjectStatus', iat: now(), exp: now() + 60, jti: crypto.randomUUID(), ...claims })
+    formatServiceToken(with_, { iss: moderationDid, aud: pds.ctx.config.serverDid, lxm: 'com.atproto.admin.getSubjectStatus', iat: now(), exp: now() + 60, jti: crypto.randomUUID(), ...claims })
   const look = (bearerToken: string, nsid = 'getSubjectStatus') => xrpc(pds, `com.atproto.admin.${nsid}?did=${alice.did}`, { headers: bearer(bearerToken) })
   expect((await look(token(key))).status).toBe(200)
   expect((await look(token(labelKey, { iss: `${moderationDid}#atproto_labeler` }))).status).toBe(200)

@@ -65,7 +65,7 @@ async function stranger(curve: Curve) {
   const did = genesisDid(genesis)
   await pds.ctx.plc.submit(did, genesis)
   const token = (claims: object = {}) =>
-    formatServiceToken(key, { iss: did, aud: pds.ctx.serverDid, lxm: 'com.atproto.server.createAccount', iat: nowSecs(), exp: nowSecs() + 60, jti: crypto.randomUUID(), ...claims })
+    formatServiceToken(key, { iss: did, aud: pds.ctx.config.serverDid, lxm: 'com.atproto.server.createAccount', iat: nowSecs(), exp: nowSecs() + 60, jti: crypto.randomUUID(), ...claims })
   return { did, key, token }
 }
 

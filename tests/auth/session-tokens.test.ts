@@ -19,7 +19,7 @@ test('an access token carries the claims that clients know, and no more', async 
   const [header, payload] = (await issueAccessToken(pds.ctx, alice)).split('.')
   expect(decode(header)).toEqual({ typ: 'at+jwt', alg: 'HS256' })
   const { iat, exp, ...claims } = decode(payload)
-  expect(claims).toEqual({ scope: 'com.atproto.access', aud: pds.ctx.serverDid, sub: did })
+  expect(claims).toEqual({ scope: 'com.atproto.access', aud: pds.ctx.config.serverDid, sub: did })
   expect(exp - iat).toBe(7200)
 })
 

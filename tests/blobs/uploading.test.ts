@@ -129,7 +129,7 @@ test('a service uploads for the account that gave it a token for just that', asy
   const { ctx } = pds
   const key = (await signingKeyOf(ctx, ctx.db, alice.did))!
   const now = Math.floor(pds.clock.now() / 1000)
-  const tokenFor = (lxm: string) => formatServiceToken(key, { iss: alice.did, aud: ctx.serverDid, lxm, iat: now, exp: now + 60, jti: crypto.randomUUID() })
+  const tokenFor = (lxm: string) => formatServiceToken(key, { iss: alice.did, aud: ctx.config.serverDid, lxm, iat: now, exp: now + 60, jti: crypto.randomUUID() })
   const bytes = randomBytes(500)
   expect(await alice.post(bytes, bearer(tokenFor('com.atproto.repo.uploadBlob')))).toMatchObject({ status: 200, body: { blob: { size: 500 } } })
   expect((await alice.read(cidOf(bytes), bearer(alice.token))).status).toBe(200)

@@ -70,7 +70,7 @@ export async function openStage(): Promise<Stage> {
         return bearer(
           formatServiceToken(moderationKey, {
             iss: `${elsewhere.did}#atproto_labeler` as never,
-            aud: pds.ctx.serverDid,
+            aud: pds.ctx.config.serverDid,
             lxm: nsid,
             iat: nowSecs,
             exp: nowSecs + 60,

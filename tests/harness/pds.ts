@@ -10,7 +10,6 @@ import { createLog } from '../../src/platform/log.ts'
 import type { Mail, Mailer } from '../../src/platform/mailer.ts'
 import { Secret } from '../../src/platform/secret.ts'
 import type { SweepReport } from '../../src/platform/sweeps.ts'
-import { VERSION } from '../../src/platform/version.ts'
 import { TestClock } from './clock.ts'
 import { fakeDns, type FakeDns } from './dns.ts'
 
@@ -21,7 +20,6 @@ export interface TestPds extends AsyncDisposable {
   /** Where to send requests; also the configured public address. */
   readonly url: string
   readonly dataDir: string
-  readonly version: string
   readonly clock: TestClock
   /** What names mean to the server; it knows `localhost` and what a test adds. */
   readonly dns: FakeDns
@@ -66,7 +64,6 @@ export async function startPds(config: ConfigOverrides = {}, overrides: Override
   return {
     url,
     dataDir,
-    version: VERSION,
     clock,
     dns,
     mails,

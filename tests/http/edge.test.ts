@@ -1,5 +1,6 @@
 /** The edge's promises to any client, and the traps of the runtime below it. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { VERSION } from '../../src/platform/version.ts'
 import { request, raw } from '../harness/http.ts'
 import { startPds, type TestPds } from '../harness/pds.ts'
 
@@ -14,12 +15,12 @@ const xrpc = (path: string, init?: Parameters<typeof request>[1]) => request(`${
 test('health names the software and says that the database answers', async () => {
   const { status, body } = await xrpc('_health')
   expect(status).toBe(200)
-  expect(body).toEqual({ version: `holdfast v${pds.ctx.version}`, db: 'ok' })
+  expect(body).toEqual({ version: `holdfast v${VERSION}`, db: 'ok' })
 })
 
 test('describeServer carries the extension under both names', async () => {
   const { body } = await xrpc('com.atproto.server.describeServer')
-  expect(body).toMatchObject({ did: pds.ctx.serverDid, availableUserDomains: ['.test'], inviteCodeRequired: false })
+  expect(body).toMatchObject({ did: pds.ctx.config.serverDid, availableUserDomains: ['.test'], inviteCodeRequired: false })
   expect(body.extension).toEqual(body.custos)
   expect(body.extension.capabilities).toContain('sovereignSessions')
   expect(body.extension.capabilities).not.toContain('waitlist')
@@ -88,7 +89,7 @@ test('the landing page escapes what it shows and allows no scripts', async () =>
   const { status, headers, body } = await request(`${pds.url}/`)
   expect(status).toBe(200)
   expect(headers.get('content-security-policy')).toContain("default-src 'none'")
-  expect(body).toContain(pds.ctx.serverDid)
+  expect(body).toContain(pds.ctx.config.serverDid)
 })
 
 test('a stop lets a running request finish and refuses new ones', async () => {

@@ -165,7 +165,7 @@ test('the host that a proxy was asked for counts', async () => {
 test('the service has a DID document, on its own host alone', async () => {
   const { status, body, headers } = await request(`${pds.url}/.well-known/did.json`)
   expect([status, headers.get('content-type'), headers.get('access-control-allow-origin')]).toEqual([200, 'application/did+json', '*'])
-  expect(body).toEqual({ '@context': ['https://www.w3.org/ns/did/v1'], id: pds.ctx.serverDid, service: [{ id: '#atproto_pds', type: 'AtprotoPersonalDataServer', serviceEndpoint: pds.url }] })
+  expect(body).toEqual({ '@context': ['https://www.w3.org/ns/did/v1'], id: pds.ctx.config.serverDid, service: [{ id: '#atproto_pds', type: 'AtprotoPersonalDataServer', serviceEndpoint: pds.url }] })
   const head = await request(`${pds.url}/.well-known/did.json`, { method: 'HEAD' })
   expect([head.status, head.headers.get('content-type'), head.body]).toEqual([200, 'application/did+json', ''])
   for (const host of ['alice.pds.test', 'elsewhere.test']) expect(await asHost(host, '/.well-known/did.json')).toMatchObject({ status: 404, body: '' })

@@ -69,7 +69,7 @@ async function everything(): Promise<void> {
 
   const app = await alice.call('com.atproto.server.createAppPassword', { json: { name: 'app' } })
   keepTokens('an app', await logIn(pds, alice, keep('the app password', app.body.password)))
-  const service = await alice.call(`com.atproto.server.getServiceAuth?${new URLSearchParams({ aud: pds.ctx.serverDid, lxm: 'com.atproto.repo.uploadBlob' })}`)
+  const service = await alice.call(`com.atproto.server.getServiceAuth?${new URLSearchParams({ aud: pds.ctx.config.serverDid, lxm: 'com.atproto.repo.uploadBlob' })}`)
   await xrpc('com.atproto.repo.uploadBlob', { method: 'POST', body: 'bytes', headers: { 'content-type': 'text/plain', ...bearer(keep('the service token', service.body.token)) } })
   await alice.call('com.atproto.repo.createRecord', { json: { repo: alice.did, collection: 'org.example.note', record: { text: 'words' } } })
   // Nobody answers there either.
@@ -108,7 +108,7 @@ async function everything(): Promise<void> {
   const claims = await request(`${pds.url}/v1/accounts/claim-codes`, { json: { count: 1 }, headers: bearer(ADMIN_TOKEN) })
   for (const [i, claim] of (JSON.stringify(claims.body).match(/[A-Z0-9]{4,}-[A-Z0-9-]{4,}/g) ?? []).entries()) keep(`claim code ${i}`, claim)
   await request(`${pds.url}/waitlist`, { json: { email: keep('an address on the waitlist', 'waiting@example.com') } })
-  await xrpc('com.atproto.admin.sendEmail', { json: { recipientDid: alice.did, senderDid: pds.ctx.serverDid, content: keep('what operators write', 'between you and me') }, headers: operator })
+  await xrpc('com.atproto.admin.sendEmail', { json: { recipientDid: alice.did, senderDid: pds.ctx.config.serverDid, content: keep('what operators write', 'between you and me') }, headers: operator })
   await request(`${pds.url}/v1/admin/accounts/${alice.did}/reset-token`, { json: {}, headers: bearer(ADMIN_TOKEN) })
 
   await xrpc('com.atproto.server.requestPasswordReset', { json: { email: 'alice.moved@example.com' } })

@@ -22,7 +22,7 @@ beforeAll(async () => {
   client = new OAuthClient(pds)
   const person = { identifier: alice.handle, password: alice.password }
   granted = await client.signIn(person)
-  const service = await alice.call(`com.atproto.server.getServiceAuth?${new URLSearchParams({ aud: pds.ctx.serverDid, lxm: 'com.atproto.repo.uploadBlob' })}`)
+  const service = await alice.call(`com.atproto.server.getServiceAuth?${new URLSearchParams({ aud: pds.ctx.config.serverDid, lxm: 'com.atproto.repo.uploadBlob' })}`)
   await alice.call('com.atproto.server.requestAccountDelete', { method: 'POST' })
   const page = await request(`${pds.url}/account/sign-in`, {
     method: 'POST',
@@ -93,7 +93,7 @@ describe('a token of somebody else’s making', () => {
     const { keys } = (await request(`${pds.url}/oauth/jwks`)).body as { keys: Record<string, string>[] }
     const [jwk] = keys
     const pem = createPublicKey({ key: jwk as never, format: 'jwk' }).export({ type: 'spki', format: 'pem' }).toString()
-    const known = [JSON.stringify(jwk), jwk!['x']!, Buffer.from(jwk!['x']!, 'base64url'), pem, '', pds.ctx.serverDid]
+    const known = [JSON.stringify(jwk), jwk!['x']!, Buffer.from(jwk!['x']!, 'base64url'), pem, '', pds.ctx.config.serverDid]
     const own = newKey()
     return [alice.accessJwt, granted.access_token].flatMap((genuine) => {
       const claims = claimsOf(genuine)

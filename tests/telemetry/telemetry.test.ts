@@ -1,5 +1,6 @@
 /** Metrics and traces, and what must not be in them. */
 import { expect, test } from 'bun:test'
+import { VERSION } from '../../src/platform/version.ts'
 import { bearer, request } from '../harness/http.ts'
 import { startCollector } from '../harness/collector.ts'
 import { ADMIN_TOKEN, freePort, startPds } from '../harness/pds.ts'
@@ -47,7 +48,7 @@ test('each request is a span of the trace it belongs to, without its query', asy
   const span = collector.spans.find(({ name }) => name === 'com.atproto.server.describeServer')!
   expect(span).toMatchObject({ traceId: TRACE_ID, parentSpanId: '00f067aa0ba902b7', status: 0 })
   expect(span.attributes).toMatchObject({ 'http.method': 'GET', 'http.target': '/xrpc/com.atproto.server.describeServer', 'http.status_code': 200 })
-  expect(span.resource).toMatchObject({ 'service.name': 'pds-under-test', 'service.version': pds.version })
+  expect(span.resource).toMatchObject({ 'service.name': 'pds-under-test', 'service.version': VERSION })
   expect(collector.spans.find(({ name }) => name === 'unmatched')?.attributes['http.status_code']).toBe(400)
   expect(JSON.stringify(collector.spans)).not.toContain('hunter2')
 })

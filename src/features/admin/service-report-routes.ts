@@ -3,6 +3,7 @@ import { route } from '../../http/endpoint.ts'
 import { invalidRequest, notFound } from '../../http/errors.ts'
 import { perContext, type Context } from '../../platform/context.ts'
 import { sql, type Reader } from '../../platform/database.ts'
+import { VERSION } from '../../platform/version.ts'
 import { wireTime } from '../../protocol/identifiers.ts'
 import { askCrawlers, firehoseReadout, headSeq, sequencedAt } from '../firehose/firehose.ts'
 import { countFlaggedAccounts } from '../labels/labels.ts'
@@ -73,11 +74,11 @@ export const serviceReportRoutes = [
   route('GET', '/v1/admin/health', {
     auth: operator(),
     async handler({ ctx }) {
-      const { db, clock, sweeps, version } = ctx
+      const { db, clock, sweeps } = ctx
       const now = clock.now()
       const { backfillWindowSecs: backfillWindowSeconds, ...firehose } = await firehoseReadout(ctx)
       return {
-        version,
+        version: VERSION,
         uptimeSeconds: Math.floor((now - ctx.startedAt) / 1000),
         accounts: { ...(await countAccounts(db)), flagged: await countFlaggedAccounts(db, now) },
         storage: { ...(await storageTotals(db)), blockCount: await blockCountOf(ctx) },

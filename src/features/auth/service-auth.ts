@@ -59,7 +59,7 @@ export async function verifyServiceToken(
   const caller: ServiceCaller = { iss, service, jti: token.jti, exp: token.exp }
   if (accepts && !accepts(caller)) throw refused('UntrustedIss', 'Untrusted issuer')
   if (!(await isSigned(ctx, token, caller))) throw refused('BadJwtSignature', 'jwt signature does not match jwt issuer')
-  if (token.aud !== ctx.serverDid) throw refused('BadJwtAudience', 'jwt audience does not match service did')
+  if (token.aud !== ctx.config.serverDid) throw refused('BadJwtAudience', 'jwt audience does not match service did')
   return caller
 }
 

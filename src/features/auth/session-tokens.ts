@@ -72,7 +72,7 @@ export async function issueAccessToken(ctx: Context, { did, kind, personalDetail
   const times = lifetime(ctx.clock.now(), ACCESS_TTL_SECS)
   return issue(ACCESS_HEADER, await sessionTokenKey(ctx), {
     scope: scopes[kind],
-    aud: ctx.serverDid,
+    aud: ctx.config.serverDid,
     sub: did,
     ...times,
     ...(personalDetails ? { personal_details: true as const } : {}),
@@ -81,7 +81,7 @@ export async function issueAccessToken(ctx: Context, { did, kind, personalDetail
 
 export async function issueRefreshToken(ctx: Context, { did, tokenId }: RefreshClaims): Promise<string> {
   const times = lifetime(ctx.clock.now(), REFRESH_TTL_SECS)
-  return issue(REFRESH_HEADER, await sessionTokenKey(ctx), { scope: REFRESH_SCOPE, aud: ctx.serverDid, sub: did, ...times, jti: tokenId })
+  return issue(REFRESH_HEADER, await sessionTokenKey(ctx), { scope: REFRESH_SCOPE, aud: ctx.config.serverDid, sub: did, ...times, jti: tokenId })
 }
 
 export async function readAccessToken(ctx: Context, token: string): Promise<({ ok: true } & AccessClaims) | { ok: false; fault: Fault }> {
@@ -138,6 +138,6 @@ function open(ctx: Context, key: KeyObject, header: string, token: string): { ok
   if (given.length !== expected.length || !timingSafeEqual(given, expected)) return unverifiable
   // What carries our seal was written by `issue`.
   const payload = JSON.parse(Buffer.from(token.slice(header.length + 1, end), 'base64url').toString()) as Payload
-  if (payload.aud !== ctx.serverDid) return unverifiable
+  if (payload.aud !== ctx.config.serverDid) return unverifiable
   return { ok: true, payload, expired: ctx.clock.now() >= payload.exp * 1000 }
 }

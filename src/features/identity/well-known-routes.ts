@@ -17,8 +17,8 @@ function requestedHost({ headers }: Request): string {
 const withoutPort = (host: string) => host.replace(/:\d+$/, '')
 
 /** The document of the service itself: where it is. It signs nothing, so there is no key. */
-function serverDocument({ config, serverDid }: Context) {
-  const { type, endpoint } = pdsService(config.publicUrl)
+function serverDocument({ config: { publicUrl, serverDid } }: Context) {
+  const { type, endpoint } = pdsService(publicUrl)
   return {
     '@context': ['https://www.w3.org/ns/did/v1'],
     'id': serverDid,
@@ -29,7 +29,7 @@ function serverDocument({ config, serverDid }: Context) {
 export const wellKnownRoutes = [
   route('GET', '/.well-known/did.json', {
     handler({ ctx, request }) {
-      if (didWebOfHost(requestedHost(request)) !== ctx.serverDid) return new Response(null, { status: 404 })
+      if (didWebOfHost(requestedHost(request)) !== ctx.config.serverDid) return new Response(null, { status: 404 })
       return Response.json(serverDocument(ctx), { headers: { 'Content-Type': 'application/did+json' } })
     },
   }),

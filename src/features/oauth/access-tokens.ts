@@ -33,7 +33,7 @@ export async function issueAccessToken(ctx: Context, { expiresAtSecs, ...claims 
   const key = await serverKey(ctx)
   return signJws(key, { typ: ACCESS_TOKEN_TYPE, kid: key.kid }, {
     iss: ctx.config.publicUrl,
-    aud: ctx.serverDid,
+    aud: ctx.config.serverDid,
     iat: Math.floor(ctx.clock.now() / 1000),
     exp: expiresAtSecs,
     jti: randomBytes(16).toString('base64url'),
@@ -65,7 +65,7 @@ async function verified(ctx: Context, text: string): Promise<AccessToken | null>
   if (jws?.header.typ !== ACCESS_TOKEN_TYPE || !verifyJws(jws, (await serverKey(ctx)).publicKey)) return null
   const { iss, aud, sub, scope, jti, iat, exp, cnf } = jws.payload
   const did = typeof sub === 'string' ? parseDid(sub) : null
-  if (iss !== ctx.config.publicUrl || (aud !== ctx.serverDid && aud !== ctx.config.publicUrl) || did === null) return null
+  if (iss !== ctx.config.publicUrl || (aud !== ctx.config.serverDid && aud !== ctx.config.publicUrl) || did === null) return null
   if (typeof scope !== 'string' || typeof jti !== 'string' || typeof iat !== 'number' || typeof exp !== 'number') return null
   const jkt = (cnf as { jkt?: unknown } | undefined)?.jkt
   return { did, scope, tokenId: jti, issuedAtSecs: iat, expiresAtSecs: exp, jkt: typeof jkt === 'string' ? jkt : null, hash: accessTokenHash(text), claims: jws.payload }

@@ -4,12 +4,12 @@ import { page } from '../../http/page.ts'
 import type { Context } from '../../platform/context.ts'
 import { SOFTWARE } from '../../platform/version.ts'
 
-export function landingPage({ config, serverDid }: Context): Response {
+export function landingPage({ config }: Context): Response {
   const { host } = new URL(config.publicUrl)
   const facts: [name: string, value: string | Html][] = [
     ['Handles under', config.availableUserDomains.map((domain) => `.${domain}`).join(', ')],
     ['Sign-up', config.inviteCodeRequired ? 'with an invite code' : 'open to everyone'],
-    ['Server DID', html`<code>${serverDid}</code>`],
+    ['Server DID', html`<code>${config.serverDid}</code>`],
     ['Software', SOFTWARE],
   ]
   return page(config, {

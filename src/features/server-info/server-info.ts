@@ -5,7 +5,7 @@ import type { Feature } from '../../http/feature.ts'
 import { offeredCapabilities } from '../../platform/capabilities.ts'
 import type { Context } from '../../platform/context.ts'
 import { sql } from '../../platform/database.ts'
-import { SOFTWARE } from '../../platform/version.ts'
+import { SOFTWARE, VERSION } from '../../platform/version.ts'
 import { CONTENT_TYPE } from '../../platform/metrics.ts'
 import { operator } from '../operators/operators.ts'
 import { landingPage } from './landing-page.ts'
@@ -35,12 +35,12 @@ export const serverInfo: Feature = {
   name: 'server-info',
   routes: [
     query('com.atproto.server.describeServer', {
-      handler({ ctx: { config, serverDid, version } }) {
+      handler({ ctx: { config } }) {
         const { links, contact } = config
         // Wallets read the extension under the second name only.
-        const extension = { version, capabilities: offeredCapabilities(config) }
+        const extension = { version: VERSION, capabilities: offeredCapabilities(config) }
         return {
-          did: serverDid,
+          did: config.serverDid,
           availableUserDomains: config.availableUserDomains.map((domain) => `.${domain}`),
           inviteCodeRequired: config.inviteCodeRequired,
           phoneVerificationRequired: false,
