@@ -11,10 +11,12 @@ const BUFFER_BYTES = 256 * 1024
 const FIRST_SLOTS = 4096
 /** Of the slots, so many are filled before there are twice as many. */
 const MAX_FILL = 0.6
-/** A block lies in the file as length, CID, bytes. Most are read with their head at once. */
+/** A block lies in the file as length, CID, bytes. */
 const LENGTH_BYTES = 4
 const HEAD_BYTES = LENGTH_BYTES + cidBytesLength
-const READ_AHEAD_BYTES = 1024
+/** Read at once: what most blocks fit into, and many blocks when they are asked for in the order of the file. */
+const PROBE_BYTES = 1024
+const WINDOW_BYTES = 64 * 1024
 /** Codec, hash and its length come first in a CID and are all alike. */
 const DIGEST_OFFSET = 4
 const NO_POSITION = -1
@@ -23,10 +25,11 @@ export class BlockFile {
   readonly #file: number
   readonly #buffer = Buffer.allocUnsafe(BUFFER_BYTES)
   readonly #length = Buffer.allocUnsafe(LENGTH_BYTES)
-  /** The start of the block that was read last, and how much of it there is. */
-  readonly #probe = new Uint8Array(READ_AHEAD_BYTES)
-  readonly #probeFields = new DataView(this.#probe.buffer)
-  #probed = 0
+  /** What was read last, where it lies in the file, and how much of it there is. */
+  readonly #window = new Uint8Array(WINDOW_BYTES)
+  readonly #windowFields = new DataView(this.#window.buffer)
+  #windowStart = 0
+  #windowBytes = 0
   #buffered = 0
   #flushed = 0
   #count = 0
@@ -87,7 +90,7 @@ export class BlockFile {
     this.#buffered = 0
   }
 
-  /** The slot of a block, whose start is in `#probe` then, or the free one where it would be. `cid` begins with its CID. */
+  /** The slot of a block, or the free one where it would be. `cid` begins with its CID. */
   #slotOf(cid: Uint8Array): number {
     const key = keyOf(cid)
     const mask = this.#keys.length - 1
@@ -98,22 +101,36 @@ export class BlockFile {
   }
 
   #isAt(position: number, cid: Uint8Array): boolean {
-    // What is buffered has not reached the file.
-    if (position + READ_AHEAD_BYTES > this.#flushed) this.#flush()
-    this.#probed = readSync(this.#file, this.#probe, 0, READ_AHEAD_BYTES, position)
-    for (let i = 0; i < cidBytesLength; i++) if (this.#probe[LENGTH_BYTES + i] !== cid[i]) return false
+    const start = this.#reach(position) + LENGTH_BYTES
+    for (let i = 0; i < cidBytesLength; i++) if (this.#window[start + i] !== cid[i]) return false
     return true
   }
 
-  /** The bytes of the block at a position, whose start is in `#probe`. */
+  /** The bytes of the block at a position. */
   #read(position: number): Uint8Array {
-    const length = this.#probeFields.getUint32(0, true)
-    if (HEAD_BYTES + length <= this.#probed) return this.#probe.slice(HEAD_BYTES, HEAD_BYTES + length)
+    const offset = this.#reach(position)
+    const length = this.#windowFields.getUint32(offset, true)
+    const start = offset + HEAD_BYTES
+    if (start + length <= this.#windowBytes) return this.#window.slice(start, start + length)
     const bytes = new Uint8Array(length)
-    const start = position + HEAD_BYTES
-    if (start + length > this.#flushed) this.#flush()
-    for (let read = 0; read < length; ) read += readSync(this.#file, bytes, read, length - read, start + read)
+    for (let read = 0; read < length; ) read += this.#readInto(bytes.subarray(read), position + HEAD_BYTES + read)
     return bytes
+  }
+
+  /** Have the head of the block at a position in the window, and what follows as far as it was read. Returns where in the window. */
+  #reach(position: number): number {
+    const offset = position - this.#windowStart
+    if (offset >= 0 && offset + HEAD_BYTES <= this.#windowBytes) return offset
+    const isNext = offset > 0 && offset < this.#windowBytes + PROBE_BYTES
+    this.#windowBytes = this.#readInto(this.#window.subarray(0, isNext ? WINDOW_BYTES : PROBE_BYTES), position)
+    this.#windowStart = position
+    return 0
+  }
+
+  #readInto(bytes: Uint8Array, position: number): number {
+    // What is buffered has not reached the file.
+    if (position + bytes.length > this.#flushed) this.#flush()
+    return readSync(this.#file, bytes, 0, bytes.length, position)
   }
 
   #grow(): void {
