@@ -24,6 +24,14 @@ const candidates = perContext(() => ({ keys: new Set<string>() }))
 
 type Difference = { kind: 'missing'; blob: StoredBlob } | { kind: 'unknown'; key: string }
 
+interface Pass {
+  ctx: Context
+  stopping: AbortSignal
+  mirror: BlobMirror
+  pace: Pace
+  report: { swept: number; errors: number; uploaded: number; deleted: number }
+}
+
 export const mirrorSweep: Sweep = {
   name: 'blob-mirror',
   intervalSecs: ({ blobMirror }) => (blobMirror.bucket === null ? 0 : blobMirror.syncIntervalSecs),
@@ -32,54 +40,63 @@ export const mirrorSweep: Sweep = {
     const report = { swept: 0, errors: 0, uploaded: 0, deleted: 0 }
     const mirror = blobMirror(ctx)
     if (mirror === null) return report
-    const tally = { rows: 0, keys: 0 }
-    const unknown: string[] = []
-    const pace = sweepPace(stopping)
-
-    await concurrently(differences(ctx, mirror, tally, pace), TRANSFERS_AT_ONCE, async (difference) => {
-      stopping.throwIfAborted()
-      if (difference.kind === 'unknown') {
-        if (unknown.length < MAX_CANDIDATES) unknown.push(difference.key)
-        return
-      }
-      const { blob } = difference
-      try {
-        await pace(TRANSFER_COST_BYTES)
-        if (await copyToMirror(ctx, mirror, blob, pace)) report.uploaded++
-        else if (await hasOwner(ctx.db, blob.cid)) throw new Error('the file is missing or damaged')
-      } catch (error) {
-        stopping.throwIfAborted()
-        report.errors++
-        ctx.log.warn('blob not mirrored', { cid: blob.cid, error })
-      }
-    })
-
+    const pass: Pass = { ctx, stopping, mirror, pace: sweepPace(stopping), report }
+    const { rows, keys, unknown } = await uploadMissing(pass)
     // Only here is the list of keys known to be complete.
     const before = candidates(ctx)
-    if (tally.rows === 0 && tally.keys > 0) {
-      ctx.log.error('no blobs in the database but copies in the bucket: nothing is deleted', { copies: tally.keys })
+    if (rows === 0 && keys > 0) {
+      ctx.log.error('no blobs in the database but copies in the bucket: nothing is deleted', { copies: keys })
+      report.errors++
       before.keys.clear()
-      return { ...report, errors: report.errors + 1 }
+      return report
     }
     const due = unknown.filter((key) => before.keys.has(key))
     before.keys = new Set(unknown)
-    await concurrently(each(due), TRANSFERS_AT_ONCE, async (key) => {
-      await pace(TRANSFER_COST_BYTES)
-      if (await hasOwner(ctx.db, key.slice(mirror.keyPrefix.length))) return
-      try {
-        await mirror.bucket.delete(key)
-        report.deleted++
-      } catch (error) {
-        report.errors++
-        ctx.log.warn('copy not deleted', { key, error })
-      }
-    })
+    await deleteUnowned(pass, due)
     return { ...report, swept: report.uploaded + report.deleted }
   },
 }
 
+/** Copy what the bucket lacks. Answers how many rows and keys there are, and the keys without a row. */
+async function uploadMissing(pass: Pass): Promise<{ rows: number; keys: number; unknown: string[] }> {
+  const { ctx, stopping, mirror, pace, report } = pass
+  const found = { rows: 0, keys: 0, unknown: [] as string[] }
+  await concurrently(differences(pass, found), TRANSFERS_AT_ONCE, async (difference) => {
+    stopping.throwIfAborted()
+    if (difference.kind === 'unknown') {
+      if (found.unknown.length < MAX_CANDIDATES) found.unknown.push(difference.key)
+      return
+    }
+    const { blob } = difference
+    try {
+      await pace(TRANSFER_COST_BYTES)
+      if (await copyToMirror(ctx, mirror, blob, pace)) report.uploaded++
+      else if (await hasOwner(ctx.db, blob.cid)) throw new Error('the file is missing or damaged')
+    } catch (error) {
+      stopping.throwIfAborted()
+      report.errors++
+      ctx.log.warn('blob not mirrored', { cid: blob.cid, error })
+    }
+  })
+  return found
+}
+
+async function deleteUnowned({ ctx, mirror, pace, report }: Pass, keys: readonly string[]): Promise<void> {
+  await concurrently(each(keys), TRANSFERS_AT_ONCE, async (key) => {
+    await pace(TRANSFER_COST_BYTES)
+    if (await hasOwner(ctx.db, key.slice(mirror.keyPrefix.length))) return
+    try {
+      await mirror.bucket.delete(key)
+      report.deleted++
+    } catch (error) {
+      report.errors++
+      ctx.log.warn('copy not deleted', { key, error })
+    }
+  })
+}
+
 /** What only one side has. A copy of another size counts as none. */
-async function* differences(ctx: Context, { bucket, keyPrefix }: BlobMirror, tally: { rows: number; keys: number }, pace: Pace): AsyncGenerator<Difference> {
+async function* differences({ ctx, mirror: { bucket, keyPrefix }, pace }: Pass, tally: { rows: number; keys: number }): AsyncGenerator<Difference> {
   const rows = flat(storedBlobs(ctx.db, PAGE_ROWS), pace)
   const objects = flat(bucket.list(keyPrefix), pace)
   let row = await rows.next()
