@@ -58,7 +58,7 @@ async function show(call: PageCall): Promise<Response> {
   return shown(call, holder, { outcome: done ? { ...done, fault: null } : null })
 }
 
-/** A form of the page. `act` answers what to show; nothing sends the person back to the page with the notice. */
+/** A form of the page. `work` answers what to show; null sends the person back to the page, with the notice of `done`. */
 const act = (path: string, done: string, work: (call: PageCall, holder: Holder, form: URLSearchParams) => Promise<Response | null>) =>
   pageRoute('POST', `/account/${path}`, async (call) => {
     requireOwnForm(call)
@@ -70,8 +70,8 @@ const act = (path: string, done: string, work: (call: PageCall, holder: Holder, 
     return response ?? seeOther(`/account?${new URLSearchParams({ account: holder.account.did, done })}#${notices.get(done)?.section ?? ''}`)
   })
 
-/** The page again with what the person can mend, or null when there is nothing. */
-async function mend(call: PageCall, holder: Holder, section: Section, work: Promise<unknown>): Promise<Response | null> {
+/** Null when `work` went well; the page with what went wrong when the person can put it right. Throws any other fault. */
+async function showFault(call: PageCall, holder: Holder, section: Section, work: () => Promise<unknown>): Promise<Response | null> {
   const fault = await faultOf(work)
   return fault === null ? null : shown(call, holder, { outcome: { section, fault, notice: null } })
 }
@@ -103,10 +103,10 @@ export const accountRoutes = [
   act('app-passwords', '', async (call, holder, form) => {
     const wanted = { name: (form.get('name') ?? '').trim(), privileged: form.get('privileged') === 'yes', personalDetails: false }
     let secret: AccountView['secret'] = null
-    const create = async () => {
+    const refused = await showFault(call, holder, 'app-passwords', async () => {
       secret = await createAppPassword(call.ctx, holder.account.did, wanted)
-    }
-    return (await mend(call, holder, 'app-passwords', create())) ?? shown(call, holder, { secret })
+    })
+    return refused ?? shown(call, holder, { secret })
   }),
   act('app-passwords/revoke', 'app-password', async ({ ctx }, { account }, form) => {
     await revokeAppPassword(ctx, account.did, form.get('name') ?? '')
@@ -114,15 +114,15 @@ export const accountRoutes = [
   }),
   act('handle', 'handle', async (call, holder, form) => {
     chargeAddress(call, 'updateHandle')
-    return mend(call, holder, 'handle', changeHandle(call.ctx, holder.account.did, (form.get('handle') ?? '').trim().replace(/^@/, '')))
+    return showFault(call, holder, 'handle', () => changeHandle(call.ctx, holder.account.did, (form.get('handle') ?? '').trim().replace(/^@/, '')))
   }),
   act('email', 'email', changeAddress),
   act('password', 'password', async (call, holder, form) => {
     chargeAddress(call, 'createSession')
     const { did } = holder.account
-    const fault = await mend(call, holder, 'password', changePassword(call.ctx, did, form.get('current') ?? '', form.get('next') ?? ''))
-    if (fault === null) await signIn(call, did, { remember: false })
-    return fault
+    const refused = await showFault(call, holder, 'password', () => changePassword(call.ctx, did, form.get('current') ?? '', form.get('next') ?? ''))
+    if (refused === null) await signIn(call, did, { remember: false })
+    return refused
   }),
 ]
 
@@ -138,6 +138,6 @@ async function changeAddress(call: PageCall, holder: Holder, form: URLSearchPara
   const code = form.get('code')?.trim()
   if (code === undefined) chargeMail(call, holder.account.did, 'update_email')
   if (code === undefined && (await requestEmailUpdate(ctx, holder.account.did))) return fail(null, true, 'We have sent you a code. Please enter it together with the new address.')
-  const fault = await faultOf(changeEmail(ctx, holder.account.did, form.get('email') ?? '', code))
+  const fault = await faultOf(() => changeEmail(ctx, holder.account.did, form.get('email') ?? '', code))
   return fault === null ? null : fail(fault, code !== undefined)
 }

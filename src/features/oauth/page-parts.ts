@@ -80,9 +80,9 @@ export const passwordField = (options: Partial<Field> = {}): Html =>
   field({ name: 'password', label: 'Password', type: 'password', autocomplete: 'current-password', ...options })
 
 /** What went wrong, in words for the person, when it is theirs to mend; null when all went well. */
-export async function faultOf(work: Promise<unknown>): Promise<string | null> {
+export async function faultOf(work: () => Promise<unknown>): Promise<string | null> {
   try {
-    await work
+    await work()
     return null
   } catch (error) {
     if (error instanceof Refusal && error.status < 500 && error.status !== 429) return error.message

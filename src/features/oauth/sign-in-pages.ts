@@ -20,7 +20,6 @@ function returnPath(given: URLSearchParams): string {
 
 const hidden = (fields: [string, string][]): Html[] => fields.map(([name, value]) => html`<input type="hidden" name="${name}" value="${value}">`)
 
-
 const rememberField = html`<label class="check"><input type="checkbox" name="remember" value="yes"><span>Stay signed in on this device <small>Only on a device of your own.</small></span></label>`
 
 // Signing in
@@ -93,21 +92,16 @@ async function join(call: PageCall): Promise<Response> {
   const domains = ctx.config.availableUserDomains.map((domain) => `.${domain}`)
   const domain = domains.find((one) => one === form.get('domain')) ?? domains[0]!
   const name = (form.get('name') ?? '').trim().replace(/^@/, '')
-  const fault = await faultOf(
-    (async () => {
-      const { did } = await createAccount(
-        ctx,
-        {
-          handle: name.toLowerCase().endsWith(domain) ? name : name + domain,
-          email: form.get('email') ?? '',
-          password: form.get('password') ?? '',
-          inviteCode: form.get('invite_code') ?? undefined,
-        },
-        null,
-      )
-      await signIn(call, did, { remember: false })
-    })(),
-  )
+  const request = {
+    handle: name.toLowerCase().endsWith(domain) ? name : name + domain,
+    email: form.get('email') ?? '',
+    password: form.get('password') ?? '',
+    inviteCode: form.get('invite_code') ?? undefined,
+  }
+  const fault = await faultOf(async () => {
+    const { did } = await createAccount(ctx, request, null)
+    await signIn(call, did, { remember: false })
+  })
   return fault === null ? seeOther(returnPath(form)) : signUpPage(call, form, fault)
 }
 
@@ -151,7 +145,7 @@ async function reset(call: PageCall): Promise<Response> {
   requireOwnForm(call)
   chargeAddress(call, 'resetPassword')
   const form = await readForm(call)
-  const fault = await faultOf(resetPassword(call.ctx, (form.get('code') ?? '').trim(), form.get('password') ?? ''))
+  const fault = await faultOf(() => resetPassword(call.ctx, (form.get('code') ?? '').trim(), form.get('password') ?? ''))
   return fault === null ? seeOther('/account/sign-in?done=reset') : codePage(call, form, fault)
 }
 
