@@ -9,11 +9,35 @@ import { openNameless, writeAt } from './nameless-file.ts'
 const MEMORY_BYTES = 4 * 1024 * 1024
 /** Read from the file at once. */
 const READ_BYTES = 64 * 1024
+/** A reader that takes nothing from a file for so long is given up. */
+const STALL_MILLIS = 60_000
+
+/** What several queues may hold in files together, in bytes: readers that do not read must not fill the disk. */
+export class SpillRoom {
+  #taken = 0
+
+  constructor(readonly maxBytes: number) {}
+
+  /** Throws when there is not so much left. */
+  take(bytes: number): void {
+    if (this.#taken + bytes > this.maxBytes) throw new Error(`more than ${this.maxBytes} bytes wait for slow readers`)
+    this.#taken += bytes
+  }
+
+  give(bytes: number): void {
+    this.#taken -= bytes
+  }
+}
 
 export class SpillQueue {
   readonly #held: Uint8Array[] = []
   #heldBytes = 0
   #file: number | null = null
+  /** What the file takes of the room; it does not shrink before it is closed. */
+  #fileBytes = 0
+  #watch: ReturnType<typeof setInterval> | null = null
+  #lastReadAt = 0
+  #controller: ReadableStreamDefaultController<Uint8Array> | null = null
   /** Of the file, what was written and what of that was read. */
   #written = 0
   #read = 0
@@ -23,14 +47,18 @@ export class SpillQueue {
   #isCancelled = false
 
   /** The file goes into `dir`. */
-  constructor(readonly dir: string) {}
+  constructor(
+    readonly dir: string,
+    readonly room: SpillRoom,
+    readonly stallMillis: number = STALL_MILLIS,
+  ) {}
 
   /** The reader has gone: nothing that is pushed is of use. */
   get isCancelled(): boolean {
     return this.#isCancelled
   }
 
-  /** Takes the chunk as it is: the caller does not change it afterwards. */
+  /** Takes the chunk as it is: the caller does not change it afterwards. Throws when there is no room for it. */
   push(chunk: Uint8Array): void {
     if (this.#isCancelled) return
     const isInOrder = this.#read === this.#written
@@ -38,7 +66,10 @@ export class SpillQueue {
       this.#held.push(chunk)
       this.#heldBytes += chunk.length
     } else {
-      this.#file ??= openNameless(this.dir)
+      const growth = Math.max(0, this.#written + chunk.length - this.#fileBytes)
+      this.room.take(growth)
+      this.#fileBytes += growth
+      this.#file ??= this.#openFile()
       writeAt(this.#file, chunk, this.#written)
       this.#written += chunk.length
     }
@@ -60,7 +91,9 @@ export class SpillQueue {
   stream(): ReadableStream<Uint8Array> {
     return new ReadableStream<Uint8Array>(
       {
+        start: (controller) => void (this.#controller = controller),
         pull: async (controller) => {
+          this.#lastReadAt = performance.now()
           for (;;) {
             const chunk = this.#next()
             if (chunk !== null) return controller.enqueue(chunk)
@@ -71,14 +104,28 @@ export class SpillQueue {
           if (this.#error === null) controller.close()
           else controller.error(this.#error)
         },
-        cancel: () => {
-          this.#isCancelled = true
-          this.#close()
-          this.#wake?.()
-        },
+        cancel: () => this.#giveUp(),
       },
       { highWaterMark: 0 },
     )
+  }
+
+  #openFile(): number {
+    this.#lastReadAt = performance.now()
+    this.#watch = setInterval(() => {
+      const isAwaited = this.#held.length > 0 || this.#read < this.#written
+      if (!isAwaited || performance.now() - this.#lastReadAt < this.stallMillis) return
+      this.#controller?.error(new Error('nobody reads'))
+      this.#giveUp()
+    }, this.stallMillis / 2)
+    this.#watch.unref()
+    return openNameless(this.dir)
+  }
+
+  #giveUp(): void {
+    this.#isCancelled = true
+    this.#close()
+    this.#wake?.()
   }
 
   #next(): Uint8Array | null {
@@ -101,6 +148,9 @@ export class SpillQueue {
     this.#hasEnded = true
     if (this.#file !== null) closeSync(this.#file)
     this.#file = null
+    if (this.#watch !== null) clearInterval(this.#watch)
+    this.room.give(this.#fileBytes)
+    this.#fileBytes = 0
     this.#read = this.#written = 0
   }
 }

@@ -4,11 +4,13 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { BlockFile } from '../../src/platform/block-file.ts'
 import { BatchFile } from '../../src/platform/batch-file.ts'
-import { SpillQueue } from '../../src/platform/spill-queue.ts'
+import { SpillQueue, SpillRoom } from '../../src/platform/spill-queue.ts'
 import { cidOfCbor } from '../../src/protocol/cid.ts'
 
 const dir = mkdtempSync(join(tmpdir(), 'holdfast-files-'))
 afterAll(() => rmSync(dir, { recursive: true }))
+
+const room = new SpillRoom(64 * 1024 ** 2)
 
 const filled = (length: number, byte: number) => new Uint8Array(length).fill(byte)
 const openFiles = () => readdirSync('/proc/self/fd').length
@@ -16,9 +18,14 @@ const openFiles = () => readdirSync('/proc/self/fd').length
 const chunks = (count: number) => Array.from({ length: count }, (_, i) => filled(65_536, i))
 const readAll = async (queue: SpillQueue) => Buffer.from(await new Response(queue.stream()).arrayBuffer())
 
+const ended = (queue: SpillQueue): SpillQueue => {
+  queue.end()
+  return queue
+}
+
 test.each([0, 10, 100])('what is pushed before anybody reads comes out in order, %p chunks of 64 KiB', async (count) => {
   const before = openFiles()
-  const queue = new SpillQueue(dir)
+  const queue = new SpillQueue(dir, room)
   for (const chunk of chunks(count)) queue.push(chunk)
   queue.end()
   expect(readdirSync(dir)).toEqual([])
@@ -28,7 +35,7 @@ test.each([0, 10, 100])('what is pushed before anybody reads comes out in order,
 
 test('a reader that is now faster and now slower than the writer gets everything once', async () => {
   const before = openFiles()
-  const queue = new SpillQueue(dir)
+  const queue = new SpillQueue(dir, room)
   const reader = queue.stream().getReader()
   const written: Uint8Array[] = []
   const read: Uint8Array[] = []
@@ -48,7 +55,7 @@ test('a reader that is now faster and now slower than the writer gets everything
 })
 
 test('a reader waits for the writer, and hears of its failure', async () => {
-  const queue = new SpillQueue(dir)
+  const queue = new SpillQueue(dir, room)
   const reader = queue.stream().getReader()
   const first = reader.read()
   queue.push(filled(3, 1))
@@ -61,7 +68,7 @@ test('a reader waits for the writer, and hears of its failure', async () => {
 test('a stream that is given up, or never begun, lets go of its file', async () => {
   const before = openFiles()
   for (const reads of [0, 1]) {
-    const queue = new SpillQueue(dir)
+    const queue = new SpillQueue(dir, room)
     for (const chunk of chunks(100)) queue.push(chunk)
     const reader = queue.stream().getReader()
     for (let i = 0; i < reads; i++) await reader.read()
@@ -70,6 +77,31 @@ test('a stream that is given up, or never begun, lets go of its file', async () 
     queue.push(filled(1, 1))
   }
   expect(openFiles()).toBe(before)
+})
+
+test('several queues share their room, and what one gives up others may take', async () => {
+  const before = openFiles()
+  const small = new SpillRoom(2 * 1024 ** 2)
+  const [one, other] = [new SpillQueue(dir, small), new SpillQueue(dir, small)]
+  // 64 of them are held in memory.
+  for (const chunk of chunks(64 + 32)) one.push(chunk)
+  for (const chunk of chunks(64)) other.push(chunk)
+  expect(() => other.push(filled(65_536, 1))).toThrow('wait for slow readers')
+  expect((await readAll(ended(one))).length).toBe((64 + 32) * 65_536)
+  for (const chunk of chunks(32)) other.push(chunk)
+  expect((await readAll(ended(other))).length).toBe((64 + 32) * 65_536)
+  expect(openFiles()).toBe(before)
+})
+
+test('a reader that takes nothing any more is given up', async () => {
+  const before = openFiles()
+  const queue = new SpillQueue(dir, room, 20)
+  for (const chunk of chunks(100)) queue.push(chunk)
+  const reader = queue.stream().getReader()
+  await reader.read()
+  while (!queue.isCancelled) await Bun.sleep(1)
+  expect(openFiles()).toBe(before)
+  await expect(reader.read()).rejects.toThrow('nobody reads')
 })
 
 test('batches of rows come back as they were added', () => {

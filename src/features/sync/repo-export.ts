@@ -6,14 +6,19 @@
  * and memory does not grow with the repository.
  */
 import { setImmediate } from 'node:timers/promises'
-import type { Context } from '../../platform/context.ts'
-import { SpillQueue } from '../../platform/spill-queue.ts'
+import { perContext, type Context } from '../../platform/context.ts'
+import { SpillQueue, SpillRoom } from '../../platform/spill-queue.ts'
 import { carOf, writeCar, type Block } from '../../protocol/car.ts'
 import type { Cid } from '../../protocol/cid.ts'
 import type { Did, Tid } from '../../protocol/identifiers.ts'
 import { blocksOf, recordProof, repoBlocks, repoHead } from '../repo/repo.ts'
 
 const CAR_TYPE = 'application/vnd.ipld.car'
+
+/** What may lie on the disk for clients that are slower than the disk; beyond it, exports to such clients end early. */
+const MAX_SPILLED_BYTES = 2 * 1024 ** 3
+
+const spillRoom = perContext(() => new SpillRoom(MAX_SPILLED_BYTES))
 
 /** The whole repository, or what came after a revision. Its root is the present commit. Null when there is none. */
 export function exportRepo(ctx: Context, did: Did, since: Tid | null): Promise<Response | null> {
@@ -32,7 +37,7 @@ async function send(ctx: Context, chunks: AsyncGenerator<Uint8Array>, respond: (
   const first = await chunks.next()
   const second = await chunks.next()
   if (second.done) return respond(carResponse(first.value!))
-  const queue = new SpillQueue(ctx.config.dataDir)
+  const queue = new SpillQueue(ctx.config.dataDir, spillRoom(ctx))
   respond(carResponse(queue.stream()))
   try {
     queue.push(first.value!)
