@@ -5,27 +5,39 @@
 import { closeSync, readSync } from 'node:fs'
 import { openNameless, writeAt } from './nameless-file.ts'
 
-/** Held in memory; what comes on top of it goes to the file. */
+/** Held in memory, of each queue; what comes on top of it goes to the file. */
 const MEMORY_BYTES = 4 * 1024 * 1024
 /** Read from the file at once. */
 const READ_BYTES = 64 * 1024
-/** A reader that takes nothing from a file for so long is given up. */
+/** A reader that takes nothing of what is there for so long is given up. */
 const STALL_MILLIS = 60_000
 
-/** What several queues may hold in files together, in bytes: readers that do not read must not fill the disk. */
+/** What several queues may hold together, in bytes: readers that do not read must fill neither the memory nor the disk. */
 export class SpillRoom {
-  #taken = 0
+  #held = 0
+  #filed = 0
 
-  constructor(readonly maxBytes: number) {}
+  constructor(readonly max: { memoryBytes: number; fileBytes: number }) {}
 
-  /** Throws when there is not so much left. */
-  take(bytes: number): void {
-    if (this.#taken + bytes > this.maxBytes) throw new Error(`more than ${this.maxBytes} bytes wait for slow readers`)
-    this.#taken += bytes
+  /** False when so much more has to go to a file. */
+  hold(bytes: number): boolean {
+    if (this.#held + bytes > this.max.memoryBytes) return false
+    this.#held += bytes
+    return true
   }
 
-  give(bytes: number): void {
-    this.#taken -= bytes
+  drop(bytes: number): void {
+    this.#held -= bytes
+  }
+
+  /** Throws when files take so much already. */
+  file(bytes: number): void {
+    if (this.#filed + bytes > this.max.fileBytes) throw new Error(`more than ${this.max.fileBytes} bytes wait for slow readers`)
+    this.#filed += bytes
+  }
+
+  empty(bytes: number): void {
+    this.#filed -= bytes
   }
 }
 
@@ -37,7 +49,6 @@ export class SpillQueue {
   #fileBytes = 0
   #watch: ReturnType<typeof setInterval> | null = null
   #lastReadAt = 0
-  #controller: ReadableStreamDefaultController<Uint8Array> | null = null
   /** Of the file, what was written and what of that was read. */
   #written = 0
   #read = 0
@@ -62,14 +73,14 @@ export class SpillQueue {
   push(chunk: Uint8Array): void {
     if (this.#isCancelled) return
     const isInOrder = this.#read === this.#written
-    if (isInOrder && this.#heldBytes + chunk.length <= MEMORY_BYTES) {
+    if (isInOrder && this.#heldBytes + chunk.length <= MEMORY_BYTES && this.room.hold(chunk.length)) {
       this.#held.push(chunk)
       this.#heldBytes += chunk.length
     } else {
       const growth = Math.max(0, this.#written + chunk.length - this.#fileBytes)
-      this.room.take(growth)
+      this.room.file(growth)
       this.#fileBytes += growth
-      this.#file ??= this.#openFile()
+      this.#file ??= openNameless(this.dir)
       writeAt(this.#file, chunk, this.#written)
       this.#written += chunk.length
     }
@@ -91,7 +102,7 @@ export class SpillQueue {
   stream(): ReadableStream<Uint8Array> {
     return new ReadableStream<Uint8Array>(
       {
-        start: (controller) => void (this.#controller = controller),
+        start: (controller) => this.#watchReader(controller),
         pull: async (controller) => {
           this.#lastReadAt = performance.now()
           for (;;) {
@@ -110,16 +121,15 @@ export class SpillQueue {
     )
   }
 
-  #openFile(): number {
+  #watchReader(controller: ReadableStreamDefaultController<Uint8Array>): void {
     this.#lastReadAt = performance.now()
     this.#watch = setInterval(() => {
       const isAwaited = this.#held.length > 0 || this.#read < this.#written
       if (!isAwaited || performance.now() - this.#lastReadAt < this.stallMillis) return
-      this.#controller?.error(new Error('nobody reads'))
+      controller.error(new Error('nobody reads'))
       this.#giveUp()
     }, this.stallMillis / 2)
     this.#watch.unref()
-    return openNameless(this.dir)
   }
 
   #giveUp(): void {
@@ -132,6 +142,7 @@ export class SpillQueue {
     const held = this.#held.shift()
     if (held !== undefined) {
       this.#heldBytes -= held.length
+      this.room.drop(held.length)
       return held
     }
     if (this.#file === null || this.#read === this.#written) return null
@@ -145,11 +156,13 @@ export class SpillQueue {
 
   #close(): void {
     this.#held.length = 0
+    this.room.drop(this.#heldBytes)
+    this.#heldBytes = 0
     this.#hasEnded = true
     if (this.#file !== null) closeSync(this.#file)
     this.#file = null
     if (this.#watch !== null) clearInterval(this.#watch)
-    this.room.give(this.#fileBytes)
+    this.room.empty(this.#fileBytes)
     this.#fileBytes = 0
     this.#read = this.#written = 0
   }

@@ -10,7 +10,7 @@ import { cidOfCbor } from '../../src/protocol/cid.ts'
 const dir = mkdtempSync(join(tmpdir(), 'holdfast-files-'))
 afterAll(() => rmSync(dir, { recursive: true }))
 
-const room = new SpillRoom(64 * 1024 ** 2)
+const room = new SpillRoom({ memoryBytes: 64 * 1024 ** 2, fileBytes: 64 * 1024 ** 2 })
 
 const filled = (length: number, byte: number) => new Uint8Array(length).fill(byte)
 const openFiles = () => readdirSync('/proc/self/fd').length
@@ -81,22 +81,23 @@ test('a stream that is given up, or never begun, lets go of its file', async () 
 
 test('several queues share their room, and what one gives up others may take', async () => {
   const before = openFiles()
-  const small = new SpillRoom(2 * 1024 ** 2)
+  const small = new SpillRoom({ memoryBytes: 10 * 65_536, fileBytes: 20 * 65_536 })
   const [one, other] = [new SpillQueue(dir, small), new SpillQueue(dir, small)]
-  // 64 of them are held in memory.
-  for (const chunk of chunks(64 + 32)) one.push(chunk)
-  for (const chunk of chunks(64)) other.push(chunk)
-  expect(() => other.push(filled(65_536, 1))).toThrow('wait for slow readers')
-  expect((await readAll(ended(one))).length).toBe((64 + 32) * 65_536)
-  for (const chunk of chunks(32)) other.push(chunk)
-  expect((await readAll(ended(other))).length).toBe((64 + 32) * 65_536)
+  for (const chunk of chunks(10)) one.push(chunk)
+  expect(openFiles()).toBe(before)
+  for (const chunk of chunks(20)) other.push(chunk)
+  expect(openFiles()).toBe(before + 1)
+  for (const queue of [one, other]) expect(() => queue.push(filled(65_536, 1))).toThrow('wait for slow readers')
+  expect((await readAll(ended(other))).equals(Buffer.concat(chunks(20)))).toBe(true)
+  for (const chunk of chunks(20)) one.push(chunk)
+  expect((await readAll(ended(one))).equals(Buffer.concat([...chunks(10), ...chunks(20)]))).toBe(true)
   expect(openFiles()).toBe(before)
 })
 
-test('a reader that takes nothing any more is given up', async () => {
+test.each([10, 100])('a reader that takes nothing any more of %p chunks is given up', async (count) => {
   const before = openFiles()
   const queue = new SpillQueue(dir, room, 20)
-  for (const chunk of chunks(100)) queue.push(chunk)
+  for (const chunk of chunks(count)) queue.push(chunk)
   const reader = queue.stream().getReader()
   await reader.read()
   while (!queue.isCancelled) await Bun.sleep(1)
