@@ -48,9 +48,10 @@ export function listAccounts(reader: Reader, { status, text, after }: AccountFil
 }
 
 export async function countAccounts(reader: Reader): Promise<Record<ReportedStatus | 'total', number>> {
-  const counts = STATUSES.map((status) => sql`(SELECT count(*) FROM account WHERE ${statusConditions[status]})`)
+  const countOf = (status: ReportedStatus) => sql`(SELECT count(*) FROM account WHERE ${statusConditions[status]})`
   const row = await reader.get<Record<ReportedStatus | 'total', number>>(sql`
-    SELECT (SELECT count(*) FROM account) AS total, ${counts[0]!} AS active, ${counts[1]!} AS deactivated, ${counts[2]!} AS suspended, ${counts[3]!} AS takendown`)
+    SELECT (SELECT count(*) FROM account) AS total, ${countOf('active')} AS active, ${countOf('deactivated')} AS deactivated,
+      ${countOf('suspended')} AS suspended, ${countOf('takendown')} AS takendown`)
   return row!
 }
 

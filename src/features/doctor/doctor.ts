@@ -29,7 +29,7 @@ export interface Check {
 
 const TIMEOUT_MILLIS = 8000
 const MAX_ANSWER_BYTES = 64 * 1024
-/** Commits are refused that seem to come from more than 5 minutes ahead. */
+/** Relays refuse commits that come from more than 5 minutes ahead; it is said well before that. */
 const CLOCK_FAULT_SECS = 120
 const CLOCK_WARNING_SECS = 10
 const DISK_FAULT_BYTES = 256 * 1024 ** 2
@@ -87,7 +87,7 @@ async function checkDatabase({ config }: Patient): Promise<Finding> {
   }
 }
 
-/** Against the clock of the directory, as good a witness as any. */
+/** Against the clock of another service: the directory, or the AppView where the directory is in this process. */
 async function checkClock({ config, upstream, now }: Patient): Promise<Finding> {
   const witness = config.plcDirectoryUrl ?? config.appview.url
   const response = await upstream.fetch(`${witness}/`, { headersTimeoutMillis: TIMEOUT_MILLIS }).catch(() => null)
