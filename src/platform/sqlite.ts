@@ -1,9 +1,13 @@
 /**
  * The SQLite adapter: one file, one writer connection behind a queue, one connection that only reads.
  *
- * Group commit: transactions that wait in the queue run one after another inside one BEGIN … COMMIT, each of several in
- * a savepoint of its own, and every caller is answered once the COMMIT is on the disk. A failed one rolls back alone.
- * Until then nobody reads what it wrote; requests that only read are answered meanwhile.
+ * The life of a transaction, which shares its commit with others (group commit):
+ * 1. `enter` puts it into the queue. A turn of the event loop later a group of all that wait runs inside one
+ *    BEGIN … COMMIT, one after the other, each of several in a savepoint of its own: a failed one rolls back alone.
+ * 2. COMMIT writes the log without waiting for the disk. The reader is pinned: it stays with the state before.
+ * 3. Another thread flushes the log. Requests that only read are answered meanwhile, from the state before.
+ * 4. Now the group is durable: the reader moves on, what members wanted done after it is done, and their callers are answered.
+ * 5. Before the next group the log gets room, or is copied into the database when it has become long: `wal.ts`.
  */
 import { existsSync } from 'node:fs'
 import { setImmediate as nextTurn } from 'node:timers/promises'
