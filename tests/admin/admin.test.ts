@@ -107,7 +107,7 @@ test('a claim code lets one person in, once, in time, unless it is revoked', asy
   expect(Object.fromEntries(list.map(({ code, status }) => [code, status]))).toEqual({ [used]: 'redeemed', [revoked]: 'revoked', [late]: 'expired' })
   const page = (await ask('/v1/accounts/claim-codes?limit=2', closed)).body
   expect((await ask(`/v1/accounts/claim-codes?limit=2&cursor=${page.cursor}`, closed)).body.codes).toHaveLength(1)
-  for (const json of [{ count: 0 }, { count: 11 }, { count: 1, expiresInHours: 0 }]) expect(await mint(json)).toMatchObject({ status: 400, body: { error: { code: 'INVALID_CLAIM' } } })
+  for (const json of [{ count: 0 }, { count: 11 }, { count: 1, expiresInHours: 0 }, { count: 1, expiresInHours: 2_400_000_000 }, { count: 1, expiresInHours: 1e300 }]) expect(await mint(json)).toMatchObject({ status: 400, body: { error: { code: 'INVALID_CLAIM' } } })
   expect(await mint({})).toMatchObject({ status: 422 })
   expect(JSON.stringify((await ask('/v1/admin/audit', closed)).body)).not.toContain(late)
 })

@@ -13,6 +13,8 @@ import { findClaimCode, insertClaimCodes, listClaimCodes, revokeClaimCode, type 
 const CODE_LENGTH = 6
 const MAX_BATCH = 10
 const DEFAULT_HOURS = 24
+/** A hundred years: an end must be an instant that can be written down. */
+const MAX_HOURS = 24 * 36_525
 /** Tries to draw a batch of which no code exists. */
 const MAX_DRAWS = 3
 const MAX_PAGE = 200
@@ -46,7 +48,7 @@ export const claimCodeRoutes = [
     async handler({ ctx, caller, body }) {
       const { count, expiresInHours = DEFAULT_HOURS } = await readJson(body, Type.Object({ count: Type.Integer(), expiresInHours: Type.Optional(Type.Integer()) }))
       if (count < 1 || count > MAX_BATCH) throw outOfRange(`count must be from 1 to ${MAX_BATCH}`)
-      if (expiresInHours < 1) throw outOfRange('expiresInHours must be above 0')
+      if (expiresInHours < 1 || expiresInHours > MAX_HOURS) throw outOfRange(`expiresInHours must be from 1 to ${MAX_HOURS}`)
       const now = ctx.clock.now()
       for (let draw = 1; ; draw++) {
         const codes = drawBatch(count)
