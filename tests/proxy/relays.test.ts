@@ -106,6 +106,11 @@ test.each([{}, { did: 5 }, { did: 'feeds.test' }, null])('a generator of %j is n
   expect(await xrpc(getFeed)).toMatchObject({ status: 400, body: { error: 'UnknownFeed', message: 'could not resolve feed did' } })
 })
 
+test('an answer about a feed that is not an object names no generator', async () => {
+  appview.answer('com.atproto.repo.getRecord', () => Response.json(null))
+  expect(await xrpc(getFeed)).toMatchObject({ status: 400, body: { error: 'UnknownFeed', message: 'could not resolve feed did' } })
+})
+
 test('a generator that the AppView does not know is told as the AppView tells it', async () => {
   appview.answer('com.atproto.repo.getRecord', () => Response.json({ error: 'RecordNotFound', message: 'no' }, { status: 400 }))
   expect(await xrpc(getFeed)).toMatchObject({ status: 400, body: { error: 'RecordNotFound' } })
