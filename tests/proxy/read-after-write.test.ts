@@ -299,6 +299,16 @@ test('a thread is not found when the AppView knows better, or it is not about a 
   expect((await bob.call(`app.bsky.feed.getPostThread?uri=${encodeURIComponent(fresh.uri)}`)).status).toBe(400)
 })
 
+test.each([
+  ['refused', () => Response.json({ error: 'InvalidRequest', message: 'of another question' }, { status: 400 })],
+  ['answered with something else', () => Response.json({})],
+])('a thread is not found when what its post quotes is %s', async (_, answer) => {
+  appview.answer('app.bsky.feed.getPosts', answer)
+  const fresh = await post('quoting', { embed: { $type: 'app.bsky.embed.record', record: quoted() } })
+  notFound({ 'atproto-repo-rev': knownRev })
+  expect(await getThread(fresh.uri)).toMatchObject({ status: 400, body: { error: 'NotFound', message: 'Post not found' } })
+})
+
 test('a thread that is blocked stays blocked', async () => {
   await post('fresh')
   const thread = { $type: 'app.bsky.feed.defs#blockedPost', uri: `at://${bob.did}/app.bsky.feed.post/root`, blocked: true, author: { did: bob.did } }

@@ -54,10 +54,15 @@ export async function readAfterWrite<N extends MungedMethod>(call: Call<N>, nsid
 async function mungedOutput<N extends MungedMethod>(call: Call<N>, nsid: N, munge: Munge<N>, changes: LocalChanges, body: unknown): Promise<Output<N> | null> {
   const checked = validateOutput(nsid, body)
   if (!checked.ok) return null
+  return attempt(call, async () => munge(await viewerOf(call), checked.value as Output<N>, changes, call.params))
+}
+
+/** Null when nothing can be made of what is there. */
+async function attempt<T>({ log, nsid }: Call<MungedMethod>, make: () => Promise<T>): Promise<T | null> {
   try {
-    return await munge(await viewerOf(call), checked.value as Output<N>, changes, call.params)
+    return await make()
   } catch (error) {
-    call.log.warn('answer passed on as it came', { method: nsid, error })
+    log.warn('answer passed on as it came', { method: nsid, error })
     return null
   }
 }
@@ -96,6 +101,6 @@ async function ownThread(call: Call<'app.bsky.feed.getPostThread'>, rev: Tid): P
   const owner = await accountAt(ctx.db, authority)
   const changes = owner?.did === caller.did ? await changesSince(ctx, caller.did, rev) : null
   if (!changes) return null
-  const thread = await threadAround(await viewerOf(call), recordUri(caller.did, `${collection}/${rkey}`), changes, params)
+  const thread = await attempt(call, async () => threadAround(await viewerOf(call), recordUri(caller.did, `${collection}/${rkey}`), changes, params))
   return thread && mungedResponse(call, thread, changes, {})
 }
