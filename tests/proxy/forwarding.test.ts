@@ -322,6 +322,16 @@ test('requests are counted by upstream and outcome', async () => {
   expect(await counts()).toEqual({ appview: before.appview + 1, unreachable: before.unreachable + 1, lags: before.lags + 1.5 })
 })
 
+test('the lag that an AppView tells is a number of milliseconds, or is not counted', async () => {
+  const sum = async () => /^proxy_upstream_lag_seconds_sum (\S+)$/m.exec((await request(`${pds.url}/metrics`)).body as string)![1]
+  const before = await sum()
+  for (const lag of ['Infinity', '1e300', '0x10', '-1', '', 'soon']) {
+    appview.answer('app.bsky.test.lagging', () => Response.json({}, { headers: { 'atproto-upstream-lag': lag } }))
+    expect((await xrpc('app.bsky.test.lagging')).status).toBe(200)
+  }
+  expect(await sum()).toBe(before!)
+})
+
 // What is refused
 
 test.each([

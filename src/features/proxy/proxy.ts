@@ -81,8 +81,8 @@ export async function ask(call: Exchange, forwarding: Forwarding): Promise<Respo
       raw: true,
     })
     ctx.metrics.count('proxy_requests_total', { upstream: label, status_class: statusClass(response.status) })
-    const lagMillis = Number(response.headers.get('atproto-upstream-lag') ?? NaN)
-    if (lagMillis >= 0) ctx.metrics.observe('proxy_upstream_lag_seconds', lagMillis / 1000)
+    const [lagMillis] = /^\d{1,12}$/.exec(response.headers.get('atproto-upstream-lag') ?? '') ?? []
+    if (lagMillis !== undefined) ctx.metrics.observe('proxy_upstream_lag_seconds', Number(lagMillis) / 1000)
     return response
   } catch (error) {
     if (!(error instanceof OutboundError)) throw error
