@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { afterAll, beforeAll, expect, spyOn, test } from 'bun:test'
 import { randomBytes } from 'node:crypto'
 import { changeHandle } from '../../src/features/identity/handle-change.ts'
 import { createOutbound } from '../../src/platform/outbound.ts'
@@ -207,4 +207,20 @@ test('a key is promised to a DID once, and to nobody in particular every time', 
   expect((await reserve({ did })).status).toBe(200)
   pds.clock.advance({ days: 31 })
   expect((await pds.runSweep('reserved-keys'))['deleted']).toBeGreaterThan(2)
+})
+
+test('of two changes at once, the one that the directory took last stands', async () => {
+  const nora = await seedAccount(pds, 'nora.pds')
+  const { plc } = pds.ctx
+  let second: Promise<unknown> | undefined
+  using told = spyOn(plc, 'submit')
+  told.mockImplementationOnce(async (did, operation) => {
+    await plc.submit(did, operation)
+    second = updateHandle(nora, 'nora2.pds.test')
+    await Promise.race([second, Bun.sleep(100)])
+  })
+  expect((await updateHandle(nora, 'nora1.pds.test')).status).toBe(200)
+  expect(await second).toMatchObject({ status: 200 })
+  expect(await handleInDirectory(nora)).toEqual(['at://nora2.pds.test'])
+  expect(await resolves('nora2.pds.test')).toBe(nora.did)
 })

@@ -1,7 +1,8 @@
 /** Giving an account another handle: the directory first, then the row and its event. */
 import { invalidRequest, Refusal } from '../../http/errors.ts'
-import type { Context } from '../../platform/context.ts'
+import { perContext, type Context } from '../../platform/context.ts'
 import { isUniqueViolation } from '../../platform/database.ts'
+import { Lanes } from '../../platform/lanes.ts'
 import { claimedHandle } from '../../protocol/did-document.ts'
 import type { Did, Handle } from '../../protocol/identifiers.ts'
 import { isPlcDid, nextOperation, signOperation, stateOf, withHandle } from '../../protocol/plc.ts'
@@ -14,6 +15,9 @@ import { heldRotationKey } from './identity-keys.ts'
 const accountNotFound = () => invalidRequest('Account not found')
 const handleTaken = (handle: Handle) => new Refusal(400, 'HandleNotAvailable', `Handle already taken: ${handle}`)
 
+/** One change of an account at a time: its row must come to say what the directory was told last. */
+const changeLanes = perContext(() => new Lanes())
+
 /**
  * The account's own handle again is allowed, and is told to the network again.
  *
@@ -24,6 +28,12 @@ export async function changeHandle(ctx: Context, did: Did, text: string, options
   const handle = await admitHandle(ctx, text, did, options)
   const holder = await accountAt(ctx.db, handle)
   if (holder && holder.did !== did) throw handleTaken(handle)
+  await changeLanes(ctx).run(did, () => publishAndKeep(ctx, did, handle))
+  announce(ctx)
+  await resolveDid(ctx, did, { live: true })
+}
+
+async function publishAndKeep(ctx: Context, did: Did, handle: Handle): Promise<void> {
   if (isPlcDid(did)) await publishHandle(ctx, did, handle)
   else await requirePublished(ctx, did, handle)
   try {
@@ -35,8 +45,6 @@ export async function changeHandle(ctx: Context, did: Did, text: string, options
   } catch (error) {
     throw isUniqueViolation(error) ? handleTaken(handle) : error
   }
-  announce(ctx)
-  await resolveDid(ctx, did, { live: true })
 }
 
 /** Where the service holds no rotation key, the wallet that does publishes the handle itself. */
