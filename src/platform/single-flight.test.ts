@@ -21,3 +21,21 @@ test('work that fails fails for all who wait, and is forgotten', async () => {
   expect(asked.map(({ status }) => status)).toEqual(['rejected', 'rejected'])
   expect(await flights.run('a', async () => 1)).toBe(1)
 })
+
+test('who asks anew waits for the run that began before, and shares the next', async () => {
+  const flights = new SingleFlight<string, number>()
+  let runs = 0
+  const gates = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+  const work = async () => {
+    const run = runs++
+    await gates[run]!.promise
+    if (run === 0) throw new Error('no')
+    return run
+  }
+  const before = flights.run('a', work)
+  const asked = [flights.runAnew('a', work), flights.runAnew('a', work)]
+  gates[0]!.resolve()
+  gates[1]!.resolve()
+  expect((await Promise.allSettled([before]))[0]!.status).toBe('rejected')
+  expect(await Promise.all(asked)).toEqual([1, 1])
+})

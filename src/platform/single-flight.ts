@@ -18,4 +18,10 @@ export class SingleFlight<Key, Outcome> {
     if (!run) this.#running.set(key, (run = work().finally(() => this.#running.delete(key))))
     return run
   }
+
+  /** Begin a run of a key, or join one that began after this was asked: what an older one finds may be out of date by now. */
+  async runAnew(key: Key, work: () => Promise<Outcome>): Promise<Outcome> {
+    await this.#running.get(key)?.catch(() => undefined)
+    return this.run(key, work)
+  }
 }

@@ -224,3 +224,23 @@ test('of two changes at once, the one that the directory took last stands', asyn
   expect(await handleInDirectory(nora)).toEqual(['at://nora2.pds.test'])
   expect(await resolves('nora2.pds.test')).toBe(nora.did)
 })
+
+test('a document that was asked for before the change is not kept after it', async () => {
+  const nick = await seedAccount(pds, 'nick.pds')
+  const { plc } = pds.ctx
+  const gate = Promise.withResolvers<void>()
+  using asked = spyOn(plc, 'document')
+  asked.mockImplementationOnce(async (did) => {
+    const document = await plc.document(did)
+    await gate.promise
+    return document
+  })
+  const identity = () => request(`${pds.url}/xrpc/com.atproto.identity.resolveIdentity?identifier=${nick.did}`)
+  const before = identity()
+  while (asked.mock.calls.length === 0) await Bun.sleep(1)
+  const changed = updateHandle(nick, 'nicholas.pds.test')
+  while ((await handleInDirectory(nick))[0] !== 'at://nicholas.pds.test') await Bun.sleep(1)
+  gate.resolve()
+  await Promise.all([before, changed])
+  expect((await identity()).body).toMatchObject({ handle: 'nicholas.pds.test', didDoc: { alsoKnownAs: ['at://nicholas.pds.test'] } })
+})

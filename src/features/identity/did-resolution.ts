@@ -30,9 +30,10 @@ const maxDocumentBytes = 64 * 1024
 /** One fetch of a DID for everybody who asks meanwhile. */
 const fetches = perContext(() => new SingleFlight<Did, DidResolution>())
 
-/** `live`: do not trust the cache, and renew it. */
+/** `live`: do not trust the cache, and renew it with what is published now. */
 export async function resolveDid(ctx: Context, did: Did, { live = false } = {}): Promise<DidResolution> {
-  const cached = live ? null : await findDocument(ctx.db, did)
+  if (live) return fetches(ctx).runAnew(did, () => fetchAndKeep(ctx, did))
+  const cached = await findDocument(ctx.db, did)
   const ageMillis = cached ? ctx.clock.now() - cached.fetchedAt : Infinity
   if (!cached || ageMillis >= keptMillis) return fetches(ctx).run(did, () => fetchAndKeep(ctx, did))
   if (ageMillis >= freshMillis) void fetches(ctx).run(did, () => fetchAndKeep(ctx, did))
