@@ -1,5 +1,7 @@
-import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { afterAll, beforeAll, expect, spyOn, test } from 'bun:test'
 import { randomBytes } from 'node:crypto'
+import { deleteAccount } from '../../src/features/account-changes/account-changes.ts'
+import { sequenceEvents } from '../../src/features/firehose/firehose.ts'
 import { serverRotationKey } from '../../src/features/identity/identity.ts'
 import { formatDidKey, signingKey } from '../../src/protocol/keys.ts'
 import { nextOperation, operationCid, signOperation, tombstone, type PlcState } from '../../src/protocol/plc.ts'
@@ -195,4 +197,18 @@ test('where the service holds no rotation key it signs nothing', async () => {
   const dave = await seedAccount(pds, 'dave', { owner })
   await call(dave, 'requestPlcOperationSignature')
   expect(await call(dave, 'signPlcOperation', { token: mailedCode() })).toMatchObject({ status: 403, body: { error: 'Forbidden' } })
+})
+
+test('an account that is deleted while the directory takes its operation is not spoken of again', async () => {
+  const leaving = await seedAccount(pds, 'leaving')
+  const { plc } = pds.ctx
+  const last = (await plc.lastOperation(leaving.did))!
+  const operation = signOperation(nextOperation(last, {})!, await serverRotationKey(pds.ctx))
+  using told = spyOn(plc, 'submit')
+  told.mockImplementationOnce((did, given) => deleteAccount(pds.ctx, did).then(() => plc.submit(did, given)))
+  const seen = events.messages.length
+  expect(await submit(leaving, operation)).toMatchObject({ status: 403, body: { error: 'AccountNotFound' } })
+  await pds.ctx.db.transaction((tx) => sequenceEvents(pds.ctx, tx, [{ type: 'identity', did: alice.did }]))
+  const spoken = (await events.until(seen + 2)).slice(seen).map(({ type, body }) => [type, body['did']])
+  expect(spoken).toEqual([['#account', leaving.did], ['#identity', alice.did]])
 })

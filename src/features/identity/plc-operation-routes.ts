@@ -105,7 +105,11 @@ export const plcOperationRoutes = [
       const fault = await unfitness(ctx, await expectedOf(ctx, did), operation)
       if (fault !== null) throw invalidRequest(fault)
       await ctx.plc.submit(did, operation)
-      await ctx.db.transaction((tx) => sequenceEvents(ctx, tx, [{ type: 'identity', did }]))
+      await ctx.db.transaction(async (tx) => {
+        // It may have been deleted meanwhile; whoever follows the network has heard its last word then.
+        if (!(await accountOf(tx, did))) throw accountNotFound()
+        await sequenceEvents(ctx, tx, [{ type: 'identity', did }])
+      })
       announce(ctx)
       await resolveDid(ctx, did, { live: true })
     },
