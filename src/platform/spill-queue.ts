@@ -9,15 +9,33 @@ import { openNameless, writeAt } from './nameless-file.ts'
 const MEMORY_BYTES = 4 * 1024 * 1024
 /** Read from the file at once. */
 const READ_BYTES = 64 * 1024
-/** A reader that takes nothing of what is there for so long is given up. */
-const STALL_MILLIS = 60_000
+/**
+ * A reader that takes nothing of what is there for so long is given up. Between two reads a client empties what the
+ * system has buffered for its connection, which is megabytes: minutes, for one that is slow.
+ */
+const STALL_MILLIS = 600_000
+/** For so long, when others need its room. */
+const IDLE_MILLIS = 60_000
 
 /** What several queues may hold together, in bytes: readers that do not read must fill neither the memory nor the disk. */
 export class SpillRoom {
   #held = 0
   #filed = 0
+  readonly #queues = new Set<SpillQueue>()
 
-  constructor(readonly max: { memoryBytes: number; fileBytes: number }) {}
+  constructor(
+    readonly max: { memoryBytes: number; fileBytes: number },
+    readonly idleMillis: number = IDLE_MILLIS,
+  ) {}
+
+  /** From now on its reader may be given up for others. */
+  enter(queue: SpillQueue): void {
+    this.#queues.add(queue)
+  }
+
+  leave(queue: SpillQueue): void {
+    this.#queues.delete(queue)
+  }
 
   /** False when so much more has to go to a file. */
   hold(bytes: number): boolean {
@@ -30,8 +48,12 @@ export class SpillRoom {
     this.#held -= bytes
   }
 
-  /** Throws when files take so much already. */
-  file(bytes: number): void {
+  /** Throws when files of others, whose readers read, take so much already. */
+  file(bytes: number, by: SpillQueue): void {
+    for (const queue of this.#queues) {
+      if (this.#filed + bytes <= this.max.fileBytes) break
+      if (queue !== by) queue.giveUpIdle(this.idleMillis)
+    }
     if (this.#filed + bytes > this.max.fileBytes) throw new Error(`more than ${this.max.fileBytes} bytes wait for slow readers`)
     this.#filed += bytes
   }
@@ -48,6 +70,7 @@ export class SpillQueue {
   /** What the file takes of the room; it does not shrink before it is closed. */
   #fileBytes = 0
   #watch: ReturnType<typeof setInterval> | null = null
+  #controller: ReadableStreamDefaultController<Uint8Array> | null = null
   #lastReadAt = 0
   /** Of the file, what was written and what of that was read. */
   #written = 0
@@ -78,7 +101,7 @@ export class SpillQueue {
       this.#heldBytes += chunk.length
     } else {
       const growth = Math.max(0, this.#written + chunk.length - this.#fileBytes)
-      this.room.file(growth)
+      this.room.file(growth, this)
       this.#fileBytes += growth
       this.#file ??= openNameless(this.dir)
       writeAt(this.#file, chunk, this.#written)
@@ -123,13 +146,18 @@ export class SpillQueue {
 
   #watchReader(controller: ReadableStreamDefaultController<Uint8Array>): void {
     this.#lastReadAt = performance.now()
-    this.#watch = setInterval(() => {
-      const isAwaited = this.#held.length > 0 || this.#read < this.#written
-      if (!isAwaited || performance.now() - this.#lastReadAt < this.stallMillis) return
-      controller.error(new Error('nobody reads'))
-      this.#giveUp()
-    }, this.stallMillis / 2)
+    this.#controller = controller
+    this.room.enter(this)
+    this.#watch = setInterval(() => this.giveUpIdle(this.stallMillis), this.stallMillis / 2)
     this.#watch.unref()
+  }
+
+  /** Give the reader up if it has taken nothing of what is there for so long. */
+  giveUpIdle(millis: number): void {
+    const isAwaited = this.#held.length > 0 || this.#read < this.#written
+    if (!isAwaited || performance.now() - this.#lastReadAt < millis) return
+    this.#controller!.error(new Error('nobody reads'))
+    this.#giveUp()
   }
 
   #giveUp(): void {
@@ -155,6 +183,7 @@ export class SpillQueue {
   }
 
   #close(): void {
+    this.room.leave(this)
     this.#held.length = 0
     this.room.drop(this.#heldBytes)
     this.#heldBytes = 0

@@ -105,6 +105,24 @@ test.each([10, 100])('a reader that takes nothing any more of %p chunks is given
   await expect(reader.read()).rejects.toThrow('nobody reads')
 })
 
+test('a reader that takes nothing makes room for another, and one that reads does not', async () => {
+  const before = openFiles()
+  const small = new SpillRoom({ memoryBytes: 0, fileBytes: 20 * 65_536 }, 100)
+  const [idle, reading, late] = [new SpillQueue(dir, small), new SpillQueue(dir, small), new SpillQueue(dir, small)]
+  for (const queue of [idle, reading]) for (const chunk of chunks(10)) queue.push(chunk)
+  const idleReader = idle.stream().getReader()
+  const reader = reading.stream().getReader()
+  await Bun.sleep(100)
+  await reader.read()
+  for (const chunk of chunks(10)) late.push(chunk)
+  expect([idle.isCancelled, reading.isCancelled]).toEqual([true, false])
+  await expect(idleReader.read()).rejects.toThrow('nobody reads')
+  expect(() => late.push(filled(65_536, 1))).toThrow('wait for slow readers')
+  await reader.cancel()
+  expect((await readAll(ended(late))).equals(Buffer.concat(chunks(10)))).toBe(true)
+  expect(openFiles()).toBe(before)
+})
+
 test('batches of rows come back as they were added', () => {
   const before = openFiles()
   const file = new BatchFile<{ n: number; text: string }>(dir)
