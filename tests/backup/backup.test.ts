@@ -1,10 +1,11 @@
 /** Backups of a serving server, and what comes back of them. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, renameSync, rmSync, utimesSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { startApp } from '../../src/app.ts'
 import { runCommand } from '../../src/cli.ts'
+import { openArchive } from '../../src/features/backup/backup.ts'
 import { createAccount, logIn, PASSWORD, type TestAccount } from '../harness/account.ts'
 import { testConfig } from '../harness/config.ts'
 import { request } from '../harness/http.ts'
@@ -110,6 +111,31 @@ test('a backup that was named while the clock was wrong does not outlive the one
   expect(await holdfast(pds.dataDir, ['backup', place, '--keep', '1'])).toMatchObject({ code: 0, text: expect.stringContaining('1 old backups dropped') })
   expect(allFiles(join(place, 'snapshots')).filter((file) => file.includes('29991231'))).toEqual([])
   expect(await holdfast(folder('after the clock'), ['restore', place])).toMatchObject({ code: 0 })
+})
+
+test('a backup that fails leaves nothing behind that takes room', async () => {
+  const place = folder('failing')
+  mkdirSync(place)
+  writeFileSync(join(place, 'blobs'), 'where a folder should be')
+  const abandoned = join(pds.dataDir, '.backup-of-a-killed-process.db')
+  const others = join(pds.dataDir, '.backup-of-another-process.db')
+  for (const path of [abandoned, others]) writeFileSync(path, 'a copy of the database')
+  const twoDaysAgo = Date.now() / 1000 - 2 * 86_400
+  utimesSync(abandoned, twoDaysAgo, twoDaysAgo)
+  expect((await holdfast(pds.dataDir, ['backup', place])).code).not.toBe(0)
+  expect(allFiles(place).sort()).toEqual([join(place, 'archive.json'), join(place, 'blobs')])
+  expect(readdirSync(pds.dataDir).filter((name) => name.startsWith('.backup-'))).toEqual(['.backup-of-another-process.db'])
+  rmSync(others)
+})
+
+test('what is written into a folder and breaks off leaves no part', async () => {
+  const archive = openArchive(folder('parts'), pds.ctx.config)
+  const breaking = async function* () {
+    yield Buffer.from('so far')
+    throw new Error('no space left on device')
+  }
+  await expect(archive.write('blobs/aa/x', breaking())).rejects.toThrow('no space left')
+  expect(allFiles(folder('parts'))).toEqual([])
 })
 
 test('with a passphrase nothing is readable, and nothing comes back without it', async () => {

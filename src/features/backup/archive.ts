@@ -34,8 +34,13 @@ function folderArchive(dir: string): Archive {
       const path = join(dir, name)
       await mkdir(dirname(path), { recursive: true })
       const part = `${path}.part`
-      await spool(part, content)
-      await rename(part, path)
+      try {
+        await spool(part, content)
+        await rename(part, path)
+      } catch (error) {
+        await rm(part, { force: true })
+        throw error
+      }
     },
     async read(name) {
       const file = Bun.file(join(dir, name))

@@ -5,8 +5,8 @@
  * is also why this runs in a process of its own. Blobs follow: what a record of the snapshot refers to is not collected
  * before its grace is over.
  */
-import { existsSync } from 'node:fs'
-import { rm, stat } from 'node:fs/promises'
+import { existsSync, statSync } from 'node:fs'
+import { readdir, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Database } from 'bun:sqlite'
 import type { Config } from '../../platform/config.ts'
@@ -36,42 +36,81 @@ export interface BackupOptions {
   log: Log
 }
 
+/** What a backup puts into the data directory while it runs begins so. */
+const COPY_PREFIX = '.backup-'
+const ABANDONED_MILLIS = 86_400_000
+
 export async function makeBackup(config: Config, archive: Archive, { passphrase, keep, now, log }: BackupOptions): Promise<BackupReport> {
   const source = existingSqlitePath(config.databaseUrl)
   const seal = await sealOf(archive, passphrase)
   const snapshot = snapshotName(now)
-  const copy = join(config.dataDir, `.backup-${crypto.randomUUID()}.db`)
+  await clearCopies(config.dataDir, now)
+  const copy = join(config.dataDir, `${COPY_PREFIX}${crypto.randomUUID()}.db`)
   try {
     copyDatabase(source, copy)
-    const { bytes, sha256 } = await fileDigest(copy)
     const database = new Database(copy, { readonly: true })
     try {
-      await archive.write(inSnapshot(snapshot, 'database') + seal.suffix, await seal.close(Bun.file(copy).stream()))
-      const keyFile = masterKeyFile(config.dataDir)
-      if (config.signingKeyMasterKey === null && existsSync(keyFile)) await archive.write(inSnapshot(snapshot, 'master-key') + seal.suffix, await seal.close(Bun.file(keyFile).stream()))
-
-      const blobs = await copyBlobs(database, blobFilesIn(config.dataDir), archive, seal, log)
-      await archive.write(inSnapshot(snapshot, 'blobs') + seal.suffix, await seal.close(blobList(database)))
-      const manifest: Manifest = {
-        format: 1,
-        createdAt: now.toISOString(),
-        version: VERSION,
-        publicUrl: config.publicUrl,
-        serverDid: config.serverDid,
-        headSeq: headOf(database),
-        database: { bytes, sha256 },
-        blobs: blobs.copied + blobs.kept,
-        missingBlobs: blobs.missing,
-      }
-      await archive.write(manifestName(snapshot), bytesOf(`${JSON.stringify(manifest, null, 2)}\n`))
+      const blobs = await writeSnapshot(config, archive, { snapshot, seal, copy, database, now, log }).catch(async (error: unknown) => {
+        // It does not count, and must not take the room of the next one.
+        await dropSnapshot(archive, snapshot).catch((cause: unknown) => log.warn('parts of a failed backup stay', { snapshot, error: cause }))
+        throw error
+      })
       const snapshotsDropped = keep === null ? 0 : await dropOld(archive, { made: snapshot, keep, suffix: seal.suffix, database })
-      return { snapshot, databaseBytes: bytes, blobsCopied: blobs.copied, blobsKept: blobs.kept, missingBlobs: blobs.missing.length, snapshotsDropped }
+      return { snapshot, databaseBytes: (await stat(copy)).size, blobsCopied: blobs.copied, blobsKept: blobs.kept, missingBlobs: blobs.missing.length, snapshotsDropped }
     } finally {
       database.close()
     }
   } finally {
     await rm(copy, { force: true })
   }
+}
+
+/** Copies that were left behind by backups which ended with their process. A younger one may be in use. */
+async function clearCopies(dataDir: string, now: Date): Promise<void> {
+  for (const name of await readdir(dataDir)) {
+    if (!name.startsWith(COPY_PREFIX)) continue
+    const path = join(dataDir, name)
+    const found = statSync(path, { throwIfNoEntry: false })
+    if (found && now.getTime() - found.mtimeMs > ABANDONED_MILLIS) await rm(path, { force: true })
+  }
+}
+
+interface Parts {
+  snapshot: string
+  seal: Seal
+  /** The path of the database as of one instant. */
+  copy: string
+  database: Database
+  now: Date
+  log: Log
+}
+
+async function writeSnapshot(config: Config, archive: Archive, { snapshot, seal, copy, database, now, log }: Parts) {
+  await archive.write(inSnapshot(snapshot, 'database') + seal.suffix, await seal.close(Bun.file(copy).stream()))
+  const keyFile = masterKeyFile(config.dataDir)
+  if (config.signingKeyMasterKey === null && existsSync(keyFile)) await archive.write(inSnapshot(snapshot, 'master-key') + seal.suffix, await seal.close(Bun.file(keyFile).stream()))
+
+  const blobs = await copyBlobs(database, blobFilesIn(config.dataDir), archive, seal, log)
+  await archive.write(inSnapshot(snapshot, 'blobs') + seal.suffix, await seal.close(blobList(database)))
+  const manifest: Manifest = {
+    format: 1,
+    createdAt: now.toISOString(),
+    version: VERSION,
+    publicUrl: config.publicUrl,
+    serverDid: config.serverDid,
+    headSeq: headOf(database),
+    database: await fileDigest(copy),
+    blobs: blobs.copied + blobs.kept,
+    missingBlobs: blobs.missing,
+  }
+  await archive.write(manifestName(snapshot), bytesOf(`${JSON.stringify(manifest, null, 2)}\n`))
+  return blobs
+}
+
+/** The manifest first: what is left of a snapshot that is being dropped must not look complete. */
+async function dropSnapshot(archive: Archive, snapshot: string): Promise<void> {
+  await archive.delete(manifestName(snapshot))
+  for await (const name of archive.names(inSnapshot(snapshot))) await archive.delete(name)
 }
 
 /** One instant of a database that others write to. */
@@ -139,11 +178,7 @@ async function dropOld(archive: Archive, { made, keep, suffix, database }: { mad
   const kept = others.slice(0, keep - 1)
   const old = others.slice(keep - 1)
   if (old.length === 0) return 0
-  // The manifest first: what is left of a snapshot that is being dropped must not look complete.
-  for (const snapshot of old) {
-    await archive.delete(manifestName(snapshot))
-    for await (const name of archive.names(inSnapshot(snapshot))) await archive.delete(name)
-  }
+  for (const snapshot of old) await dropSnapshot(archive, snapshot)
   // The lists of other sealed snapshots cannot be read without the passphrase. So blobs of a sealed archive go only when
   // the new snapshot, whose database is at hand, is the only one left.
   const needed = new Set(blobCids(database))
