@@ -131,12 +131,26 @@ test('blocks of every kind are given in one archive, a record that stands twice 
   expect(await cidsOf(await car('getBlocks', { did: alice.did, cids: all }))).toEqual({ roots: [], cids: all })
 })
 
-test('records that are asked for by CID take a statement each, whatever else the repository holds', async () => {
+test('records that are asked for by CID take a statement each, and none until the next commit', async () => {
   const posts = [await post(alice, 'asked for'), await post(alice, 'asked for too')]
   const { db } = pds.ctx
-  const before = db.counters.statements
-  await exportBlocks(pds.ctx, alice.did as Did, posts.map(({ cid }) => parseCid(cid)!))
-  expect(db.counters.statements - before).toBe(1 + posts.length)
+  const statements = async () => {
+    const before = db.counters.statements
+    await exportBlocks(pds.ctx, alice.did as Did, posts.map(({ cid }) => parseCid(cid)!))
+    return db.counters.statements - before
+  }
+  expect([await statements(), await statements()]).toEqual([1 + posts.length, 1])
+  await post(alice, 'the next commit')
+  expect(await statements()).toBe(1 + posts.length)
+})
+
+test('a block that was given is not given once its record is gone, nor as one of another repository', async () => {
+  const { rkey, cid } = await post(alice, 'here today')
+  const dora = await createAccount(pds, 'dora')
+  expect((await sync('getBlocks', { did: alice.did, cids: [cid] })).status).toBe(200)
+  expect((await sync('getBlocks', { did: dora.did, cids: [cid] })).status).toBe(400)
+  await alice.call('com.atproto.repo.deleteRecord', { json: { repo: alice.did, collection, rkey } })
+  expect(await sync('getBlocks', { did: alice.did, cids: [cid] })).toMatchObject({ status: 400, body: { error: 'InvalidRequest' } })
 })
 
 test('a proof of nodes that were read before takes two statements', async () => {

@@ -10,10 +10,11 @@ import type { Block } from '../../protocol/car.ts'
 import type { Cid } from '../../protocol/cid.ts'
 import type { Did, Tid } from '../../protocol/identifiers.ts'
 import { StoredNodes } from './node-store.ts'
-import { anyRecordUpTo, countRecords, findRecord, findRecordBlock, LAST_PATH, listAllRecords, listRecordsSince, updateRecordTakedown, type StoredRecord } from './record-store.ts'
+import { anyRecordUpTo, countRecords, findRecord, LAST_PATH, listAllRecords, listRecordsSince, updateRecordTakedown, type StoredRecord } from './record-store.ts'
 import { countTakedown, disownRepo, repoHead, type RepoHead } from './repo-store.ts'
 import { pathBlocks, recentNodes } from './tree-nodes.ts'
 
+export { blocksOf } from './commit-blocks.ts'
 export { applyCommit, createRepo, nextRev, resignHead } from './commit-writer.ts'
 export { writeRecords } from './record-writing.ts'
 export { repoBlocks } from './repo-blocks.ts'
@@ -60,15 +61,6 @@ export async function setRecordTakedown(tx: Tx, { did, path, ref }: { did: Did; 
   if (repo === null || (await updateRecordTakedown(tx, repo.id, path, ref)) === 0) return false
   await countTakedown(tx, repo.id)
   return true
-}
-
-/** Blocks of a repository, in the order asked for; null for one it does not have. */
-export async function blocksOf(reader: Reader, repo: RepoHead, cids: readonly Cid[]): Promise<(Uint8Array | null)[]> {
-  const blocks: (Uint8Array | null)[] = []
-  for (const cid of cids) blocks.push(cid.equals(repo.head) ? repo.commitBlock : await findRecordBlock(reader, repo.id, cid))
-  const others = cids.filter((_, i) => blocks[i] === null)
-  const nodes = new Map((await new StoredNodes(reader, repo.id).find(others)).map(({ cid, bytes }) => [cid.toString(), bytes]))
-  return cids.map((cid, i) => blocks[i] ?? nodes.get(cid.toString()) ?? null)
 }
 
 /** What proves to others that a record is there, or that it is not: the commit, the nodes down to it, the record. */

@@ -61,7 +61,7 @@ const carResponse = (body: Uint8Array | ReadableStream<Uint8Array>): Response =>
 export function exportBlocks(ctx: Context, did: Did, cids: readonly Cid[]): Promise<{ ok: true; response: Response } | { ok: false; missing: Cid[] }> {
   return ctx.db.glance(async (reader) => {
     const repo = await repoHead(reader, did)
-    const found = repo === null ? cids.map(() => null) : await blocksOf(reader, repo, cids)
+    const found = repo === null ? cids.map(() => null) : await blocksOf(ctx, reader, repo, cids)
     const missing = cids.filter((_, i) => found[i] === null)
     if (missing.length > 0) return { ok: false, missing }
     const blocks = cids.map((cid, i): Block => ({ cid, bytes: found[i]! }))

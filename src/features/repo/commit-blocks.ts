@@ -1,0 +1,34 @@
+/** Single blocks of repositories, by their CIDs. What a commit holds it holds for good, so they are kept with its CID. */
+import { perContext, type Context } from '../../platform/context.ts'
+import type { Reader } from '../../platform/database.ts'
+import type { Cid } from '../../protocol/cid.ts'
+import { Generations } from '../../protocol/generations.ts'
+import { StoredNodes } from './node-store.ts'
+import { findRecordBlock } from './record-store.ts'
+import type { RepoHead } from './repo-store.ts'
+
+/** Blocks kept, in bytes, and characters of their keys: some 16,000 posts. */
+const MAX_BYTES = 8 * 1024 ** 2
+
+const keptBlocks = perContext(() => new Generations<Uint8Array>(MAX_BYTES, (key, block) => key.length + block.length))
+
+/** Blocks of a repository, in the order asked for; null for one that it does not have. */
+export async function blocksOf(ctx: Context, reader: Reader, repo: RepoHead, cids: readonly Cid[]): Promise<(Uint8Array | null)[]> {
+  const kept = keptBlocks(ctx)
+  const keyOf = (cid: Cid) => `${repo.head} ${cid}`
+  const blocks = cids.map((cid) => kept.get(keyOf(cid)) ?? null)
+  if (!blocks.includes(null)) return blocks
+  const missing = cids.filter((_, i) => blocks[i] === null)
+  const stored = await storedBlocks(reader, repo, missing)
+  for (const [i, cid] of missing.entries()) if (stored[i]) kept.set(keyOf(cid), stored[i])
+  let next = 0
+  return blocks.map((block) => block ?? stored[next++] ?? null)
+}
+
+async function storedBlocks(reader: Reader, repo: RepoHead, cids: readonly Cid[]): Promise<(Uint8Array | null)[]> {
+  const blocks: (Uint8Array | null)[] = []
+  for (const cid of cids) blocks.push(cid.equals(repo.head) ? repo.commitBlock : await findRecordBlock(reader, repo.id, cid))
+  const others = cids.filter((_, i) => blocks[i] === null)
+  const nodes = new Map((await new StoredNodes(reader, repo.id).find(others)).map(({ cid, bytes }) => [cid.toString(), bytes]))
+  return cids.map((cid, i) => blocks[i] ?? nodes.get(cid.toString()) ?? null)
+}
