@@ -39,7 +39,7 @@ export async function requestEmailUpdate(ctx: Context, did: Did): Promise<boolea
   const account = await holderOf(ctx, did)
   addressOf(account)
   if (account.emailConfirmedAt === null) return false
-  await mailCode(ctx, account, 'update_email')
+  await mailCode(ctx, did, 'update_email')
   return true
 }
 

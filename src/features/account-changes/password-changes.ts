@@ -14,7 +14,7 @@ export function requestPasswordReset(ctx: Context, email: string): void {
 async function mailResetCode(ctx: Context, email: string): Promise<void> {
   try {
     const account = await accountWithEmail(ctx.db, email)
-    if (account) await mailCode(ctx, account, 'reset_password')
+    if (account) await mailCode(ctx, account.did, 'reset_password')
   } catch (error) {
     ctx.log.error('password reset not mailed', { error })
   }

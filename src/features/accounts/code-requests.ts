@@ -22,13 +22,13 @@ async function present(reader: Reader, did: Did): Promise<Account> {
 /** What an account holder asks for by themselves: a code by mail, within the limit of such requests. */
 export async function requestCode(exchange: Exchange, did: Did, purpose: CodePurpose): Promise<void> {
   chargeMail(exchange, did, purpose)
-  await mailCode(exchange.ctx, await holderOf(exchange.ctx, did), purpose)
+  await mailCode(exchange.ctx, did, purpose)
 }
 
-/** Make a code and mail it. Refuses when the account has no address, and when the mail cannot be sent. */
-export async function mailCode(ctx: Context, { did }: Account, purpose: CodePurpose): Promise<void> {
+/** Make a code and mail it. Refuses when there is no account or no address, and when the mail cannot be sent. */
+export async function mailCode(ctx: Context, did: Did, purpose: CodePurpose): Promise<void> {
   const mail = await ctx.db.transaction(async (tx) => {
-    // Looked at again along with the code: an address that was given up a moment ago must not get it.
+    // Read along with making the code: an address that was given up a moment ago must not get it.
     const account = await present(tx, did)
     const email = addressOf(account)
     return codeMail(ctx, { ...account, email }, purpose, await issueCode(ctx, tx, did, purpose))

@@ -27,7 +27,7 @@ export const writeRoutes = [
     async handler(call) {
       const { repo, collection, rkey, record, validate, swapCommit } = call.input
       const { commit, results } = await write(call, repo, {
-        writes: [{ action: 'create', collection, rkey, record: record, replacesSame: validate !== false }],
+        writes: [{ action: 'create', collection, rkey, record, replacesSame: validate !== false }],
         validate,
         swapCommit,
       })
@@ -42,7 +42,7 @@ export const writeRoutes = [
     async handler(call) {
       const { repo, collection, rkey, record, validate, swapRecord, swapCommit } = call.input
       const { commit, results } = await write(call, repo, {
-        writes: [{ action: 'put', collection, rkey, record: record, swapRecord }],
+        writes: [{ action: 'put', collection, rkey, record, swapRecord }],
         validate,
         swapCommit,
       })
