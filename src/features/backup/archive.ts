@@ -33,14 +33,7 @@ function folderArchive(dir: string): Archive {
     async write(name, content) {
       const path = join(dir, name)
       await mkdir(dirname(path), { recursive: true })
-      const part = `${path}.part`
-      try {
-        await spool(part, content)
-        await rename(part, path)
-      } catch (error) {
-        await rm(part, { force: true })
-        throw error
-      }
+      await spoolWhole(path, content)
     },
     async read(name) {
       const file = Bun.file(join(dir, name))
@@ -76,6 +69,18 @@ function bucketArchive(bucket: Bucket, prefix: string, spoolDir: string): Archiv
       for await (const page of bucket.list(prefix + start)) for (const { key } of page) yield key.slice(prefix.length)
     },
     delete: (name) => bucket.delete(prefix + name),
+  }
+}
+
+/** Write a stream to a file that appears under its name whole, or not at all. */
+export async function spoolWhole(path: string, content: AsyncIterable<Uint8Array>): Promise<void> {
+  const part = `${path}.part`
+  try {
+    await spool(part, content)
+    await rename(part, path)
+  } catch (error) {
+    await rm(part, { force: true })
+    throw error
   }
 }
 

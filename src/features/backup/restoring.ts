@@ -18,7 +18,7 @@ import { accountOf, signingKeyOf, statusOf } from '../accounts/accounts.ts'
 import { blobFilesIn, type BlobFiles } from '../blobs/blobs.ts'
 import { headSeq, raiseSeq, sequenceEvents, type RepoEvent } from '../firehose/firehose.ts'
 import { repoHeads, resignHead } from '../repo/repo.ts'
-import { bytesOf, spool, type Archive } from './archive.ts'
+import { bytesOf, spool, spoolWhole, type Archive } from './archive.ts'
 import type { Unseal } from './sealing.ts'
 import { blobName, inSnapshot, linesOf, readManifest } from './snapshot.ts'
 
@@ -74,7 +74,7 @@ export async function fetchSnapshot(config: Config, archive: Archive, unseal: Un
 async function placeMasterKey(path: string, content: AsyncIterable<Uint8Array>): Promise<void> {
   const key = Buffer.concat(await Array.fromAsync(content))
   if (existsSync(path) && !readFileSync(path).equals(key)) throw new OperatorError(`${path} holds another key than the backup; a restore needs an empty data directory`)
-  await spool(path, bytesOf(key))
+  await spoolWhole(path, bytesOf(key))
 }
 
 /** Keep a blob's content as its file. False when it is not the blob's. */
