@@ -19,6 +19,7 @@ import { serverInfo } from './features/server-info/server-info.ts'
 import { signup } from './features/signup/signup-feature.ts'
 import { sync } from './features/sync/sync-feature.ts'
 import { waitlist } from './features/waitlist/waitlist.ts'
+import { web } from './features/web/web-feature.ts'
 
 export const features: readonly Feature[] = [
   accountChanges,
@@ -40,4 +41,5 @@ export const features: readonly Feature[] = [
   signup,
   sync,
   waitlist,
+  web,
 ]

@@ -9,8 +9,9 @@ import type { Tx } from '../../platform/database.ts'
 import type { Did } from '../../protocol/identifiers.ts'
 import type { Permissions } from '../../protocol/scopes.ts'
 import { accountStatus, refuseTakendown } from '../accounts/accounts.ts'
-import { boundTokenAsBearer, claimsToBeAccessToken, endBrowserSignIns, endOAuthSessions, verifyDpopToken } from '../oauth/oauth.ts'
+import { boundTokenAsBearer, claimsToBeAccessToken, endOAuthSessions, verifyDpopToken } from '../oauth/oauth.ts'
 import { actorOf, operatorOf } from '../operators/operators.ts'
+import { deleteSignInsOf } from '../web/web.ts'
 import { authorizationOf } from './authorization-header.ts'
 import { assertPermission } from './permissions.ts'
 import { carriesServiceToken, LABELER, serviceAuth, verifyServiceToken, type ServiceCaller } from './service-auth.ts'
@@ -33,7 +34,7 @@ export async function signOutEverywhere(tx: Tx, did: Did): Promise<{ sessions: n
 /** Sign out whoever came in with a password. Apps that the account lets in stay. */
 export async function signOutPasswords(tx: Tx, did: Did): Promise<void> {
   await deleteSessionsOf(tx, did)
-  await endBrowserSignIns(tx, did)
+  await deleteSignInsOf(tx, did)
 }
 
 /** An account holder, or who acts for one. */

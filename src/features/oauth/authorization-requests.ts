@@ -3,13 +3,13 @@
  *
  * Whoever decides (the form of the page, an account that is signed in there, a wallet) goes through `decideRequest`.
  */
-import { randomBytes } from 'node:crypto'
 import type { Context } from '../../platform/context.ts'
 import type { Tx } from '../../platform/database.ts'
+import { newToken } from '../../platform/new-token.ts'
 import type { AuthorizationRequest } from '../../protocol/authorization-request.ts'
 import type { ClientMetadata } from '../../protocol/client-metadata.ts'
 import type { Did } from '../../protocol/identifiers.ts'
-import { formatOpaqueToken, OPAQUE_TOKEN_BYTES, opaqueTokenHash } from '../../protocol/opaque-token.ts'
+import { opaqueTokenHash } from '../../protocol/opaque-token.ts'
 import { withParameters } from '../../protocol/redirect-uris.ts'
 import type { ClientKey } from './client-authentication.ts'
 import { insertCode } from './code-store.ts'
@@ -38,12 +38,6 @@ export interface Grant extends PendingRequest {
 export type Decision =
   | { kind: 'approve'; did: Did; scopes: readonly string[]; scopeIsFixed: boolean }
   | { kind: 'refuse'; error: 'access_denied' | 'login_required' | 'invalid_scope'; reason: string }
-
-/** A new opaque token, and what is stored of it. */
-export function newToken(): { token: string; hash: string } {
-  const token = formatOpaqueToken(randomBytes(OPAQUE_TOKEN_BYTES))
-  return { token, hash: opaqueTokenHash(token)! }
-}
 
 export async function pushRequest({ db, clock }: Context, pending: PendingRequest): Promise<{ request_uri: string; expires_in: number }> {
   const { token, hash } = newToken()

@@ -4,9 +4,8 @@ import { page } from '../../http/page.ts'
 import type { Context } from '../../platform/context.ts'
 import { isLoopbackClientId } from '../../protocol/client-metadata.ts'
 import { BASE_SCOPE, type ExpandedScope } from '../../protocol/scopes.ts'
+import { errorNote, identifierField, isWrong, passwordField, type Device, type SignedIn } from '../web/web.ts'
 import type { PendingRequest } from './authorization-requests.ts'
-import type { Device, SignedIn } from './devices.ts'
-import { errorNote, identifierField, isWrong, passwordField } from './page-parts.ts'
 import { wordsOf, type Words } from './scope-words.ts'
 
 export interface AuthorizeView {

@@ -4,14 +4,26 @@ import { parseDid } from '../../protocol/identifiers.ts'
 import { isRegistered } from '../../protocol/redirect-uris.ts'
 import { narrowedScopes } from '../../protocol/scopes.ts'
 import { type Account, activityOf } from '../accounts/accounts.ts'
+import {
+  type Confirm,
+  type Device,
+  deviceOf,
+  type PageCall,
+  pageRefusal,
+  pageRoute,
+  readForm,
+  requireFormToken,
+  requireNavigation,
+  requireOwnForm,
+  seeOther,
+  signIn,
+  withPassword,
+} from '../web/web.ts'
 import { decideRequest, openRequest, requestHash, type Decision, type PendingRequest } from './authorization-requests.ts'
 import { authorizePage, HAS_ACCOUNT, signUpUrl, type Filled } from './authorize-page.ts'
 import { clientOf } from './clients.ts'
-import { type Device, deviceOf, requireFormToken, requireNavigation, requireOwnForm, signIn } from './devices.ts'
-import { pageRefusal, pageRoute, readForm, seeOther, type PageCall } from './page-parts.ts'
 import { expanded } from './permission-sets.ts'
 import { deleteRequest } from './request-store.ts'
-import { withPassword, type Confirm } from './sign-in.ts'
 
 interface Opened {
   requestUri: string

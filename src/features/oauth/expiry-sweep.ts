@@ -1,9 +1,9 @@
 /** Removes what has had its time. Nothing depends on it: every read asks for the time itself. */
 import type { Sweep } from '../../platform/sweeps.ts'
+import { deleteDevicesBefore } from '../web/web.ts'
 import { deleteDocumentsBefore, deleteUsedBefore } from './client-store.ts'
 import { STALE_MILLIS } from './clients.ts'
 import { deleteCodesBefore } from './code-store.ts'
-import { deleteDevicesBefore } from './oauth-device-store.ts'
 import { deleteRequestsBefore } from './request-store.ts'
 import { deleteEndedSessions } from './oauth-session-store.ts'
 

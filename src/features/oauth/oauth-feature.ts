@@ -1,19 +1,16 @@
 /** The OAuth authorization server: apps ask here for access to an account, and its holder decides. */
 import type { Feature } from '../../http/feature.ts'
-import { stylesheet } from '../../http/page.ts'
-import { accountRoutes } from './account-routes.ts'
 import { authorizeRoutes } from './authorize-routes.ts'
 import { expirySweep } from './expiry-sweep.ts'
 import { metadataRoutes } from './metadata-routes.ts'
 import { proofState } from './proofs.ts'
 import { refreshSecret } from './refresh-tokens.ts'
 import { serverKey } from './server-key.ts'
-import { signInRoutes } from './sign-in-pages.ts'
 import { tokenRoutes } from './token-routes.ts'
 
 export const oauth: Feature = {
   name: 'oauth',
-  routes: [...metadataRoutes, ...tokenRoutes, ...authorizeRoutes, ...signInRoutes, ...accountRoutes, stylesheet],
+  routes: [...metadataRoutes, ...tokenRoutes, ...authorizeRoutes],
   sweeps: [expirySweep],
   async prepare(ctx) {
     await serverKey(ctx)

@@ -5,14 +5,16 @@ import type { Tx } from '../../platform/database.ts'
 import type { Did } from '../../protocol/identifiers.ts'
 import { accessTokenHash } from '../../protocol/dpop.ts'
 import { BASE_SCOPE, permissionsOf, type Permissions } from '../../protocol/scopes.ts'
+import { deleteSignInsOf } from '../web/web.ts'
 import { readAccessToken } from './access-tokens.ts'
 import { deleteCodesOf } from './code-store.ts'
-import { deleteSignInsOf } from './oauth-device-store.ts'
 import { offerNonce, useProof } from './proofs.ts'
 import { deleteSessionsOf, isSessionAlive } from './oauth-session-store.ts'
 
 export { claimsToBeAccessToken } from './access-tokens.ts'
-export { deleteSignInsOf as endBrowserSignIns } from './oauth-device-store.ts'
+export { appHost, HAS_ACCOUNT } from './authorize-page.ts'
+export { deleteSession as deleteOAuthSession, findSession as findOAuthSession, sessionsOf as oauthSessionsOf, type OAuthSession } from './oauth-session-store.ts'
+export { sentence, wordsOf } from './scope-words.ts'
 
 /** An app, and the account that lets it in. */
 export interface OAuthCaller {

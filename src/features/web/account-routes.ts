@@ -3,13 +3,13 @@ import { chargeAddress } from '../../http/limiting.ts'
 import { parseDid } from '../../protocol/identifiers.ts'
 import { type Account, chargeMail, loginWithPassword } from '../accounts/accounts.ts'
 import { changeEmail, changePassword, requestEmailUpdate } from '../account-changes/account-changes.ts'
-import { createAppPassword, deleteSession as deleteOwnSession, findSession as findOwnSession, listAppPasswords, listSessions, revokeAppPassword } from '../auth/auth.ts'
+import { createAppPassword, deleteSession, findSession, listAppPasswords, listSessions, revokeAppPassword } from '../auth/auth.ts'
 import { changeHandle } from '../identity/identity.ts'
+import { deleteOAuthSession, findOAuthSession, oauthSessionsOf } from '../oauth/oauth.ts'
 import { accountPage, type AccountView, type Section } from './account-page.ts'
-import { countOtherSignIns, deleteOtherSignIns } from './oauth-device-store.ts'
+import { countOtherSignIns, deleteOtherSignIns } from './device-store.ts'
 import { type Device, deviceOf, requireFormToken, requireNavigation, requireOwnForm, signIn, signOut } from './devices.ts'
 import { faultOf, pageRoute, readForm, seeOther, type PageCall } from './page-parts.ts'
-import { deleteSession, findSession, sessionsOf } from './oauth-session-store.ts'
 import { messages } from './sign-in.ts'
 
 interface Holder {
@@ -32,7 +32,7 @@ async function shown({ ctx }: PageCall, { account, device }: Holder, { outcome =
   const { did } = account
   const now = clock.now()
   const [apps, appPasswords, sessions, otherBrowsers] = await Promise.all([
-    sessionsOf(db, did, now),
+    oauthSessionsOf(db, did, now),
     listAppPasswords(db, did),
     listSessions(db, did, now),
     countOtherSignIns(db, did, device.tokenHash, now),
@@ -84,15 +84,15 @@ export const accountRoutes = [
   }),
   act('apps', 'app', async ({ ctx }, { account }, form) => {
     await ctx.db.transaction(async (tx) => {
-      const session = await findSession(tx, form.get('id') ?? '')
-      if (session?.did === account.did) await deleteSession(tx, session.id)
+      const session = await findOAuthSession(tx, form.get('id') ?? '')
+      if (session?.did === account.did) await deleteOAuthSession(tx, session.id)
     })
     return null
   }),
   act('sessions', 'session', async ({ ctx }, { account }, form) => {
     await ctx.db.transaction(async (tx) => {
-      const session = await findOwnSession(tx, form.get('id') ?? '', account.did)
-      if (session) await deleteOwnSession(tx, session.id)
+      const session = await findSession(tx, form.get('id') ?? '', account.did)
+      if (session) await deleteSession(tx, session.id)
     })
     return null
   }),

@@ -8,11 +8,11 @@ import { createHmac } from 'node:crypto'
 import type { Exchange } from '../../http/endpoint.ts'
 import { Refusal } from '../../http/errors.ts'
 import type { Context } from '../../platform/context.ts'
+import { newToken } from '../../platform/new-token.ts'
 import type { Did } from '../../protocol/identifiers.ts'
 import { opaqueTokenHash, parseOpaqueToken } from '../../protocol/opaque-token.ts'
 import { accountOf, type Account } from '../accounts/accounts.ts'
-import { newToken } from './authorization-requests.ts'
-import { deleteDevice, deleteSignIn, insertDevice, signInsOf, type SignIn } from './oauth-device-store.ts'
+import { deleteDevice, deleteSignIn, insertDevice, signInsOf, type SignIn } from './device-store.ts'
 import type { Confirm } from './sign-in.ts'
 
 /** With "stay signed in", and without: until the browser closes, but not for long. */

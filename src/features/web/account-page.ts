@@ -5,11 +5,9 @@ import type { Context } from '../../platform/context.ts'
 import type { Millis } from '../../protocol/identifiers.ts'
 import { activityOf, type Account } from '../accounts/accounts.ts'
 import type { AppPassword } from '../auth/auth.ts'
-import { appHost } from './authorize-page.ts'
+import { appHost, sentence, wordsOf, type OAuthSession } from '../oauth/oauth.ts'
 import type { Device } from './devices.ts'
 import { day, errorNote, field, goodNote, passwordField } from './page-parts.ts'
-import { sentence, wordsOf } from './scope-words.ts'
-import type { OAuthSession } from './oauth-session-store.ts'
 
 export type Section = 'apps' | 'app-passwords' | 'sessions' | 'handle' | 'email' | 'password'
 

@@ -1,0 +1,8 @@
+/**
+ * What pages share: how a route shows one, form parts, the browser and who is signed in there. Features with pages of
+ * their own build on this door; the account pages in this folder build on the features.
+ */
+export { deleteDevicesBefore, deleteSignInsOf } from './device-store.ts'
+export { deviceOf, requireFormToken, requireNavigation, requireOwnForm, signIn, type Device, type SignedIn } from './devices.ts'
+export { errorNote, identifierField, isWrong, pageRefusal, pageRoute, passwordField, readForm, seeOther, type PageCall } from './page-parts.ts'
+export { withPassword, type Confirm } from './sign-in.ts'
