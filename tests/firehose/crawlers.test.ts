@@ -1,11 +1,13 @@
 /** Who is told that there is something to crawl, and how often. */
 import { expect, test } from 'bun:test'
 import { Crawlers, type CrawlOutcome, type CrawlTiming } from '../../src/features/firehose/crawlers.ts'
-import { announce, askCrawlers } from '../../src/features/firehose/firehose.ts'
+import { askCrawlers, type RepoEvent } from '../../src/features/firehose/firehose.ts'
 import { systemResolver } from '../../src/platform/resolver.ts'
 import { createLog } from '../../src/platform/log.ts'
 import { createOutbound } from '../../src/platform/outbound.ts'
 import { startCrawler, type FakeCrawler } from '../harness/crawler.ts'
+import type { Did } from '../../src/protocol/identifiers.ts'
+import { sequence } from '../harness/events.ts'
 import { startPds } from '../harness/pds.ts'
 
 const fast: CrawlTiming = { windowMillis: 300, retryDelaysMillis: [5, 10], timeoutMillis: 2000 }
@@ -24,7 +26,8 @@ const crawlersFor = (...fakes: FakeCrawler[]) =>
 test('a hundred writes in a moment are two requests: the first at once, the last when the window ends', async () => {
   await using crawler = startCrawler()
   const crawlers = crawlersFor(crawler)
-  for (let i = 0; i < 100; i++) crawlers.announce()
+  crawlers.start()
+  for (let i = 1; i < 100; i++) crawlers.announce()
   await crawler.until(1)
   for (let i = 0; i < 100; i++) crawlers.announce()
   await crawler.until(2)
@@ -40,7 +43,7 @@ test('each crawler is asked', async () => {
   await using one = startCrawler()
   await using other = startCrawler()
   const crawlers = crawlersFor(one, other)
-  crawlers.announce()
+  crawlers.start()
   await Promise.all([one.until(1), other.until(1)])
   crawlers.stop()
 })
@@ -52,7 +55,7 @@ test('a failing crawler is asked three times, a refusing one once', async () => 
   refusing.statuses.push(400)
   const crawlers = crawlersFor(failing, refusing)
   outcomes.length = 0
-  crawlers.announce()
+  crawlers.start()
   while (outcomes.length < 2) await Bun.sleep(1)
   expect(outcomes).toEqual(['rejected', 'exhausted'])
   expect([failing.requests.length, refusing.requests.length]).toEqual([3, 1])
@@ -63,6 +66,16 @@ test('a stopped server asks nobody', async () => {
   await using crawler = startCrawler()
   const crawlers = crawlersFor(crawler)
   crawlers.stop()
+  crawlers.start()
+  await Bun.sleep(20)
+  expect(crawler.requests).toEqual([])
+})
+
+const event: RepoEvent = { type: 'identity', did: 'did:plc:aliceaaaaaaaaaaaaaaaaaaa' as Did }
+
+test('commands that add events ask nobody', async () => {
+  await using crawler = startCrawler()
+  const crawlers = crawlersFor(crawler)
   crawlers.announce()
   await Bun.sleep(20)
   expect(crawler.requests).toEqual([])
@@ -74,10 +87,10 @@ test('a server with a public name announces itself at start and after events; a 
   await using open = await startPds({ crawlers, publicUrl: 'https://pds.example.com' })
   await crawler.until(1)
   expect(crawler.requests).toEqual(['pds.example.com'])
-  announce(open.ctx)
+  await sequence(open, event)
   for (const publicUrl of ['http://localhost:2583', 'https://pds.test', 'https://10.0.0.7', 'https://[::1]:8443']) {
     await using local = await startPds({ crawlers, publicUrl })
-    announce(local.ctx)
+    await sequence(local, event)
     expect(await askCrawlers(local.ctx)).toEqual([])
   }
   expect(crawler.requests).toHaveLength(1)

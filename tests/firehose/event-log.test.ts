@@ -14,6 +14,7 @@ import { encode } from '../../src/protocol/cbor.ts'
 import { cidOfCbor } from '../../src/protocol/cid.ts'
 import { eventFrame } from '../../src/protocol/frames.ts'
 import type { Did, Handle, Tid } from '../../src/protocol/identifiers.ts'
+import { sequence } from '../harness/events.ts'
 import { startPds, type TestPds } from '../harness/pds.ts'
 
 const alice = 'did:plc:aliceaaaaaaaaaaaaaaaaaaa' as Did
@@ -22,7 +23,6 @@ const identity = (did: Did): RepoEvent => ({ type: 'identity', did, handle: 'ali
 
 const sync = (bytes: number): RepoEvent => ({ type: 'sync', did: bob, rev: '3jzfcijpj2z2a' as Tid, blocks: new Uint8Array(bytes) })
 
-const sequence = ({ ctx }: TestPds, ...events: RepoEvent[]) => ctx.db.transaction((tx) => sequenceEvents(ctx, tx, events))
 const rows = ({ ctx }: TestPds) => ctx.db.all<{ seq: number; did: string; event_type: string }>(sql`SELECT seq, did, event_type FROM repo_seq ORDER BY seq`)
 
 test('events of one transaction are numbered in a row, and those of the next follow', async () => {

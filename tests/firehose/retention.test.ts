@@ -1,14 +1,15 @@
 /** What the event log keeps. */
 import { expect, test } from 'bun:test'
-import { sequenceEvents, type RepoEvent } from '../../src/features/firehose/firehose.ts'
+import type { RepoEvent } from '../../src/features/firehose/firehose.ts'
 import { sql } from '../../src/platform/database.ts'
 import type { Did } from '../../src/protocol/identifiers.ts'
+import { sequence } from '../harness/events.ts'
 import { startPds, type TestPds } from '../harness/pds.ts'
 import { Subscriber } from '../harness/subscriber.ts'
 
 const did = 'did:plc:aliceaaaaaaaaaaaaaaaaaaa' as Did
 
-const emit = ({ ctx }: TestPds, count: number) => ctx.db.transaction((tx) => sequenceEvents(ctx, tx, Array<RepoEvent>(count).fill({ type: 'identity', did })))
+const emit = (pds: TestPds, count: number) => sequence(pds, ...Array<RepoEvent>(count).fill({ type: 'identity', did }))
 const kept = async ({ ctx }: TestPds) => (await ctx.db.all<{ seq: number }>(sql`SELECT seq FROM repo_seq ORDER BY seq`)).map(({ seq }) => seq)
 
 test('events older than the retention time go, and a cursor before them is told so', async () => {

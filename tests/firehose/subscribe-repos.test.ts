@@ -1,8 +1,9 @@
 /** What a subscriber sees: cursors, order, error frames, and no frame left out. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { announce, sequenceEvents, type RepoEvent } from '../../src/features/firehose/firehose.ts'
+import type { RepoEvent } from '../../src/features/firehose/firehose.ts'
 import { sql } from '../../src/platform/database.ts'
 import type { Did, Handle, Tid } from '../../src/protocol/identifiers.ts'
+import { sequence } from '../harness/events.ts'
 import { startPds, type TestPds } from '../harness/pds.ts'
 import { Subscriber } from '../harness/subscriber.ts'
 
@@ -16,12 +17,7 @@ beforeAll(async () => {
 })
 afterAll(() => pds[Symbol.asyncDispose]())
 
-async function emit(...events: RepoEvent[]): Promise<number[]> {
-  const { ctx } = pds
-  const seqs = await ctx.db.transaction((tx) => sequenceEvents(ctx, tx, events))
-  announce(ctx)
-  return seqs
-}
+const emit = (...events: RepoEvent[]): Promise<number[]> => sequence(pds, ...events)
 
 const subscribe = (query?: string) => new Subscriber(pds.url, query)
 const ascending = (from: number, count: number) => Array.from({ length: count }, (_, i) => from + i)

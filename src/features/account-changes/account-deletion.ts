@@ -10,7 +10,7 @@ import type { Did } from '../../protocol/identifiers.ts'
 import { accountOf, codeRefused, deleteAccountRow, deleteMailedCodesOf, isDueForDeletion, listDueForDeletion, loginRefused, loginWithPassword, MAX_TRIED_PASSWORD_CHARS, redeemCode } from '../accounts/accounts.ts'
 import { deleteAppPasswordsOf, signOutEverywhere } from '../auth/auth.ts'
 import { deleteAccountBlobs, removeBlobFiles } from '../blobs/blobs.ts'
-import { announce, sequenceEvents } from '../firehose/firehose.ts'
+import { sequenceEvents } from '../firehose/firehose.ts'
 import { forgetDocument, forgetReservedKey } from '../identity/identity.ts'
 import { forgetInvites } from '../invites/invites.ts'
 import { deleteFlagsAbout } from '../labels/labels.ts'
@@ -30,18 +30,18 @@ export async function deleteOwnAccount(ctx: Context, { did, password, token }: {
     return fault ? { fault } : { cids: await purge(ctx, tx, did) }
   })
   if (outcome.fault) throw codeRefused(outcome.fault)
-  await finish(ctx, outcome.cids)
+  await removeBlobFiles(ctx, outcome.cids)
 }
 
 /** Without asking for anything. False when there is no such account. */
 export async function deleteAccount(ctx: Context, did: Did): Promise<boolean> {
   const cids = await ctx.db.transaction(async (tx) => ((await accountOf(tx, did)) ? purge(ctx, tx, did) : null))
   if (cids === null) return false
-  await finish(ctx, cids)
+  await removeBlobFiles(ctx, cids)
   return true
 }
 
-/** Returns what has to go from the disk once the transaction is committed. */
+/** Returns what has to go from the disk once the transaction is committed. What stays there when that fails is an orphan, which the scrub of blobs finds. */
 async function purge(ctx: Context, tx: Tx, did: Did): Promise<string[]> {
   await signOutEverywhere(tx, did)
   await deleteAppPasswordsOf(tx, did)
@@ -58,12 +58,6 @@ async function purge(ctx: Context, tx: Tx, did: Did): Promise<string[]> {
   return cids
 }
 
-/** What stays on the disk when this fails is an orphan that the scrub of blobs finds. */
-async function finish(ctx: Context, cids: readonly string[]): Promise<void> {
-  announce(ctx)
-  await removeBlobFiles(ctx, cids)
-}
-
 export const accountReaper: Sweep = {
   name: 'account-reaper',
   intervalSecs: (config) => config.accounts.deletionReaperIntervalSecs,
@@ -75,7 +69,7 @@ export const accountReaper: Sweep = {
         // Its owner may have activated it since the list was made.
         const cids = await ctx.db.transaction(async (tx) => ((await isDueForDeletion(tx, did, ctx.clock.now())) ? purge(ctx, tx, did) : null))
         if (cids === null) continue
-        await finish(ctx, cids)
+        await removeBlobFiles(ctx, cids)
         report.swept++
       } catch (error) {
         report.errors++

@@ -5,7 +5,7 @@ import type { Tx } from '../../platform/database.ts'
 import type { Did, Millis } from '../../protocol/identifiers.ts'
 import { accountOf, signingKeyOf, statusOf, updateActivation, updateTakedown } from '../accounts/accounts.ts'
 import { signOutEverywhere } from '../auth/auth.ts'
-import { announce, sequenceEvents } from '../firehose/firehose.ts'
+import { sequenceEvents } from '../firehose/firehose.ts'
 import { resignHead } from '../repo/repo.ts'
 import { didFault } from './did-fitness.ts'
 
@@ -23,7 +23,6 @@ export async function deactivateAccount(ctx: Context, did: Did, deleteAfter: Mil
     return changed
   })
   if (changed === 0) throw invalidRequest('Account not found')
-  announce(ctx)
 }
 
 /**
@@ -36,7 +35,6 @@ export async function activateAccount(ctx: Context, did: Did): Promise<void> {
   const fault = await didFault(ctx, did)
   if (fault) throw invalidRequest(fault)
   await ctx.db.transaction((tx) => activate(ctx, tx, did))
-  announce(ctx)
 }
 
 /** The directory took its time to answer: the account is looked at again. */

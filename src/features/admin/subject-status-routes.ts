@@ -9,7 +9,6 @@ import { activateAccount, deactivateAccount, sequenceStatus, setTakedown } from 
 import { accountAt, accountOf } from '../accounts/accounts.ts'
 import { moderator } from '../auth/auth.ts'
 import { blobTakedown, setBlobTakedown } from '../blobs/blobs.ts'
-import { announce } from '../firehose/firehose.ts'
 import { recordAudit } from '../operators/operators.ts'
 import { readRecord, setRecordTakedown } from '../repo/repo.ts'
 
@@ -34,7 +33,6 @@ async function updateAccount(ctx: Context, did: Did, { takedown, deactivated, ac
   if (!(await accountOf(ctx.db, did))) throw subjectNotFound()
   if (takedown) await ctx.db.transaction((tx) => takeAccountDown(ctx, tx, did, takedownRef(ctx, takedown), actor))
   if (!takedown && !deactivated) await ctx.db.transaction((tx) => sequenceStatus(ctx, tx, did))
-  announce(ctx)
   if (deactivated?.applied === true) await deactivateAccount(ctx, did, null)
   if (deactivated?.applied === false) await activateAccount(ctx, did)
 }

@@ -41,13 +41,21 @@ export interface CrawlAnswer {
 
 export class Crawlers {
   readonly #crawlers: readonly Crawler[]
+  #isStarted = false
 
   constructor(options: CrawlersOptions) {
     this.#crawlers = options.urls.map((url) => new Crawler(url, options))
   }
 
+  /** The server is there to be crawled. Before that nothing is told: commands add events too. */
+  start(): void {
+    this.#isStarted = true
+    this.announce()
+  }
+
+  /** There are new events. Waits for nothing. */
   announce(): void {
-    for (const crawler of this.#crawlers) crawler.announce()
+    if (this.#isStarted) for (const crawler of this.#crawlers) crawler.announce()
   }
 
   /** Ask all of them now, once, whatever was asked before. */

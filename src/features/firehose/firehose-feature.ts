@@ -17,7 +17,7 @@ export const firehose: Feature = {
   },
   start(ctx) {
     const crawlers = crawlersOf(ctx)
-    crawlers.announce()
+    crawlers.start()
     return () => crawlers.stop()
   },
 }

@@ -16,13 +16,12 @@ export { headSeq, raiseSeq, sequencedAt } from './event-log.ts'
 export type { RepoEvent } from '../../protocol/frames.ts'
 
 /**
- * Append events to the log, in the caller's transaction. Returns their numbers, consecutive, in order. Subscribers have
- * them once the transaction is durable.
+ * Append events to the log, in the caller's transaction. Once the transaction is durable, subscribers receive them and
+ * crawlers are told that there is something new.
  *
- * Call it late in the transaction, and `announce` after it. The event that an account is deleted removes what the log
- * holds about it.
+ * Call it late in the transaction. The event that an account is deleted removes what the log holds about it.
  */
-export async function sequenceEvents(ctx: Context, tx: Tx, events: readonly RepoEvent[]): Promise<number[]> {
+export async function sequenceEvents(ctx: Context, tx: Tx, events: readonly RepoEvent[]): Promise<void> {
   const { clock, metrics } = ctx
   const head = await headSeq(tx)
   const sequencedAt = clock.now()
@@ -30,16 +29,15 @@ export async function sequenceEvents(ctx: Context, tx: Tx, events: readonly Repo
   for (const event of events) {
     const seq = head + 1 + rows.length
     rows.push({ seq, type: event.type, did: event.did, frame: eventFrame(event, seq, sequencedAt), sequencedAt })
-    metrics.count('firehose_events_total', { frame: event.type })
     if (event.type === 'account' && event.status === 'deleted') await deleteEventsOf(tx, event.did)
   }
   await insertEvents(tx, rows)
-  tx.afterCommit(() => tailOf(ctx).take(rows))
-  return rows.map(({ seq }) => seq)
+  tx.afterCommit(() => {
+    for (const { type } of rows) metrics.count('firehose_events_total', { frame: type })
+    tailOf(ctx).take(rows)
+    crawlersOf(ctx).announce()
+  })
 }
-
-/** Tell crawlers that events were added. Call it after the transaction has committed; it waits for nothing. */
-export const announce = (ctx: Context): void => crawlersOf(ctx).announce()
 
 /** Ask every crawler now, and wait for what it says. */
 export const askCrawlers = (ctx: Context): Promise<CrawlAnswer[]> => crawlersOf(ctx).ask()

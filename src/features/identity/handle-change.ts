@@ -7,7 +7,7 @@ import { claimedHandle } from '../../protocol/did-document.ts'
 import type { Did, Handle } from '../../protocol/identifiers.ts'
 import { isPlcDid, nextOperation, signOperation, stateOf, withHandle } from '../../protocol/plc.ts'
 import { accountAt, accountOf, setHandle } from '../accounts/accounts.ts'
-import { announce, sequenceEvents } from '../firehose/firehose.ts'
+import { sequenceEvents } from '../firehose/firehose.ts'
 import { resolveDid } from './did-resolution.ts'
 import { admitHandle } from './handle-admission.ts'
 import { heldRotationKey } from './identity-keys.ts'
@@ -29,7 +29,6 @@ export async function changeHandle(ctx: Context, did: Did, text: string, options
   const holder = await accountAt(ctx.db, handle)
   if (holder && holder.did !== did) throw handleTaken(handle)
   await changeLanes(ctx).run(did, () => publishAndKeep(ctx, did, handle))
-  announce(ctx)
   await resolveDid(ctx, did, { live: true })
 }
 

@@ -8,7 +8,7 @@ import { isPlcDid, nextOperation, parseOperation, parseState, pdsService, pdsSer
 import { accountNotFound, accountOf, codeRefused, redeemCode, requestCode, signingKeyOf, type Account } from '../accounts/accounts.ts'
 import { access } from '../auth/auth.ts'
 import type { Permissions } from '../../protocol/scopes.ts'
-import { announce, sequenceEvents } from '../firehose/firehose.ts'
+import { sequenceEvents } from '../firehose/firehose.ts'
 import { resolveDid } from './did-resolution.ts'
 import { didEnded } from './handle-change.ts'
 import { heldRotationKey, serverRotationKey } from './identity-keys.ts'
@@ -110,7 +110,6 @@ export const plcOperationRoutes = [
         if (!(await accountOf(tx, did))) throw accountNotFound()
         await sequenceEvents(ctx, tx, [{ type: 'identity', did }])
       })
-      announce(ctx)
       await resolveDid(ctx, did, { live: true })
     },
   }),

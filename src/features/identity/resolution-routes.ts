@@ -6,7 +6,7 @@ import type { Context } from '../../platform/context.ts'
 import { checkHandle } from '../../protocol/handle-policy.ts'
 import { parseHandle } from '../../protocol/identifiers.ts'
 import { accountAt, accountOf } from '../accounts/accounts.ts'
-import { announce, sequenceEvents } from '../firehose/firehose.ts'
+import { sequenceEvents } from '../firehose/firehose.ts'
 import { isTaken } from '../signup/signup.ts'
 import { findDocument } from './did-document-store.ts'
 import { resolveDid } from './did-resolution.ts'
@@ -25,7 +25,6 @@ async function refreshIdentity(ctx: Context, identifier: string): Promise<Identi
     await ctx.db.transaction(async (tx) => {
       if (await accountOf(tx, info.did)) await sequenceEvents(ctx, tx, [{ type: 'identity', did: info.did, handle }])
     })
-    announce(ctx)
   }
   return info
 }

@@ -5,7 +5,6 @@ import { type Cid, parseCid } from '../../protocol/cid.ts'
 import { parseDid, parseRecordKey, recordUri, type AtUri, type Did, type Nsid, type RecordKey } from '../../protocol/identifiers.ts'
 import { accountAt, accountNotFound, requireActive, statusOf } from '../accounts/accounts.ts'
 import { requirePermission, type AccessCaller } from '../auth/auth.ts'
-import { announce } from '../firehose/firehose.ts'
 import { applyCommit, nextRecordKey, type CommitMeta, type Write } from './commit-writer.ts'
 import { prepareRecord, type ValidationStatus } from './record-preparation.ts'
 
@@ -58,7 +57,6 @@ export async function writeRecords(ctx: Context, caller: Pick<AccessCaller, 'per
   const prepared = await Promise.all(input.writes.map((write) => prepareWrite(ctx, write, input.validate)))
   const job = { did, writes: prepared.map(({ write }) => write), swapCommit: cidOf(input.swapCommit) ?? undefined }
   const commit = await ctx.db.transaction((tx) => applyCommit(ctx, tx, job))
-  if (commit !== null) announce(ctx)
   return {
     commit,
     results: prepared.map(({ write, status }) => ({

@@ -18,7 +18,7 @@ import { formatDidKey } from '../../protocol/keys.ts'
 import { genesisDid, genesisOperation, signOperation, tombstone, type LogOperation } from '../../protocol/plc.ts'
 import { accountOf, hashPassword, insertAccount, makeAccountKey, signingKeyOf, type WrappedKey } from '../accounts/accounts.ts'
 import { openSession, sessionTokens, type Tokens } from '../auth/auth.ts'
-import { announce, sequenceEvents } from '../firehose/firehose.ts'
+import { sequenceEvents } from '../firehose/firehose.ts'
 import { createRepo } from '../repo/repo.ts'
 import { serverRotationKey, takeReservedKey } from '../identity/identity.ts'
 import { useInvite } from '../invites/invites.ts'
@@ -60,7 +60,6 @@ export async function createAccount(ctx: Context, request: SignupRequest, proven
   try {
     if (genesis) await ctx.plc.submit(did, genesis)
     const tokenId = await ctx.db.transaction((tx) => establish(ctx, tx, signup, { ...key, passwordHash }))
-    announce(ctx)
     return { did, handle, genesis, tokens: await sessionTokens(ctx, did, null, tokenId) }
   } catch (error) {
     // A commit of which the disk has not said that it has it may have been made all the same: an identity in use must not end.
