@@ -2,8 +2,10 @@
  * How an endpoint is declared. A declaration names the lexicon method (or HTTP method and path), who may call it,
  * what limits it and the capability it belongs to; `server.ts` turns it into a route.
  *
- * Order of work: parameters, authentication, body, limits, handler. So a request with a bad parameter and no token
- * answers 400, one with no token and a bad body 401, and a refused request costs no rate-limit points.
+ * Order of work: limits of the address, parameters, authentication, body, handler. So a request with a bad parameter
+ * and no token answers 400, one with no token and a bad body 401. Charging comes first so that bad requests are limited
+ * like good ones; unknown paths are charged too, preflights are not. Budgets of an account or a client are charged by
+ * the handler, which knows whose they are.
  */
 import type { CapabilityName } from '../platform/capabilities.ts'
 import type { Context } from '../platform/context.ts'
@@ -44,6 +46,7 @@ export const anyone: Guard<null> = { check: () => null, personal: false }
 
 export interface Common<Caller> {
   auth?: Guard<Caller>
+  /** Charged to the client's address before the request is looked at. */
   limit?: LimitName | readonly LimitName[]
   /** The endpoint exists exactly when the capability is offered. */
   capability?: CapabilityName

@@ -13,9 +13,9 @@ const limiters = { globalIp: 'global_ip', repoWrite: 'account_writes' } as const
 const states = new WeakMap<Exchange, LimitState>()
 
 /** Take a point of each limiter by the client's address, or refuse. */
-export function chargeAddress(exchange: Exchange, ...names: readonly LimitName[]): void {
+export function chargeAddress(exchange: Exchange, names: readonly LimitName[]): void {
   // Asking the runtime for the address costs more than all that is done with it.
-  if (!exchange.ctx.config.rateLimit.enabled) return
+  if (names.length === 0 || !exchange.ctx.config.rateLimit.enabled) return
   const key = limitKey(exchange.ip)
   take(exchange, names.map((name) => ({ name, key })))
 }

@@ -8,6 +8,7 @@
 import { Elysia } from 'elysia'
 import type { ServerWebSocket } from 'bun'
 import type { Context } from '../platform/context.ts'
+import type { LimitName } from '../platform/limits.ts'
 import { decodeParams, methods, validateInput, validateOutput, type Method, type MethodName } from '../protocol/lexicons/lexicons.ts'
 import { parseNsid } from '../protocol/identifiers.ts'
 import { announcedBytes, DEFAULT_JSON_BYTES, type RequestBody } from './body.ts'
@@ -30,8 +31,18 @@ const SOCKET_BACKPRESSURE_BYTES = 16 * 1024 ** 2
 const SOCKET_IDLE_SECS = 30
 
 const XRPC_PREFIX = '/xrpc/'
-/** What metrics and traces call a path that is no endpoint of ours: a name of somebody else's choice is no label. */
-const UNMATCHED = 'unmatched'
+
+/** The endpoint that a request reached, as far as counting goes. */
+interface Found {
+  /** What metrics and traces call it. */
+  route: string
+  /** Charged to the client's address. */
+  limits: readonly LimitName[]
+}
+
+const EVERY_REQUEST: readonly LimitName[] = ['globalIp']
+/** A path that is no endpoint of ours: a name of somebody else's choice is no label. */
+const unmatched: Found = { route: 'unmatched', limits: EVERY_REQUEST }
 
 export interface Edge {
   /** `http://<address>:<port>` of the listener. */
@@ -54,7 +65,7 @@ export function serve(ctx: Context, endpoints: readonly Endpoint[]): Edge {
   let stopping = false
 
   /** Everything a request goes through, whichever route it takes. `work` gives what the handler answers. */
-  const answer = async (exchange: RequestExchange, route: string, work: () => unknown) => {
+  const answer = async (exchange: RequestExchange, { route, limits }: Found, work: () => unknown) => {
     const { request, rawPath } = exchange
     const host = request.headers.get('host') ?? ''
     if (stopping) return new Response('shutting down\n', { status: 503, headers: { Connection: 'close' } })
@@ -64,6 +75,7 @@ export function serve(ctx: Context, endpoints: readonly Endpoint[]): Edge {
     let response: Response | null = null
     running++
     try {
+      chargeAddress(exchange, limits)
       if (handleHosts.hides(host, rawPath)) throw new Refusal(404, 'NotFound', 'Not Found')
       return (response = success(exchange, await work()))
     } catch (error) {
@@ -85,11 +97,12 @@ export function serve(ctx: Context, endpoints: readonly Endpoint[]): Edge {
     const nsid = path.slice(XRPC_PREFIX.length).replace(/\/$/, '')
     const entry = table.get(nsid)
     const exchange = exchangeOf(request, path, nsid, entry ? entry.spec : (catchAll?.spec ?? null))
-    return answer(exchange, entry ? nsid : UNMATCHED, () => {
+    const opensSocket = entry?.endpoint.kind === 'subscription' && request.headers.get('upgrade')?.toLowerCase() === 'websocket'
+    // The event stream is exempt; a plain request for it is not.
+    return answer(exchange, opensSocket ? { route: nsid, limits: [] } : (entry ?? unmatched), () => {
       if (entry?.endpoint.kind === 'query') return runQuery(exchange, entry as Entry<'query'>)
       if (entry?.endpoint.kind === 'procedure') return runProcedure(exchange, entry as Entry<'procedure'>)
-      if (entry?.endpoint.kind === 'subscription' && request.headers.get('upgrade')?.toLowerCase() === 'websocket')
-        return openSocket(exchange, entry.endpoint, sockets)
+      if (opensSocket) return openSocket(exchange, entry.endpoint as Entry<'subscription'>['endpoint'], sockets)
       if (parseNsid(nsid) === null) throw invalidRequest('invalid xrpc path')
       if (!['GET', 'HEAD', 'POST'].includes(request.method)) throw invalidRequest('XRPC requests only supports GET and POST')
       if (!catchAll) throw methodNotImplemented()
@@ -98,7 +111,7 @@ export function serve(ctx: Context, endpoints: readonly Endpoint[]): Edge {
   }
 
   const nowhere = (request: Request) =>
-    answer(exchangeOf(request, pathOf(request.url), null, null), UNMATCHED, () => {
+    answer(exchangeOf(request, pathOf(request.url), null, null), unmatched, () => {
       throw new Refusal(404, 'NotFound', 'Not Found')
     })
 
@@ -123,9 +136,10 @@ export function serve(ctx: Context, endpoints: readonly Endpoint[]): Edge {
   app.all('/xrpc/*', ({ request }) => xrpc(request), { parse: 'none' })
   for (const endpoint of endpoints) {
     if (endpoint.kind !== 'route') continue
+    const found = { route: endpoint.path, limits: limitsOf(endpoint.spec) }
     const run = (request: Request, params: Record<string, string>) => {
       const exchange = exchangeOf(request, pathOf(request.url), null, endpoint.spec, params)
-      return answer(exchange, endpoint.path, () => runRoute(exchange, endpoint))
+      return answer(exchange, found, () => runRoute(exchange, endpoint))
     }
     for (const method of endpoint.method === 'GET' ? ['GET', 'HEAD'] : [endpoint.method])
       app.route(method, endpoint.path, ({ request, params }) => run(request, params as Record<string, string>), { parse: 'none', config: {} } as never)
@@ -150,7 +164,7 @@ export function serve(ctx: Context, endpoints: readonly Endpoint[]): Edge {
   }
 }
 
-interface Entry<Kind extends XrpcEndpoint['kind'] = XrpcEndpoint['kind']> {
+interface Entry<Kind extends XrpcEndpoint['kind'] = XrpcEndpoint['kind']> extends Found {
   endpoint: Extract<XrpcEndpoint, { kind: Kind }>
   method: Method
   spec: Common<unknown> | null
@@ -163,9 +177,16 @@ function xrpcTable(endpoints: readonly Endpoint[]): Map<string, Entry> {
     if (table.has(endpoint.nsid)) throw new Error(`${endpoint.nsid} is declared twice`)
     const method = methods().get(endpoint.nsid as MethodName)
     if (!method || method.kind !== endpoint.kind) throw new Error(`${endpoint.nsid} is no ${endpoint.kind} of its lexicon`)
-    table.set(endpoint.nsid, { endpoint, method, spec: endpoint.kind === 'subscription' ? null : endpoint.spec })
+    const spec = endpoint.kind === 'subscription' ? null : endpoint.spec
+    table.set(endpoint.nsid, { route: endpoint.nsid, limits: limitsOf(spec), endpoint, method, spec })
   }
   return table
+}
+
+function limitsOf(spec: Common<unknown> | null): readonly LimitName[] {
+  const { limit = [], unlimited = false } = spec ?? {}
+  const own = typeof limit === 'string' ? [limit] : limit
+  return unlimited ? own : [...own, ...EVERY_REQUEST]
 }
 
 async function runQuery(exchange: RequestExchange, { endpoint, method }: Entry<'query'>): Promise<unknown> {
@@ -176,7 +197,6 @@ async function runQuery(exchange: RequestExchange, { endpoint, method }: Entry<'
   exchange.caller = await authenticate(exchange, endpoint.spec)
   // The runtime does not hand over what a GET carries, so its announcement has to do.
   if ((announcedBytes(request) ?? 0) > 0) throw unexpectedBody()
-  limit(exchange, endpoint.spec)
   return checked(exchange, method, await endpoint.handler(exchange))
 }
 
@@ -187,19 +207,16 @@ async function runProcedure(exchange: RequestExchange, { endpoint, method }: Ent
   exchange.params = paramsOf(exchange, method.nsid)
   exchange.caller = await authenticate(exchange, endpoint.spec)
   exchange.input = await inputOf(exchange.body, method, endpoint.spec.maxBytes ?? DEFAULT_JSON_BYTES)
-  limit(exchange, endpoint.spec)
   return checked(exchange, method, await endpoint.handler(exchange))
 }
 
 async function runRoute(exchange: RequestExchange, { spec, handler }: RouteEndpoint): Promise<unknown> {
-  limit(exchange, spec)
   exchange.caller = await authenticate(exchange, spec)
   return handler(exchange)
 }
 
 async function runFallback(exchange: RequestExchange, nsid: string, { spec, handler }: FallbackEndpoint): Promise<unknown> {
   exchange.caller = await authenticate(exchange, spec)
-  limit(exchange, spec)
   return handler(Object.assign(exchange, { nsid }))
 }
 
@@ -213,11 +230,6 @@ function paramsOf({ request: { url } }: RequestExchange, nsid: MethodName): unkn
 function authenticate(exchange: RequestExchange, { auth = anyone, long }: Common<unknown>): unknown {
   if (long) exchange.server.timeout(exchange.request, 0)
   return auth.check(exchange)
-}
-
-function limit(exchange: RequestExchange, { limit = [], unlimited = false }: Common<unknown>): void {
-  const names = typeof limit === 'string' ? [limit] : limit
-  chargeAddress(exchange, ...names, ...(unlimited ? [] : (['globalIp'] as const)))
 }
 
 async function inputOf(body: RequestBody, method: Method, maxBytes: number): Promise<unknown> {

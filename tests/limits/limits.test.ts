@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { limitNames, type LimitName } from '../../src/platform/limits.ts'
 import { createAccount, logIn, type TestAccount } from '../harness/account.ts'
-import { bearer, request, type Answer } from '../harness/http.ts'
+import { basic, bearer, request, type Answer } from '../harness/http.ts'
 import { ADMIN_TOKEN, startPds, type TestPds } from '../harness/pds.ts'
 import { Subscriber } from '../harness/subscriber.ts'
 
@@ -199,16 +199,45 @@ test('codes by mail are counted for each purpose and account', async () => {
   expect((await alice.call('com.atproto.server.requestAccountDelete', { method: 'POST' })).status).toBe(200)
 })
 
-test('what fails its checks costs nothing under /xrpc', async () => {
-  const address = from(newAddress())
-  const look = async () => remaining(await xrpc('com.atproto.server.describeServer')(address))
-  const [limit, first] = (await look()) as [number, number]
-  expect((await xrpc('com.atproto.server.getSession')(address)).status).toBe(401)
-  expect((await xrpc('com.atproto.server.getSession', () => ({ headers: bearer('no.such.token') }))(address)).status).toBe(400)
-  expect((await xrpc('com.atproto.sync.listRepos?limit=-1')(address)).status).toBe(400)
-  expect((await post('com.atproto.server.createSession', { identifier: 5 })(address)).status).toBe(400)
-  expect((await xrpc('com.atproto.server.describeServer', () => ({ method: 'OPTIONS' }))(address)).status).toBe(204)
-  expect(await look()).toEqual([limit, first - 1])
+/** Requests that are refused, each for a different reason, and with which status. */
+const refused: [string, number, Send][] = [
+  ['no token', 401, xrpc('com.atproto.server.getSession')],
+  ['a token that is none', 400, xrpc('com.atproto.server.getSession', () => ({ headers: bearer('no.such.token') }))],
+  ['a malformed header', 400, xrpc('com.atproto.server.getSession', () => ({ headers: { authorization: 'Bearer a b' } }))],
+  ['a wrong operator token', 401, xrpc(`com.atproto.admin.getAccountInfo?did=did:web:a.test`, () => ({ headers: basic('admin', 'guess') }))],
+  ['a wrong operator token outside /xrpc', 401, (headers) => request(`${pds.url}/v1/admin/health`, { headers: { ...headers, ...bearer('guess') } })],
+  ['a bad parameter', 400, xrpc('com.atproto.sync.listRepos?limit=-1')],
+  ['a missing parameter', 400, xrpc('com.atproto.repo.getRecord')],
+  ['a bad body', 400, asAlice('com.atproto.repo.deleteRecord', () => 5)],
+  ['a body of another type', 400, xrpc('com.atproto.server.createInviteCode', () => ({ method: 'POST', body: 'x', headers: basic('admin', ADMIN_TOKEN) }))],
+  ['a wrong method', 400, xrpc('com.atproto.server.describeServer', () => ({ method: 'POST' }))],
+  ['a method that nobody has', 400, xrpc('com.atproto.server.describeServer', () => ({ method: 'PUT' }))],
+  ['a name that is no NSID', 400, xrpc('no_name')],
+  ['a method of other services without a token', 401, xrpc('app.bsky.feed.getTimeline')],
+  ['a stream asked for without an upgrade', 401, xrpc('com.atproto.sync.subscribeRepos')],
+  ['a path that is none', 404, (headers) => request(`${pds.url}/nowhere`, { headers })],
+  ["a page under somebody's handle", 404, (headers) => request(pds.url, { headers: { ...headers, host: 'alice.test' } })],
+]
+
+test.each(refused)('%s costs as much as a request that succeeds', async (_, status, send) => {
+  const address = newAddress()
+  const answer = await send(from(address))
+  expect(answer.status).toBe(status)
+  expect(pds.ctx.limits.charge({ name: 'globalIp', key: address })).toMatchObject({ limit: 3000, remaining: 2998 })
+  expect(pds.ctx.limits.charge({ name: 'globalIp', key: address, cost: 2998 })).toMatchObject({ allowed: true })
+  expect((await send(from(address))).status).toBe(429)
+})
+
+test("an endpoint's own limit counts malformed requests too", async () => {
+  const address = newAddress()
+  for (const input of [5, { identifier: 5 }, {}]) expect((await post('com.atproto.server.createSession', input)(from(address))).status).toBe(400)
+  expect((await post('com.atproto.server.createSession', { identifier: 'a.test', password: 'no' })(from(address))).status).toBe(429)
+})
+
+test('a preflight is free', async () => {
+  const address = newAddress()
+  expect((await xrpc('com.atproto.server.describeServer', () => ({ method: 'OPTIONS' }))(from(address))).status).toBe(204)
+  expect(pds.ctx.limits.charge({ name: 'globalIp', key: address })).toMatchObject({ remaining: 2999 })
 })
 
 test('what is refused is not counted, neither there nor elsewhere', async () => {

@@ -70,7 +70,7 @@ export const resolutionRoutes = [
       const kept = did && (await findReservedKey(ctx.db, did))
       if (kept) return { signingKey: kept.signingKey }
       // Asking again for a known DID is free; what is made anew is stored, and so it is limited.
-      chargeAddress(call, 'reserveSigningKey')
+      chargeAddress(call, ['reserveSigningKey'])
       const { signingKey } = await reserveKey(ctx, did)
       return { signingKey }
     },

@@ -103,7 +103,7 @@ async function approve(call: PageCall, opened: Opened, form: URLSearchParams): P
     requireFormToken(device, form)
     if (!chosen.isStale && opened.pending.request.prompt !== 'login') return accept(chosen.account)
   }
-  chargeAddress(call, 'createSession')
+  chargeAddress(call, ['createSession'])
   const identifier = chosen?.account.did ?? form.get('identifier') ?? ''
   const outcome = await withPassword(call.ctx, identifier, form.get('password') ?? '', async (account, confirm) => {
     const response = await accept(account, confirm)

@@ -113,12 +113,12 @@ export const accountRoutes = [
     return null
   }),
   act('handle', 'handle', async (call, holder, form) => {
-    chargeAddress(call, 'updateHandle')
+    chargeAddress(call, ['updateHandle'])
     return showFault(call, holder, 'handle', () => changeHandle(call.ctx, holder.account.did, (form.get('handle') ?? '').trim().replace(/^@/, '')))
   }),
   act('email', 'email', changeAddress),
   act('password', 'password', async (call, holder, form) => {
-    chargeAddress(call, 'createSession')
+    chargeAddress(call, ['createSession'])
     const { did } = holder.account
     const refused = await showFault(call, holder, 'password', () => changePassword(call.ctx, did, form.get('current') ?? '', form.get('next') ?? ''))
     if (refused === null) await signIn(call, did, { remember: false })
@@ -129,7 +129,7 @@ export const accountRoutes = [
 /** Where the present address is confirmed, a code that is mailed there has to come along. */
 async function changeAddress(call: PageCall, holder: Holder, form: URLSearchParams): Promise<Response | null> {
   const { ctx } = call
-  chargeAddress(call, 'createSession')
+  chargeAddress(call, ['createSession'])
   const fail = (fault: string | null, awaitsEmailCode: boolean, notice: string | null = null) => shown(call, holder, { outcome: { section: 'email', fault, notice }, awaitsEmailCode })
   if (holder.account.hasPassword) {
     const login = await loginWithPassword(ctx, holder.account.did, form.get('password') ?? '')

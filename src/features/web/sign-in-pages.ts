@@ -47,7 +47,7 @@ const notices = new Map([
 
 async function enter(call: PageCall): Promise<Response> {
   requireOwnForm(call)
-  chargeAddress(call, 'createSession')
+  chargeAddress(call, ['createSession'])
   const form = await readForm(call)
   const outcome = await withPassword(call.ctx, form.get('identifier') ?? '', form.get('password') ?? '', async (account, confirm) => {
     if (account.takedownRef === null) await signIn(call, account.did, { remember: form.get('remember') === 'yes', confirm })
@@ -86,7 +86,7 @@ ${links.termsOfService && html`<p class="quiet">By creating an account you agree
 
 async function join(call: PageCall): Promise<Response> {
   requireOwnForm(call)
-  chargeAddress(call, 'createAccount')
+  chargeAddress(call, ['createAccount'])
   const { ctx } = call
   const form = await readForm(call)
   const domains = ctx.config.availableUserDomains.map((domain) => `.${domain}`)
@@ -121,7 +121,7 @@ ${field({ name: 'email', label: 'Email address', type: 'email', autocomplete: 'e
 
 async function sendCode(call: PageCall): Promise<Response> {
   requireOwnForm(call)
-  chargeAddress(call, 'requestPasswordReset')
+  chargeAddress(call, ['requestPasswordReset'])
   const form = await readForm(call)
   requestPasswordReset(call.ctx, form.get('email') ?? '')
   return seeOther('/account/reset-password/code?sent=yes')
@@ -143,7 +143,7 @@ ${passwordField({ label: 'New password', autocomplete: 'new-password', required:
 
 async function reset(call: PageCall): Promise<Response> {
   requireOwnForm(call)
-  chargeAddress(call, 'resetPassword')
+  chargeAddress(call, ['resetPassword'])
   const form = await readForm(call)
   const fault = await faultOf(() => resetPassword(call.ctx, (form.get('code') ?? '').trim(), form.get('password') ?? ''))
   return fault === null ? seeOther('/account/sign-in?done=reset') : codePage(call, form, fault)
