@@ -12,7 +12,9 @@ const STYLE_PATH = '/assets/style.css'
 /** The address changes with the content, so it may be kept for ever. */
 const styleUrl = `${STYLE_PATH}?v=${createHash('sha256').update(style).digest('hex').slice(0, 16)}`
 
-const basePolicy = "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self' data:; connect-src 'self'; frame-ancestors 'none'; base-uri 'none'"
+/** `styles` is the origin of the stylesheet. */
+const policy = (styles: string) =>
+  `default-src 'none'; style-src ${styles}; script-src 'self'; img-src 'self' data:; connect-src 'self'; frame-ancestors 'none'; base-uri 'none'`
 
 export interface Page {
   title: string
@@ -22,10 +24,13 @@ export interface Page {
   leavesOrigin?: boolean
   /** More room, for pages with lists. */
   wide?: boolean
+  /** Where links of the frame lead and the stylesheet comes from, on a host that is not ours; empty for the host that was asked. */
+  origin?: string
   headers?: Record<string, string>
 }
 
-export function page(config: Config, { title, body, status = 200, leavesOrigin = false, wide = false, headers = {} }: Page): Response {
+export function page(config: Config, { title, body, status = 200, leavesOrigin = false, wide = false, origin = '', headers = {} }: Page): Response {
+  const rules = policy(origin || "'self'")
   const text = html`<!doctype html>
 <html lang="en">
 <head>
@@ -35,10 +40,10 @@ export function page(config: Config, { title, body, status = 200, leavesOrigin =
 <meta name="color-scheme" content="light dark">
 <title>${title} · ${config.serviceName}</title>
 <link rel="icon" href="data:,">
-<link rel="stylesheet" href="${styleUrl}">
+<link rel="stylesheet" href="${origin}${styleUrl}">
 </head>
 <body>
-<header class="top"><a href="/account" class="brand">${mark}<span>${config.serviceName}</span></a></header>
+<header class="top"><a href="${origin}/account" class="brand">${mark}<span>${config.serviceName}</span></a></header>
 <main${wide ? html` class="wide"` : null}>${body}</main>
 <footer class="bottom">${footer(config)}</footer>
 </body>
@@ -50,7 +55,7 @@ export function page(config: Config, { title, body, status = 200, leavesOrigin =
       'Content-Type': 'text/html; charset=utf-8',
       'Cache-Control': 'no-store',
       Pragma: 'no-cache',
-      'Content-Security-Policy': leavesOrigin ? basePolicy : `${basePolicy}; form-action 'self'`,
+      'Content-Security-Policy': leavesOrigin ? rules : `${rules}; form-action 'self'`,
       'Referrer-Policy': 'no-referrer',
       'X-Frame-Options': 'DENY',
       'X-Content-Type-Options': 'nosniff',

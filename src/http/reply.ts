@@ -1,7 +1,8 @@
 /** From what a handler answers, or throws, to the response on the wire. */
 import { JsonText } from './endpoint.ts'
 import { encoded, matches, MIN_CODED_BYTES } from './encoding.ts'
-import { internalError, refusalOf } from './errors.ts'
+import { errorPage } from './error-page.ts'
+import { internalError, refusalOf, type Refusal } from './errors.ts'
 import type { RequestExchange } from './exchange.ts'
 import { JSON_TYPE, type Surface } from './surfaces.ts'
 
@@ -33,10 +34,20 @@ export function failure(exchange: RequestExchange, error: unknown): Response {
   const refusal = known ?? internalError()
   // A client that went away gets no answer, and is no fault of ours.
   if (known === null && !request.signal.aborted) exchange.log.error('request failed', { route: nsid ?? surface.prefix, error })
+  if (isShown(exchange)) return finished(exchange, pageOf(exchange, refusal))
   const { contentType, text } = surface.body(refusal)
   const response = textual(exchange, refusal.status, contentType, text)
   for (const [name, value] of Object.entries(refusal.options.headers ?? {})) if (!response.headers.has(name)) response.headers.set(name, value)
   return response
+}
+
+const isShown = ({ surface, request }: RequestExchange): boolean =>
+  surface.pages === 'always' || (surface.pages === 'for browsers' && (request.headers.get('accept') ?? '').includes('text/html'))
+
+function pageOf({ ctx: { config }, request, rawPath, headersToSend }: RequestExchange, refusal: Refusal): Response {
+  const own = new URL(config.publicUrl)
+  const origin = request.headers.get('host')?.toLowerCase() === own.host ? '' : own.origin
+  return errorPage(config, refusal, { path: rawPath, origin, retryAfterSecs: Number(headersToSend.get('retry-after') ?? refusal.options.headers?.['Retry-After'] ?? 0) })
 }
 
 /** What is set on the headers of a response is not copied once more, as what is set before would be. */

@@ -13,6 +13,8 @@ export interface Surface {
   /** The same on an answer that depends on who asks. */
   personalHeaders: Headers
   body(refusal: Refusal): { contentType: string; text: string }
+  /** Refusals are pages: whoever asks, or for browsers alone. */
+  pages?: 'always' | 'for browsers'
 }
 
 export const JSON_TYPE = 'application/json; charset=utf-8'
@@ -72,17 +74,17 @@ const declared: readonly Omit<Surface, 'headers' | 'personalHeaders'>[] = [
   { prefix: '/xrpc/', cors: true, body: flat },
   { prefix: '/v1/', cors: false, body: nested },
   { prefix: '/oauth/authorize/', cors: true, body: nested },
-  { prefix: '/oauth/authorize', cors: false, body: plain },
+  { prefix: '/oauth/authorize', cors: false, body: plain, pages: 'always' },
   { prefix: '/oauth/', cors: true, body: oauth },
   { prefix: '/agent/child', cors: true, body: nested },
   { prefix: '/agent/identity', cors: true, body: oauth },
   { prefix: '/agent/event', cors: true, body: event },
   { prefix: '/waitlist', cors: true, body: nested },
-  { prefix: '/account', cors: false, body: plain },
+  { prefix: '/account', cors: false, body: plain, pages: 'always' },
   { prefix: '/metrics', cors: false, body: nested },
   { prefix: '/.well-known/', cors: true, body: flat },
   { prefix: '/tls-check', cors: true, body: flat },
-  { prefix: '/', cors: true, body: plain },
+  { prefix: '/', cors: true, body: plain, pages: 'for browsers' },
 ]
 
 /** The first prefix that fits decides. */

@@ -1,4 +1,5 @@
 /** Where an app sends the browser: the page is shown, the person decides, the browser goes back. */
+import { route } from '../../http/endpoint.ts'
 import { chargeAddress } from '../../http/limiting.ts'
 import { parseDid } from '../../protocol/identifiers.ts'
 import { isRegistered } from '../../protocol/redirect-uris.ts'
@@ -10,7 +11,6 @@ import {
   deviceOf,
   type PageCall,
   pageRefusal,
-  pageRoute,
   readForm,
   requireFormToken,
   requireNavigation,
@@ -135,4 +135,4 @@ function agrees(form: URLSearchParams, { request }: PendingRequest): boolean {
   return Object.entries(expected).every(([name, value]) => form.getAll(name).every((given) => given === value))
 }
 
-export const authorizeRoutes = [pageRoute('GET', '/oauth/authorize', show), pageRoute('POST', '/oauth/authorize', decide)]
+export const authorizeRoutes = [route('GET', '/oauth/authorize', { handler: show }), route('POST', '/oauth/authorize', { handler: decide })]

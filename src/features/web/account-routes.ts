@@ -1,4 +1,5 @@
 /** The account page and what can be done on it. Every form names its account and carries the token of the page. */
+import { route } from '../../http/endpoint.ts'
 import { chargeAddress } from '../../http/limiting.ts'
 import { parseDid } from '../../protocol/identifiers.ts'
 import { type Account, chargeMail, loginWithPassword } from '../accounts/accounts.ts'
@@ -9,7 +10,7 @@ import { deleteOAuthSession, findOAuthSession, oauthSessionsOf } from '../oauth/
 import { accountPage, type AccountView, type Section } from './account-page.ts'
 import { countOtherSignIns, deleteOtherSignIns } from './device-store.ts'
 import { type Device, deviceOf, requireFormToken, requireNavigation, requireOwnForm, signIn, signOut } from './devices.ts'
-import { faultOf, pageRoute, readForm, seeOther, type PageCall } from './page-parts.ts'
+import { faultOf, readForm, seeOther, type PageCall } from './page-parts.ts'
 import { messages } from './sign-in.ts'
 
 interface Holder {
@@ -60,7 +61,7 @@ async function show(call: PageCall): Promise<Response> {
 
 /** A form of the page. `work` answers what to show; null sends the person back to the page, with the notice of `done`. */
 const act = (path: string, done: string, work: (call: PageCall, holder: Holder, form: URLSearchParams) => Promise<Response | null>) =>
-  pageRoute('POST', `/account/${path}`, async (call) => {
+  route('POST', `/account/${path}`, { async handler(call) {
     requireOwnForm(call)
     const form = await readForm(call)
     const holder = await holderOf(call, form.get('account'))
@@ -68,7 +69,7 @@ const act = (path: string, done: string, work: (call: PageCall, holder: Holder, 
     requireFormToken(holder.device, form)
     const response = await work(call, holder, form)
     return response ?? seeOther(`/account?${new URLSearchParams({ account: holder.account.did, done })}#${notices.get(done)?.section ?? ''}`)
-  })
+  } })
 
 /** Null when `work` went well; the page with what went wrong when the person can put it right. Throws any other fault. */
 async function showFault(call: PageCall, holder: Holder, section: Section, work: () => Promise<unknown>): Promise<Response | null> {
@@ -77,7 +78,7 @@ async function showFault(call: PageCall, holder: Holder, section: Section, work:
 }
 
 export const accountRoutes = [
-  pageRoute('GET', '/account', show),
+  route('GET', '/account', { handler: show }),
   act('sign-out', '', async (call, { account, device }) => {
     await signOut(call, device, account.did)
     return seeOther(device.accounts.length > 1 ? '/account' : '/account/sign-in?done=signed-out')

@@ -1,29 +1,13 @@
-/** What the pages have in common: errors, messages, fields, and how a route shows a page. */
-import { type Endpoint, route, type RouteCall } from '../../http/endpoint.ts'
-import { internalError, Refusal } from '../../http/errors.ts'
+/** What the pages have in common: messages, fields, forms that were sent. */
+import type { RouteCall } from '../../http/endpoint.ts'
+import { Refusal } from '../../http/errors.ts'
 import { html, type Html } from '../../http/html.ts'
-import { page } from '../../http/page.ts'
-import type { Config } from '../../platform/config.ts'
 import { wireTime, type Millis } from '../../protocol/identifiers.ts'
 import { messages } from './sign-in.ts'
 
 export type PageCall = RouteCall<null>
 
 const MAX_FORM_BYTES = 64 * 1024
-
-/** A route whose answers are pages, refusals and faults included. */
-export const pageRoute = (method: 'GET' | 'POST', path: string, show: (call: PageCall) => Promise<Response>): Endpoint =>
-  route(method, path, {
-    async handler(call) {
-      try {
-        return await show(call)
-      } catch (error) {
-        const refusal = error instanceof Refusal ? error : internalError()
-        if (refusal !== error) call.log.error('page failed', { path, error })
-        return errorPage(call.ctx.config, refusal)
-      }
-    },
-  })
 
 export async function readForm({ body }: PageCall): Promise<URLSearchParams> {
   if (body.contentType !== 'application/x-www-form-urlencoded') throw new Refusal(415, 'InvalidRequest', 'This form was sent in a way that is not understood.')
@@ -33,20 +17,6 @@ export async function readForm({ body }: PageCall): Promise<URLSearchParams> {
 export const seeOther = (location: string): Response => new Response(null, { status: 303, headers: { Location: location, 'Cache-Control': 'no-store', 'Referrer-Policy': 'no-referrer' } })
 
 export const pageRefusal = (message: string): Refusal => new Refusal(400, 'InvalidRequest', message)
-
-function errorPage(config: Config, { status, message, options }: Refusal): Response {
-  const isOurs = status >= 500
-  return page(config, {
-    title: isOurs ? 'Something went wrong' : 'This did not work',
-    status,
-    headers: options.headers,
-    body: html`<section class="card">
-<h1>${isOurs ? 'Something went wrong' : 'This did not work'}</h1>
-<p>${isOurs ? 'The fault is on our side. Please try again in a moment.' : message}</p>
-<p class="quiet">If an app brought you here, go back to it and start again.</p>
-</section>`,
-  })
-}
 
 export const errorNote = (message: string | null): Html | null => message === null ? null : html`<p class="note error" role="alert" id="fault">${message}</p>`
 

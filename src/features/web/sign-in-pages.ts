@@ -1,4 +1,5 @@
 /** Signing in to the account page, making an account, and choosing a new password with a code from the mail. */
+import { route } from '../../http/endpoint.ts'
 import { html, type Html } from '../../http/html.ts'
 import { chargeAddress } from '../../http/limiting.ts'
 import { page } from '../../http/page.ts'
@@ -6,7 +7,7 @@ import { requestPasswordReset, resetPassword } from '../account-changes/account-
 import { createAccount } from '../signup/signup.ts'
 import { HAS_ACCOUNT } from '../oauth/oauth.ts'
 import { requireNavigation, requireOwnForm, signIn } from './devices.ts'
-import { errorNote, faultOf, field, goodNote, identifierField, isWrong, pageRoute, passwordField, readForm, seeOther, type PageCall } from './page-parts.ts'
+import { errorNote, faultOf, field, goodNote, identifierField, isWrong, passwordField, readForm, seeOther, type PageCall } from './page-parts.ts'
 import { withPassword } from './sign-in.ts'
 
 /** Parameters of an authorization request that somebody comes from and wants to go back to. */
@@ -155,13 +156,13 @@ const shown = (show: (call: PageCall, given: URLSearchParams, message: null) => 
 }
 
 export const signInRoutes = [
-  pageRoute('GET', '/account/sign-in', shown(signInPage)),
-  pageRoute('POST', '/account/sign-in', enter),
-  pageRoute('GET', '/account/sign-up', shown(signUpPage)),
-  pageRoute('POST', '/account/sign-up', join),
-  pageRoute('GET', '/account/reset-password', shown(forgottenPage)),
-  pageRoute('POST', '/account/reset-password', sendCode),
-  pageRoute('GET', '/account/reset-password/code', shown(codePage)),
-  pageRoute('POST', '/account/reset-password/code', reset),
-  pageRoute('GET', '/.well-known/change-password', async () => seeOther('/account/reset-password')),
+  route('GET', '/account/sign-in', { handler: shown(signInPage) }),
+  route('POST', '/account/sign-in', { handler: enter }),
+  route('GET', '/account/sign-up', { handler: shown(signUpPage) }),
+  route('POST', '/account/sign-up', { handler: join }),
+  route('GET', '/account/reset-password', { handler: shown(forgottenPage) }),
+  route('POST', '/account/reset-password', { handler: sendCode }),
+  route('GET', '/account/reset-password/code', { handler: shown(codePage) }),
+  route('POST', '/account/reset-password/code', { handler: reset }),
+  route('GET', '/.well-known/change-password', { handler: async () => seeOther('/account/reset-password') }),
 ]

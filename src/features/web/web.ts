@@ -4,5 +4,5 @@
  */
 export { deleteDevicesBefore, deleteSignInsOf } from './device-store.ts'
 export { deviceOf, requireFormToken, requireNavigation, requireOwnForm, signIn, type Device, type SignedIn } from './devices.ts'
-export { errorNote, identifierField, isWrong, pageRefusal, pageRoute, passwordField, readForm, seeOther, type PageCall } from './page-parts.ts'
+export { errorNote, identifierField, isWrong, pageRefusal, passwordField, readForm, seeOther, type PageCall } from './page-parts.ts'
 export { withPassword, type Confirm } from './sign-in.ts'

@@ -1,0 +1,48 @@
+/** What a browser shows when a request is refused or fails: what happened, in words for people, and where to go on. */
+import type { Config } from '../platform/config.ts'
+import type { Refusal } from './errors.ts'
+import { html } from './html.ts'
+import { page } from './page.ts'
+
+interface Words {
+  title: string
+  text: string
+}
+
+const OURS: Words = { title: 'Something went wrong', text: 'The fault is on our side. Please try again in a moment.' }
+
+/** By status. A message that is absent here was written for whoever filled in the form. */
+const words: Record<number, (refusal: Refusal, waitMinutes: number) => Words> = {
+  404: () => ({ title: 'Page not found', text: 'There is nothing at this address. It may be mistyped, or the link may be old.' }),
+  405: () => ({ title: 'Page not found', text: 'This address is not a page that can be opened.' }),
+  413: () => ({ title: 'That was too much', text: 'What you sent is larger than this page accepts. Please go back and shorten it.' }),
+  429: (_, minutes) => ({ title: 'Too many attempts', text: `Please wait ${minutes === 1 ? 'a minute' : `${minutes} minutes`}, then try again.` }),
+  502: () => ({ title: OURS.title, text: 'A service that is needed for this does not answer. Please try again in a moment.' }),
+  503: ({ message }) => ({ title: OURS.title, text: message }),
+}
+
+export interface ErrorPlace {
+  path: string
+  /** Where the links of the page lead; empty for the host that was asked. */
+  origin: string
+  retryAfterSecs: number
+}
+
+export function errorPage(config: Config, refusal: Refusal, { path, origin, retryAfterSecs }: ErrorPlace): Response {
+  const { status, message, options } = refusal
+  const fallback: Words = status >= 500 ? OURS : { title: 'This did not work', text: message }
+  const { title, text } = words[status]?.(refusal, Math.max(1, Math.ceil(retryAfterSecs / 60))) ?? fallback
+  return page(config, {
+    title,
+    status,
+    origin,
+    headers: options.headers,
+    body: html`
+<section class="card">
+  <h1>${title}</h1>
+  <p>${text}</p>
+  ${path === '/oauth/authorize' && html`<p class="quiet">If an app brought you here, go back to it and start again.</p>`}
+  <p class="links"><a href="${origin}/account">Your account</a> <a href="${origin}/">About this server</a></p>
+</section>`,
+  })
+}
