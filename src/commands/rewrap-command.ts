@@ -1,4 +1,5 @@
 import { existsSync, rmSync } from 'node:fs'
+import { REWRAP_VARIABLES } from '../platform/config.ts'
 import { migrations } from '../platform/schema.ts'
 import { lockDirectory } from '../platform/directory-lock.ts'
 import { migrate } from '../platform/migrations.ts'
@@ -9,8 +10,7 @@ import { keyFileBeside, masterKeyFile, Vault } from '../platform/vault.ts'
 import { EXIT } from './command.ts'
 import { configured } from './configuration.ts'
 
-const OLD = 'SERVICE_REWRAP_OLD_MASTER_KEY'
-const NEW = 'SERVICE_REWRAP_NEW_MASTER_KEY'
+const { old: OLD, new: NEW } = REWRAP_VARIABLES
 
 export const rewrapCommand = configured({
   name: 'rewrap',

@@ -1,4 +1,5 @@
 /** What only several keys together can get wrong. Each check reports on one key, and is left out when that key is faulty already. */
+import { isIPv4 } from 'node:net'
 import type { Config, Mode } from './config.ts'
 
 export interface Check {
@@ -25,10 +26,14 @@ const broadScopes = (scopes: readonly string[]): string | null => {
 
 const LOOPBACK_HOST = /^(?:localhost|.+\.localhost|127\.\d+\.\d+\.\d+|\[::1\])$/
 
+/** As `URL` writes it: IPv4 in whatever notation is dotted by then, and IPv6 is in brackets. */
+const isAddress = (hostname: string): boolean => hostname.startsWith('[') || isIPv4(hostname)
+
 export const checks: readonly Check[] = [
   fault('public_url', ({ publicUrl, development }) => {
     const url = new URL(publicUrl)
     if (url.port === '0') return 'must be set when the port is 0'
+    if (isAddress(url.hostname) && !(development && LOOPBACK_HOST.test(url.hostname))) return 'must have a host name: an IP address can be neither the DID of the service nor part of a handle'
     if (url.protocol === 'https:') return null
     return development && LOOPBACK_HOST.test(url.hostname) ? null : 'must start with https://'
   }),
@@ -51,6 +56,11 @@ export const checks: readonly Check[] = [
   ),
   fault('notifications.relay', ({ notifications, iroh }) => (notifications.relay !== null && !iroh.enabled ? 'requires iroh.enabled' : null)),
 
+  warning('admin_token', ({ adminToken, inviteCodeRequired }) =>
+    adminToken === null && inviteCodeRequired
+      ? 'is not set, and sign-up needs invite codes, which only an operator makes: set it, or set invite_code_required to false'
+      : null,
+  ),
   warning('admin_token', ({ adminToken }) =>
     adminToken !== null && adminToken.reveal().length < MIN_ADMIN_TOKEN_LENGTH ? `is shorter than ${MIN_ADMIN_TOKEN_LENGTH} characters` : null,
   ),

@@ -102,7 +102,10 @@ export interface Key {
   readonly field: Field<unknown>
 }
 
-const ENV_PREFIX = 'SERVICE_'
+export const ENV_PREFIX = 'SERVICE_'
+
+/** The variable of a key that has no name of its own there. */
+export const variableOf = (name: string): string => ENV_PREFIX + name.replaceAll('.', '_').toUpperCase()
 
 /** `accessTokenTtlSecs` is `access_token_ttl_secs`, `globalIpPer5min` is `global_ip_per_5min`, `ipv6` stays. */
 const snake = (name: string): string => name.replace(/(?<=[a-z])(?=[A-Z]|\d+[a-z])/g, '_').toLowerCase()
@@ -114,7 +117,7 @@ export function listKeys(declared: Record<string, Field<unknown> | Section<Recor
       name: names.join('.'),
       section: names.length > 1 ? (names[0] ?? null) : null,
       path,
-      env: declaration.env ?? [ENV_PREFIX + names.join('_').toUpperCase()],
+      env: declaration.env ?? [variableOf(names.join('.'))],
       blankIsUnset,
       field: declaration,
     }

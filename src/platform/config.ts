@@ -4,7 +4,7 @@
  */
 import { TomlError, parse } from 'smol-toml'
 import { checks } from './config-checks.ts'
-import { type ConfigOf, Derived, type Key, type Known, listKeys } from './config-fields.ts'
+import { type ConfigOf, Derived, ENV_PREFIX, type Key, type Known, listKeys, variableOf } from './config-fields.ts'
 import type { Parsed } from './config-kinds.ts'
 import { declared } from './config-sections.ts'
 import { nearest } from './nearest.ts'
@@ -33,13 +33,17 @@ export type Loaded =
 export const configKeys: readonly Key[] = listKeys(declared)
 
 const DEFAULT_FILE = './pds.toml'
+export const CONFIG_VARIABLE = 'SERVICE_CONFIG'
+
+/** What commands take from the environment alone. */
+export const REWRAP_VARIABLES = { old: 'SERVICE_REWRAP_OLD_MASTER_KEY', new: 'SERVICE_REWRAP_NEW_MASTER_KEY' } as const
 
 type Table = Readonly<Record<string, unknown>>
 
 export function loadConfig(sources: Sources, mode: Mode): Loaded {
   const file = readConfigFile(sources)
   const table = file.ok ? file.table : {}
-  const problems: Problem[] = file.ok ? brokenSections(table) : [file.problem]
+  const problems: Problem[] = [...(file.ok ? brokenSections(table) : [file.problem]), ...unknownVariables(sources.env)]
   const warnings: Problem[] = unknownKeys(table)
   const faulty = new Set<string>()
   const draft: Draft = {}
@@ -84,13 +88,13 @@ export function describeProblems(problems: readonly Problem[]): string {
 }
 
 function readConfigFile({ env, readFile }: Sources): { ok: true; table: Table } | { ok: false; problem: Problem } {
-  const named = env.SERVICE_CONFIG?.trim() || null
+  const named = env[CONFIG_VARIABLE]?.trim() || null
   const path = named ?? DEFAULT_FILE
   const broken = (subject: string, fault: string) => ({ ok: false as const, problem: { subject, fault } })
   try {
     const text = readFile(path)
     if (text !== null) return { ok: true, table: parse(text, { integersAsBigInt: true }) }
-    return named === null ? { ok: true, table: {} } : broken(path, 'there is no such file (SERVICE_CONFIG)')
+    return named === null ? { ok: true, table: {} } : broken(path, `there is no such file (${CONFIG_VARIABLE})`)
   } catch (error) {
     // The parser's message goes on with the lines around the fault, and they may hold a secret.
     if (error instanceof TomlError) return broken(`${path}:${error.line}:${error.column}`, error.message.split('\n', 1)[0] ?? '')
@@ -155,4 +159,20 @@ function unknownKeys(table: Table): Problem[] {
       const meant = nearest(name, [...keyNames, ...sectionNames])
       return { subject: name, fault: meant === null ? 'unknown key' : `unknown key; did you mean ${meant}?` }
     })
+}
+
+const knownVariables = [...configKeys.flatMap(({ env }) => env), CONFIG_VARIABLE, ...Object.values(REWRAP_VARIABLES)]
+
+/** Unlike a key of the file, a variable may be all that an operator writes: one that does nothing is refused. */
+function unknownVariables(env: Sources['env']): Problem[] {
+  return Object.keys(env)
+    .filter((name) => name.startsWith(ENV_PREFIX) && env[name] !== undefined && !knownVariables.includes(name))
+    .map((subject) => ({ subject, fault: `unknown variable${hintAt(subject)}` }))
+}
+
+function hintAt(variable: string): string {
+  const key = configKeys.find(({ name }) => variableOf(name) === variable)
+  if (key?.env.length === 0) return `; ${key.name} can be set in the file only`
+  const meant = key?.env[0] ?? nearest(variable, knownVariables)
+  return meant === null ? '' : `; did you mean ${meant}?`
 }

@@ -62,6 +62,13 @@ describe('config check', () => {
     expect(err).toContain('warning: admin_token (SERVICE_ADMIN_TOKEN): is shorter than 32 characters')
   })
 
+  test('says when sign-up needs invites and nobody can make them', async () => {
+    const { SERVICE_ADMIN_TOKEN: _, ...without } = env
+    const { code, err } = await runProgram(['config', 'check'], without)
+    expect(code).toBe(0)
+    expect(err).toContain('warning: admin_token (SERVICE_ADMIN_TOKEN): is not set, and sign-up needs invite codes')
+  })
+
   test('points to --dev when that is what lacks', async () => {
     const { code, err } = await runProgram(['config', 'check'])
     expect(code).toBe(1)

@@ -237,6 +237,44 @@ describe('the environment', () => {
   })
 })
 
+describe('a variable that is none of ours', () => {
+  const lines = (env: Record<string, string>) => problemsOf(withEnv(env))
+
+  test('is refused with what was perhaps meant, all of them at once', () => {
+    expect(lines({ SERVICE_BACKUP_PASPHRASE: 'correct-horse', SERVICE_PROT: '80', SERVICE_COLOUR: 'red', SERVICE_PORT: 'x' })).toEqual([
+      'SERVICE_BACKUP_PASPHRASE: unknown variable; did you mean SERVICE_BACKUP_PASSPHRASE?',
+      'SERVICE_PROT: unknown variable; did you mean SERVICE_PORT?',
+      'SERVICE_COLOUR: unknown variable',
+      'port (SERVICE_PORT): expected a whole number',
+    ])
+  })
+
+  test('is refused when it is blank too: it may have been meant to empty a list', () => {
+    expect(lines({ SERVICE_CRAWLER: '' })).toEqual(['SERVICE_CRAWLER: unknown variable; did you mean SERVICE_CRAWLERS?'])
+  })
+
+  test('but names a key by its path leads to where the key is set', () => {
+    expect(lines({ SERVICE_TELEMETRY_LOG_LEVEL: 'debug', SERVICE_BLOBS_MAX_BLOB_SIZE: '1' })).toEqual([
+      'SERVICE_TELEMETRY_LOG_LEVEL: unknown variable; did you mean SERVICE_LOG_LEVEL?',
+      'SERVICE_BLOBS_MAX_BLOB_SIZE: unknown variable; blobs.max_blob_size can be set in the file only',
+    ])
+  })
+
+  test('is refused in development too, and no value is shown', () => {
+    const loaded = load({ env: { SERVICE_ADMIN_TOKN: 'correct-horse' }, mode: 'dev' })
+    expect(loaded.ok).toBe(false)
+    expect(JSON.stringify(loaded)).not.toContain('correct-horse')
+  })
+
+  test('is left alone without our prefix', () => {
+    expect(lines({ KUBERNETES_SERVICE_HOST: '10.0.0.1', SERVICES: '', OTEL_SERVICE_VERSION: '1' })).toEqual([])
+  })
+
+  test('is not what commands read', () => {
+    expect(lines({ SERVICE_CONFIG: '', SERVICE_REWRAP_OLD_MASTER_KEY: 'x', SERVICE_REWRAP_NEW_MASTER_KEY: 'y' })).toEqual([])
+  })
+})
+
 describe('the file', () => {
   test('fills every table', () => {
     const file = `
@@ -344,6 +382,14 @@ describe('values', () => {
     ['SERVICE_PUBLIC_URL', 'https://pds.example.com?a=b'],
     ['SERVICE_PUBLIC_URL', 'https://user:pass@pds.example.com'],
     ['SERVICE_PUBLIC_URL', 'pds.example.com'],
+    ['SERVICE_PUBLIC_URL', 'https://192.0.2.1'],
+    ['SERVICE_PUBLIC_URL', 'https://192.0.2.1.:8443'],
+    ['SERVICE_PUBLIC_URL', 'https://3221225985'],
+    ['SERVICE_PUBLIC_URL', 'https://0xc0000201'],
+    ['SERVICE_PUBLIC_URL', 'https://0300.0.2.1'],
+    ['SERVICE_PUBLIC_URL', 'https://127.0.0.1'],
+    ['SERVICE_PUBLIC_URL', 'https://[2001:db8::1]'],
+    ['SERVICE_PUBLIC_URL', 'https://[::ffff:192.0.2.1]:8443'],
     ['SERVICE_BIND_ADDRESS', 'localhost'],
     ['SERVICE_SERVER_DID', 'web:pds.example.com'],
     ['SERVICE_APPVIEW_DID', 'did:web:api.bsky.app'],
@@ -361,6 +407,14 @@ describe('values', () => {
   test('plain http on localhost is accepted with the development switch', () => {
     expect(configOf(withEnv({ SERVICE_PUBLIC_URL: 'http://localhost:2583', SERVICE_DEVELOPMENT: 'true' })).publicUrl).toBe('http://localhost:2583')
     expect(problemsOf(withEnv({ SERVICE_PUBLIC_URL: 'http://pds.example.com', SERVICE_DEVELOPMENT: 'true' }))).toHaveLength(1)
+  })
+
+  test('an address instead of a host name is refused with the reason', () => {
+    const refusal = ['public_url (SERVICE_PUBLIC_URL): must have a host name: an IP address can be neither the DID of the service nor part of a handle']
+    expect(problemsOf(withEnv({ SERVICE_PUBLIC_URL: 'https://192.0.2.1' }))).toEqual(refusal)
+    expect(problemsOf(withEnv({ SERVICE_PUBLIC_URL: 'http://192.0.2.1', SERVICE_DEVELOPMENT: 'true' }))).toEqual(refusal)
+    expect(problemsOf(withEnv({ SERVICE_PUBLIC_URL: 'http://127.0.0.1:2583', SERVICE_DEVELOPMENT: 'true' }))).toEqual([])
+    expect(problemsOf(withEnv({ SERVICE_PUBLIC_URL: 'https://1.2.3.4.example.com' }))).toEqual([])
   })
 
   test('a directory on the loopback address is accepted in production', () => {
@@ -409,6 +463,13 @@ describe('keys that need each other', () => {
     const relay = { SERVICE_NOTIFICATIONS_RELAY: 'a'.repeat(64) }
     expect(problemsOf(withEnv(relay))).toEqual(['notifications.relay (SERVICE_NOTIFICATIONS_RELAY): requires iroh.enabled'])
     expect(problemsOf(withEnv({ ...relay, SERVICE_IROH_ENABLED: 'true' }))).toEqual([])
+  })
+
+  test('invites without anybody who can make one are said', () => {
+    const said = expect.stringContaining('admin_token (SERVICE_ADMIN_TOKEN): is not set, and sign-up needs invite codes')
+    expect(warningsOf({})).toContainEqual(said)
+    expect(warningsOf(withEnv({ SERVICE_INVITE_CODE_REQUIRED: 'false' }))).not.toContainEqual(said)
+    expect(warningsOf(withEnv({ SERVICE_ADMIN_TOKEN: 'x'.repeat(32) }))).not.toContainEqual(said)
   })
 
   test('what is dangerous is said, not refused', () => {
