@@ -18,12 +18,15 @@ import type { StoredNodes } from './node-store.ts'
 /** Decoded nodes kept between commits, of all repositories together; about one KiB each. */
 const MAX_CACHED_NODES = 32_768
 
+/** Nodes that a commit may read beside those on the paths of its writes. No tree is known of which it reads any. */
+const MAX_MISSING_NODES = 64
+
 type RecentNodes = Generations<MstNode>
 
 /** The nodes used last, by the text of their CIDs. */
 export const recentNodes = perContext((): RecentNodes => new Generations(MAX_CACHED_NODES))
 
-/** Build a commit on a stored tree. */
+/** Build a commit on a stored tree. Throws `Malformed` when the tree is broken. */
 export async function buildOnStored(
   stored: StoredNodes,
   recent: RecentNodes,
@@ -32,13 +35,14 @@ export async function buildOnStored(
   const nodes = new LoadedNodes(stored, recent)
   const keys = request.writes.map(({ path }) => path)
   if (request.prevData !== null) await nodes.loadPaths(request.prevData, keys)
-  for (;;) {
+  for (let missing = 0; ; missing++) {
     try {
       const built = buildCommit({ ...request, read: (cid) => nodes.block(cid), cache: nodes })
       if (built.ok) for (const cid of built.removedNodes) recent.delete(cid.toString())
       return built
     } catch (error) {
       if (!(error instanceof MissingBlock)) throw error
+      if (missing === MAX_MISSING_NODES) throw new Malformed(`a commit on repository ${stored.repoId} reads more than ${MAX_MISSING_NODES} nodes beside the paths of its writes`)
       await nodes.fetch([error.cid])
     }
   }
