@@ -41,7 +41,10 @@ const MAX_IDLE_SNAPSHOTS = 2
 
 export interface SqliteOptions {
   path: string
-  /** Refuse transactions that wait for anything but the database. For tests: it costs a timer per transaction. */
+  /**
+   * Hold transactions to their contract, for tests: each is run twice, the first run rolled back, and one that waits for
+   * anything but the database is refused.
+   */
   strict?: boolean
 }
 
@@ -387,6 +390,25 @@ class WriterQueue {
   }
 
   async #work(work: Waiting['work']): Promise<Outcome> {
+    if (this.strict) await this.#rehearse(work)
+    return this.#attempt(work)
+  }
+
+  /** A run of which nothing remains. How it ends does not matter: the next one has to end the same way. */
+  async #rehearse(work: Waiting['work']): Promise<void> {
+    const { writer } = this
+    const counted = { ...writer.counters }
+    const others = this.#afterCommit.length
+    writer.command('SAVEPOINT rehearsal')
+    await this.#attempt(work)
+    this.#afterCommit.length = others
+    Object.assign(writer.counters, counted)
+    if (!writer.connection.inTransaction) return
+    writer.command('ROLLBACK TO rehearsal')
+    writer.command('RELEASE rehearsal')
+  }
+
+  async #attempt(work: Waiting['work']): Promise<Outcome> {
     this.writer.counters.transactions++
     const others = this.#afterCommit.length
     try {

@@ -52,6 +52,21 @@ test('transactions of one tick share a commit, and a failed one falls alone', as
   expect(db.counters.transactions - before.transactions).toBe(4)
 })
 
+test('strict mode runs work twice, keeps nothing of the first run, and counts and announces the second alone', async () => {
+  const before = { ...db.counters }
+  const seen: number[] = []
+  const announced: number[] = []
+  await db.transaction(async (tx) => {
+    const { count } = (await tx.get<{ count: number }>(sql`SELECT count(*) AS count FROM item WHERE name = 'rehearsed'`))!
+    seen.push(count)
+    await tx.run(sql`INSERT INTO item (name) VALUES ('rehearsed')`)
+    tx.afterCommit(() => announced.push(seen.length))
+  })
+  expect([seen, announced]).toEqual([[0, 0], [2]])
+  expect([db.counters.transactions - before.transactions, db.counters.rows - before.rows]).toEqual([1, 1])
+  await db.run(sql`DELETE FROM item WHERE name = 'rehearsed'`)
+})
+
 test('what a failed transaction did before its fault is gone', async () => {
   const failing = db.transaction(async (tx) => {
     await tx.run(sql`INSERT INTO item (name) VALUES ('half')`)
