@@ -3,7 +3,11 @@
  *
  * What holds for every adapter:
  * - A transaction is durable when its promise resolves, and leaves nothing behind when it rejects.
- * - Transactions run one after another; inside one, await nothing but `tx`, for everybody else is waiting.
+ * - Transactions take effect as if they ran one after another: `work` sees all those before it and none beside it.
+ * - `work` may be run more than once, and only its last run counts. So it touches nothing but `tx`, awaits nothing but
+ *   `tx`, and leaves to `tx.afterCommit` what is to happen once the transaction is durable.
+ * - An update of a row that was read earlier names what it was (`WHERE id = … AND rev = …`) and throws `WriteConflict`
+ *   when the row is something else by now.
  * - `db.all` and `db.get` read what is committed. Inside a transaction read through `tx`.
  *
  * SQL is written in the subset that SQLite and PostgreSQL share. Column types in migrations are INTEGER (64 bit),
@@ -135,6 +139,15 @@ export interface Reader {
 export interface Writer {
   /** How many rows the statement changed. */
   run(query: Sql): Promise<number>
+}
+
+/** A row is not what the transaction has read. An adapter that runs transactions side by side runs this one again. */
+export class WriteConflict extends Error {
+  override name = 'WriteConflict'
+
+  constructor(what: string) {
+    super(`${what} was changed by another transaction`)
+  }
 }
 
 export interface Tx extends Reader, Writer {

@@ -19,6 +19,7 @@ import nodeRevisions from '../../migrations/0053-node-revisions.sql' with { type
 import takedownCount from '../../migrations/0054-takedown-count.sql' with { type: 'text' }
 import framings from '../../migrations/0055-framings.sql' with { type: 'text' }
 import takedowns from '../../migrations/0056-takedowns.sql' with { type: 'text' }
+import stagedRepos from '../../migrations/0072-staged-repos.sql' with { type: 'text' }
 import type { Migration } from './migrations.ts'
 
 const migration = (number: number, name: string, text: string): Migration => ({ number, name, text })
@@ -44,4 +45,5 @@ export const migrations: readonly Migration[] = [
   migration(54, 'takedown-count', takedownCount),
   migration(55, 'framings', framings),
   migration(56, 'takedowns', takedowns),
+  migration(72, 'staged-repos', stagedRepos),
 ]

@@ -1,6 +1,8 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { signingKeyOf } from '../../src/features/accounts/accounts.ts'
-import { repoFaults, repoHead } from '../../src/features/repo/repo.ts'
+import { nextRev, repoFaults, repoHead } from '../../src/features/repo/repo.ts'
+import { findTree, replaceRepo, updateHead, updateTree } from '../../src/features/repo/repo-store.ts'
+import { WriteConflict } from '../../src/platform/database.ts'
 import type { Did } from '../../src/protocol/identifiers.ts'
 import { createAccount, type TestAccount } from '../harness/account.ts'
 import { followRepo, type Followed } from '../harness/history.ts'
@@ -107,6 +109,19 @@ test.each([1, 2, 3])('every commit of a random history undoes itself over its ow
   expect(followed.commits).toBe(commits)
   expect(followed.records.size).toBe(0)
 }, 60_000)
+
+test('a head is replaced only where it is the one that was read', async () => {
+  const { ctx } = pds
+  const { did } = await createAccount(pds, 'overtaken')
+  const read = (await repoHead(ctx.db, did as Did))!
+  await ctx.db.transaction(async (tx) => updateTree(tx, read, { ...read, rev: nextRev(ctx, read.rev) }, (await findTree(tx, did as Did))!.fresh))
+  const overtaken = (await repoHead(ctx.db, did as Did))!
+  const late = { ...read, rev: nextRev(ctx, overtaken.rev) }
+  await expect(ctx.db.transaction((tx) => updateTree(tx, read, late, new Uint8Array()))).rejects.toThrow(WriteConflict)
+  await expect(ctx.db.transaction((tx) => updateHead(tx, read, late))).rejects.toThrow(WriteConflict)
+  await expect(ctx.db.transaction((tx) => replaceRepo(tx, did as Did, read, read, late))).rejects.toThrow(WriteConflict)
+  expect(await repoHead(ctx.db, did as Did)).toEqual(overtaken)
+})
 
 test('fifty writers on one repository lose nothing and make one history', async () => {
   const alice = await createAccount(pds, 'crowd')

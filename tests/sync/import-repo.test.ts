@@ -4,6 +4,7 @@ import { verifyRepoCar } from '@atproto/repo'
 import { readdirSync } from 'node:fs'
 import { serverRotationKey } from '../../src/features/identity/identity.ts'
 import { signingKeyOf } from '../../src/features/accounts/accounts.ts'
+import { stageBlocks, stageRepo } from '../../src/features/repo/repo.ts'
 import { sql } from '../../src/platform/database.ts'
 import { cidOfBlob } from '../../src/protocol/cid.ts'
 import type { Did, Tid } from '../../src/protocol/identifiers.ts'
@@ -191,6 +192,26 @@ test('a write during an import wins, and the import is told', async () => {
   expect(await importing).toMatchObject({ status: 409, body: { error: 'Conflict' } })
   expect((await state(erin)).texts).toEqual(['meanwhile'])
   expect(await remains()).toBe(0)
+})
+
+test('parts of a repository that is being built stay, those of one whose time ran out go', async () => {
+  const { ctx, clock } = pds
+  const rev = revAt(clock.now())
+  const page = () => ({ nodes: [], records: [] })
+  const counts = async () => (await ctx.db.get<{ count: number }>(sql`SELECT count(*) AS count FROM repo WHERE did IS NULL`))!.count
+  const building = stageRepo(ctx, rev, async (id) => {
+    for (let part = 0; part < 3; part++) {
+      clock.advance({ secs: 600 })
+      await pds.runSweep('repo-remains')
+      await stageBlocks(ctx, id, rev, page())
+    }
+    expect(await counts()).toBe(1)
+    clock.advance({ secs: 1000 })
+    await pds.runSweep('repo-remains')
+    expect(await counts()).toBe(0)
+    await stageBlocks(ctx, id, rev, page())
+  })
+  await expect(building).rejects.toThrow('The import took too long')
 })
 
 async function importIsReading(): Promise<boolean> {

@@ -2,7 +2,8 @@
  * The one place where repositories change. Everything here runs inside a transaction of the caller: what a commit
  * stores, its blob references and its event are there together, or not at all.
  *
- * Transactions run one after another, which is the order of commits of a repository.
+ * The order of transactions is the order of commits of a repository. A head is replaced only where it is the one that
+ * the commit was built on.
  */
 import { Refusal } from '../../http/errors.ts'
 import { perContext, type Context } from '../../platform/context.ts'
@@ -74,7 +75,7 @@ export async function applyCommit(ctx: Context, tx: Tx, { did, writes, swapCommi
   await deleteRecords(tx, head.id, settled.filter(({ action }) => action === 'delete').map(({ path }) => path))
   const stored = settled.filter((write) => write.action !== 'delete')
   await putRecords(tx, head.id, rev, now, stored.map(({ path, record }) => ({ path, cid: record.cid, subject: record.subject, value: record.bytes })))
-  await updateTree(tx, head.id, { rev, head: built.commit.cid, data: built.data, commitBlock: built.commit.bytes }, fresh)
+  await updateTree(tx, head, { rev, head: built.commit.cid, data: built.data, commitBlock: built.commit.bytes }, fresh)
   await applyBlobChanges(tx, {
     did,
     rev,
@@ -180,9 +181,10 @@ export async function createRepo(ctx: Context, tx: Tx, did: Did, key: SigningKey
 
 /** Sign the tree as it is once more, with a new revision. Answers the `sync`, for the caller to sequence. */
 export async function resignHead(ctx: Context, tx: Tx, did: Did, key: SigningKey): Promise<RepoEvent> {
-  const { id, rev: previous, data } = present(did, await repoHead(tx, did))
-  const rev = nextRev(ctx, previous)
+  const before = present(did, await repoHead(tx, did))
+  const { data } = before
+  const rev = nextRev(ctx, before.rev)
   const commit = signCommit(unsignedCommit(did, rev, data), key)
-  await updateHead(tx, id, { rev, head: commit.cid, data, commitBlock: commit.bytes })
+  await updateHead(tx, before, { rev, head: commit.cid, data, commitBlock: commit.bytes })
   return syncEvent(did, rev, commit)
 }

@@ -1,36 +1,33 @@
 /**
  * Building a whole repository beside the one that an account has, and putting it in its place at once.
  *
- * The new one is filled in many small transactions. Until it is adopted it belongs to nobody: when the server dies in
- * between, the sweep of remains takes it away.
+ * The new one is filled in many small transactions. Until it is adopted it belongs to nobody. Its row says until when
+ * it is being built, and each part that is stored puts that off; when the server dies in between, the time runs out and
+ * the sweep of remains takes it away.
  */
-import { perContext, type Context } from '../../platform/context.ts'
+import { serviceUnavailable } from '../../http/errors.ts'
+import type { Context } from '../../platform/context.ts'
 import type { Tx } from '../../platform/database.ts'
 import type { Block } from '../../protocol/car.ts'
-import { Cid } from '../../protocol/cid.ts'
-import type { Did, Tid } from '../../protocol/identifiers.ts'
+import type { Did, Millis, Tid } from '../../protocol/identifiers.ts'
 import { FreshNodes } from './fresh-nodes.ts'
 import { addNodes } from './node-store.ts'
 import { addRecords, copyTakedowns, type NewRecord } from './record-store.ts'
-import { disownRepo, insertRepo, ownRepo, repoHead, updateHead, type RepoState } from './repo-store.ts'
+import { endStaging, extendStaging, insertStagedRepo, replaceRepo, repoHead, type RepoState } from './repo-store.ts'
 
-/** Repositories that are being built by this process. */
-export const stagedRepos = perContext(() => new Set<number>())
+/** Longest time between two parts of a repository that is being built. */
+const STAGING_SECS = 15 * 60
 
-const noCid = new Cid(new Uint8Array())
+const stagedUntil = ({ clock }: Context): Millis => clock.now() + STAGING_SECS * 1000
 
 /** Run `build` with the id of a repository that it fills and adopts. What it leaves behind is swept away. */
 export async function stageRepo<T>(ctx: Context, rev: Tid, build: (id: number) => Promise<T>): Promise<T> {
-  const staged = stagedRepos(ctx)
-  const id = await ctx.db.transaction(async (tx) => {
-    const id = await insertRepo(tx, null, { rev, head: noCid, data: noCid, commitBlock: new Uint8Array() }, FreshNodes.none.packed)
-    staged.add(id)
-    return id
-  })
+  const id = await ctx.db.transaction((tx) => insertStagedRepo(tx, rev, stagedUntil(ctx), FreshNodes.none.packed))
   try {
     return await build(id)
-  } finally {
-    staged.delete(id)
+  } catch (error) {
+    await endStaging(ctx.db, id)
+    throw error
   }
 }
 
@@ -44,6 +41,9 @@ const ROWS = 1000
 export async function stageBlocks(ctx: Context, id: number, rev: Tid, { nodes, records }: { nodes: readonly Block[]; records: readonly NewRecord[] }): Promise<void> {
   const now = ctx.clock.now()
   await Promise.all([
+    ctx.db.transaction(async (tx) => {
+      if (!(await extendStaging(tx, id, stagedUntil(ctx)))) throw serviceUnavailable('The import took too long')
+    }),
     ...slices(nodes).map((some) => ctx.db.transaction((tx) => addNodes(tx, id, rev, some))),
     ...slices(records).map((some) => ctx.db.transaction((tx) => addRecords(tx, id, rev, now, some))),
   ])
@@ -55,7 +55,5 @@ const slices = <Row>(rows: readonly Row[]): (readonly Row[])[] => Array.from({ l
 export async function adoptRepo(tx: Tx, did: Did, id: number, state: RepoState): Promise<void> {
   const before = await repoHead(tx, did)
   if (before !== null) await copyTakedowns(tx, { from: before.id, to: id })
-  await disownRepo(tx, did)
-  await ownRepo(tx, id, did)
-  await updateHead(tx, id, state)
+  await replaceRepo(tx, did, before, { id, rev: state.rev }, state)
 }

@@ -1,7 +1,7 @@
 /** The SQL of repositories; nodes and records have stores of their own. */
-import { sql, sqlList, type Reader, type Tx } from '../../platform/database.ts'
+import { sql, sqlList, WriteConflict, type Reader, type Tx, type Writer } from '../../platform/database.ts'
 import { Cid } from '../../protocol/cid.ts'
-import type { Did, Tid } from '../../protocol/identifiers.ts'
+import type { Did, Millis, Tid } from '../../protocol/identifiers.ts'
 
 /** Where a repository stands. */
 export interface RepoHead {
@@ -68,23 +68,48 @@ export async function repoHeads(reader: Reader, after: Did | null, limit: number
   return rows.map(headOf)
 }
 
-/** Without a DID the repository belongs to nobody yet. Returns its id. */
-export async function insertRepo(tx: Tx, did: Did | null, { rev, head, data, commitBlock }: RepoState, fresh: Uint8Array): Promise<number> {
-  const row = await tx.get<{ id: number }>(sql`
+export async function insertRepo(tx: Tx, did: Did, { rev, head, data, commitBlock }: RepoState, fresh: Uint8Array): Promise<void> {
+  await tx.run(sql`
     INSERT INTO repo (did, rev, head, data, commit_block, fresh)
-    VALUES (${did}, ${rev}, ${head.bytes}, ${data.bytes}, ${commitBlock}, ${fresh}) RETURNING id`)
+    VALUES (${did}, ${rev}, ${head.bytes}, ${data.bytes}, ${commitBlock}, ${fresh})`)
+}
+
+const noBytes = new Uint8Array()
+
+/** A repository that belongs to nobody while it is built. `fresh` are no nodes, packed. Returns its id. */
+export async function insertStagedRepo(tx: Tx, rev: Tid, until: Millis, fresh: Uint8Array): Promise<number> {
+  const row = await tx.get<{ id: number }>(sql`
+    INSERT INTO repo (rev, head, data, commit_block, fresh, staged_until)
+    VALUES (${rev}, ${noBytes}, ${noBytes}, ${noBytes}, ${fresh}, ${until}) RETURNING id`)
   return row!.id
 }
 
-/** `fresh` are the packed nodes that lie in the row. */
-export function updateTree(tx: Tx, id: number, { rev, head, data, commitBlock }: RepoState, fresh: Uint8Array): Promise<number> {
-  return tx.run(sql`
-    UPDATE repo SET rev = ${rev}, head = ${head.bytes}, data = ${data.bytes}, commit_block = ${commitBlock}, fresh = ${fresh} WHERE id = ${id}`)
+/** False when the sweep has it already. */
+export async function extendStaging(tx: Tx, id: number, until: Millis): Promise<boolean> {
+  return (await tx.run(sql`UPDATE repo SET staged_until = ${until} WHERE id = ${id} AND staged_until IS NOT NULL`)) === 1
 }
 
-/** A new commit over the same tree, or over one whose nodes are all stored outside. */
-export function updateHead(tx: Tx, id: number, { rev, head, data, commitBlock }: RepoState): Promise<number> {
-  return tx.run(sql`UPDATE repo SET rev = ${rev}, head = ${head.bytes}, data = ${data.bytes}, commit_block = ${commitBlock} WHERE id = ${id}`)
+/** A repository at the revision that the transaction has read. */
+export type ReadRepo = Pick<RepoHead, 'id' | 'rev'>
+
+/** Replace the head that was read. `fresh` are the packed nodes that lie in the row. Throws `WriteConflict`. */
+export async function updateTree(tx: Tx, before: ReadRepo, { rev, head, data, commitBlock }: RepoState, fresh: Uint8Array): Promise<void> {
+  const updated = await tx.run(sql`
+    UPDATE repo SET rev = ${rev}, head = ${head.bytes}, data = ${data.bytes}, commit_block = ${commitBlock}, fresh = ${fresh}
+    WHERE id = ${before.id} AND rev = ${before.rev}`)
+  requireUpdated(updated, before)
+}
+
+/** The same for a new commit over the same tree, or over one whose nodes are all stored outside. Throws `WriteConflict`. */
+export async function updateHead(tx: Tx, before: ReadRepo, { rev, head, data, commitBlock }: RepoState): Promise<void> {
+  const updated = await tx.run(sql`
+    UPDATE repo SET rev = ${rev}, head = ${head.bytes}, data = ${data.bytes}, commit_block = ${commitBlock}
+    WHERE id = ${before.id} AND rev = ${before.rev}`)
+  requireUpdated(updated, before)
+}
+
+function requireUpdated(updated: number, { id, rev }: ReadRepo): void {
+  if (updated !== 1) throw new WriteConflict(`repository ${id} at ${rev}`)
 }
 
 /** Its rows are left to the sweep. */
@@ -92,17 +117,31 @@ export function disownRepo(tx: Tx, did: Did): Promise<number> {
   return tx.run(sql`UPDATE repo SET did = NULL WHERE did = ${did}`)
 }
 
-export function ownRepo(tx: Tx, id: number, did: Did): Promise<number> {
-  return tx.run(sql`UPDATE repo SET did = ${did} WHERE id = ${id}`)
+/** Put a staged repository in the place of the one that was read, if there was one. Throws `WriteConflict`. */
+export async function replaceRepo(tx: Tx, did: Did, before: ReadRepo | null, staged: ReadRepo, { rev, head, data, commitBlock }: RepoState): Promise<void> {
+  if (before !== null) requireUpdated(await tx.run(sql`UPDATE repo SET did = NULL WHERE id = ${before.id} AND rev = ${before.rev}`), before)
+  const owned = await tx.run(sql`
+    UPDATE repo SET did = ${did}, rev = ${rev}, head = ${head.bytes}, data = ${data.bytes}, commit_block = ${commitBlock}, staged_until = NULL
+    WHERE id = ${staged.id} AND staged_until IS NOT NULL`)
+  requireUpdated(owned, staged)
 }
 
-export async function listDisowned(reader: Reader): Promise<number[]> {
-  const rows = await reader.all<{ id: number }>(sql`SELECT id FROM repo WHERE did IS NULL`)
+/** Nobody goes on building it, if it has not been adopted. */
+export function endStaging(db: Writer, id: number): Promise<number> {
+  return db.run(sql`UPDATE repo SET staged_until = NULL WHERE id = ${id} AND staged_until IS NOT NULL`)
+}
+
+const isAbandoned = (now: Millis) => sql`did IS NULL AND (staged_until IS NULL OR staged_until <= ${now})`
+
+/** Repositories that belong to nobody and that nobody is building. */
+export async function listAbandonedRepos(reader: Reader, now: Millis): Promise<number[]> {
+  const rows = await reader.all<{ id: number }>(sql`SELECT id FROM repo WHERE ${isAbandoned(now)}`)
   return rows.map(({ id }) => id)
 }
 
-export async function isDisowned(reader: Reader, id: number): Promise<boolean> {
-  return (await reader.get(sql`SELECT id FROM repo WHERE id = ${id} AND did IS NULL`)) !== null
+/** Take it, so that nobody goes on building it. False when it is not abandoned (any more). */
+export async function claimAbandonedRepo(tx: Tx, id: number, now: Millis): Promise<boolean> {
+  return (await tx.run(sql`UPDATE repo SET staged_until = NULL WHERE id = ${id} AND ${isAbandoned(now)}`)) === 1
 }
 
 export function deleteRepoRow(tx: Tx, id: number): Promise<number> {
