@@ -20,14 +20,23 @@ export function chargeAddress(exchange: Exchange, names: readonly LimitName[]): 
   take(exchange, names.map((name) => ({ name, key })))
 }
 
+/** Refuse an address that has used up a limiter to which only failures are charged. Takes nothing. */
+export function refuseSpent(exchange: Exchange, name: LimitName): void {
+  if (!exchange.ctx.config.rateLimit.enabled) return
+  settle(exchange, exchange.ctx.limits.spent(name, limitKey(exchange.ip)))
+}
+
 /** Take `cost` points of `key` (a DID, a client), or refuse. */
 export function charge(exchange: Exchange, name: LimitName, key: string, cost = 1): void {
   take(exchange, [{ name, key, cost }])
 }
 
-/** The tightest limit of a request is told. */
 function take(exchange: Exchange, charges: readonly Charge[]): void {
-  const state = exchange.ctx.limits.charge(...charges)
+  settle(exchange, exchange.ctx.limits.charge(...charges))
+}
+
+/** Tell the tightest limit of a request, and refuse when it is used up. */
+function settle(exchange: Exchange, state: LimitState | null): void {
   if (state === null) return
   const before = states.get(exchange)
   const tightest = before ? tighter(before, state) : state

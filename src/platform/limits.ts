@@ -39,6 +39,7 @@ const rules = {
     { windowSecs: HOUR, points: (config) => config.rateLimit.writePointsHourly },
     { windowSecs: DAY, points: (config) => config.rateLimit.writePointsDaily },
   ],
+  operatorGuess: [{ windowSecs: MINUTES_5, points: () => 30 }],
   getRepo: [{ windowSecs: MINUTES_5, points: () => 6000 }],
   deleteAccount: [{ windowSecs: MINUTES_5, points: () => 50 }],
   requestPasswordReset: [
@@ -135,6 +136,12 @@ export class Limits {
         windowSecs: rule.windowSecs,
       }))
       .reduce(tighter)
+  }
+
+  /** The state of a limiter that has no point left for the key; null while it has. Takes nothing. */
+  spent(name: LimitName, key: string): LimitState | null {
+    const state = this.charge({ name, key, cost: 0 })
+    return state !== null && state.remaining === 0 ? { ...state, allowed: false } : null
   }
 
   /** Keys that something is counted for. */

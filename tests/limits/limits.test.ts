@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { limitNames, type LimitName } from '../../src/platform/limits.ts'
 import { createAccount, logIn, type TestAccount } from '../harness/account.ts'
 import { basic, bearer, request, type Answer } from '../harness/http.ts'
+import { OperatorDevice } from '../harness/operator-device.ts'
 import { ADMIN_TOKEN, startPds, type TestPds } from '../harness/pds.ts'
 import { Subscriber } from '../harness/subscriber.ts'
 
@@ -74,6 +75,20 @@ const limiters: Partial<Record<LimitName, Limiter>> = {
     ],
     by: 'account',
     requests: [asAlice('com.atproto.repo.deleteRecord', () => ({ repo: alice.did, collection: 'org.example.note', rkey: 'none' }))],
+  },
+  operatorGuess: {
+    windows: [[30, MINUTES_5]],
+    by: 'address',
+    requests: [
+      xrpc('com.atproto.admin.getAccountInfo?did=did:web:a.test', () => ({ headers: basic('admin', 'guess') })),
+      xrpc('com.atproto.admin.getAccountInfo?did=did:web:a.test', () => ({ headers: bearer('guess') })),
+      xrpc('com.atproto.admin.deleteAccount', () => ({ json: { did: 'did:web:a.test' }, headers: bearer('guess') })),
+      xrpc('com.atproto.sync.getRepo?did=did:web:a.test', () => ({ headers: basic('admin', 'guess') })),
+      (headers) => request(`${pds.url}/v1/admin/health`, { headers: { ...headers, ...bearer('guess') } }),
+      (headers) => request(`${pds.url}/v1/admin/health`, { headers: { ...headers, 'x-admin-device': 'guess' } }),
+      (headers) => request(`${pds.url}/v1/admin/devices`, { json: { pairingCode: 'guess', label: 'a', publicKey: 'did:key:z', platform: 'a', timestamp: 1, signature: 'a' }, headers }),
+      (headers) => request(`${pds.url}/metrics`, { headers: { ...headers, ...bearer('guess') } }),
+    ],
   },
   getRepo: {
     windows: [[6000, MINUTES_5]],
@@ -252,13 +267,27 @@ test('what is refused is not counted, neither there nor elsewhere', async () => 
   expect(pds.ctx.limits.charge({ name: 'createSession', key: other })).toMatchObject({ limit: FEW, remaining: FEW - 1 })
 })
 
+test('who has guessed too often is refused with the right credentials too, and nobody else is', async () => {
+  const ask = (address: string, headers: Record<string, string>) => request(`${pds.url}/v1/admin/health`, { headers: { ...from(address), ...headers } })
+  const [guesser, operator] = [newAddress(), newAddress()]
+  for (let i = 0; i < 3; i++) for (const headers of [{}, bearer(ADMIN_TOKEN)]) expect((await ask(guesser, headers)).headers.get('ratelimit-limit')).toBe('3000')
+  for (let i = 0; i < 30; i++) expect((await ask(guesser, bearer(`guess ${i}`))).status).toBe(401)
+  const device = await OperatorDevice.paired(pds)
+  for (const headers of [bearer('guess'), bearer(ADMIN_TOKEN), basic('admin', ADMIN_TOKEN), device.headers('/v1/admin/health')]) {
+    expect(await ask(guesser, headers)).toMatchObject({ status: 429, body: { error: { code: 'RATE_LIMITED' } } })
+    expect((await ask(operator, headers)).status).toBe(JSON.stringify(headers).includes('guess') ? 401 : 200)
+  }
+  expect((await xrpc('com.atproto.server.describeServer')(from(guesser))).status).toBe(200)
+  expect((await ask(guesser, {})).status).toBe(401)
+})
+
 test('some of it is open to whoever has used up the rest', async () => {
   const address = newAddress()
   pds.ctx.limits.charge({ name: 'globalIp', key: address, cost: 3000 })
   expect((await xrpc('com.atproto.server.describeServer')(from(address))).status).toBe(429)
   expect((await xrpc(`com.atproto.sync.getRepo?did=${alice.did}`)(from(address))).status).toBe(200)
   expect((await xrpc('_health')(from(address))).status).toBe(200)
-  expect((await request(`${pds.url}/metrics`, { headers: from(address) })).status).toBe(200)
+  expect((await request(`${pds.url}/metrics`, { headers: { ...from(address), ...bearer(ADMIN_TOKEN) } })).status).toBe(200)
   const relay = new Subscriber(pds.url, '?cursor=0')
   await relay.until(1)
   relay.close()

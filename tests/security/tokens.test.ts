@@ -61,7 +61,9 @@ const places: Record<string, { opens: Kind[]; show(secret: string): Promise<Answ
   'an upload': { opens: ['access', 'app access', 'service'], show: (secret) => upload(bearer(secret)) },
   'what operators see': { opens: ['admin'], show: (secret) => request(`${pds.url}/v1/admin/health`, { headers: bearer(secret) }) },
   'what operators do to accounts': { opens: ['admin'], show: (secret) => xrpc(`com.atproto.admin.getAccountInfo?did=${alice.did}`, { headers: basic('admin', secret) }) },
-  'the same, as bearer': { opens: [], show: (secret) => xrpc(`com.atproto.admin.getAccountInfo?did=${alice.did}`, { headers: bearer(secret) }) },
+  'the same, as bearer': { opens: ['admin'], show: (secret) => xrpc(`com.atproto.admin.getAccountInfo?did=${alice.did}`, { headers: bearer(secret) }) },
+  'what only operators do to accounts': { opens: ['admin'], show: (secret) => xrpc('com.atproto.admin.updateAccountEmail', { json: { account: alice.did, email: alice.email }, headers: bearer(secret) }) },
+  'what is open to all, and more to operators': { opens: ['access', 'app access'], show: (secret) => xrpc(`com.atproto.sync.getRepo?did=${alice.did}`, { headers: bearer(secret) }) },
   'a browser': {
     opens: ['cookie'],
     async show(secret) {

@@ -7,6 +7,7 @@ import { authenticationRequired, authMissing, expiredToken, forbidden, invalidTo
 import type { Context } from '../../platform/context.ts'
 import type { Tx } from '../../platform/database.ts'
 import type { Did } from '../../protocol/identifiers.ts'
+import { decodeJws } from '../../protocol/jws.ts'
 import type { Permissions } from '../../protocol/scopes.ts'
 import { accountStatus, refuseTakendown } from '../accounts/accounts.ts'
 import { boundTokenAsBearer, claimsToBeAccessToken, endOAuthSessions, verifyDpopToken } from '../oauth/oauth.ts'
@@ -176,7 +177,8 @@ export const moderator: Guard<AdminCaller> = {
   async check(exchange) {
     const { ctx, nsid } = exchange
     const authorization = authorizationOf(exchange.request)
-    if (nsid === null || authorization?.scheme !== 'bearer') return admin.check(exchange)
+    // The admin token is no JWT.
+    if (nsid === null || authorization?.scheme !== 'bearer' || decodeJws(authorization.value) === null) return admin.check(exchange)
     const { iss } = await verifyServiceToken(ctx, authorization.value, { lxm: nsid, accepts: (caller) => isModerationService(ctx, caller) })
     return { actor: iss }
   },

@@ -8,7 +8,7 @@ import { isSignedBy, registrationText } from '../../protocol/admin-request.ts'
 import { wireTime, type Millis } from '../../protocol/identifiers.ts'
 import { AUDIT_ACTIONS, listAudit } from './audit-store.ts'
 import { findDevice, insertDevice, insertPairingCode, listDevices, revokeDevice, usePairingCode, type Device } from './operator-device-store.ts'
-import { actorOf, operator, recordAudit, unauthorized } from './operators.ts'
+import { actorOf, guess, operator, recordAudit, unauthorized } from './operators.ts'
 
 const PAIRING_CODE_BYTES = 16
 const DEFAULT_PAIRING_MINUTES = 5
@@ -53,22 +53,27 @@ export const operatorRoutes = [
   }),
 
   route('POST', '/v1/admin/devices', {
-    async handler({ ctx, body }) {
+    async handler(call) {
+      const { ctx, body } = call
       const given = await readJson(
         body,
         Type.Object({ pairingCode: Type.String(), label: name, publicKey: Type.String(), platform: name, timestamp: Type.Integer(), signature: Type.String() }),
       )
       const { pairingCode, label, publicKey, platform, timestamp, signature } = given
-      if (!isSignedBy(publicKey, registrationText(pairingCode, publicKey, timestamp), signature)) throw unauthorized()
-      const id = crypto.randomUUID()
       const now = ctx.clock.now()
-      // One transaction: a code that does not fit registers nothing, and two devices cannot share one.
-      await ctx.db.transaction(async (tx) => {
-        if (!(await usePairingCode(tx, hashOf(pairingCode), now))) throw unauthorized()
-        await insertDevice(tx, { id, label, publicKey, platform, createdAt: now })
-        await recordAudit(tx, now, { actor: 'pairing-code', action: 'device_registered', subject: id })
+      const deviceId = await guess(call, async () => {
+        if (!isSignedBy(publicKey, registrationText(pairingCode, publicKey, timestamp), signature)) return null
+        // One transaction: a code that does not fit registers nothing, and two devices cannot share one.
+        return ctx.db.transaction(async (tx) => {
+          if (!(await usePairingCode(tx, hashOf(pairingCode), now))) return null
+          const id = crypto.randomUUID()
+          await insertDevice(tx, { id, label, publicKey, platform, createdAt: now })
+          await recordAudit(tx, now, { actor: 'pairing-code', action: 'device_registered', subject: id })
+          return id
+        })
       })
-      return { deviceId: id }
+      if (deviceId === null) throw unauthorized()
+      return { deviceId }
     },
   }),
 

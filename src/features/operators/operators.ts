@@ -8,6 +8,8 @@ import { createHash, timingSafeEqual } from 'node:crypto'
 import type { Exchange, Guard } from '../../http/endpoint.ts'
 import { authenticationRequired, forbidden } from '../../http/errors.ts'
 import { requireJson } from '../../http/json-input.ts'
+import { chargeAddress, refuseSpent } from '../../http/limiting.ts'
+import type { Context } from '../../platform/context.ts'
 import type { Tx } from '../../platform/database.ts'
 import { isSignedBy, requestText } from '../../protocol/admin-request.ts'
 import type { Millis } from '../../protocol/identifiers.ts'
@@ -40,8 +42,24 @@ export function operator(accepts: keyof typeof kinds = 'any'): Guard<Operator> {
 
 /** The operator who sent the request; null when its credentials are none. A valid master token wins over device headers. */
 export async function operatorOf(exchange: Exchange): Promise<Operator | null> {
-  if (carriesMasterToken(exchange)) return { kind: 'master' }
-  return exchange.request.headers.has('x-admin-device') ? signingDevice(exchange) : null
+  const token = givenToken(exchange.request)
+  const signs = exchange.request.headers.has('x-admin-device')
+  if (token === null && !signs) return null
+  return guess(exchange, async () => {
+    if (token !== null && isMasterToken(exchange.ctx, token)) return { kind: 'master' }
+    return signs ? signingDevice(exchange) : null
+  })
+}
+
+/**
+ * Check a credential of the operator. Null is a wrong guess, of which an address has only so many; then a right one is
+ * refused there too, since an answer would confirm it. Other addresses are not affected.
+ */
+export async function guess<Right>(exchange: Exchange, check: () => Promise<Right | null>): Promise<Right | null> {
+  refuseSpent(exchange, 'operatorGuess')
+  const right = await check()
+  if (right === null) chargeAddress(exchange, ['operatorGuess'])
+  return right
 }
 
 /** Name in the audit. */
@@ -60,18 +78,16 @@ export const recordAudit = (tx: Tx, now: Millis, entry: AuditEntry): Promise<voi
 
 export const unauthorized = () => authenticationRequired('Operator credentials are missing or wrong')
 
-function carriesMasterToken({ ctx, request, nsid }: Exchange): boolean {
-  const token = ctx.config.adminToken?.reveal()
-  const [scheme, value = ''] = (request.headers.get('authorization') ?? '').split(' ')
-  if (token === undefined || scheme === undefined) return false
-  const given = givenToken(scheme.toLowerCase(), value, nsid !== null)
-  return given !== null && timingSafeEqual(digest(given), digest(token))
+function isMasterToken({ config }: Context, given: string): boolean {
+  const token = config.adminToken?.reveal()
+  return token !== undefined && timingSafeEqual(digest(given), digest(token))
 }
 
-/** Standard tools send the token as the password of `admin`; under `/xrpc` a bearer token is something else. */
-function givenToken(scheme: string, value: string, isXrpc: boolean): string | null {
-  if (scheme === 'bearer') return isXrpc ? null : value
-  if (scheme !== 'basic') return null
+/** What is offered as the master token: a bearer token or, by standard tools, the password of `admin`. */
+function givenToken({ headers }: Request): string | null {
+  const [scheme = '', value = ''] = (headers.get('authorization') ?? '').split(' ')
+  if (scheme.toLowerCase() === 'bearer') return value
+  if (scheme.toLowerCase() !== 'basic') return null
   const pair = Buffer.from(value, 'base64').toString()
   return pair.startsWith('admin:') ? pair.slice('admin:'.length) : null
 }
