@@ -5,7 +5,7 @@ import { BlockList, isIP } from 'node:net'
 const normalizeAddress = (address: string): string => address.replace(/^::ffff:(?=\d+\.\d+\.\d+\.\d+$)/i, '').toLowerCase()
 
 /** Loopback, link-local, private and unique-local addresses: where a reverse proxy of ours may stand. */
-function isNear(address: string): boolean {
+export function isNear(address: string): boolean {
   if (isIP(address) === 4) return /^(127|10)\.|^192\.168\.|^169\.254\.|^172\.(1[6-9]|2\d|3[01])\./.test(address)
   return address === '::1' || /^fe[89ab]/.test(address) || /^f[cd]/.test(address)
 }

@@ -304,10 +304,9 @@ export const declared = {
     otlpEndpoint: field(httpUrl, { default: 'http://localhost:4317', env: ['SERVICE_OTLP_ENDPOINT'], doc: 'OTLP endpoint (gRPC).' }),
     serviceName: field(text, { default: 'holdfast', env: ['OTEL_SERVICE_NAME'], doc: '`service.name` of the traces.' }),
     metricsEnabled: field(boolean, { default: true, env: ['SERVICE_METRICS_ENABLED'], doc: 'Serves `GET /metrics`.' }),
-    metricsRequireAdmin: field(boolean, {
-      default: false,
+    metricsRequireAdmin: optional(boolean, {
       env: ['SERVICE_METRICS_REQUIRE_ADMIN'],
-      doc: '`GET /metrics` needs admin authentication.',
+      doc: '`GET /metrics` needs admin authentication: `true` always, `false` never. Unset: for clients that are neither on this machine nor in a private network.',
     }),
     logFormat: field(choice('text', 'json'), { default: 'text', env: ['SERVICE_LOG_FORMAT'], doc: 'Form of the log on standard output.' }),
     logLevel: field(choice(...LOG_LEVELS), {

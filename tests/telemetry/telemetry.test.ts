@@ -31,6 +31,17 @@ test('a completed sweep leaves its time and its counts', async () => {
   expect(body).toContain('admin_nonce_sweep_swept_total 0')
 })
 
+test('metrics are open to clients nearby, to operators from elsewhere, and to all where that is configured', async () => {
+  await using pds = await startPds()
+  const ask = async (forwardedFor: string, credentials = {}) => (await request(`${pds.url}/metrics`, { headers: { 'x-forwarded-for': forwardedFor, ...credentials } })).status
+  expect(await ask('10.0.0.3')).toBe(200)
+  expect(await ask('203.0.113.9')).toBe(401)
+  expect(await ask('10.0.0.3, 203.0.113.9')).toBe(401)
+  expect(await ask('203.0.113.9', bearer(ADMIN_TOKEN))).toBe(200)
+  await pds.restart({ telemetry: { metricsRequireAdmin: false } })
+  expect(await ask('203.0.113.9')).toBe(200)
+})
+
 test('metrics can be kept for operators, or switched off', async () => {
   await using pds = await startPds({ telemetry: { metricsRequireAdmin: true } })
   expect(await request(`${pds.url}/metrics`)).toMatchObject({ status: 401, body: { error: { code: 'UNAUTHORIZED' } } })

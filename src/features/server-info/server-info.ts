@@ -1,4 +1,5 @@
 /** What the service tells about itself: description, health, landing page. */
+import { isNear } from '../../http/client-address.ts'
 import { query, route, type Exchange } from '../../http/endpoint.ts'
 import { notFound } from '../../http/errors.ts'
 import type { Feature } from '../../http/feature.ts'
@@ -24,11 +25,11 @@ async function databaseAnswers({ db, log }: Context): Promise<boolean> {
   }
 }
 
-/** An endpoint that is switched off does not exist; one for operators asks for their credentials. */
+/** An endpoint that is switched off does not exist. Unless configured otherwise, only clients nearby read without credentials. */
 async function mayReadMetrics(exchange: Exchange): Promise<void> {
   const { metricsEnabled, metricsRequireAdmin } = exchange.ctx.config.telemetry
   if (!metricsEnabled) throw notFound()
-  if (metricsRequireAdmin) await operator().check(exchange)
+  if (metricsRequireAdmin ?? !isNear(exchange.ip)) await operator().check(exchange)
 }
 
 export const serverInfo: Feature = {
