@@ -154,7 +154,7 @@ describe.each(Object.entries(limiters) as [LimitName, Limiter][])('%s', (name, l
     for (const send of requests) {
       const { status, headers, body } = await send(from(address))
       expect(status).toBe(429)
-      expect(JSON.stringify(body)).toMatch(/RateLimitExceeded|RATE_LIMITED|Rate Limit Exceeded/)
+      expect(JSON.stringify(body)).toMatch(/RateLimitExceeded|RATE_LIMITED|Rate Limit Exceeded|Too many attempts/)
       expect(Object.fromEntries(headers)).toMatchObject({ 'ratelimit-limit': String(points), 'ratelimit-remaining': '0', 'ratelimit-policy': `${points};w=${secs}` })
       const [reset, retryAfter, now] = [Number(headers.get('ratelimit-reset')), Number(headers.get('retry-after')), pds.clock.now() / 1000]
       expect(reset - now).toBeGreaterThan(0)
