@@ -95,7 +95,7 @@ async function openContext(config: Config, overrides: Overrides, undos: Undo[]):
 
   const ctx: Context = {
     config,
-    startedAt: clock.now(),
+    startedAt: clock.monotonic(),
     clock,
     log,
     metrics: new Metrics(),

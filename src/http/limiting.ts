@@ -47,10 +47,10 @@ function settle(exchange: Exchange, state: LimitState | null): void {
   throw new Refusal(429, 'RateLimitExceeded', 'Rate Limit Exceeded')
 }
 
-function tell({ ctx, replyHeaders }: Exchange, { allowed, limit, remaining, resetAt, windowSecs }: LimitState): void {
+function tell({ ctx, replyHeaders }: Exchange, { allowed, limit, remaining, resetMillis, windowSecs }: LimitState): void {
   replyHeaders.set('RateLimit-Limit', String(limit))
   replyHeaders.set('RateLimit-Remaining', String(remaining))
-  replyHeaders.set('RateLimit-Reset', String(Math.ceil(resetAt / 1000)))
+  replyHeaders.set('RateLimit-Reset', String(Math.ceil((ctx.clock.now() + resetMillis) / 1000)))
   replyHeaders.set('RateLimit-Policy', `${limit};w=${windowSecs}`)
-  if (!allowed) replyHeaders.set('Retry-After', String(Math.max(1, Math.ceil((resetAt - ctx.clock.now()) / 1000))))
+  if (!allowed) replyHeaders.set('Retry-After', String(Math.max(1, Math.ceil(resetMillis / 1000))))
 }

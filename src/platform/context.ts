@@ -1,5 +1,4 @@
 /** What functions are given to work with: one object, built in `app.ts`. There is no other way to reach a handle. */
-import type { Millis } from '../protocol/identifiers.ts'
 import type { Clock } from './clock.ts'
 import type { Config } from './config.ts'
 import type { Database } from './database.ts'
@@ -17,7 +16,8 @@ import type { Vault } from './vault.ts'
 
 export interface Context {
   readonly config: Config
-  readonly startedAt: Millis
+  /** On the monotonic clock. */
+  readonly startedAt: number
   readonly clock: Clock
   readonly log: Log
   readonly metrics: Metrics

@@ -5,7 +5,7 @@ import { Limits } from './limits.ts'
 const MINUTES_5 = 300_000
 
 function limitsAt(rateLimit: Record<string, number> = {}) {
-  const clock = { millis: 0, now: () => clock.millis }
+  const clock = { millis: 0, monotonic: () => clock.millis }
   const config = { rateLimit: { enabled: true, globalIpPer5min: 2, createSessionPer5min: 1, writePointsHourly: 3, writePointsDaily: 4, ...rateLimit } } as unknown as Config
   return { clock, limits: new Limits(config, clock) }
 }
@@ -13,12 +13,12 @@ function limitsAt(rateLimit: Record<string, number> = {}) {
 test('a window begins with the first request and is not moved by later or refused ones', () => {
   const { clock, limits } = limitsAt()
   const charge = () => limits.charge({ name: 'globalIp', key: 'a' })
-  expect(charge()).toMatchObject({ allowed: true, remaining: 1, resetAt: MINUTES_5 })
+  expect(charge()).toMatchObject({ allowed: true, remaining: 1, resetMillis: MINUTES_5 })
   clock.millis = MINUTES_5 - 1
-  expect(charge()).toMatchObject({ allowed: true, remaining: 0, resetAt: MINUTES_5 })
-  expect(charge()).toMatchObject({ allowed: false, remaining: 0, resetAt: MINUTES_5 })
+  expect(charge()).toMatchObject({ allowed: true, remaining: 0, resetMillis: 1 })
+  expect(charge()).toMatchObject({ allowed: false, remaining: 0, resetMillis: 1 })
   clock.millis = MINUTES_5
-  expect(charge()).toMatchObject({ allowed: true, remaining: 1, resetAt: 2 * MINUTES_5 })
+  expect(charge()).toMatchObject({ allowed: true, remaining: 1, resetMillis: MINUTES_5 })
 })
 
 test('of several limiters all take their points or none', () => {

@@ -2,10 +2,9 @@
  * Rate limits: a table of rules and the counters behind them.
  *
  * A window starts with the first request that counts; a refused request is not counted, so that hammering does not
- * extend the block. Counters live in memory and are bounded.
+ * extend the block. Counters live in memory and are bounded. Windows are intervals: setting the clock changes none.
  */
 import { Generations } from '../protocol/generations.ts'
-import type { Millis } from '../protocol/identifiers.ts'
 import type { Clock } from './clock.ts'
 import type { Config } from './config.ts'
 
@@ -70,31 +69,33 @@ export interface LimitState {
   allowed: boolean
   limit: number
   remaining: number
-  resetAt: Millis
+  /** How long the window still lasts. */
+  resetMillis: number
   windowSecs: number
 }
 
 interface Window {
   used: number
-  resetAt: Millis
+  /** On the monotonic clock. */
+  endsAt: number
 }
 
 /** The windows of one rule, by key. Each turn begins when every window of the last but one has ended. */
 class Windows {
   readonly #windows = new Generations<Window>(MAX_KEYS)
-  #turnAt: Millis | null = null
+  #turnAt: number | null = null
 
   constructor(readonly millis: number) {}
 
   /** The running window of the key, or a new one. */
-  at(key: string, now: Millis): Window {
+  at(key: string, now: number): Window {
     if (this.#turnAt === null || now >= this.#turnAt) {
       this.#windows.turn()
       this.#turnAt = now + this.millis
     }
     const kept = this.#windows.get(key)
-    if (kept && kept.resetAt > now) return kept
-    const window = { used: 0, resetAt: now + this.millis }
+    if (kept && kept.endsAt > now) return kept
+    const window = { used: 0, endsAt: now + this.millis }
     this.#windows.set(key, window)
     return window
   }
@@ -109,7 +110,7 @@ export class Limits {
 
   constructor(
     readonly config: Config,
-    readonly clock: Clock,
+    readonly clock: Pick<Clock, 'monotonic'>,
   ) {}
 
   /**
@@ -118,7 +119,7 @@ export class Limits {
    */
   charge(...charges: readonly Charge[]): LimitState | null {
     if (!this.config.rateLimit.enabled) return null
-    const now = this.clock.now()
+    const now = this.clock.monotonic()
     const windows = charges
       .flatMap(({ name, key, cost = 1 }) => rules[name].map((rule: Rule) => ({ name, key, cost, rule, limit: rule.points(this.config) })))
       .filter(({ limit }) => limit > 0)
@@ -132,7 +133,7 @@ export class Limits {
         allowed: allowed || window.used + cost <= limit,
         limit,
         remaining: Math.max(0, limit - window.used),
-        resetAt: window.resetAt,
+        resetMillis: window.endsAt - now,
         windowSecs: rule.windowSecs,
       }))
       .reduce(tighter)
@@ -149,7 +150,7 @@ export class Limits {
     return this.#windows.values().reduce((total, { size }) => total + size, 0)
   }
 
-  #window(rule: Rule, key: string, now: Millis): Window {
+  #window(rule: Rule, key: string, now: number): Window {
     let windows = this.#windows.get(rule)
     if (!windows) this.#windows.set(rule, (windows = new Windows(rule.windowSecs * 1000)))
     return windows.at(key, now)

@@ -42,9 +42,9 @@ test('the newest event stays however old it is, so that no cursor falls into the
 test('a clock that was wrong for a while does not make holes', async () => {
   await using pds = await startPds({ firehose: { logRetentionSecs: 3600 } })
   await emit(pds, 1)
-  pds.clock.advance({ secs: -7200 })
+  pds.clock.jump({ secs: -7200 })
   await emit(pds, 2)
-  pds.clock.advance({ secs: 7200 })
+  pds.clock.jump({ secs: 7200 })
   await emit(pds, 1)
   expect(await pds.runSweep('firehose-gc')).toEqual({ swept: 0, errors: 0 })
 })

@@ -1,15 +1,34 @@
 import type { Clock } from '../../src/platform/clock.ts'
 
+interface Span {
+  secs?: number
+  days?: number
+}
+
+const millisOf = ({ secs = 0, days = 0 }: Span) => (days * 86_400 + secs) * 1000
+
 /** Real time, moved by as much as a test asks for. */
 export class TestClock implements Clock {
-  #offsetMillis = 0
+  #passedMillis = 0
+  #jumpedMillis = 0
 
   now(): number {
-    return Date.now() + this.#offsetMillis
+    return Date.now() + this.#passedMillis + this.#jumpedMillis
   }
 
-  /** Negative to step back, as a badly kept machine does. */
-  advance({ secs = 0, days = 0 }: { secs?: number; days?: number }): void {
-    this.#offsetMillis += (days * 86_400 + secs) * 1000
+  monotonic(): number {
+    return performance.now() + this.#passedMillis
+  }
+
+  /** Time passes. */
+  advance(span: Span): void {
+    const millis = millisOf(span)
+    if (millis < 0) throw new RangeError('time does not run backwards; a clock that is set does: jump')
+    this.#passedMillis += millis
+  }
+
+  /** Somebody sets the wall clock: ahead, or back where negative. */
+  jump(span: Span): void {
+    this.#jumpedMillis += millisOf(span)
   }
 }

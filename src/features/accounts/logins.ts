@@ -3,7 +3,6 @@ import { Refusal } from '../../http/errors.ts'
 import type { Clock } from '../../platform/clock.ts'
 import { perContext, type Context } from '../../platform/context.ts'
 import type { Tx } from '../../platform/database.ts'
-import type { Millis } from '../../protocol/identifiers.ts'
 import { accountWithEmail, accountAt, findPasswordHash, type Account } from './account-store.ts'
 import { verifyPassword } from './passwords.ts'
 
@@ -15,7 +14,8 @@ const MAX_IDENTIFIERS = 100_000
 const MAX_IDENTIFIER_CHARS = 2048
 
 interface Attempts {
-  failedAt: Millis[]
+  /** On the monotonic clock. */
+  failedAt: number[]
   running: number
   waiting: (() => void)[]
 }
@@ -45,13 +45,13 @@ class LoginAttempts {
   /** `failed` is null when no password was compared. */
   leave(attempts: Attempts, failed: boolean | null): void {
     attempts.running--
-    if (failed === true) attempts.failedAt.push(this.clock.now())
+    if (failed === true) attempts.failedAt.push(this.clock.monotonic())
     if (failed === false) attempts.failedAt = []
     for (const resume of attempts.waiting.splice(0)) resume()
   }
 
   #failures(attempts: Attempts): number {
-    const since = this.clock.now() - WINDOW_MILLIS
+    const since = this.clock.monotonic() - WINDOW_MILLIS
     attempts.failedAt = attempts.failedAt.filter((at) => at > since)
     return attempts.failedAt.length
   }

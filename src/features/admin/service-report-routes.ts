@@ -24,7 +24,8 @@ const lastBlockCount = perContext((): { at: number; blocks: number } => ({ at: -
 
 async function blockCountOf(ctx: Context): Promise<number> {
   const last = lastBlockCount(ctx)
-  if (ctx.clock.now() - last.at >= BLOCK_COUNT_MILLIS) Object.assign(last, { at: ctx.clock.now(), blocks: await countBlocks(ctx.db) })
+  const now = ctx.clock.monotonic()
+  if (now - last.at >= BLOCK_COUNT_MILLIS) Object.assign(last, { at: now, blocks: await countBlocks(ctx.db) })
   return last.blocks
 }
 
@@ -79,7 +80,7 @@ export const serviceReportRoutes = [
       const { backfillWindowSecs: backfillWindowSeconds, ...firehose } = await firehoseReadout(ctx)
       return {
         version: VERSION,
-        uptimeSeconds: Math.floor((now - ctx.startedAt) / 1000),
+        uptimeSeconds: Math.floor((clock.monotonic() - ctx.startedAt) / 1000),
         accounts: { ...(await countAccounts(db)), flagged: await countFlaggedAccounts(db, now) },
         storage: { ...(await storageTotals(db)), blockCount: await blockCountOf(ctx) },
         firehose: { ...firehose, backfillWindowSeconds },

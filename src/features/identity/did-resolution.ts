@@ -4,6 +4,7 @@
  * A document is fresh for an hour. After that it is still served, for a day since it was fetched, while a newer one
  * is fetched behind the answer. Requests for one DID share one fetch.
  */
+import { ageOf } from '../../platform/clock.ts'
 import { perContext, type Context } from '../../platform/context.ts'
 import { PlcDirectoryError } from '../../platform/directory-client.ts'
 import { OutboundError } from '../../platform/outbound.ts'
@@ -34,7 +35,7 @@ const fetches = perContext(() => new SingleFlight<Did, DidResolution>())
 export async function resolveDid(ctx: Context, did: Did, { live = false } = {}): Promise<DidResolution> {
   if (live) return fetches(ctx).runAnew(did, () => fetchAndKeep(ctx, did))
   const cached = await findDocument(ctx.db, did)
-  const ageMillis = cached ? ctx.clock.now() - cached.fetchedAt : Infinity
+  const ageMillis = cached ? ageOf(cached.fetchedAt, ctx.clock.now()) : Infinity
   if (!cached || ageMillis >= keptMillis) return fetches(ctx).run(did, () => fetchAndKeep(ctx, did))
   if (ageMillis >= freshMillis) void fetches(ctx).run(did, () => fetchAndKeep(ctx, did))
   return { ok: true, document: cached.document }

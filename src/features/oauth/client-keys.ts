@@ -5,7 +5,6 @@
 import { perContext, type Context } from '../../platform/context.ts'
 import { SingleFlight } from '../../platform/single-flight.ts'
 import { Generations } from '../../protocol/generations.ts'
-import type { Millis } from '../../protocol/identifiers.ts'
 import type { ClientMetadata } from '../../protocol/client-metadata.ts'
 import { fetchDocument } from './client-documents.ts'
 
@@ -13,10 +12,10 @@ type Jwk = Record<string, unknown>
 
 interface KeySet {
   keys: readonly Jwk[]
-  /** When `keys` were read; null when they never were. */
-  readAt: Millis | null
+  /** When `keys` were read, on the monotonic clock; null when they never were. */
+  readAt: number | null
   /** The last try, successful or not. */
-  triedAt: Millis
+  triedAt: number
 }
 
 const MAX_KEY_SETS = 10_000
@@ -37,7 +36,7 @@ export async function keyOfClient(ctx: Context, client: ClientMetadata, kid: str
 async function keySet(ctx: Context, jwksUri: string, isOutdated: (set: KeySet) => boolean): Promise<KeySet> {
   const { sets, fetches } = state(ctx)
   const { clientJwksCacheTtlSecs: ttlSecs, clientJwksRefetchCooldownSecs: cooldownSecs } = ctx.config.oauth
-  const now = ctx.clock.now()
+  const now = ctx.clock.monotonic()
   const kept = sets.get(jwksUri)
   const isFresh = kept !== undefined && kept.readAt !== null && now - kept.readAt < ttlSecs * 1000
   if (kept && isFresh && !isOutdated(kept)) return kept
@@ -47,7 +46,7 @@ async function keySet(ctx: Context, jwksUri: string, isOutdated: (set: KeySet) =
 
 async function readKeySet(ctx: Context, jwksUri: string, kept: KeySet | undefined): Promise<KeySet> {
   const fetched = await fetchDocument(ctx, jwksUri)
-  const now = ctx.clock.now()
+  const now = ctx.clock.monotonic()
   const keys = fetched.ok ? (fetched.document as { keys?: unknown } | null)?.keys : undefined
   const read: KeySet = Array.isArray(keys)
     ? { keys: keys.filter((key): key is Jwk => typeof key === 'object' && key !== null), readAt: now, triedAt: now }

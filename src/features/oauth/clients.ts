@@ -3,6 +3,7 @@
  * cannot be fetched the last good one serves for a day, so that an outage of the client does not sign people out.
  */
 import { OAuthError } from '../../http/errors.ts'
+import { ageOf } from '../../platform/clock.ts'
 import { perContext, type Context } from '../../platform/context.ts'
 import { SingleFlight } from '../../platform/single-flight.ts'
 import { Generations } from '../../protocol/generations.ts'
@@ -19,7 +20,8 @@ const MAX_FAULTS = 1024
 const state = perContext(() => ({
   fetches: new SingleFlight<string, ClientOutcome>(),
   /** Ids that led nowhere a moment ago. */
-  faults: new Generations<{ outcome: ClientOutcome; until: Millis }>(MAX_FAULTS),
+  /** `until` is on the monotonic clock. */
+  faults: new Generations<{ outcome: ClientOutcome; until: number }>(MAX_FAULTS),
 }))
 
 export const invalidClient = (reason: string) => new OAuthError(400, 'invalid_client', reason)
@@ -36,10 +38,10 @@ async function discovered(ctx: Context, clientId: string, mayFetch: boolean): Pr
   const now = ctx.clock.now()
   const { fetches, faults } = state(ctx)
   const kept = await findDocument(ctx.db, clientId)
-  if (kept && now - kept.fetchedAt < FRESH_MILLIS) return discoverableClient(clientId, JSON.parse(kept.document))
+  if (kept && ageOf(kept.fetchedAt, now) < FRESH_MILLIS) return discoverableClient(clientId, JSON.parse(kept.document))
   if (!kept && !mayFetch) return { ok: false, reason: 'the client has not asked for anything yet' }
   const fault = faults.get(clientId)
-  if (fault && fault.until > now) return lastGood(clientId, kept, now) ?? fault.outcome
+  if (fault && fault.until > ctx.clock.monotonic()) return lastGood(clientId, kept, now) ?? fault.outcome
   return fetches.run(clientId, () => refetched(ctx, clientId, kept))
 }
 
@@ -51,7 +53,7 @@ async function refetched(ctx: Context, clientId: string, kept: KeptDocument | nu
     await keepDocument(ctx.db, clientId, JSON.stringify(fetched.document), now)
     return outcome
   }
-  state(ctx).faults.set(clientId, { outcome, until: now + FAULT_MILLIS })
+  state(ctx).faults.set(clientId, { outcome, until: ctx.clock.monotonic() + FAULT_MILLIS })
   // A document that was taken back or broken by its owner counts at once; one that cannot be reached does not.
   return fetched.ok ? outcome : (lastGood(clientId, kept, now) ?? outcome)
 }

@@ -1,10 +1,10 @@
 /**
  * Which DPoP proofs were used already. In memory, bounded, forgotten by time: two generations, of which the older
- * goes when the younger has reached the age that must be remembered. A full memory refuses and does not forget.
+ * goes when the younger has reached the age that must be remembered. A full memory refuses and does not forget. Times
+ * are of the monotonic clock.
  *
  * Proofs are kept as 128 bits of a hash in flat tables, because there may be thousands a second.
  */
-import type { Millis } from '../../protocol/identifiers.ts'
 import { proofMemorySecs } from '../../protocol/dpop.ts'
 
 /** Proofs per generation; a table of 64 MiB at most. */
@@ -15,16 +15,16 @@ const WORDS = 4
 export class ProofMemory {
   #current = new DigestSet()
   #previous = new DigestSet()
-  #startedAt: Millis
+  #startedAt: number
   readonly #digest = new Uint32Array(8)
   readonly #digestBytes = new Uint8Array(this.#digest.buffer)
 
-  constructor(now: Millis) {
+  constructor(now: number) {
     this.#startedAt = now
   }
 
   /** Remember the use of `jti` under the key `jkt`. */
-  use(jkt: string, jti: string, now: Millis): 'fresh' | 'used' | 'full' {
+  use(jkt: string, jti: string, now: number): 'fresh' | 'used' | 'full' {
     this.#turn(now)
     Bun.SHA256.hash(`${jkt}.${jti}`, this.#digestBytes)
     if (this.#previous.has(this.#digest) || this.#current.has(this.#digest)) return 'used'
@@ -33,7 +33,7 @@ export class ProofMemory {
     return 'fresh'
   }
 
-  #turn(now: Millis): void {
+  #turn(now: number): void {
     const generationMillis = proofMemorySecs * 1000
     if (now - this.#startedAt < generationMillis) return
     this.#previous = now - this.#startedAt < 2 * generationMillis ? this.#current : new DigestSet()

@@ -5,17 +5,26 @@ import type { Clock } from '../../platform/clock.ts'
 import { perContext } from '../../platform/context.ts'
 import { serverSecret } from '../../platform/vault.ts'
 import { acceptedCounters, checkDpop, dpopNonce, nonceCounter } from '../../protocol/dpop.ts'
+import type { Millis } from '../../protocol/identifiers.ts'
 import { ProofMemory } from './proof-memory.ts'
 
-/** Nonces of now. Stateless but for the last values computed, which change once a minute. */
+/**
+ * Nonces of now. Stateless but for the last values computed, which change once a minute.
+ *
+ * They follow the wall clock as it was at the start: set back later, it does not bring back nonces, and with them proofs,
+ * that the memory of used ones has forgotten.
+ */
 class Nonces {
+  readonly #origin: Millis
   #counter = 0
   #accepted: readonly string[] = []
 
   constructor(
     readonly secret: Uint8Array,
     readonly clock: Clock,
-  ) {}
+  ) {
+    this.#origin = clock.now() - clock.monotonic()
+  }
 
   /** The one to hand out. */
   get next(): string {
@@ -25,7 +34,7 @@ class Nonces {
   accepts = (nonce: string): boolean => this.#now().includes(nonce)
 
   #now(): readonly string[] {
-    const now = this.clock.now()
+    const now = this.#origin + this.clock.monotonic()
     const counter = nonceCounter(now)
     if (counter !== this.#counter) {
       this.#counter = counter
@@ -38,7 +47,7 @@ class Nonces {
 export const proofState = perContext(async ({ db, vault, clock }) => ({
   // Kept, so that nonces hold across a restart.
   nonces: new Nonces(await serverSecret(db, vault, 'dpop-nonce'), clock),
-  memory: new ProofMemory(clock.now()),
+  memory: new ProofMemory(clock.monotonic()),
 }))
 
 /** Give the answer a nonce for the client's next proof, whatever the answer is. */
@@ -52,17 +61,16 @@ export type ProofOutcome = { ok: true; jkt: string } | { ok: false; error: 'inva
 export async function useProof(exchange: Exchange, accessTokenHash: string | null): Promise<ProofOutcome> {
   const { ctx, request, rawPath } = exchange
   const { nonces, memory } = await proofState(ctx)
-  const now = ctx.clock.now()
   const outcome = await checkDpop({
     proof: request.headers.get('dpop'),
     method: request.method,
     url: ctx.config.publicUrl + rawPath,
     accessTokenHash,
-    now,
+    now: ctx.clock.now(),
     isNonce: nonces.accepts,
   })
   if (!outcome.ok) return outcome
-  switch (memory.use(outcome.jkt, outcome.jti, now)) {
+  switch (memory.use(outcome.jkt, outcome.jti, ctx.clock.monotonic())) {
     case 'fresh':
       return { ok: true, jkt: outcome.jkt }
     case 'used':

@@ -5,10 +5,11 @@
  * A document is good for a day, and beyond it as long as its author cannot be reached. What was not found is not
  * looked for again for a minute.
  */
+import { ageOf } from '../../platform/clock.ts'
 import { perContext, type Context } from '../../platform/context.ts'
 import { SingleFlight } from '../../platform/single-flight.ts'
 import { Generations } from '../../protocol/generations.ts'
-import { parseNsid, type Millis, type Nsid } from '../../protocol/identifiers.ts'
+import { parseNsid, type Nsid } from '../../protocol/identifiers.ts'
 import { compilable, type LexiconDocument } from '../../protocol/lexicons/lexicon-document.ts'
 import type { RecordOutcome } from '../../protocol/lexicons/lexicons.ts'
 import { MissingLexicon, validatePublishedRecord, type PublishedRecord } from '../../protocol/lexicons/published-record.ts'
@@ -28,17 +29,16 @@ const VALIDATION_MILLIS = 10_000
 
 const state = perContext(() => ({
   fetches: new SingleFlight<Nsid, LexiconDocument | null>(),
-  /** When to try again, by what was not found. */
-  retryAt: new Generations<Millis>(MAX_REMEMBERED_FAILURES),
+  /** When to try again, on the monotonic clock, by what was not found. */
+  retryAt: new Generations<number>(MAX_REMEMBERED_FAILURES),
 }))
 
 /** The document that the authority of `nsid` publishes. Null when there is none or nobody can tell. Never throws for that. */
 export async function resolveLexicon(ctx: Context, nsid: Nsid): Promise<LexiconDocument | null> {
   const { fetches, retryAt } = state(ctx)
-  const now = ctx.clock.now()
   const kept = await findLexicon(ctx.db, nsid)
-  if (kept && now - kept.fetchedAt < FRESH_MILLIS) return kept.document
-  const mayFetch = (retryAt.get(nsid) ?? 0) <= now && fetches.size < MAX_FETCHES
+  if (kept && ageOf(kept.fetchedAt, ctx.clock.now()) < FRESH_MILLIS) return kept.document
+  const mayFetch = (retryAt.get(nsid) ?? 0) <= ctx.clock.monotonic() && fetches.size < MAX_FETCHES
   if (!fetches.running(nsid) && !mayFetch) return kept?.document ?? null
   return fetches.run(nsid, () => renew(ctx, nsid, kept?.document ?? null))
 }
@@ -46,7 +46,7 @@ export async function resolveLexicon(ctx: Context, nsid: Nsid): Promise<LexiconD
 async function renew(ctx: Context, nsid: Nsid, kept: LexiconDocument | null): Promise<LexiconDocument | null> {
   const fetched = await fetchLexicon(ctx, nsid)
   if (!fetched.ok) {
-    state(ctx).retryAt.set(nsid, ctx.clock.now() + RETRY_MILLIS)
+    state(ctx).retryAt.set(nsid, ctx.clock.monotonic() + RETRY_MILLIS)
     if (fetched.fault === 'unreachable') return kept
     if (kept) await ctx.db.transaction((tx) => deleteLexicon(tx, nsid))
     return null

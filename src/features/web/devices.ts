@@ -7,6 +7,7 @@
 import { createHmac } from 'node:crypto'
 import type { Exchange } from '../../http/endpoint.ts'
 import { Refusal } from '../../http/errors.ts'
+import { ageOf } from '../../platform/clock.ts'
 import type { Context } from '../../platform/context.ts'
 import { newToken } from '../../platform/new-token.ts'
 import type { Did } from '../../protocol/identifiers.ts'
@@ -49,7 +50,7 @@ export async function deviceOf({ ctx, request }: Exchange): Promise<Device | nul
   const found = await Promise.all(
     (await signInsOf(ctx.db, tokenHash, now)).map(async ({ did, signedInAt }) => {
       const account = await accountOf(ctx.db, did)
-      return account && { account, isStale: now - signedInAt > FRESH_SECS * 1000 }
+      return account && { account, isStale: ageOf(signedInAt, now) > FRESH_SECS * 1000 }
     }),
   )
   const accounts = found.filter((signedIn) => signedIn !== null && signedIn.account.takedownRef === null) as SignedIn[]
