@@ -20,6 +20,7 @@ import takedownCount from '../../migrations/0054-takedown-count.sql' with { type
 import framings from '../../migrations/0055-framings.sql' with { type: 'text' }
 import takedowns from '../../migrations/0056-takedowns.sql' with { type: 'text' }
 import stagedRepos from '../../migrations/0072-staged-repos.sql' with { type: 'text' }
+import clockSeen from '../../migrations/0063-clock-seen.sql' with { type: 'text' }
 import type { Migration } from './migrations.ts'
 
 const migration = (number: number, name: string, text: string): Migration => ({ number, name, text })
@@ -46,4 +47,5 @@ export const migrations: readonly Migration[] = [
   migration(55, 'framings', framings),
   migration(56, 'takedowns', takedowns),
   migration(72, 'staged-repos', stagedRepos),
+  migration(63, 'clock-seen', clockSeen),
 ]

@@ -2,9 +2,11 @@
  * Periodic passes beside the server. The runner owns the period, the last report and the errors; a sweep is a value.
  *
  * A pass never overlaps itself, a pass that overruns delays the next, missed ticks are not made up, and a failed
- * pass leaves the last report as it was: a stale time is the alarm.
+ * pass leaves the last report as it was: a stale time is the alarm. So does a destructive pass that is skipped because the
+ * clock was set: whoever set it wrongly has one interval to notice and to set it right. The next pass believes it.
  */
 import type { Millis } from '../protocol/identifiers.ts'
+import { ClockWatch } from './clock-watch.ts'
 import type { Config } from './config.ts'
 import type { Context } from './context.ts'
 
@@ -22,9 +24,14 @@ export interface Sweep {
   intervalSecs(config: Config): number
   /** Run the first pass at start instead of after one interval. */
   atStart?: boolean
+  /** It deletes, by the age of things, what would be missed. */
+  destructive?: boolean
   /** A long pass ends early, by throwing, when `stopping` says so: nothing it does may depend on its last step. */
   run(ctx: Context, stopping: AbortSignal): Promise<SweepReport>
 }
+
+/** What a pass that is not made reports. */
+const SKIPPED: SweepReport = { skipped: 1 }
 
 export interface SweepState {
   completedAt: Millis
@@ -36,12 +43,16 @@ export class SweepRunner {
   readonly #timers = new Map<string, Timer>()
   readonly #tallies = new Map<string, (by: number) => void>()
   readonly last = new Map<string, SweepState>()
+  readonly #clockWatch: ClockWatch
+  /** How many jumps of the clock a sweep has skipped a pass for. */
+  readonly #heeded = new Map<string, number>()
   readonly #stopping = new AbortController()
 
   constructor(
     readonly ctx: Context,
     readonly sweeps: readonly Sweep[],
   ) {
+    this.#clockWatch = new ClockWatch(ctx.db, ctx.clock)
     for (const { name, counts = {} } of sweeps) {
       for (const counter of Object.values(counts)) this.#tallies.set(counter, ctx.metrics.tally(counter, `Of the sweep ${name}`))
       ctx.metrics.gauge(`${name.replaceAll('-', '_')}_last_run_timestamp`, `When the last pass of ${name} was completed, in unix seconds`, () => {
@@ -91,15 +102,27 @@ export class SweepRunner {
   #pass(sweep: Sweep): Promise<SweepReport> {
     const running = this.#running.get(sweep.name)
     if (running) return running
-    const pass = sweep
-      .run(this.ctx, this.#stopping.signal)
-      .then((report) => {
-        this.last.set(sweep.name, { completedAt: this.ctx.clock.now(), report })
-        for (const [field, counter] of Object.entries(sweep.counts ?? {})) this.#tallies.get(counter)!(report[field] ?? 0)
-        return report
-      })
-      .finally(() => this.#running.delete(sweep.name))
+    const pass = this.#make(sweep).finally(() => this.#running.delete(sweep.name))
     this.#running.set(sweep.name, pass)
     return pass
+  }
+
+  async #make(sweep: Sweep): Promise<SweepReport> {
+    if (sweep.destructive && (await this.#clockWasSet(sweep))) {
+      this.ctx.log.warn('sweep skipped a pass: the clock was set, or this server was stopped for long', { sweep: sweep.name })
+      return SKIPPED
+    }
+    const report = await sweep.run(this.ctx, this.#stopping.signal)
+    this.last.set(sweep.name, { completedAt: this.ctx.clock.now(), report })
+    for (const [field, counter] of Object.entries(sweep.counts ?? {})) this.#tallies.get(counter)!(report[field] ?? 0)
+    return report
+  }
+
+  /** Whether it was since the sweep's last pass. Each sweep hears of it once, whoever has looked first. */
+  async #clockWasSet({ name }: Sweep): Promise<boolean> {
+    const jumps = await this.#clockWatch.jumps()
+    const heeded = this.#heeded.get(name) ?? 0
+    this.#heeded.set(name, jumps)
+    return jumps > heeded
   }
 }

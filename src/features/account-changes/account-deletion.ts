@@ -60,6 +60,7 @@ async function purge(ctx: Context, tx: Tx, did: Did): Promise<string[]> {
 
 export const accountReaper: Sweep = {
   name: 'account-reaper',
+  destructive: true,
   intervalSecs: (config) => config.accounts.deletionReaperIntervalSecs,
   counts: { swept: 'account_reaper_swept_total' },
   async run(ctx) {

@@ -62,6 +62,7 @@ const hashOf = (code: string) => createHash('sha256').update(code.trim().toUpper
 
 export const mailedCodeSweep: Sweep = {
   name: 'mailed-codes',
+  destructive: true,
   intervalSecs: () => 3600,
   run: async ({ db, clock }) => ({ deleted: await deleteCodesBefore(db, clock.now() - KEPT_MILLIS) }),
 }

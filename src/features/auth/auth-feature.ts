@@ -9,6 +9,7 @@ import { sessionTokenKey } from './session-tokens.ts'
 
 const expiredSessionsSweep: Sweep = {
   name: 'expired-sessions',
+  destructive: true,
   intervalSecs: () => 3600,
   run: async ({ db, clock }) => ({ deleted: await deleteExpiredSessions(db, clock.now()) }),
 }

@@ -36,6 +36,7 @@ interface Pass {
 
 export const gcSweep: Sweep = {
   name: 'blob-gc',
+  destructive: true,
   intervalSecs: ({ blobs }) => blobs.gcIntervalSecs,
   counts: { swept: 'blob_gc_swept_total', errors: 'blob_gc_errors_total' },
   async run(ctx, stopping) {

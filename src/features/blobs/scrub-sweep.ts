@@ -25,6 +25,7 @@ interface Pass {
 
 export const scrubSweep: Sweep = {
   name: 'blob-scrub',
+  destructive: true,
   intervalSecs: ({ blobScrub }) => blobScrub.intervalSecs,
   counts: { flagged: 'blob_scrub_flagged_total', healed: 'blob_scrub_healed_total' },
   async run(ctx, stopping) {

@@ -10,6 +10,7 @@ const CHUNK_ROWS = 1000
 
 export const retentionSweep: Sweep = {
   name: 'firehose-gc',
+  destructive: true,
   intervalSecs: ({ firehose }) => firehose.gcIntervalSecs,
   counts: { swept: 'firehose_gc_swept_total' },
   async run(ctx) {

@@ -44,6 +44,7 @@ export async function takeReservedKey(tx: Tx, did: Did): Promise<WrappedKey | nu
 
 export const reservedKeySweep: Sweep = {
   name: 'reserved-keys',
+  destructive: true,
   intervalSecs: () => 3600,
   run: async ({ db, clock }) => ({ deleted: await deleteReservedKeysBefore(db, clock.now() - reservationMillis) }),
 }

@@ -11,6 +11,7 @@ const INTERVAL_SECS = 1800
 
 export const expirySweep: Sweep = {
   name: 'oauth-expiry',
+  destructive: true,
   intervalSecs: () => INTERVAL_SECS,
   async run({ db, clock }) {
     const now = clock.now()

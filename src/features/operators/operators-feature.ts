@@ -9,6 +9,7 @@ const SWEEP_ROWS = 5000
 /** Nonces are needed for twice the window that a request is accepted in; the least configurable age is that. */
 const adminNonceSweep: Sweep = {
   name: 'admin-nonce-sweep',
+  destructive: true,
   counts: { swept: 'admin_nonce_sweep_swept_total' },
   intervalSecs: ({ adminDevices }) => adminDevices.nonceSweepIntervalSecs,
   async run({ db, clock, config }) {

@@ -123,6 +123,7 @@ async function abandon(ctx: Context, { did, genesis }: Pick<Signup, 'did' | 'gen
 
 export const abandonedSignupSweep: Sweep = {
   name: 'abandoned-signups',
+  destructive: true,
   intervalSecs: () => ABANDONED_AFTER_SECS,
   atStart: true,
   async run(ctx) {
