@@ -2,9 +2,10 @@
 import { mkdirSync } from 'node:fs'
 import { features } from './features.ts'
 import { localPlcDirectory } from './features/plc-directory/plc-directory.ts'
+import { endpointName, type Endpoint } from './http/endpoint.ts'
 import type { Feature } from './http/feature.ts'
 import { serve } from './http/server.ts'
-import { isOffered } from './platform/capabilities.ts'
+import { offeredCapabilities, type Built } from './platform/capabilities.ts'
 import { systemClock } from './platform/clock.ts'
 import type { Config } from './platform/config.ts'
 import type { Context } from './platform/context.ts'
@@ -51,7 +52,7 @@ export async function startApp(config: Config, overrides: Overrides = {}): Promi
     const ctx = await openContext(config, overrides, undos)
     const active = activeFeatures(ctx)
     for (const feature of active) await feature.prepare?.(ctx)
-    const edge = serve(ctx, endpointsOf(ctx, active))
+    const edge = serve(ctx, offeredEndpoints(ctx, active))
     undos.push(() => edge.stop(overrides.stopGraceMillis ?? STOP_GRACE_MILLIS))
     for (const feature of active) {
       const end = feature.start?.(ctx)
@@ -109,25 +110,35 @@ async function openContext(config: Config, overrides: Overrides, undos: Undo[]):
     plc: overrides.plc ?? (config.plcDirectoryUrl === null ? localPlcDirectory({ db, clock }) : remotePlcDirectory(config.plcDirectoryUrl, upstream)),
     limits: new Limits(config, clock),
     signals: { stopping: new Signal() },
+    get capabilities() {
+      return capabilities
+    },
     get sweeps() {
       return sweeps
     },
   }
+  const active = activeFeatures(ctx)
+  const capabilities = offeredCapabilities(config, builtBy(active))
   const sweeps = new SweepRunner(
     ctx,
-    activeFeatures(ctx).flatMap((feature) => feature.sweeps ?? []),
+    active.flatMap((feature) => feature.sweeps ?? []),
   )
   return ctx
 }
 
 const activeFeatures = (ctx: Context): Feature[] => features.filter((feature) => feature.enabled?.(ctx) ?? true)
 
+const endpointsOf = (some: readonly Feature[]): Endpoint[] => some.flatMap((feature) => feature.routes ?? [])
+
+/** What features say that they can do, whether or not it is wanted. */
+export const builtBy = (some: readonly Feature[]): Built => ({
+  capabilities: new Set(some.flatMap((feature) => feature.capabilities ?? [])),
+  endpoints: new Set(endpointsOf(some).map(endpointName)),
+})
+
 /** The endpoints that this deployment offers. */
-function endpointsOf({ config }: Context, active: readonly Feature[]) {
-  return active
-    .flatMap((feature) => feature.routes ?? [])
-    .filter((endpoint) => {
-      const capability = 'spec' in endpoint ? endpoint.spec.capability : undefined
-      return capability === undefined || isOffered(config, capability)
-    })
-}
+const offeredEndpoints = ({ capabilities }: Context, active: readonly Feature[]): Endpoint[] =>
+  endpointsOf(active).filter((endpoint) => {
+    const capability = 'spec' in endpoint ? endpoint.spec.capability : undefined
+    return capability === undefined || capabilities.has(capability)
+  })

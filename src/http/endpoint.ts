@@ -116,6 +116,12 @@ export type Endpoint =
   | { kind: 'route'; method: string; path: string; spec: Common<unknown>; handler: (call: RouteCall<unknown>) => unknown }
   | { kind: 'fallback'; spec: Common<unknown>; handler: (call: FallbackCall<unknown>) => unknown }
 
+/** As the table of capabilities names it: a method and a path, or the NSID of an XRPC method. */
+export function endpointName(endpoint: Endpoint): string {
+  if (endpoint.kind === 'fallback') return '/xrpc/*'
+  return endpoint.kind === 'route' ? `${endpoint.method} ${endpoint.path}` : endpoint.nsid
+}
+
 type Queries = { [N in keyof LexMethods]: LexMethods[N] extends { kind: 'query' } ? N : never }[keyof LexMethods]
 type Procedures = { [N in keyof LexMethods]: LexMethods[N] extends { kind: 'procedure' } ? N : never }[keyof LexMethods]
 type InputOf<N extends Procedures> = LexMethods[N] extends { input: infer Input } ? Input : null

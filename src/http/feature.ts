@@ -1,11 +1,14 @@
 /** How a feature plugs in: a value that names what it brings. `features.ts` lists them. */
 import type { Endpoint } from './endpoint.ts'
+import type { CapabilityName } from '../platform/capabilities.ts'
 import type { Context } from '../platform/context.ts'
 import type { Sweep } from '../platform/sweeps.ts'
 
 export interface Feature {
   name: string
   routes?: readonly Endpoint[]
+  /** Those that are built; each is offered when the configuration asks for it. */
+  capabilities?: readonly CapabilityName[]
   sweeps?: readonly Sweep[]
   /** Mounted when true; left out otherwise. Capabilities gate single routes, this gates the whole. */
   enabled?(ctx: Context): boolean

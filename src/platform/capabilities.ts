@@ -1,38 +1,89 @@
 /**
- * The one table behind the server description and the mounting of routes: an endpoint that names a capability exists
- * exactly when it is advertised. Some are advertised for which there is no endpoint yet. Names are wire identifiers and
- * never change.
+ * What the server description may promise, in one table. A capability is offered when three things hold: the
+ * configuration asks for it, a feature says that it is built, and every endpoint that it consists of is there.
+ *
+ * An endpoint that names a capability exists exactly when that is offered. Names are wire identifiers and never change.
  */
 import type { Config } from './config.ts'
 
 interface Capability {
   readonly name: string
-  readonly offered: (config: Config) => boolean
+  readonly isWanted: (config: Config) => boolean
+  /** Endpoints without which a client of it is lost: a method and a path, or the NSID of an XRPC method. */
+  readonly endpoints: readonly string[]
 }
 
 const always = () => true
 const withMasterKey = (config: Config) => config.signingKeyMasterKey !== null
 
 export const capabilities = [
-  { name: 'createCeremony', offered: withMasterKey },
-  { name: 'escrow', offered: withMasterKey },
-  { name: 'sovereignSessions', offered: always },
+  {
+    name: 'createCeremony',
+    isWanted: withMasterKey,
+    endpoints: ['POST /v1/accounts', 'POST /v1/accounts/mobile', 'GET /v1/repo-signing-key', 'POST /v1/dids', 'POST /v1/handles', 'POST /v1/accounts/sessions'],
+  },
+  {
+    name: 'escrow',
+    isWanted: withMasterKey,
+    endpoints: [
+      'PUT /v1/recovery/escrow-share',
+      'DELETE /v1/recovery/escrow-share',
+      'POST /v1/recovery/initiate',
+      'POST /v1/recovery/release',
+      'POST /v1/recovery/release/cancel',
+    ],
+  },
+  { name: 'sovereignSessions', isWanted: always, endpoints: ['POST /v1/sessions/sovereign'] },
   {
     name: 'agents',
-    offered: ({ agentAuth }) => agentAuth.serviceAuthEnabled || agentAuth.anonymousEnabled || agentAuth.trustedIssuers.length > 0,
+    isWanted: ({ agentAuth }) => agentAuth.serviceAuthEnabled || agentAuth.anonymousEnabled || agentAuth.trustedIssuers.length > 0,
+    endpoints: [
+      'POST /agent/identity',
+      'POST /agent/identity/claim',
+      'POST /agent/identity/claim/confirm',
+      'POST /v1/agents/claim-preview',
+      'GET /v1/agents',
+      'GET /v1/agents/:registrationId/audit',
+      'POST /v1/agents/:registrationId/revoke',
+      'POST /agent/event/notify',
+      'GET /auth.md',
+      'POST /oauth/token',
+    ],
   },
-  { name: 'walletConsent', offered: always },
-  { name: 'optionalPassword', offered: ({ accounts }) => accounts.passwordOptional },
-  { name: 'walletAccountDelete', offered: always },
-  { name: 'didWebHosting', offered: always },
-  { name: 'appPasswordPersonalDetails', offered: always },
-  { name: 'waitlist', offered: ({ waitlist }) => waitlist.enabled },
+  {
+    name: 'walletConsent',
+    isWanted: always,
+    endpoints: [
+      'GET /oauth/authorize',
+      'GET /oauth/authorize/status',
+      'GET /oauth/authorize/consent-request',
+      'POST /oauth/authorize/approve',
+      'POST /oauth/authorize/complete',
+    ],
+  },
+  { name: 'optionalPassword', isWanted: ({ accounts }) => accounts.passwordOptional, endpoints: ['com.atproto.server.createAccount'] },
+  { name: 'walletAccountDelete', isWanted: always, endpoints: ['com.atproto.server.requestAccountDelete', 'com.atproto.server.deleteAccount'] },
+  { name: 'didWebHosting', isWanted: always, endpoints: ['POST /v1/did-web/hosting', 'POST /v1/did-web/document', 'GET /.well-known/did.json'] },
+  {
+    name: 'appPasswordPersonalDetails',
+    isWanted: always,
+    endpoints: ['com.atproto.server.createAppPassword', 'com.atproto.server.listAppPasswords', 'app.bsky.actor.getPreferences', 'app.bsky.actor.putPreferences'],
+  },
+  { name: 'waitlist', isWanted: ({ waitlist }) => waitlist.enabled, endpoints: ['POST /waitlist'] },
 ] as const satisfies readonly Capability[]
 
 export type CapabilityName = (typeof capabilities)[number]['name']
 
-/** The names to advertise, in the order of the table. */
-export const offeredCapabilities = (config: Config): CapabilityName[] =>
-  capabilities.filter(({ offered }) => offered(config)).map(({ name }) => name)
+/** What the features of a deployment say. */
+export interface Built {
+  capabilities: ReadonlySet<CapabilityName>
+  endpoints: ReadonlySet<string>
+}
 
-export const isOffered = (config: Config, name: CapabilityName): boolean => offeredCapabilities(config).includes(name)
+/** The names to advertise, in the order of the table. */
+export const offeredCapabilities = (config: Config, built: Built): Set<CapabilityName> =>
+  new Set(
+    capabilities
+      .filter(({ name, isWanted, endpoints }) => isWanted(config) && built.capabilities.has(name) && endpoints.every((endpoint) => built.endpoints.has(endpoint)))
+      .map(({ name }) => name),
+  )

@@ -1,4 +1,6 @@
 /** What functions are given to work with: one object, built in `app.ts`. There is no other way to reach a handle. */
+import type { Millis } from '../protocol/identifiers.ts'
+import type { CapabilityName } from './capabilities.ts'
 import type { Clock } from './clock.ts'
 import type { Config } from './config.ts'
 import type { Database } from './database.ts'
@@ -34,6 +36,8 @@ export interface Context {
   readonly plc: PlcDirectory
   readonly limits: Limits
   readonly signals: Signals
+  /** What this deployment offers, in the order in which it is told. */
+  readonly capabilities: ReadonlySet<CapabilityName>
   readonly sweeps: SweepRunner
 }
 

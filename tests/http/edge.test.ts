@@ -22,7 +22,7 @@ test('describeServer carries the extension under both names', async () => {
   const { body } = await xrpc('com.atproto.server.describeServer')
   expect(body).toMatchObject({ did: pds.ctx.config.serverDid, availableUserDomains: ['.test'], inviteCodeRequired: false })
   expect(body.extension).toEqual(body.custos)
-  expect(body.extension.capabilities).toContain('sovereignSessions')
+  expect(body.extension.capabilities).toContain('appPasswordPersonalDetails')
   expect(body.extension.capabilities).not.toContain('waitlist')
 })
 

@@ -16,6 +16,7 @@ const expiredSessionsSweep: Sweep = {
 
 export const auth: Feature = {
   name: 'auth',
+  capabilities: ['appPasswordPersonalDetails'],
   routes: [...sessionRoutes, ...appPasswordRoutes, ...serviceAuthRoutes],
   sweeps: [expiredSessionsSweep],
   async prepare(ctx) {

@@ -1,7 +1,7 @@
 /** What clients read first: where the authorization server is, what it can do, and its public key. */
 import { route } from '../../http/endpoint.ts'
-import { isOffered } from '../../platform/capabilities.ts'
 import type { Config } from '../../platform/config.ts'
+import type { Context } from '../../platform/context.ts'
 import { assertionAlgorithms } from '../../protocol/client-metadata.ts'
 import { serverKey } from './server-key.ts'
 
@@ -24,7 +24,7 @@ const protectedResource = ({ publicUrl, serviceName }: Config) => ({
 })
 
 /** Source: RFC 8414, RFC 9126, RFC 9207, RFC 9449, OAuth Client ID Metadata Document. */
-const authorizationServer = (config: Config) => ({
+const authorizationServer = ({ config, capabilities }: Context) => ({
   issuer: config.publicUrl,
   authorization_endpoint: `${config.publicUrl}/oauth/authorize`,
   token_endpoint: `${config.publicUrl}/oauth/token`,
@@ -35,7 +35,7 @@ const authorizationServer = (config: Config) => ({
   subject_types_supported: ['public'],
   response_types_supported: ['code'],
   response_modes_supported: ['query', 'fragment'],
-  grant_types_supported: ['authorization_code', 'refresh_token', ...(isOffered(config, 'agents') ? AGENT_GRANTS : [])],
+  grant_types_supported: ['authorization_code', 'refresh_token', ...(capabilities.has('agents') ? AGENT_GRANTS : [])],
   code_challenge_methods_supported: ['S256'],
   token_endpoint_auth_methods_supported: AUTHENTICATION_METHODS,
   token_endpoint_auth_signing_alg_values_supported: assertionAlgorithms,
@@ -59,7 +59,7 @@ const AGENT_GRANTS = ['urn:ietf:params:oauth:grant-type:jwt-bearer', 'urn:workos
 
 export const metadataRoutes = [
   route('GET', '/.well-known/oauth-protected-resource', { handler: ({ ctx }) => cached(protectedResource(ctx.config), METADATA_MAX_AGE_SECS) }),
-  route('GET', '/.well-known/oauth-authorization-server', { handler: ({ ctx }) => cached(authorizationServer(ctx.config), METADATA_MAX_AGE_SECS) }),
+  route('GET', '/.well-known/oauth-authorization-server', { handler: ({ ctx }) => cached(authorizationServer(ctx), METADATA_MAX_AGE_SECS) }),
   route('GET', '/oauth/jwks', {
     async handler({ ctx }) {
       const { jwk, kid } = await serverKey(ctx)

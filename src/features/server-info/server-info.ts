@@ -3,7 +3,6 @@ import { isNear } from '../../http/client-address.ts'
 import { query, route, type Exchange } from '../../http/endpoint.ts'
 import { notFound } from '../../http/errors.ts'
 import type { Feature } from '../../http/feature.ts'
-import { offeredCapabilities } from '../../platform/capabilities.ts'
 import type { Context } from '../../platform/context.ts'
 import { sql } from '../../platform/database.ts'
 import { SOFTWARE, VERSION } from '../../platform/version.ts'
@@ -36,10 +35,10 @@ export const serverInfo: Feature = {
   name: 'server-info',
   routes: [
     query('com.atproto.server.describeServer', {
-      handler({ ctx: { config } }) {
+      handler({ ctx: { config, capabilities } }) {
         const { links, contact } = config
         // Wallets read the extension under the second name only.
-        const extension = { version: VERSION, capabilities: offeredCapabilities(config) }
+        const extension = { version: VERSION, capabilities: [...capabilities] }
         return {
           did: config.serverDid,
           availableUserDomains: config.availableUserDomains.map((domain) => `.${domain}`),

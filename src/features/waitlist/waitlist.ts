@@ -25,6 +25,7 @@ function parseEmail(text: string): string | null {
 
 export const waitlist: Feature = {
   name: 'waitlist',
+  capabilities: ['waitlist'],
   routes: [
     route('POST', '/waitlist', {
       capability: 'waitlist',
