@@ -1,5 +1,4 @@
 /** What functions are given to work with: one object, built in `app.ts`. There is no other way to reach a handle. */
-import type { Millis } from '../protocol/identifiers.ts'
 import type { CapabilityName } from './capabilities.ts'
 import type { Clock } from './clock.ts'
 import type { Config } from './config.ts'
