@@ -8,6 +8,8 @@ export type ExitCode = (typeof EXIT)[keyof typeof EXIT]
 export interface Terminal extends Sources {
   out(text: string): void
   err(text: string): void
+  /** Resolves once nobody reads the output any more, as when `head` has seen enough. */
+  outputClosed(): Promise<void>
   /** How the reader starts this program, to be shown in examples. */
   self: string
 }

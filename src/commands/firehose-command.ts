@@ -6,7 +6,8 @@ import { type Command, EXIT, type ExitCode, type Terminal } from './command.ts'
 export const firehoseCommand: Command = {
   name: 'firehose',
   summary: 'Print the events of a server as they happen.',
-  details: `Follows com.atproto.sync.subscribeRepos, one line for each event, until it is interrupted or the server closes.
+  details: `Follows com.atproto.sync.subscribeRepos, one line for each event, until it is interrupted, its output is
+closed or the server closes.
 Without a URL, the server of "dev" is meant.`,
   parameters: ['URL'],
   options: { cursor: { value: 'SEQ', doc: 'Begin with the first event after this one; 0 for the oldest kept.' } },
@@ -26,8 +27,14 @@ function follow(address: URL, terminal: Terminal): Promise<ExitCode> {
     socket.binaryType = 'arraybuffer'
     socket.addEventListener('message', ({ data }) => terminal.out(describeFrame(new Uint8Array(data as ArrayBuffer))))
     socket.addEventListener('error', () => reject(new OperatorError(`${address.href} cannot be read`)))
-    socket.addEventListener('close', ({ code }) => {
+    const onClose = ({ code }: CloseEvent) => {
       terminal.err(`closed by the server (${code})`)
+      resolve(EXIT.ok)
+    }
+    socket.addEventListener('close', onClose)
+    void terminal.outputClosed().then(() => {
+      socket.removeEventListener('close', onClose)
+      socket.terminate()
       resolve(EXIT.ok)
     })
   })

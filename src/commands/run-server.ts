@@ -15,30 +15,43 @@ export async function runServer(terminal: Terminal, mode: Mode, onListening: (ap
   for (const warning of warnings) log.warn(`configuration: ${warning}`)
   process.on('unhandledRejection', (error) => log.error('a background task failed', { error }))
 
-  const stopRequested = firstSignal(log)
+  const stopRequested = stopRequest(terminal, mode, log)
   const app = await startApp(config, { log })
   log.info('listening', { software: SOFTWARE, url: app.url, publicUrl: config.publicUrl })
   onListening(app, config)
 
-  log.info('stopping', { signal: await stopRequested })
+  log.info('stopping', { cause: await stopRequested })
   await app.stop()
   log.info('stopped')
   return EXIT.ok
 }
 
-/** Resolves at the first signal to stop; a second one ends the process, whatever it is doing. */
-function firstSignal(log: Log): Promise<NodeJS.Signals> {
+/** npm passes on the Ctrl-C that the terminal sent to both: what comes so soon is the same one. */
+const ECHO_MILLIS = 200
+const PARENT_CHECK_MILLIS = 500
+
+/** Resolves to why to stop, at the first signal; a second one ends the process, whatever it is doing. */
+function stopRequest({ env }: Terminal, mode: Mode, log: Log): Promise<string> {
+  const isUnderNpm = env['npm_lifecycle_event'] !== undefined
   return new Promise((resolve) => {
-    let stopping = false
+    let firstAt: number | null = null
     const onSignal = (signal: NodeJS.Signals) => {
-      if (stopping) {
+      if (firstAt === null) {
+        firstAt = performance.now()
+        resolve(signal)
+      } else if (!isUnderNpm || performance.now() - firstAt > ECHO_MILLIS) {
         log.warn('stopped at once by a second signal', { signal })
         process.exit(EXIT.interrupted)
       }
-      stopping = true
-      resolve(signal)
     }
     process.on('SIGTERM', onSignal)
     process.on('SIGINT', onSignal)
+    if (mode === 'dev' && isUnderNpm) whenOrphaned(() => resolve('npm ended'))
   })
+}
+
+/** A script runner that is killed tells nobody, but leaves its child to another parent. */
+function whenOrphaned(act: () => void): void {
+  const parent = process.ppid
+  setInterval(() => process.ppid !== parent && act(), PARENT_CHECK_MILLIS).unref()
 }

@@ -11,6 +11,7 @@ import { testConfig } from '../harness/config.ts'
 import { request } from '../harness/http.ts'
 import { freePort, startPds, type TestPds } from '../harness/pds.ts'
 import { Subscriber } from '../harness/subscriber.ts'
+import { quietTerminal } from '../harness/terminal.ts'
 
 const scratch = mkdtempSync(join(tmpdir(), 'holdfast-backup-'))
 const PASSPHRASE = 'a passphrase for backups'
@@ -39,13 +40,7 @@ const post = async (text: string, blob?: unknown) => {
 /** A command in this process, on a data directory, as an operator would run it. */
 async function holdfast(dataDir: string, words: string[], env: Record<string, string> = {}) {
   const lines: string[] = []
-  const terminal = {
-    env: { SERVICE_DATA_DIR: dataDir, SERVICE_PUBLIC_URL: pds.url, SERVICE_PORT: '1', SERVICE_LOG_LEVEL: 'error', ...env },
-    readFile: () => null,
-    out: (text: string) => void lines.push(text),
-    err: (text: string) => void lines.push(text),
-    self: 'holdfast',
-  }
+  const terminal = quietTerminal({ SERVICE_DATA_DIR: dataDir, SERVICE_PUBLIC_URL: pds.url, SERVICE_PORT: '1', SERVICE_LOG_LEVEL: 'error', ...env }, lines)
   const code = await runCommand(terminal, [...words, '--dev'])
   return { code, text: lines.join('\n') }
 }

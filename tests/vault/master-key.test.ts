@@ -11,6 +11,7 @@ import { Vault } from '../../src/platform/vault.ts'
 import vectors from '../vectors/contract/wrapped-secret-v1.json' with { type: 'json' }
 import { createAccount, logIn, PASSWORD, type TestAccount } from '../harness/account.ts'
 import { startPds, type TestPds } from '../harness/pds.ts'
+import { quietTerminal } from '../harness/terminal.ts'
 
 let pds: TestPds
 let alice: TestAccount
@@ -26,13 +27,7 @@ const second = randomBytes(32)
 
 async function rewrap(env: Record<string, string>) {
   const lines: string[] = []
-  const terminal = {
-    env: { SERVICE_DATA_DIR: pds.dataDir, SERVICE_PUBLIC_URL: pds.url, SERVICE_LOG_LEVEL: 'error', ...env },
-    readFile: () => null,
-    out: (text: string) => void lines.push(text),
-    err: (text: string) => void lines.push(text),
-    self: 'holdfast',
-  }
+  const terminal = quietTerminal({ SERVICE_DATA_DIR: pds.dataDir, SERVICE_PUBLIC_URL: pds.url, SERVICE_LOG_LEVEL: 'error', ...env }, lines)
   return { code: await runCommand(terminal, ['rewrap', '--dev']), text: lines.join('\n') }
 }
 

@@ -1,0 +1,58 @@
+/** The terminal of a running process. */
+import { fstatSync, readFileSync } from 'node:fs'
+import { basename } from 'node:path'
+import { EXIT, type Terminal } from './command.ts'
+
+const STDOUT = 1
+const isCompiled = import.meta.path.startsWith('/$bunfs/') || import.meta.path.includes('~BUN')
+
+export function processTerminal(): Terminal {
+  const { promise: closed, resolve: close } = Promise.withResolvers<void>()
+  process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+    if (error.code !== 'EPIPE') reportOnce(error)
+    close()
+  })
+  // Whoever stopped reading the messages cannot be told about it.
+  process.stderr.on('error', () => {})
+
+  return {
+    env: process.env,
+    readFile(path) {
+      try {
+        return readFileSync(path, 'utf8')
+      } catch (error) {
+        if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null
+        throw error
+      }
+    },
+    out: (text) => void process.stdout.write(`${printable(text)}\n`),
+    err: (text) => void process.stderr.write(`${printable(text)}\n`),
+    outputClosed: () => Promise.race([closed, pipeClosed()]),
+    self: isCompiled ? basename(process.execPath) : 'npx bun src/main.ts',
+  }
+}
+
+/** Characters that command the terminal, or hide, or turn round what is shown. */
+const deceptive = /[^\P{Cc}\n\t]|[\p{Cf}\u2028\u2029]/gu
+
+/** The text with such characters written out. Names, addresses and answers come from strangers; JSON stays the same JSON. */
+const printable = (text: string): string => text.replace(deceptive, (found) => found.split('').map((unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`).join(''))
+
+/** Output that cannot be written is a failure, whatever the command makes of it. */
+function reportOnce({ message }: Error): void {
+  if (process.exitCode === EXIT.failed) return
+  process.exitCode = EXIT.failed
+  process.stderr.write(`holdfast: standard output: ${message}\n`)
+}
+
+/** Resolves when the reader of the pipe that is standard output goes away, even while there is nothing to write. */
+async function pipeClosed(): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<void>()
+  if (fstatSync(STDOUT).isFIFO()) {
+    const end: Bun.FdSocketOptions = { fd: STDOUT, socket: { data() {}, close: () => resolve() } }
+    // The types leave out that `connect` takes what they call FdSocketOptions.
+    const watch = await Bun.connect(end as Bun.FdSocketOptions & Bun.TCPSocketConnectOptions)
+    watch.unref()
+  }
+  return promise
+}
