@@ -20,6 +20,10 @@ const families: Record<string, { list(after: string, limit: number): Sql; update
     list: (after, limit) => sql`SELECT signing_key AS id, wrapped FROM reserved_signing_key WHERE signing_key > ${after} ORDER BY signing_key LIMIT ${limit}`,
     update: (id, wrapped) => sql`UPDATE reserved_signing_key SET wrapped = ${wrapped} WHERE signing_key = ${id}`,
   },
+  'name_claim.signing_key_wrapped': {
+    list: (after, limit) => sql`SELECT handle AS id, signing_key_wrapped AS wrapped FROM name_claim WHERE signing_key_wrapped IS NOT NULL AND handle > ${after} ORDER BY handle LIMIT ${limit}`,
+    update: (id, wrapped) => sql`UPDATE name_claim SET signing_key_wrapped = ${wrapped} WHERE handle = ${id}`,
+  },
 }
 
 export const wrappedColumns = Object.keys(families)

@@ -21,6 +21,7 @@ import framings from '../../migrations/0055-framings.sql' with { type: 'text' }
 import takedowns from '../../migrations/0056-takedowns.sql' with { type: 'text' }
 import stagedRepos from '../../migrations/0072-staged-repos.sql' with { type: 'text' }
 import clockSeen from '../../migrations/0063-clock-seen.sql' with { type: 'text' }
+import nameClaims from '../../migrations/0064-name-claims.sql' with { type: 'text' }
 import type { Migration } from './migrations.ts'
 
 const migration = (number: number, name: string, text: string): Migration => ({ number, name, text })
@@ -48,4 +49,5 @@ export const migrations: readonly Migration[] = [
   migration(56, 'takedowns', takedowns),
   migration(72, 'staged-repos', stagedRepos),
   migration(63, 'clock-seen', clockSeen),
+  migration(64, 'name-claims', nameClaims),
 ]

@@ -77,8 +77,8 @@ export function serviceEndpoint(document: DidDocument, name: string, type?: stri
 export const pdsEndpoint = (document: DidDocument): string | null => serviceEndpoint(document, pdsServiceName, 'AtprotoPersonalDataServer')
 
 /** The handle that the document claims. A claim only: it counts when the handle resolves back. */
-export function claimedHandle(document: DidDocument): Handle | null {
-  const name = document.alsoKnownAs?.find((alias) => alias.startsWith('at://'))
+export function claimedHandle({ alsoKnownAs }: Pick<DidDocument, 'alsoKnownAs'>): Handle | null {
+  const name = alsoKnownAs?.find((alias) => alias.startsWith('at://'))
   return name === undefined ? null : parseHandle(name.slice('at://'.length))
 }
 

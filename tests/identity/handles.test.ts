@@ -138,7 +138,7 @@ test('availability is answered for anything that is asked', async () => {
     return [status, body.handle, body.result.$type.split('#')[1], body.result.suggestions]
   }
   expect(await available('free.pds.test')).toEqual([200, 'free.pds.test', 'resultAvailable', undefined])
-  await pds.ctx.db.run(sql`INSERT INTO signup (did, handle, email, reserved_at) VALUES ('did:plc:x', 'coming.pds.test', 'x', 1)`)
+  await pds.ctx.db.run(sql`INSERT INTO name_claim (handle, did, attempt, held_until) VALUES ('coming.pds.test', 'did:plc:x', 'one', ${pds.clock.now() + 1000})`)
   for (const handle of ['alice.pds.test', 'ALICE.pds.test', 'coming.pds.test', 'admin.pds.test', 'a.b.pds.test', 'free.example.com', 'no handle']) {
     expect(await available(handle)).toEqual([200, handle, 'resultUnavailable', []])
   }

@@ -153,36 +153,3 @@ test('a sign-up whose account was made, though the disk did not say so, keeps it
   const { body } = await xrpc(unsure, 'com.atproto.server.createSession', { json: { identifier: wanted.email, password: PASSWORD } })
   expect((await directory.ctx.plc.lastOperation(body.did))?.type).toBe('plc_operation')
 })
-
-test('a sign-up that was killed after the directory took it shows nothing, ends its identity, and frees its names', async () => {
-  await using directory = await startPds()
-  const submitted: Did[] = []
-  let hangs = true
-  const { plc, use } = withPlc((real) => ({
-    async submit(did, operation) {
-      await real.submit(did, operation)
-      submitted.push(did)
-      if (hangs) await new Promise(() => {})
-    },
-  }))
-  use(directory.ctx.plc)
-  await using killed = await startPds({}, { plc, stopGraceMillis: 0 })
-  const wanted = fresh()
-  const lost = signUp(wanted, killed).catch(() => null)
-  while (submitted.length === 0) await Bun.sleep(1)
-  await killed.restart()
-  await lost
-
-  hangs = false
-  const [did] = submitted as [Did]
-  expect(await xrpc(killed, `com.atproto.identity.resolveHandle?handle=${wanted.handle}`)).toMatchObject({ status: 400 })
-  expect(await xrpc(killed, 'com.atproto.server.createSession', { json: { identifier: wanted.email, password: PASSWORD } })).toMatchObject({ status: 401 })
-  expect(await signUp(wanted, killed)).toMatchObject({ status: 400, body: { message: `Handle already taken: ${wanted.handle}` } })
-
-  killed.clock.advance({ secs: 600 })
-  expect(await killed.runSweep('abandoned-signups')).toEqual({ seen: 1, undone: 1, failed: 0 })
-  expect((await directory.ctx.plc.lastOperation(did))?.type).not.toBe('plc_operation')
-  const again = await signUp(wanted, killed)
-  expect(again.status).toBe(200)
-  expect(again.body.did).not.toBe(did)
-})

@@ -4,6 +4,7 @@ import type { Context } from '../../platform/context.ts'
 import { isUniqueViolation, type Tx } from '../../platform/database.ts'
 import type { Did } from '../../protocol/identifiers.ts'
 import { addressOf, type CodeFault, codeRefused, deleteMailedCodesOf, holderOf, mailCode, parseEmailAddress, redeemCode, updateEmail, updateEmailConfirmed } from '../accounts/accounts.ts'
+import { isEmailUnderWay } from '../identity/identity.ts'
 
 /**
  * Store another address, which nobody has confirmed yet; codes sent to the old one are void. `token` is needed where
@@ -23,16 +24,18 @@ export async function replaceEmail(ctx: Context, did: Did, wanted: string, permi
     const fault = await ctx.db.transaction(async (tx) => {
       const fault = await permits(tx)
       if (fault) return fault
+      if (await isEmailUnderWay(tx, email, ctx.clock.now())) throw emailTaken()
       await updateEmail(tx, did, email)
       await deleteMailedCodesOf(tx, did)
       return null
     })
     if (fault) throw codeRefused(fault)
   } catch (error) {
-    if (isUniqueViolation(error)) throw invalidRequest('This email address is already in use, please use a different email.')
-    throw error
+    throw isUniqueViolation(error) ? emailTaken() : error
   }
 }
+
+const emailTaken = () => invalidRequest('This email address is already in use, please use a different email.')
 
 /** Whether the change needs a code. Then it is on its way to the address that the account has now. */
 export async function requestEmailUpdate(ctx: Context, did: Did): Promise<boolean> {

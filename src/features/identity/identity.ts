@@ -9,5 +9,18 @@ export { changeHandle } from './handle-change.ts'
 export { forgetDocument } from './did-document-store.ts'
 export { heldRotationKey, serverRotationKey, takeReservedKey } from './identity-keys.ts'
 export { INVALID_HANDLE } from './identity-lookup.ts'
+export {
+  claimName,
+  endClaim,
+  forgetName,
+  isDirectoryRefusal,
+  isEmailUnderWay,
+  isNameTaken,
+  leaveName,
+  replaceName,
+  submitOnce,
+  type HeldName,
+  type PreparedIdentity,
+} from './name-claims.ts'
 export { forgetReservedKey } from './reserved-key-store.ts'
 export { signingAuthority } from './signing-authority.ts'

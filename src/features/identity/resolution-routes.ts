@@ -7,12 +7,12 @@ import { checkHandle } from '../../protocol/handle-policy.ts'
 import { parseHandle } from '../../protocol/identifiers.ts'
 import { accountAt, accountOf } from '../accounts/accounts.ts'
 import { sequenceEvents } from '../firehose/firehose.ts'
-import { isTaken } from '../signup/signup.ts'
 import { findDocument } from './did-document-store.ts'
 import { resolveDid } from './did-resolution.ts'
 import { handlePolicy, isOwnName } from './handle-admission.ts'
 import { reserveKey } from './identity-keys.ts'
 import { identityOf, INVALID_HANDLE, resolveHandle, unresolvable, type IdentityInfo } from './identity-lookup.ts'
+import { isNameTaken } from './name-claims.ts'
 import { findReservedKey } from './reserved-key-store.ts'
 
 /** Anybody may ask for a refresh, so relays hear of it only when a document of an account here has changed. */
@@ -54,7 +54,7 @@ export const resolutionRoutes = [
   query('com.atproto.temp.checkHandleAvailability', {
     async handler({ ctx, params: { handle } }) {
       const outcome = checkHandle(handle, handlePolicy(ctx))
-      const isFree = outcome.ok && outcome.kind === 'served' && !(await isTaken(ctx.db, 'handle', outcome.handle))
+      const isFree = outcome.ok && outcome.kind === 'served' && !(await isNameTaken.handle(ctx.db, outcome.handle, ctx.clock.now()))
       return {
         handle,
         result: isFree

@@ -34,7 +34,7 @@ export async function isInviteUsable(reader: Reader, code: string, now: Millis):
     SELECT 1 FROM invite_code c
     WHERE code = ${code} AND disabled = 0 AND (expires_at IS NULL OR expires_at > ${now})
       AND NOT EXISTS (SELECT 1 FROM account a WHERE a.did = c.for_account AND a.takedown_ref IS NOT NULL)
-      AND (SELECT COUNT(*) FROM invite_use u WHERE u.code = c.code) + (SELECT COUNT(*) FROM signup s WHERE s.invite_code = c.code) < available_uses`)
+      AND (SELECT COUNT(*) FROM invite_use u WHERE u.code = c.code) + (SELECT COUNT(*) FROM name_claim n WHERE n.invite_code = c.code AND n.held_until > ${now}) < available_uses`)
   return row !== null
 }
 

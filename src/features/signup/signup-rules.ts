@@ -4,10 +4,9 @@ import type { Context } from '../../platform/context.ts'
 import type { Reader } from '../../platform/database.ts'
 import type { Did, Handle, Millis } from '../../protocol/identifiers.ts'
 import { parseDidKey } from '../../protocol/keys.ts'
-import { MAX_PASSWORD_CHARS, parseEmailAddress } from '../accounts/accounts.ts'
-import { admitHandle } from '../identity/identity.ts'
+import { accountOf, MAX_PASSWORD_CHARS, parseEmailAddress } from '../accounts/accounts.ts'
+import { admitHandle, isNameTaken } from '../identity/identity.ts'
 import { isInviteUsable } from '../invites/invites.ts'
-import { isTaken } from './signup-store.ts'
 
 export interface SignupRequest {
   handle: string
@@ -43,7 +42,7 @@ export async function checkRequest(ctx: Context, request: SignupRequest, provenD
   if (email === null) throw invalidRequest('This email address is not supported, please use a different email.')
   const handle = await admitHandle(ctx, request.handle, did)
   await requireUsable(db, inviteCode, clock.now())
-  await requireFree(db, { handle, email })
+  await requireFree(db, { handle, email }, clock.now())
   if (did !== provenDid && did !== null) throw authenticationRequired(`Missing auth to create account with did: ${did}`)
   if (did !== null) await requireNew(db, did)
   const recoveryKey = request.recoveryKey ?? null
@@ -63,13 +62,15 @@ export async function requireUsable(reader: Reader, inviteCode: string | null, n
   if (inviteCode !== null && !(await isInviteUsable(reader, inviteCode, now))) throw invalidInviteCode('Provided invite code not available')
 }
 
-export async function requireFree(reader: Reader, { handle, email }: Pick<AdmittedSignup, 'handle' | 'email'>): Promise<void> {
-  if (await isTaken(reader, 'handle', handle)) throw invalidRequest(`Handle already taken: ${handle}`)
-  if (await isTaken(reader, 'email', email)) throw invalidRequest(`Email already taken: ${email}`)
+export async function requireFree(reader: Reader, { handle, email }: Pick<AdmittedSignup, 'handle' | 'email'>, now: Millis): Promise<void> {
+  if (await isNameTaken.handle(reader, handle, now)) throw handleTaken(handle)
+  if (await isNameTaken.email(reader, email, now)) throw invalidRequest(`Email already taken: ${email}`)
 }
 
+export const handleTaken = (handle: Handle) => invalidRequest(`Handle already taken: ${handle}`)
+
 export async function requireNew(reader: Reader, did: Did): Promise<void> {
-  if (await isTaken(reader, 'did', did)) throw new Refusal(400, 'AlreadyExists', 'Repo already exists')
+  if (await accountOf(reader, did)) throw new Refusal(400, 'AlreadyExists', 'Repo already exists')
 }
 
 const invalidInviteCode = (message: string) => new Refusal(400, 'InvalidInviteCode', message)

@@ -2,36 +2,28 @@
  * Making an account. The order keeps a loser of a race, a refusing directory and a crash from leaving anything behind:
  *
  * 1. everything is checked that can be checked without effect;
- * 2. handle, address and invite are reserved in the database (`signup`), where races are decided;
- * 3. the directory learns of the identity;
- * 4. one transaction makes the account, its repository, its first session and its events, and ends the reservation.
+ * 2. handle, address and invite are claimed in the database, where races are decided (`name-claims.ts`);
+ * 3. the directory learns of the identity, unless an attempt that was cut off told it already;
+ * 4. one transaction makes the account, its repository, its first session and its events, and ends the claim.
  *
- * A sign-up that is cut off in between is undone: at once while the server runs, otherwise by the sweep. Its identity
- * is ended in the directory and its names are free again.
+ * Of an attempt that is cut off in between, only the identity stays, for whoever signs up with the handle next.
  */
-import { invalidRequest, Refusal } from '../../http/errors.ts'
+import { Refusal } from '../../http/errors.ts'
 import type { Context } from '../../platform/context.ts'
-import { isUniqueViolation, type Tx } from '../../platform/database.ts'
-import type { Sweep } from '../../platform/sweeps.ts'
+import type { Tx } from '../../platform/database.ts'
 import type { Did, Handle } from '../../protocol/identifiers.ts'
 import { formatDidKey } from '../../protocol/keys.ts'
-import { genesisDid, genesisOperation, signOperation, tombstone, type LogOperation } from '../../protocol/plc.ts'
-import { accountOf, hashPassword, insertAccount, makeAccountKey, signingKeyOf, type WrappedKey } from '../accounts/accounts.ts'
+import { genesisDid, genesisOperation, signOperation, type LogOperation } from '../../protocol/plc.ts'
+import { hashPassword, insertAccount, makeAccountKey, signingKeyOf, type WrappedKey } from '../accounts/accounts.ts'
 import { openSession, sessionTokens, type Tokens } from '../auth/auth.ts'
 import { sequenceEvents } from '../firehose/firehose.ts'
 import { createRepo } from '../repo/repo.ts'
-import { serverRotationKey, takeReservedKey } from '../identity/identity.ts'
+import { claimName, endClaim, forgetName, type HeldName, isDirectoryRefusal, leaveName, replaceName, serverRotationKey, submitOnce, takeReservedKey } from '../identity/identity.ts'
 import { useInvite } from '../invites/invites.ts'
-import { checkRequest, requireFree, requireNew, requireUsable, type SignupRequest } from './signup-rules.ts'
-import { deleteSignup, insertSignup, listSignupsBefore, type Signup } from './signup-store.ts'
-
-export { isTaken } from './signup-store.ts'
+import { type AdmittedSignup, checkRequest, handleTaken, requireFree, requireNew, requireUsable, type SignupRequest } from './signup-rules.ts'
 
 /** An account that moved here and is not activated after this time may be deleted. */
 const UNFINISHED_MOVE_SECS = 3 * 86_400
-/** No sign-up that still runs is as old. */
-const ABANDONED_AFTER_SECS = 10 * 60
-const SWEEP_PAGE = 100
 
 export interface NewIdentity {
   did: Did
@@ -47,43 +39,59 @@ export async function createAccount(ctx: Context, request: SignupRequest, proven
   const { handle, email, password, inviteCode } = admitted
   const passwordHash = password === null ? null : await hashPassword(ctx, password)
   const key = makeAccountKey(ctx)
-  const genesis = admitted.did === null ? await makeGenesis(ctx, { ...admitted, signingKey: key.signingKey }) : null
-  const did = admitted.did ?? genesisDid(genesis!)
-  const signup: Signup = { did, handle, email, inviteCode, genesis, reservedAt: ctx.clock.now() }
-
-  await ctx.db.transaction(async (tx) => {
-    await requireUsable(tx, inviteCode, signup.reservedAt)
-    await requireFree(tx, signup)
-    await requireNew(tx, did)
-    await insertSignup(tx, signup)
+  const fresh = admitted.did === null ? await prepareIdentity(ctx, admitted, key) : { did: admitted.did, prepared: null }
+  const claimed = await claimName(ctx, { handle, email, inviteCode, ...fresh }, async (tx) => {
+    const now = ctx.clock.now()
+    await requireUsable(tx, inviteCode, now)
+    await requireFree(tx, admitted, now)
+    await requireNew(tx, fresh.did)
   })
+  if (!claimed) throw handleTaken(handle)
   try {
-    if (genesis) await ctx.plc.submit(did, genesis)
-    const tokenId = await ctx.db.transaction((tx) => establish(ctx, tx, signup, { ...key, passwordHash }))
-    return { did, handle, genesis, tokens: await sessionTokens(ctx, did, null, tokenId) }
+    const { did, prepared } = await register(ctx, claimed, fresh)
+    const tokenId = await ctx.db.transaction((tx) => establish(ctx, tx, admitted, { ...claimed, did }, { ...(prepared?.key ?? key), passwordHash }))
+    return { did, handle, genesis: prepared?.genesis ?? null, tokens: await sessionTokens(ctx, did, null, tokenId) }
   } catch (error) {
-    // A commit of which the disk has not said that it has it may have been made all the same: an identity in use must not end.
-    if (!(await accountOf(ctx.db, did))) await abandon(ctx, signup)
-    // Names are reserved against other sign-ups, not against an account that changes its own.
-    throw isUniqueViolation(error) ? invalidRequest('Handle or email already taken') : error
+    const isUntold = claimed.prepared === null || isDirectoryRefusal(error)
+    await (isUntold ? forgetName(ctx, claimed) : leaveName(ctx, claimed))
+    throw error
   }
 }
 
-async function makeGenesis(ctx: Context, account: { signingKey: string; handle: Handle; recoveryKey: string | null }): Promise<LogOperation> {
+type Identity = Pick<HeldName, 'did' | 'prepared'>
+
+async function prepareIdentity(ctx: Context, { handle, recoveryKey }: AdmittedSignup, key: WrappedKey): Promise<Identity> {
   const serverKey = await serverRotationKey(ctx)
-  const wanted = [account.recoveryKey, ctx.config.recoveryDidKey, formatDidKey(serverKey.publicKey)]
+  const wanted = [recoveryKey, ctx.config.recoveryDidKey, formatDidKey(serverKey.publicKey)]
   const rotationKeys = [...new Set(wanted.filter((key) => key !== null))]
-  const { signingKey, handle } = account
-  return signOperation(genesisOperation({ signingKey, handle, rotationKeys, pdsEndpoint: ctx.config.publicUrl }), serverKey)
+  const genesis = signOperation(genesisOperation({ signingKey: key.signingKey, handle, rotationKeys, pdsEndpoint: ctx.config.publicUrl }), serverKey)
+  return { did: genesisDid(genesis), prepared: { genesis, key } }
 }
 
+/** Tell the directory of the identity. One that an earlier attempt left, and that was ended since, gives way to the fresh one. */
+async function register(ctx: Context, claimed: HeldName, fresh: Identity): Promise<Identity> {
+  if (claimed.prepared === null) return claimed
+  try {
+    await submitOnce(ctx, claimed.did, claimed.prepared.genesis)
+    return claimed
+  } catch (error) {
+    if (claimed.did === fresh.did || !isDirectoryRefusal(error)) throw error
+    if (!(await replaceName(ctx, { ...claimed, ...fresh }))) throw tookTooLong()
+    return register(ctx, { ...claimed, ...fresh }, fresh)
+  }
+}
+
+const tookTooLong = () => new Refusal(503, 'NotEnoughResources', 'The sign-up took too long')
+
 /** The account, in one transaction. Returns the id of the refresh token of its first session. */
-async function establish(ctx: Context, tx: Tx, signup: Signup, made: WrappedKey & { passwordHash: string | null }): Promise<string> {
-  const { did, handle, email, inviteCode, genesis } = signup
-  if ((await deleteSignup(tx, did)) === 0) throw new Refusal(503, 'NotEnoughResources', 'The sign-up took too long')
+async function establish(ctx: Context, tx: Tx, admitted: AdmittedSignup, claimed: HeldName, made: WrappedKey & { passwordHash: string | null }): Promise<string> {
+  const { handle, email, inviteCode } = admitted
+  const { did } = claimed
+  const isMadeHere = admitted.did === null
+  if ((await endClaim(tx, claimed)) === 0) throw tookTooLong()
   const now = ctx.clock.now()
   // The owner of a DID that was brought along may have published the key that was promised to it.
-  const { signingKey, wrapped } = (genesis ? null : await takeReservedKey(tx, did)) ?? made
+  const { signingKey, wrapped } = (isMadeHere ? null : await takeReservedKey(tx, did)) ?? made
   await insertAccount(tx, {
     did,
     handle,
@@ -92,47 +100,14 @@ async function establish(ctx: Context, tx: Tx, signup: Signup, made: WrappedKey 
     signingKey,
     wrapped,
     createdAt: now,
-    deactivatedAt: genesis ? null : now,
-    deleteAfter: genesis ? null : now + UNFINISHED_MOVE_SECS * 1000,
+    deactivatedAt: isMadeHere ? null : now,
+    deleteAfter: isMadeHere ? null : now + UNFINISHED_MOVE_SECS * 1000,
   })
   const key = await signingKeyOf(ctx, tx, did)
   const repoEvents = await createRepo(ctx, tx, did, key!)
   if (inviteCode !== null) await useInvite(tx, inviteCode, did, now)
-  if (genesis) {
+  if (isMadeHere) {
     await sequenceEvents(ctx, tx, [{ type: 'identity', did, handle }, { type: 'account', did, status: 'active' }, ...repoEvents])
   }
   return openSession(ctx, tx, did, null)
-}
-
-/**
- * End the identity that the directory may know of, then give the names back. False when the directory does not
- * answer: the sweep tries again.
- */
-async function abandon(ctx: Context, { did, genesis }: Pick<Signup, 'did' | 'genesis'>): Promise<boolean> {
-  try {
-    if (genesis && (await ctx.plc.lastOperation(did))?.type === 'plc_operation') {
-      await ctx.plc.submit(did, signOperation(tombstone(genesis), await serverRotationKey(ctx)))
-    }
-    await ctx.db.transaction((tx) => deleteSignup(tx, did))
-    return true
-  } catch (error) {
-    ctx.log.warn('a sign-up that was cut off is left for the next pass', { did, error })
-    return false
-  }
-}
-
-export const abandonedSignupSweep: Sweep = {
-  name: 'abandoned-signups',
-  destructive: true,
-  intervalSecs: () => ABANDONED_AFTER_SECS,
-  atStart: true,
-  async run(ctx) {
-    const report = { seen: 0, undone: 0, failed: 0 }
-    for (const signup of await listSignupsBefore(ctx.db, ctx.clock.now() - ABANDONED_AFTER_SECS * 1000, SWEEP_PAGE)) {
-      report.seen++
-      if (await abandon(ctx, signup)) report.undone++
-      else report.failed++
-    }
-    return report
-  },
 }

@@ -1,0 +1,47 @@
+/** A line to a server that loses questions and answers, and holds them up, as a test says. */
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+
+export interface PassingRequest {
+  method: string
+  path: string
+  body: string
+}
+
+/** What becomes of a request: it is answered, it never arrives, or it arrives and its answer is lost. A promise holds it up. */
+export type Fate = 'answered' | 'question lost' | 'answer lost'
+
+export interface FaultyLine extends AsyncDisposable {
+  readonly url: string
+  /** Requests that arrived at the other end, in order. */
+  readonly arrived: PassingRequest[]
+  fate: (request: PassingRequest) => Fate | Promise<Fate>
+}
+
+export async function startFaultyLine(to: string): Promise<FaultyLine> {
+  const arrived: PassingRequest[] = []
+  const server = createServer(async (incoming, outgoing) => {
+    const chunks: Buffer[] = []
+    for await (const chunk of incoming) chunks.push(chunk)
+    const passing = { method: incoming.method!, path: incoming.url!, body: Buffer.concat(chunks).toString() }
+    const fate = await line.fate(passing)
+    if (fate === 'question lost') return incoming.socket.destroy()
+    arrived.push(passing)
+    const isPost = passing.method === 'POST'
+    const answer = await fetch(to + passing.path, { method: passing.method, ...(isPost && { headers: { 'content-type': 'application/json' }, body: passing.body }) })
+    const text = await answer.text()
+    if (fate === 'answer lost') return incoming.socket.destroy()
+    outgoing.writeHead(answer.status, { 'content-type': answer.headers.get('content-type') ?? 'text/plain' }).end(text)
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const line: FaultyLine = {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    arrived,
+    fate: () => 'answered',
+    async [Symbol.asyncDispose]() {
+      server.closeAllConnections()
+      await new Promise((resolve) => server.close(resolve))
+    },
+  }
+  return line
+}
