@@ -62,8 +62,9 @@ test(
   KILLS * MAX_MILLIS_PER_KILL,
 )
 
+/** On a connection of its own: one that is kept may lead to the server that was killed. */
 const call = (server: RunningServer, method: string, json?: object, token?: string): Promise<Answer> =>
-  request(`${server.url}/xrpc/com.atproto.${method}`, { ...(json && { json }), ...(token === undefined ? {} : { headers: bearer(token) }) })
+  request(`${server.url}/xrpc/com.atproto.${method}`, { keepalive: false, ...(json && { json }), ...(token === undefined ? {} : { headers: bearer(token) }) })
 const signUp = (server: RunningServer, person: Person) => call(server, 'server.createAccount', person)
 const logIn = (server: RunningServer, { email, password }: Person) => call(server, 'server.createSession', { identifier: email, password })
 
