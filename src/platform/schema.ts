@@ -19,6 +19,7 @@ import nodeRevisions from '../../migrations/0053-node-revisions.sql' with { type
 import takedownCount from '../../migrations/0054-takedown-count.sql' with { type: 'text' }
 import framings from '../../migrations/0055-framings.sql' with { type: 'text' }
 import takedowns from '../../migrations/0056-takedowns.sql' with { type: 'text' }
+import framingsBackfilled from '../../migrations/0073-framings-backfilled.sql' with { type: 'text' }
 import stagedRepos from '../../migrations/0072-staged-repos.sql' with { type: 'text' }
 import clockSeen from '../../migrations/0063-clock-seen.sql' with { type: 'text' }
 import nameClaims from '../../migrations/0064-name-claims.sql' with { type: 'text' }
@@ -48,6 +49,7 @@ export const migrations: readonly Migration[] = [
   migration(55, 'framings', framings),
   migration(56, 'takedowns', takedowns),
   migration(72, 'staged-repos', stagedRepos),
+  migration(73, 'framings-backfilled', framingsBackfilled),
   migration(63, 'clock-seen', clockSeen),
   migration(64, 'name-claims', nameClaims),
 ]

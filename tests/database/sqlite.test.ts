@@ -4,6 +4,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { inPieces, isUniqueViolation, sql, sqlAnd, sqlList, sqlRows, type Database, type Sql } from '../../src/platform/database.ts'
 import { migrate, SchemaTooNew } from '../../src/platform/migrations.ts'
+import { StoredNodes } from '../../src/features/repo/node-store.ts'
+import { countMisframed } from '../../src/features/repo/record-store.ts'
+import { migrations } from '../../src/platform/schema.ts'
 import { openSqlite } from '../../src/platform/sqlite.ts'
 
 const dir = mkdtempSync(join(tmpdir(), 'holdfast-db-'))
@@ -91,7 +94,10 @@ test('what is to be done after transactions is done in their order, and not afte
 
 /** In a process of its own, for the runner of these tests takes every fault that nobody waits for as its own. */
 const faultAfterCommit = `
-  import { openSqlite } from ${JSON.stringify(join(import.meta.dir, '../../src/platform/sqlite.ts'))}
+  import { StoredNodes } from '../../src/features/repo/node-store.ts'
+import { countMisframed } from '../../src/features/repo/record-store.ts'
+import { migrations } from '../../src/platform/schema.ts'
+import { openSqlite } from ${JSON.stringify(join(import.meta.dir, '../../src/platform/sqlite.ts'))}
   process.on('unhandledRejection', ({ message }) => console.log('told:', message))
   const db = openSqlite({ path: process.argv.at(-1) })
   await db.transaction(async (tx) => {
@@ -263,3 +269,16 @@ test('the log does not grow without end, and what was in it is in the database',
   expect(statSync(path).size).toBeGreaterThan(2400 * block.length)
   expect(existsSync(`${path}-wal`)).toBe(false)
 }, 60_000)
+
+test('rows from before framings were kept are given theirs', async () => {
+  const path = join(dir, 'unframed.db')
+  const unframed = openSqlite({ path })
+  await migrate(unframed, migrations.filter(({ number }) => number < 73), 0)
+  const blocks = [1, 91, 92, 300, 16_347, 16_348, 70_000, 1_000_000].map((length) => new Uint8Array(length))
+  await unframed.run(sql`INSERT INTO record (repo_id, path, cid, rev, indexed_at, value) VALUES ${sqlRows(blocks.map((block, i) => [1, `a/${i}`, new Uint8Array(36), 'a', 0, block]))}`)
+  await unframed.run(sql`INSERT INTO repo_node (repo_id, cid, rev, bytes) VALUES ${sqlRows(blocks.map((block, i) => [1, new Uint8Array([i]), 'a', block]))}`)
+  await migrate(unframed, migrations, 0)
+  expect(await countMisframed(unframed, 1)).toBe(0)
+  expect(await new StoredNodes(unframed, 1).countMisframed()).toBe(0)
+  await unframed.close()
+})

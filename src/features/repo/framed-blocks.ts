@@ -2,8 +2,7 @@
  * Blocks that the database frames as sections of an archive: a stretch of rows arrives as one value, and nothing is made
  * for each of them. Half the time of an export went into that.
  *
- * PostgreSQL has all of it over BYTEA, with `decode(to_hex(…), 'hex')` for `unhex(printf(…))` and without the cast. In
- * SQLite `||` and `string_agg` make text of blobs, whose bytes stay as they are.
+ * In SQLite `||` and `string_agg` make text of blobs, whose bytes stay as they are; the cast tells that they are none.
  */
 import { sql, type Sql } from '../../platform/database.ts'
 import { cidBytesLength } from '../../protocol/cid.ts'
@@ -19,26 +18,26 @@ const varints = new Uint8Array(2 * 0x4000)
 for (let number = 0x80; number < 0x4000; number++) varints.set([(number & 0x7f) | 0x80, number >>> 7], 2 * number)
 
 /** Rows keep it beside their block, at most 2 MB: the varint of the section, which counts the 36 bytes of the CID too. */
-export function framingOf({ length }: Uint8Array): Uint8Array {
+export function framingOf({ length }: Pick<Uint8Array, 'length'>): Uint8Array {
   const number = length + cidBytesLength
   if (number < 0x80) return new Uint8Array([number])
   if (number < 0x4000) return varints.subarray(2 * number, 2 * number + 2)
   return new Uint8Array([(number & 0x7f) | 0x80, ((number >>> 7) & 0x7f) | 0x80, number >>> 14])
 }
 
-/** The same of a row's block, for rows from before it was kept. */
-const workedOut = (bytes: Sql): Sql => sql`
-  CASE
-    WHEN length(${bytes}) BETWEEN 128 - 36 AND 16383 - 36 THEN substr(${varints}, 2 * length(${bytes}) + 2 * 36 + 1, 2)
-    WHEN length(${bytes}) < 128 - 36 THEN unhex(printf('%02x', length(${bytes}) + 36))
-    ELSE unhex(printf('%02x%02x%02x', (length(${bytes}) + 36) & 127 | 128, (length(${bytes}) + 36) >> 7 & 127 | 128, (length(${bytes}) + 36) >> 14))
-  END`
-
 /** An aggregate: rows as one BLOB of sections, NULL when there are none. `bytes` is the column of the block. */
-export const framedBlocks = (bytes: Sql): Sql => sql`CAST(string_agg(COALESCE(framing, ${workedOut(bytes)}) || cid || ${bytes}, '') AS BLOB)`
+export const framedBlocks = (bytes: Sql): Sql => sql`CAST(string_agg(framing || cid || ${bytes}, '') AS BLOB)`
 
-/** A condition: what the row keeps is not the framing of its block. */
-export const isMisframed = (bytes: Sql): Sql => sql`framing <> ${workedOut(bytes)}`
+/** Rows of one framing, with blocks of one size. */
+export interface Framing {
+  framing: Uint8Array | null
+  size: number
+  count: number
+}
+
+/** Rows whose framing is not that of their block. One of them makes an archive unreadable. */
+export const misframed = (framings: readonly Framing[]): number =>
+  framings.filter(({ framing, size }) => framing === null || Buffer.compare(framing, framingOf({ length: size })) !== 0).reduce((sum, { count }) => sum + count, 0)
 
 /** A table whose rows lie in the order of a key. */
 export interface KeyedBlocks<Key> {

@@ -3,7 +3,7 @@ import { inPages, inPieces, sql, sqlList, sqlRows, type Reader, type Tx } from '
 import type { Block } from '../../protocol/car.ts'
 import { Cid } from '../../protocol/cid.ts'
 import type { Tid } from '../../protocol/identifiers.ts'
-import { framedBlocks, framingOf, isMisframed, stretches } from './framed-blocks.ts'
+import { framedBlocks, framingOf, misframed, stretches, type Framing } from './framed-blocks.ts'
 import { FreshNodes, type RevisedBlock } from './fresh-nodes.ts'
 
 /** Fresh nodes of a repository take at most so many bytes: three pages, which every commit writes again. */
@@ -102,10 +102,11 @@ export class StoredNodes {
     })
   }
 
-  /** Nodes whose stored framing is not that of their block. One of them makes an archive unreadable. */
+  /** Nodes whose stored framing is not that of their block. */
   async countMisframed(): Promise<number> {
-    const row = await this.reader.get<{ count: number }>(sql`SELECT count(*) AS count FROM repo_node WHERE repo_id = ${this.repoId} AND ${isMisframed(sql`bytes`)}`)
-    return row!.count
+    return misframed(
+      await this.reader.all<Framing>(sql`SELECT framing, length(bytes) AS size, count(*) AS count FROM repo_node WHERE repo_id = ${this.repoId} GROUP BY framing, length(bytes)`),
+    )
   }
 
   async count(): Promise<number> {

@@ -3,7 +3,7 @@ import { inPages, inPieces, sql, sqlList, sqlRows, type Reader, type Sql, type T
 import type { Block } from '../../protocol/car.ts'
 import { Cid } from '../../protocol/cid.ts'
 import type { Did, Millis, Tid } from '../../protocol/identifiers.ts'
-import { framedBlocks, framingOf, isMisframed, stretches } from './framed-blocks.ts'
+import { framedBlocks, framingOf, misframed, stretches, type Framing } from './framed-blocks.ts'
 
 export interface StoredRecord {
   path: string
@@ -210,10 +210,11 @@ export async function countRecords(reader: Reader, repoId: number): Promise<numb
   return row!.count
 }
 
-/** Records whose stored framing is not that of their block. One of them makes an archive unreadable. */
+/** Records whose stored framing is not that of their block. */
 export async function countMisframed(reader: Reader, repoId: number): Promise<number> {
-  const row = await reader.get<{ count: number }>(sql`SELECT count(*) AS count FROM record WHERE repo_id = ${repoId} AND ${isMisframed(sql`value`)}`)
-  return row!.count
+  return misframed(
+    await reader.all<Framing>(sql`SELECT framing, length(value) AS size, count(*) AS count FROM record WHERE repo_id = ${repoId} GROUP BY framing, length(value)`),
+  )
 }
 
 /** Returns how many records there are to take down: one, or none. */
