@@ -4,6 +4,7 @@ import { encoded, matches, MIN_CODED_BYTES } from './encoding.ts'
 import { errorPage } from './error-page.ts'
 import { internalError, refusalOf, type Refusal } from './errors.ts'
 import type { RequestExchange } from './exchange.ts'
+import { parseHost } from './host.ts'
 import { JSON_TYPE, type Surface } from './surfaces.ts'
 
 /** How long a browser may remember a preflight. */
@@ -46,7 +47,7 @@ const isShown = ({ surface, request }: RequestExchange): boolean =>
 
 function pageOf({ ctx: { config }, request, rawPath, headersToSend }: RequestExchange, refusal: Refusal): Response {
   const own = new URL(config.publicUrl)
-  const origin = request.headers.get('host')?.toLowerCase() === own.host ? '' : own.origin
+  const origin = parseHost(request.headers.get('host') ?? '')?.name === own.hostname ? '' : own.origin
   return errorPage(config, refusal, { path: rawPath, origin, retryAfterSecs: Number(headersToSend.get('retry-after') ?? refusal.options.headers?.['Retry-After'] ?? 0) })
 }
 

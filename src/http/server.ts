@@ -15,6 +15,7 @@ import { announcedBytes, DEFAULT_JSON_BYTES, type RequestBody } from './body.ts'
 import { anyone, JsonText, type Common, type Endpoint, type Socket, type SocketHandler } from './endpoint.ts'
 import { invalidRequest, methodNotImplemented, Refusal } from './errors.ts'
 import { RequestExchange, type RequestServer } from './exchange.ts'
+import { parseHost } from './host.ts'
 import { chargeAddress } from './limiting.ts'
 import { queryOf } from './query.ts'
 import { failure, preflight, success } from './reply.ts'
@@ -23,8 +24,6 @@ import { failure, preflight, success } from './reply.ts'
 const MAX_REQUEST_BYTES = 16 * 1024 ** 3
 /** A connection on which nothing moves for so long is closed; `long` endpoints are exempt. */
 const IDLE_TIMEOUT_SECS = 90
-/** Elysia finds the path behind the 11th character of a URL, so a shorter Host would move it. */
-const MIN_HOST_LENGTH = 4
 /** What a client may leave unread before a message to it is dropped. `Socket.send` tells. */
 const SOCKET_BACKPRESSURE_BYTES = 16 * 1024 ** 2
 /** The server pings a silent WebSocket client, and drops it after this. */
@@ -59,7 +58,7 @@ type RouteEndpoint = Extract<Endpoint, { kind: 'route' }>
 export function serve(ctx: Context, endpoints: readonly Endpoint[]): Edge {
   const table = xrpcTable(endpoints)
   const catchAll = endpoints.find((endpoint) => endpoint.kind === 'fallback') ?? null
-  const handleHosts = new HandleHosts(ctx)
+  const hosts = new Hosts(ctx)
   const sockets = new Set<ServerWebSocket<unknown>>()
   let running = 0
   let stopping = false
@@ -67,16 +66,17 @@ export function serve(ctx: Context, endpoints: readonly Endpoint[]): Edge {
   /** Everything a request goes through, whichever route it takes. `work` gives what the handler answers. */
   const answer = async (exchange: RequestExchange, { route, limits }: Found, work: () => unknown) => {
     const { request, rawPath } = exchange
-    const host = request.headers.get('host') ?? ''
+    const site = hosts.siteAt(request.headers.get('host'))
     if (stopping) return new Response('shutting down\n', { status: 503, headers: { Connection: 'close' } })
-    if (host.length < MIN_HOST_LENGTH) return new Response('a Host header is required\n', { status: 400 })
+    // The runtime builds the URL with the Host, and the path is taken from the URL: with a bad one it may be any path.
+    if (site === null) return new Response('The Host header is missing or names no host\n', { status: 400 })
     if (request.method === 'OPTIONS') return preflight(exchange.surface, request)
     const span = ctx.tracing?.request({ method: request.method, route, target: rawPath, traceparent: request.headers.get('traceparent') })
     let response: Response | null = null
     running++
     try {
       chargeAddress(exchange, limits)
-      if (handleHosts.hides(host, rawPath)) throw new Refusal(404, 'NotFound', 'Not Found')
+      if (site === 'handle' && !rawPath.startsWith('/.well-known/')) throw new Refusal(404, 'NotFound', 'Not Found')
       return (response = success(exchange, await work()))
     } catch (error) {
       return (response = failure(exchange, error))
@@ -117,6 +117,8 @@ export function serve(ctx: Context, endpoints: readonly Endpoint[]): Edge {
 
   const app = new Elysia({
     aot: true,
+    // Look for the path behind `http://`, and not some characters later: hosts may be short.
+    handler: { standardHostname: false },
     serve: {
       hostname: ctx.config.bindAddress,
       port: ctx.config.port,
@@ -293,28 +295,28 @@ function pathOf(url: string): string {
   return query < 0 ? url.slice(start) : url.slice(start, query)
 }
 
-/** Hosts that are accounts' handles: they serve what proves the handle, and nothing else. */
-class HandleHosts {
+/** What is at a host: the service, or a handle, which serves what proves it and nothing else. */
+type Site = 'service' | 'handle'
+
+class Hosts {
   readonly #own: string
   readonly #suffixes: string[]
-  /** The host asked for last that is no handle: nearly always the same one. */
-  #lastOther: string | null = null
+  /** The last header that was for the service: nearly always the same one. */
+  #known: string | null = null
 
   constructor({ config }: Context) {
-    this.#own = new URL(config.publicUrl).host.toLowerCase()
+    this.#own = new URL(config.publicUrl).hostname
     this.#suffixes = config.availableUserDomains.map((domain) => `.${domain}`)
   }
 
-  hides(hostHeader: string, path: string): boolean {
-    if (hostHeader === this.#lastOther || path.startsWith('/.well-known/')) return false
-    if (this.#isHandle(hostHeader.toLowerCase())) return true
-    this.#lastOther = hostHeader
-    return false
-  }
-
-  #isHandle(host: string): boolean {
-    if (host === this.#own) return false
-    const name = host.replace(/:\d+$/, '')
-    return this.#suffixes.some((suffix) => name.endsWith(suffix))
+  /** Null when the header is no host. */
+  siteAt(header: string | null): Site | null {
+    if (header === null) return null
+    if (header === this.#known) return 'service'
+    const name = parseHost(header)?.name
+    if (name === undefined) return null
+    if (name !== this.#own && this.#suffixes.some((suffix) => name.endsWith(suffix))) return 'handle'
+    this.#known = header
+    return 'service'
   }
 }

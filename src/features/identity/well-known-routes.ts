@@ -1,6 +1,7 @@
 /** What a host answers about itself: the server's own, and those that are handles of accounts. */
 import { route } from '../../http/endpoint.ts'
 import { invalidRequest, notFound, Refusal } from '../../http/errors.ts'
+import { parseHost, type Host } from '../../http/host.ts'
 import type { Context } from '../../platform/context.ts'
 import { didWebOfHost } from '../../protocol/did-document.ts'
 import { parseHandle } from '../../protocol/identifiers.ts'
@@ -8,13 +9,8 @@ import { pdsService, pdsServiceName } from '../../protocol/plc.ts'
 import { accountAt, activityOf } from '../accounts/accounts.ts'
 import { isServedHandle } from './handle-admission.ts'
 
-/** The host a client asked for, as the outermost proxy saw it; the default ports left out. Lower-case. */
-function requestedHost({ headers }: Request): string {
-  const host = headers.get('x-forwarded-host')?.split(',')[0]?.trim() || headers.get('host') || ''
-  return host.toLowerCase().replace(/:(443|80)$/, '')
-}
-
-const withoutPort = (host: string) => host.replace(/:\d+$/, '')
+/** The host a client asked for, as the outermost proxy saw it. */
+const requestedHost = ({ headers }: Request): Host | null => parseHost(headers.get('x-forwarded-host')?.split(',')[0]?.trim() || headers.get('host') || '')
 
 /** The document of the service itself: where it is. It signs nothing, so there is no key. */
 function serverDocument({ config: { publicUrl, serverDid } }: Context) {
@@ -29,13 +25,14 @@ function serverDocument({ config: { publicUrl, serverDid } }: Context) {
 export const wellKnownRoutes = [
   route('GET', '/.well-known/did.json', {
     handler({ ctx, request }) {
-      if (didWebOfHost(requestedHost(request)) !== ctx.config.serverDid) return new Response(null, { status: 404 })
+      const host = requestedHost(request)
+      if (!host || didWebOfHost(host.name + host.port) !== ctx.config.serverDid) return new Response(null, { status: 404 })
       return Response.json(serverDocument(ctx), { headers: { 'Content-Type': 'application/did+json' } })
     },
   }),
   route('GET', '/.well-known/atproto-did', {
     async handler({ ctx, request }) {
-      const handle = parseHandle(withoutPort(requestedHost(request)))
+      const handle = parseHandle(requestedHost(request)?.name ?? '')
       const account = handle && (await accountAt(ctx.db, handle))
       if (!account) throw new Refusal(404, 'NotFound', 'User not found')
       return new Response(account.did, { headers: { 'Content-Type': 'text/plain' } })
