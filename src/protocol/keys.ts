@@ -3,7 +3,7 @@
  *
  * Signatures are 64 bytes, `r` then `s`, over the SHA-256 of the message. They are always made low-S; a high-S
  * signature is refused unless the caller asks otherwise. P-256 runs in `node:crypto`, K-256 in `@noble/curves`, because
- * the runtime has no secp256k1.
+ * the runtime has no secp256k1. Whoever has something faster to sign with brings it along.
  *
  * Source: atproto "Cryptography"; interop tests `crypto/`.
  */
@@ -35,9 +35,17 @@ const compressedBytes = 33
 
 // Making keys
 
+/** What a secret of K-256 does. */
+export interface K256 {
+  /** Its compressed point. Throws on a scalar that is zero or not below the order. */
+  pointOf(secret: Uint8Array): Uint8Array
+  /** Over a digest of 32 bytes: low-S, 64 bytes, always the same (RFC 6979). */
+  sign(digest: Uint8Array, secret: Uint8Array): Uint8Array
+}
+
 /** A key from its 32-byte scalar, big-endian. Throws on a scalar that is zero or not below the order. */
-export function signingKey(curve: Curve, secret: Uint8Array): SigningKey {
-  return curve === 'p256' ? p256SigningKey(secret) : k256SigningKey(secret)
+export function signingKey(curve: Curve, secret: Uint8Array, k256: K256 = k256InScript): SigningKey {
+  return curve === 'p256' ? p256SigningKey(secret) : k256SigningKey(secret, k256)
 }
 
 /** A key from its point, compressed or not; `null` when it is not on the curve. */
@@ -109,10 +117,15 @@ function sha256(message: Uint8Array): Uint8Array {
   return digest
 }
 
-function k256SigningKey(secret: Uint8Array): SigningKey {
-  const publicKey = k256PublicKey(secp256k1.getPublicKey(secret, true))
-  return { publicKey, sign: (message) => secp256k1.sign(sha256(message), secret, { lowS: true }).toBytes('compact') }
+export const k256InScript: K256 = {
+  pointOf: (secret) => secp256k1.getPublicKey(secret, true),
+  sign: (digest, secret) => secp256k1.sign(digest, secret, { lowS: true }).toBytes('compact'),
 }
+
+const k256SigningKey = (secret: Uint8Array, { pointOf, sign }: K256): SigningKey => ({
+  publicKey: k256PublicKey(pointOf(secret)),
+  sign: (message) => sign(sha256(message), secret),
+})
 
 function k256PublicKey(bytes: Uint8Array): PublicKey {
   return {
@@ -153,15 +166,23 @@ export function parseMultikey(text: string): PublicKey | null {
   const known = knownKeys.get(text)
   if (known !== undefined) return known
   const bytes = decodeMultibase(text)
-  const curve = curves.find((name) => multicodecs[name].every((byte, i) => bytes?.[i] === byte))
-  if (bytes === null || curve === undefined || bytes.length !== compressedBytes + 2) return null
+  const curve = bytes && codecOf(bytes)
+  if (bytes === null || curve === null || bytes.length !== compressedBytes + 2) return null
   const key = publicKey(curve, bytes.subarray(2))
   if (key !== null) knownKeys.set(text, key)
   return key
 }
 
+const codecOf = (bytes: Uint8Array): Curve | null => curves.find((name) => multicodecs[name].every((byte, i) => bytes[i] === byte)) ?? null
+
 export function parseDidKey(text: string): PublicKey | null {
   return text.startsWith(didKeyPrefix) ? parseMultikey(text.slice(didKeyPrefix.length)) : null
+}
+
+/** The curve of a did:key, told without looking for its point. */
+export function curveOf(didKey: string): Curve | null {
+  const bytes = didKey.startsWith(didKeyPrefix) ? decodeMultibase(didKey.slice(didKeyPrefix.length)) : null
+  return bytes && codecOf(bytes)
 }
 
 /** `z…`: the point alone, as in the older verification methods that name the curve in their type. */

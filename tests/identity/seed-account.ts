@@ -29,7 +29,7 @@ interface Wishes {
 export async function seedAccount(pds: TestPds, name: string, { did: given, email = `${name}@mail.test`, rotationKeys = [], owner }: Wishes = {}): Promise<SeededAccount> {
   const { ctx } = pds
   const handle = `${name}.test` as Handle
-  const key = makeAccountKey(ctx)
+  const key = makeAccountKey(ctx, 'p256')
   const rotationKey = owner ?? (await serverRotationKey(ctx))
   const genesis = signOperation(
     genesisOperation({ rotationKeys: [...rotationKeys, formatDidKey(rotationKey.publicKey)], signingKey: key.signingKey, handle, pdsEndpoint: ctx.config.publicUrl }),

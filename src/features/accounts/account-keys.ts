@@ -1,10 +1,10 @@
 /** The keys that sign for accounts: made here, stored wrapped, unwrapped when they are needed. */
 import { perContext, type Context } from '../../platform/context.ts'
 import type { Reader, Tx } from '../../platform/database.ts'
+import { newSigningSecret, openSigningKey } from '../../platform/signing-keys.ts'
 import { Generations } from '../../protocol/generations.ts'
-import { newSigningSecret } from '../../platform/signing-secret.ts'
 import type { Did } from '../../protocol/identifiers.ts'
-import { formatDidKey, signingKey, type SigningKey } from '../../protocol/keys.ts'
+import { curveOf, formatDidKey, type Curve, type SigningKey } from '../../protocol/keys.ts'
 import { requireActive, statusOf } from './account-status.ts'
 import { findSigner, findSigningKey, type WrappedKey } from './account-store.ts'
 
@@ -14,9 +14,9 @@ const MAX_SIGNING_KEYS = 20_000
 const signingKeys = perContext(() => new Generations<SigningKey>(MAX_SIGNING_KEYS))
 
 /** A new key for an account, ready to be stored. */
-export function makeAccountKey({ vault }: Pick<Context, 'vault'>): WrappedKey {
-  const secret = newSigningSecret()
-  return { signingKey: formatDidKey(signingKey('p256', secret).publicKey), wrapped: vault.wrap(secret) }
+export function makeAccountKey({ vault }: Pick<Context, 'vault'>, curve: Curve): WrappedKey {
+  const secret = newSigningSecret(curve)
+  return { signingKey: formatDidKey(openSigningKey(curve, secret).publicKey), wrapped: vault.wrap(secret) }
 }
 
 /** The key that signs the account's repository and its service tokens. Null when there is no such account. */
@@ -32,11 +32,12 @@ export async function activeSigningKey(ctx: Context, tx: Tx, did: Did): Promise<
   return unwrapped(ctx, signer!)
 }
 
+/** The public half names the curve. */
 function unwrapped(ctx: Context, { signingKey: name, wrapped }: WrappedKey): SigningKey {
   const keys = signingKeys(ctx)
   const kept = keys.get(name)
   if (kept) return kept
-  const key = signingKey('p256', ctx.vault.unwrap(wrapped))
+  const key = openSigningKey(curveOf(name)!, ctx.vault.unwrap(wrapped))
   keys.set(name, key)
   return key
 }

@@ -1,7 +1,7 @@
 /** Keys of the service in matters of identity: the rotation key it holds in did:plc, and keys promised to accounts. */
 import { perContext, type Context } from '../../platform/context.ts'
 import type { Tx } from '../../platform/database.ts'
-import { newSigningSecret } from '../../platform/signing-secret.ts'
+import { newSigningSecret } from '../../platform/signing-keys.ts'
 import type { Sweep } from '../../platform/sweeps.ts'
 import { serverSecret } from '../../platform/vault.ts'
 import type { Did } from '../../protocol/identifiers.ts'
@@ -13,7 +13,7 @@ const rotationKeyName = 'plc-rotation-key'
 /** A reservation that no account took up. */
 const reservationMillis = 30 * 24 * 60 * 60 * 1000
 
-const rotationKeys = perContext((ctx) => serverSecret(ctx.db, ctx.vault, rotationKeyName, newSigningSecret).then((secret) => signingKey('p256', secret)))
+const rotationKeys = perContext((ctx) => serverSecret(ctx.db, ctx.vault, rotationKeyName, () => newSigningSecret('p256')).then((secret) => signingKey('p256', secret)))
 
 /** The rotation key that the service puts, below the account's own, into the identities it makes. */
 export const serverRotationKey = (ctx: Context): Promise<SigningKey> => rotationKeys(ctx)
@@ -26,7 +26,7 @@ export async function heldRotationKey(ctx: Context, did: Did, rotationKeys: read
 
 /** The key promised to a DID: the same one until an account takes it, or the promise lapses. Without a DID, a new one. */
 export function reserveKey(ctx: Context, did: Did | null): Promise<WrappedKey> {
-  const made = makeAccountKey(ctx)
+  const made = makeAccountKey(ctx, 'p256')
   return ctx.db.transaction(async (tx) => {
     const kept = did && (await findReservedKey(tx, did))
     if (kept) return kept

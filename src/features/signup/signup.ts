@@ -38,7 +38,7 @@ export async function createAccount(ctx: Context, request: SignupRequest, proven
   const admitted = await checkRequest(ctx, request, provenDid)
   const { handle, email, password, inviteCode } = admitted
   const passwordHash = password === null ? null : await hashPassword(ctx, password)
-  const key = makeAccountKey(ctx)
+  const key = makeAccountKey(ctx, 'p256')
   const fresh = admitted.did === null ? await prepareIdentity(ctx, admitted, key) : { did: admitted.did, prepared: null }
   const claimed = await claimName(ctx, { handle, email, inviteCode, ...fresh }, async (tx) => {
     const now = ctx.clock.now()
