@@ -1,13 +1,11 @@
 import { verifyJwt } from '@atproto/xrpc-server'
 import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { formatServiceToken } from '../../src/protocol/service-token.ts'
 import { signingKey as documentKey } from '../../src/protocol/did-document.ts'
-import { formatDidKey, signingKey, type Curve } from '../../src/protocol/keys.ts'
 import type { Did } from '../../src/protocol/identifiers.ts'
-import { genesisDid, genesisOperation, signOperation } from '../../src/protocol/plc.ts'
 import { createAccount, logIn, xrpc, type TestAccount } from '../harness/account.ts'
 import { bearer } from '../harness/http.ts'
 import { startPds, type TestPds } from '../harness/pds.ts'
+import { stranger } from '../harness/stranger.ts'
 
 const LXM = 'app.bsky.feed.getTimeline'
 const AUD = 'did:web:api.example.com'
@@ -54,27 +52,12 @@ test('direct messages need an app password with that grant', async () => {
   expect((await ask({ lxm }, await logIn(pds, alice, await appPassword({ privileged: true })))).status).toBe(200)
 })
 
-/** Somebody of another server, whose DID says where and with which key. */
-async function stranger(curve: Curve) {
-  const key = signingKey(curve, crypto.getRandomValues(new Uint8Array(32)))
-  const didKey = formatDidKey(key.publicKey)
-  const genesis = signOperation(
-    genesisOperation({ rotationKeys: [didKey], signingKey: didKey, handle: 'stranger.test' as never, pdsEndpoint: 'https://elsewhere.example.com' }),
-    key,
-  )
-  const did = genesisDid(genesis)
-  await pds.ctx.plc.submit(did, genesis)
-  const token = (claims: object = {}) =>
-    formatServiceToken(key, { iss: did, aud: pds.ctx.config.serverDid, lxm: 'com.atproto.server.createAccount', iat: nowSecs(), exp: nowSecs() + 60, jti: crypto.randomUUID(), ...claims })
-  return { did, key, token }
-}
-
 const move = (did: string, token: string, name: string) =>
   xrpc(pds, 'com.atproto.server.createAccount', { json: { did, handle: `${name}.test`, email: `${name}@example.com`, password: 'x' }, headers: bearer(token) })
 
 test('whoever proves a DID may move it here, with keys of either curve, and starts deactivated', async () => {
   for (const curve of ['p256', 'k256'] as const) {
-    const { did, token } = await stranger(curve)
+    const { did, token } = await stranger(pds, curve)
     const { status, body } = await move(did, token(), `mover-${curve}`)
     expect({ status, did: body.did }).toEqual({ status: 200, did })
     expect(await xrpc(pds, 'com.atproto.server.getSession', { headers: bearer(body.accessJwt) })).toMatchObject({ body: { active: false, status: 'deactivated' } })
@@ -83,8 +66,8 @@ test('whoever proves a DID may move it here, with keys of either curve, and star
 })
 
 test('a DID is not taken without proof of it', async () => {
-  const { did, token } = await stranger('p256')
-  const other = await stranger('p256')
+  const { did, token } = await stranger(pds, 'p256')
+  const other = await stranger(pds, 'p256')
   const missing = { status: 401, body: { error: 'AuthenticationRequired', message: `Missing auth to create account with did: ${did}` } }
   expect(await move(did, other.token(), 'thief')).toMatchObject(missing)
   expect(await xrpc(pds, 'com.atproto.server.createAccount', { json: { did, handle: 'thief.test', email: 'thief@example.com', password: 'x' } })).toMatchObject(missing)
@@ -104,8 +87,16 @@ test('a DID is not taken without proof of it', async () => {
   for (const [text, error, message] of refused) expect(await move(did, text, 'thief')).toMatchObject({ status: 401, body: { error, message } })
 })
 
+test('a key that was published after the document was kept counts', async () => {
+  const { did, didKey, token, publish } = await stranger(pds, 'k256')
+  await publish({ verificationMethods: {} })
+  expect(await move(did, token(), 'late')).toMatchObject({ status: 401, body: { error: 'AuthenticationRequired', message: 'missing or bad key in did doc' } })
+  await publish({ verificationMethods: { atproto: didKey } })
+  expect(await move(did, token(), 'late')).toMatchObject({ status: 200 })
+})
+
 test('a moved account signs with the key that was promised to its DID', async () => {
-  const { did, token } = await stranger('p256')
+  const { did, token } = await stranger(pds, 'p256')
   const { body: reserved } = await xrpc(pds, 'com.atproto.server.reserveSigningKey', { json: { did } })
   const { body: session } = await move(did, token(), 'promised')
   const { body } = await xrpc(pds, 'com.atproto.identity.getRecommendedDidCredentials', { headers: bearer(session.accessJwt) })

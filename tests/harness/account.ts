@@ -30,7 +30,7 @@ export async function logIn(pds: Pick<TestPds, 'url'>, account: Pick<TestAccount
   return holder(pds, { email: account.email, password, ...answer.body })
 }
 
-function holder(pds: Pick<TestPds, 'url'>, fields: Omit<TestAccount, 'call'>): TestAccount {
+export function holder(pds: Pick<TestPds, 'url'>, fields: Omit<TestAccount, 'call'>): TestAccount {
   const { did, handle, email, password, accessJwt, refreshJwt } = fields
   return {
     did,

@@ -75,17 +75,16 @@ function parseServiceToken(text: string): ServiceToken {
 
 async function isSigned(ctx: Context, token: ServiceToken, caller: ServiceCaller): Promise<boolean> {
   const known = await issuerKey(ctx, caller, false)
-  if (verifies(token, known)) return true
+  if (known !== null && verifies(token, known)) return true
   const current = await issuerKey(ctx, caller, true)
+  if (current === null) throw authenticationRequired('missing or bad key in did doc')
   return current !== known && verifies(token, current)
 }
 
-async function issuerKey(ctx: Context, { iss, service }: ServiceCaller, live: boolean): Promise<string> {
+async function issuerKey(ctx: Context, { iss, service }: ServiceCaller, live: boolean): Promise<string | null> {
   const resolution = await resolveDid(ctx, iss, { live })
   if (!resolution.ok) throw authenticationRequired('could not resolve iss did')
-  const key = verificationKey(resolution.document, service === LABELER ? 'atproto_label' : 'atproto')
-  if (key === null) throw authenticationRequired('missing or bad key in did doc')
-  return key
+  return verificationKey(resolution.document, service === LABELER ? 'atproto_label' : 'atproto')
 }
 
 function verifies({ jws }: ServiceToken, didKey: string): boolean {
