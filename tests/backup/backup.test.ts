@@ -10,8 +10,10 @@ import { createAccount, logIn, PASSWORD, type TestAccount } from '../harness/acc
 import { testConfig } from '../harness/config.ts'
 import { request } from '../harness/http.ts'
 import { freePort, startPds, type TestPds } from '../harness/pds.ts'
+import { moveIn, stranger } from '../harness/stranger.ts'
 import { Subscriber } from '../harness/subscriber.ts'
 import { quietTerminal } from '../harness/terminal.ts'
+import { READER_DID, READER_METHOD, TokenReader } from '../harness/token-reader.ts'
 
 const scratch = mkdtempSync(join(tmpdir(), 'holdfast-backup-'))
 const PASSPHRASE = 'a passphrase for backups'
@@ -85,6 +87,31 @@ test('a restored server holds what was there, and relays that were ahead follow 
 
   const again = await logIn({ url: server.url }, alice, PASSWORD)
   expect(await again.call('com.atproto.repo.createRecord', { json: { repo: alice.did, collection: 'org.example.note', record: { text: 'on' } } })).toMatchObject({ status: 200 })
+})
+
+test('keys of either curve come back, and sign on', async () => {
+  await using origin = await startPds()
+  const accounts = [await createAccount(origin, 'native'), await moveIn(origin, await stranger(origin, 'k256'), 'moved')]
+  const write = (account: TestAccount) => account.call('com.atproto.repo.createRecord', { json: { repo: account.did, collection: 'org.example.note', record: { text: 'signed' } } })
+  for (const account of accounts) expect(await write(account)).toMatchObject({ status: 200 })
+  const reserve = async (url: string, did: string) => (await request(`${url}/xrpc/com.atproto.server.reserveSigningKey`, { json: { did } })).body.signingKey
+  const expected = await stranger(origin, 'k256')
+  const promised = await reserve(origin.url, expected.did)
+  expect(await holdfast(origin.dataDir, ['backup', folder('curves')])).toMatchObject({ code: 0 })
+
+  const restored = folder('curves restored')
+  expect(await holdfast(restored, ['restore', folder('curves')])).toMatchObject({ code: 0, text: expect.stringContaining('2 repositories') })
+  {
+    await using server = await startOn(restored)
+    for (const account of accounts) {
+      const again = await logIn(server, account, PASSWORD)
+      expect(await write(again)).toMatchObject({ status: 200 })
+      const { body } = await again.call(`com.atproto.server.getServiceAuth?aud=${READER_DID}&lxm=${READER_METHOD}`)
+      expect(await new TokenReader(server.url).read(body.token)).toBe(account.did)
+    }
+    expect(await reserve(server.url, expected.did)).toBe(promised)
+  }
+  expect(await holdfast(restored, ['verify'])).toMatchObject({ code: 0, text: expect.stringContaining('2 repositories') })
 })
 
 test('a blob is kept once, and old backups go', async () => {

@@ -4,9 +4,13 @@ import type { Tx } from '../../platform/database.ts'
 import { newSigningSecret } from '../../platform/signing-keys.ts'
 import type { Sweep } from '../../platform/sweeps.ts'
 import { serverSecret } from '../../platform/vault.ts'
+import { signingKey as namedKey } from '../../protocol/did-document.ts'
 import type { Did } from '../../protocol/identifiers.ts'
-import { formatDidKey, signingKey, type SigningKey } from '../../protocol/keys.ts'
+import { curveOf, formatDidKey, signingKey, type Curve, type SigningKey } from '../../protocol/keys.ts'
+import { isPlcDid } from '../../protocol/plc.ts'
 import { makeAccountKey, signingKeyOf, type WrappedKey } from '../accounts/accounts.ts'
+import { resolveDid } from './did-resolution.ts'
+import { unresolvable } from './identity-lookup.ts'
 import { deleteReservedKeysBefore, findReservedKey, forgetReservedKey, insertReservedKey } from './reserved-key-store.ts'
 
 const rotationKeyName = 'plc-rotation-key'
@@ -24,9 +28,22 @@ export async function heldRotationKey(ctx: Context, did: Did, rotationKeys: read
   return ours.find((key) => key && rotationKeys.includes(formatDidKey(key.publicKey))) ?? null
 }
 
+/**
+ * The curve for the key of an identity that comes from elsewhere: that of the key it names now, else P-256. A service that
+ * has the old key cached looks for a newer one only when a token names the algorithm of the old one.
+ *
+ * Refuses when the directory does not answer. A did:web that does not may be one that is published with the new key.
+ */
+export async function curveFor(ctx: Context, did: Did, { live = false } = {}): Promise<Curve> {
+  const resolution = await resolveDid(ctx, did, { live })
+  if (!resolution.ok && resolution.fault === 'unreachable' && isPlcDid(did)) throw unresolvable(did, resolution.fault)
+  const named = resolution.ok ? namedKey(resolution.document) : null
+  return named === null ? 'p256' : curveOf(named)!
+}
+
 /** The key promised to a DID: the same one until an account takes it, or the promise lapses. Without a DID, a new one. */
-export function reserveKey(ctx: Context, did: Did | null): Promise<WrappedKey> {
-  const made = makeAccountKey(ctx, 'p256')
+export function reserveKey(ctx: Context, did: Did | null, curve: Curve): Promise<WrappedKey> {
+  const made = makeAccountKey(ctx, curve)
   return ctx.db.transaction(async (tx) => {
     const kept = did && (await findReservedKey(tx, did))
     if (kept) return kept

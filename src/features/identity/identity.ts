@@ -7,7 +7,7 @@ export { resolveDid } from './did-resolution.ts'
 export { admitHandle } from './handle-admission.ts'
 export { changeHandle } from './handle-change.ts'
 export { forgetDocument } from './did-document-store.ts'
-export { heldRotationKey, serverRotationKey, takeReservedKey } from './identity-keys.ts'
+export { curveFor, heldRotationKey, serverRotationKey, takeReservedKey } from './identity-keys.ts'
 export { INVALID_HANDLE } from './identity-lookup.ts'
 export {
   claimName,

@@ -10,7 +10,7 @@ import { sequenceEvents } from '../firehose/firehose.ts'
 import { findDocument } from './did-document-store.ts'
 import { resolveDid } from './did-resolution.ts'
 import { handlePolicy, isOwnName } from './handle-admission.ts'
-import { reserveKey } from './identity-keys.ts'
+import { curveFor, reserveKey } from './identity-keys.ts'
 import { identityOf, INVALID_HANDLE, resolveHandle, unresolvable, type IdentityInfo } from './identity-lookup.ts'
 import { isNameTaken } from './name-claims.ts'
 import { findReservedKey } from './reserved-key-store.ts'
@@ -71,7 +71,8 @@ export const resolutionRoutes = [
       if (kept) return { signingKey: kept.signingKey }
       // Asking again for a known DID is free; what is made anew is stored, and so it is limited.
       chargeAddress(call, ['reserveSigningKey'])
-      const { signingKey } = await reserveKey(ctx, did)
+      const curve = did === null ? 'p256' : await curveFor(ctx, did, { live: true })
+      const { signingKey } = await reserveKey(ctx, did, curve)
       return { signingKey }
     },
   }),

@@ -18,7 +18,7 @@ import { hashPassword, insertAccount, makeAccountKey, signingKeyOf, type Wrapped
 import { openSession, sessionTokens, type Tokens } from '../auth/auth.ts'
 import { sequenceEvents } from '../firehose/firehose.ts'
 import { createRepo } from '../repo/repo.ts'
-import { claimName, endClaim, forgetName, type HeldName, isDirectoryRefusal, leaveName, replaceName, serverRotationKey, submitOnce, takeReservedKey } from '../identity/identity.ts'
+import { claimName, curveFor, endClaim, forgetName, type HeldName, isDirectoryRefusal, leaveName, replaceName, serverRotationKey, submitOnce, takeReservedKey } from '../identity/identity.ts'
 import { useInvite } from '../invites/invites.ts'
 import { type AdmittedSignup, checkRequest, handleTaken, requireFree, requireNew, requireUsable, type SignupRequest } from './signup-rules.ts'
 
@@ -38,7 +38,7 @@ export async function createAccount(ctx: Context, request: SignupRequest, proven
   const admitted = await checkRequest(ctx, request, provenDid)
   const { handle, email, password, inviteCode } = admitted
   const passwordHash = password === null ? null : await hashPassword(ctx, password)
-  const key = makeAccountKey(ctx, 'p256')
+  const key = makeAccountKey(ctx, admitted.did === null ? 'p256' : await curveFor(ctx, admitted.did))
   const fresh = admitted.did === null ? await prepareIdentity(ctx, admitted, key) : { did: admitted.did, prepared: null }
   const claimed = await claimName(ctx, { handle, email, inviteCode, ...fresh }, async (tx) => {
     const now = ctx.clock.now()
