@@ -1,5 +1,4 @@
 /** Assembly: from a configuration to a running server. The same thing in a test, on the command line, in the binary. */
-import { mkdirSync } from 'node:fs'
 import { features } from './features.ts'
 import { localPlcDirectory } from './features/plc-directory/plc-directory.ts'
 import { endpointName, type Endpoint } from './http/endpoint.ts'
@@ -13,14 +12,12 @@ import { remotePlcDirectory } from './platform/directory-client.ts'
 import { Limits } from './platform/limits.ts'
 import { processLog } from './platform/log.ts'
 import { createMailer } from './platform/mailer.ts'
-import { lockDirectory } from './platform/directory-lock.ts'
+import { openData } from './platform/data-directory.ts'
 import { Metrics } from './platform/metrics.ts'
-import { migrate } from './platform/migrations.ts'
-import { migrations } from './platform/schema.ts'
 import { createOutbound } from './platform/outbound.ts'
 import { systemResolver } from './platform/resolver.ts'
 import { Signal } from './platform/signal.ts'
-import { existingSqlitePath, openSqlite, sqlitePath } from './platform/sqlite.ts'
+import { existingSqlitePath } from './platform/sqlite.ts'
 import { SweepRunner } from './platform/sweeps.ts'
 import { startTracing } from './platform/tracing.ts'
 import { openVault } from './platform/vault.ts'
@@ -80,14 +77,11 @@ export async function withContext<T>(config: Config, work: (ctx: Context) => Pro
 
 /** `undos` receives what closes the handles. */
 async function openContext(config: Config, overrides: Overrides, undos: Undo[]): Promise<Context> {
-  mkdirSync(config.dataDir, { recursive: true })
   const clock = overrides.clock ?? systemClock
   const log = overrides.log ?? processLog(config.telemetry)
-  undos.push(lockDirectory(config.dataDir))
-  const db = openSqlite({ path: sqlitePath(config.databaseUrl), strict: overrides.strictTransactions })
-  undos.push(() => db.close())
-  const applied = await migrate(db, migrations, clock.now())
-  if (applied.length > 0) log.info('schema brought up to date', { migrations: applied.length })
+  const { db, applied, close } = await openData(config, { log, now: clock.now(), strict: overrides.strictTransactions })
+  undos.push(close)
+  if (applied > 0) log.info('schema brought up to date', { migrations: applied })
 
   const tracing = config.telemetry.enabled ? await startTracing(config, log) : null
   if (tracing !== null) undos.push(() => tracing.stop())

@@ -1,11 +1,10 @@
 import { existsSync, rmSync } from 'node:fs'
 import { REWRAP_VARIABLES } from '../platform/config.ts'
-import { migrations } from '../platform/schema.ts'
-import { lockDirectory } from '../platform/directory-lock.ts'
-import { migrate } from '../platform/migrations.ts'
+import { openData } from '../platform/data-directory.ts'
+import { processLog } from '../platform/log.ts'
 import { OperatorError } from '../platform/operator-error.ts'
 import { rewrap } from '../platform/rewrap.ts'
-import { existingSqlitePath, openSqlite } from '../platform/sqlite.ts'
+import { existingSqlitePath } from '../platform/sqlite.ts'
 import { keyFileBeside, masterKeyFile, Vault } from '../platform/vault.ts'
 import { EXIT } from './command.ts'
 import { configured } from './configuration.ts'
@@ -27,18 +26,15 @@ changes. The server has to be stopped; then start it with the new key as SERVICE
     const from = given ?? keyFileBeside(config.dataDir)
     if (Buffer.from(from).equals(to)) throw new OperatorError('the two keys are the same')
 
-    const path = existingSqlitePath(config.databaseUrl)
-    const unlock = lockDirectory(config.dataDir)
-    const db = openSqlite({ path })
+    existingSqlitePath(config.databaseUrl)
+    const { db, close } = await openData(config, { log: processLog(config.telemetry), now: Date.now() })
     try {
-      await migrate(db, migrations, Date.now())
       const counts = await rewrap(db, new Vault(from), new Vault(to))
       if (given === null) rmSync(keyFile)
       for (const [column, count] of Object.entries(counts)) terminal.out(`${column}: ${count}`)
       return EXIT.ok
     } finally {
-      await db.close()
-      unlock()
+      await close()
     }
   },
 })

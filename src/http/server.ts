@@ -10,6 +10,7 @@ import type { ServerWebSocket } from 'bun'
 import type { Context } from '../platform/context.ts'
 import type { LimitName } from '../platform/limits.ts'
 import { decodeParams, methods, validateInput, validateOutput, type Method, type MethodName } from '../protocol/lexicons/lexicons.ts'
+import { listenFault } from '../platform/system-faults.ts'
 import { parseNsid } from '../protocol/identifiers.ts'
 import { announcedBytes, DEFAULT_JSON_BYTES, type RequestBody } from './body.ts'
 import { anyone, JsonText, type Common, type Endpoint, type Socket, type SocketHandler } from './endpoint.ts'
@@ -147,7 +148,11 @@ export function serve(ctx: Context, endpoints: readonly Endpoint[]): Edge {
       app.route(method, endpoint.path, ({ request, params }) => run(request, params as Record<string, string>), { parse: 'none', config: {} } as never)
   }
   app.all('/*', ({ request }) => nowhere(request), { parse: 'none' })
-  app.listen({})
+  try {
+    app.listen({})
+  } catch (error) {
+    throw listenFault(error, ctx.config)
+  }
 
   const server = app.server!
   return {

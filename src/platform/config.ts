@@ -33,6 +33,7 @@ export type Loaded =
 export const configKeys: readonly Key[] = listKeys(declared)
 
 const DEFAULT_FILE = './pds.toml'
+const UNREADABLE: Readonly<Record<string, string>> = { EACCES: 'this user may not read it; give it to the user or its group', EISDIR: 'it is a folder' }
 export const CONFIG_VARIABLE = 'SERVICE_CONFIG'
 
 /** What commands take from the environment alone. */
@@ -73,7 +74,8 @@ export function loadConfig(sources: Sources, mode: Mode): Loaded {
   for (const { key, from } of derivations) put(draft, key, from.derive(draft as unknown as Known))
 
   const config = draft as unknown as Config
-  for (const check of checks) {
+  // Nor what the keys would be together.
+  for (const check of file.ok ? checks : []) {
     const key = configKeys.find(({ name }) => name === check.key)
     const fault = key === undefined || faulty.has(key.name) ? null : check.find(config, mode)
     if (key !== undefined && fault !== null) (check.level === 'fault' ? problems : warnings).push({ subject: subjectOf(key), fault })
@@ -98,7 +100,7 @@ function readConfigFile({ env, readFile }: Sources): { ok: true; table: Table } 
   } catch (error) {
     // The parser's message goes on with the lines around the fault, and they may hold a secret.
     if (error instanceof TomlError) return broken(`${path}:${error.line}:${error.column}`, error.message.split('\n', 1)[0] ?? '')
-    return broken(path, `cannot be read: ${error instanceof Error ? error.message : String(error)}`)
+    return broken(path, `cannot be read: ${UNREADABLE[(error as NodeJS.ErrnoException).code ?? ''] ?? (error as Error).message}`)
   }
 }
 

@@ -6,7 +6,7 @@ import { Database } from 'bun:sqlite'
 import { join } from 'node:path'
 import { OperatorError } from './operator-error.ts'
 
-const LOCK_FILE = 'holdfast.lock'
+export const LOCK_FILE = 'holdfast.lock'
 
 /** Take the directory, or say that another process has it. Answers how to give it back. */
 export function lockDirectory(dataDir: string): () => void {
@@ -16,7 +16,7 @@ export function lockDirectory(dataDir: string): () => void {
   } catch (error) {
     connection.close()
     if ((error as { code?: string }).code !== 'SQLITE_BUSY') throw error
-    throw new OperatorError(`${dataDir} is in use by another process`)
+    throw new OperatorError(`${dataDir} is in use by another process: stop that server, or set data_dir to another folder`)
   }
   return () => connection.close()
 }

@@ -16,11 +16,12 @@ export interface Migration {
 
 export class SchemaTooNew extends OperatorError {}
 
-/** Bring the schema up to date. Returns the names of the migrations that were applied. */
-export async function migrate(db: Database, migrations: readonly Migration[], now: Millis): Promise<string[]> {
+/** Bring the schema up to date, after `beforeFirst` where there is none yet. Returns the names of the migrations that were applied. */
+export async function migrate(db: Database, migrations: readonly Migration[], now: Millis, beforeFirst: () => void = () => {}): Promise<string[]> {
   await db.run(sql`CREATE TABLE IF NOT EXISTS schema_migration (
     number INTEGER PRIMARY KEY, name TEXT NOT NULL, applied_at INTEGER NOT NULL)`)
   const applied = new Set((await db.all<{ number: number }>(sql`SELECT number FROM schema_migration`)).map((row) => row.number))
+  if (applied.size === 0) beforeFirst()
   const known = new Set(migrations.map((migration) => migration.number))
   if (known.size < migrations.length) throw new Error('two migrations have one number')
   const foreign = [...applied].filter((number) => !known.has(number)).sort((a, b) => a - b)

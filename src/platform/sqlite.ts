@@ -9,7 +9,7 @@
  * 4. Now the group is durable: the reader moves on, what members wanted done after it is done, and their callers are answered.
  * 5. Before the next group the log gets room, or is copied into the database when it has become long: `wal.ts`.
  */
-import { existsSync } from 'node:fs'
+import { statSync } from 'node:fs'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { Database as Connection, type SQLQueryBindings, type Statement } from 'bun:sqlite'
 import type { Database, DatabaseCounters, Reader, Sql, SqlValue, Tx } from './database.ts'
@@ -51,10 +51,13 @@ export interface SqliteOptions {
 /** `database_url` is a path, or a `sqlite:` URL of one. */
 export const sqlitePath = (databaseUrl: string): string => databaseUrl.replace(/^sqlite:(\/\/)?/, '')
 
+/** An empty file is no database: SQLite makes one of it, as it does where there is none. */
+export const isDatabaseThere = (path: string): boolean => (statSync(path, { throwIfNoEntry: false })?.size ?? 0) > 0
+
 /** The same where something must be there already. Opening would make it: commands would work on nothing, and find it well. */
 export function existingSqlitePath(databaseUrl: string): string {
   const path = sqlitePath(databaseUrl)
-  if (!existsSync(path)) throw new OperatorError(`there is no database at ${path}`)
+  if (!isDatabaseThere(path)) throw new OperatorError(`there is no database at ${path}`)
   return path
 }
 

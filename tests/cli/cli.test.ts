@@ -97,7 +97,7 @@ describe('serve', () => {
     await using first = await startProgram(['dev'], { PORT: String(await freePort()) }, folder.path)
     const { code, err } = await runProgram(['dev'], { PORT: new URL(first.url).port })
     expect(code).toBe(1)
-    expect(err.trim().split('\n')).toEqual([expect.stringMatching(/^holdfast dev: .*port/)])
+    expect(err.trim().split('\n')).toEqual([expect.stringMatching(/^holdfast dev: port \d+ of 127.0.0.1 is in use by another process: stop that one/)])
   })
 })
 
@@ -108,7 +108,7 @@ test('a second server leaves a data directory alone that the first one uses', as
   expect(await runProgram(['dev'], await env())).toEqual({
     code: 1,
     out: '',
-    err: `holdfast dev: ${join(folder.path, 'data')} is in use by another process\n`,
+    err: `holdfast dev: ${join(folder.path, 'data')} is in use by another process: stop that server, or set data_dir to another folder\n`,
   })
   first.signal('SIGKILL')
   await first.exited

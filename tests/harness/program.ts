@@ -1,5 +1,5 @@
 /** The program as a process of its own: `bun src/main.ts` with a folder and an environment that hold nothing else. */
-import { mkdtempSync, rmSync } from 'node:fs'
+import { chmodSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
@@ -11,9 +11,17 @@ export interface Ended {
   err: string
 }
 
+/** The source as a user who may not do everything; as whoever runs the tests, unless that is root. */
+export const asOrdinaryUser: string[] = process.getuid?.() === 0 ? ['setpriv', '--reuid=65534', '--regid=65534', '--clear-groups', ...SOURCE] : SOURCE
+
+/** The source in a shell that does something first: `umask 000`. */
+export const after = (preparation: string): string[] => ['sh', '-c', `${preparation}; exec "$@"`, 'sh', ...SOURCE]
+
 /** Run it to its end. */
 export async function runProgram(words: string[], env: Record<string, string> = {}, program = SOURCE): Promise<Ended> {
   const folder = mkdtempSync(join(tmpdir(), 'holdfast-cli-'))
+  // Whoever runs it looks for a configuration here.
+  chmodSync(folder, 0o755)
   try {
     const child = spawn(words, env, folder, program)
     const [code, out, err] = await Promise.all([child.exited, new Response(child.stdout).text(), new Response(child.stderr).text()])

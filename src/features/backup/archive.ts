@@ -6,6 +6,7 @@ import { mkdir, open, readdir, rename, rm } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { Bucket } from '../../platform/bucket.ts'
 import type { Config } from '../../platform/config.ts'
+import { BACKUP_PREFIX } from '../../platform/data-directory.ts'
 import { OperatorError } from '../../platform/operator-error.ts'
 
 export interface Archive {
@@ -57,7 +58,7 @@ function folderArchive(dir: string): Archive {
 function bucketArchive(bucket: Bucket, prefix: string, spoolDir: string): Archive {
   return {
     async write(name, content) {
-      const path = join(spoolDir, `.backup-${crypto.randomUUID()}.part`)
+      const path = join(spoolDir, `${BACKUP_PREFIX}${crypto.randomUUID()}.part`)
       try {
         await bucket.put(prefix + name, { path, ...(await spool(path, content)) })
       } finally {

@@ -10,6 +10,7 @@ import { readdir, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Database } from 'bun:sqlite'
 import type { Config } from '../../platform/config.ts'
+import { BACKUP_PREFIX } from '../../platform/data-directory.ts'
 import type { Log } from '../../platform/log.ts'
 import { existingSqlitePath } from '../../platform/sqlite.ts'
 import { masterKeyFile } from '../../platform/vault.ts'
@@ -36,8 +37,6 @@ export interface BackupOptions {
   log: Log
 }
 
-/** What a backup puts into the data directory while it runs begins so. */
-const COPY_PREFIX = '.backup-'
 const ABANDONED_MILLIS = 86_400_000
 
 export async function makeBackup(config: Config, archive: Archive, { passphrase, keep, now, log }: BackupOptions): Promise<BackupReport> {
@@ -45,7 +44,7 @@ export async function makeBackup(config: Config, archive: Archive, { passphrase,
   const seal = await sealOf(archive, passphrase)
   const snapshot = snapshotName(now)
   await clearCopies(config.dataDir, now)
-  const copy = join(config.dataDir, `${COPY_PREFIX}${crypto.randomUUID()}.db`)
+  const copy = join(config.dataDir, `${BACKUP_PREFIX}${crypto.randomUUID()}.db`)
   try {
     copyDatabase(source, copy)
     const database = new Database(copy, { readonly: true })
@@ -68,7 +67,7 @@ export async function makeBackup(config: Config, archive: Archive, { passphrase,
 /** Copies that were left behind by backups which ended with their process. A younger one may be in use. */
 async function clearCopies(dataDir: string, now: Date): Promise<void> {
   for (const name of await readdir(dataDir)) {
-    if (!name.startsWith(COPY_PREFIX)) continue
+    if (!name.startsWith(BACKUP_PREFIX)) continue
     const path = join(dataDir, name)
     const found = statSync(path, { throwIfNoEntry: false })
     if (found && now.getTime() - found.mtimeMs > ABANDONED_MILLIS) await rm(path, { force: true })

@@ -6,12 +6,13 @@
  * a relay that is ahead of the backup follows on, and learns what the server holds now.
  */
 import { existsSync, readFileSync } from 'node:fs'
-import { mkdir, rename, rm } from 'node:fs/promises'
+import { rename, rm } from 'node:fs/promises'
 import type { Config } from '../../platform/config.ts'
 import type { Context } from '../../platform/context.ts'
+import { makeDataDirectory, restoringPath } from '../../platform/data-directory.ts'
 import { inPages, type Tx } from '../../platform/database.ts'
 import { OperatorError } from '../../platform/operator-error.ts'
-import { sqlitePath } from '../../platform/sqlite.ts'
+import { isDatabaseThere, sqlitePath } from '../../platform/sqlite.ts'
 import { masterKeyFile } from '../../platform/vault.ts'
 import type { Did } from '../../protocol/identifiers.ts'
 import { accountOf, signingKeyOf, statusOf } from '../accounts/accounts.ts'
@@ -38,16 +39,16 @@ export interface Fetched {
 export async function fetchSnapshot(config: Config, archive: Archive, unseal: Unseal, snapshot: string): Promise<Fetched> {
   const target = sqlitePath(config.databaseUrl)
   // A log without its database would be read as a part of the next database of that name.
-  for (const path of [target, `${target}-wal`]) if (existsSync(path)) throw new OperatorError(`${path} exists; a restore needs an empty data directory`)
+  for (const path of [target, `${target}-wal`]) if (isDatabaseThere(path)) throw new OperatorError(`${path} exists; a restore needs an empty data directory`)
   const manifest = await readManifest(archive, snapshot)
   if (manifest === null) throw new OperatorError(`there is no complete backup named ${snapshot}`)
   const part = async (name: string) => {
     const content = await archive.read(name + unseal.suffix)
     return content && unseal.open(content)
   }
-  await mkdir(config.dataDir, { recursive: true })
+  makeDataDirectory(config)
 
-  const databasePath = `${target}.restoring`
+  const databasePath = restoringPath(config)
   for (const left of [databasePath, `${databasePath}-wal`, `${databasePath}-shm`]) await rm(left, { force: true })
   const database = await part(inSnapshot(snapshot, 'database'))
   if (database === null) throw new OperatorError('the backup has lost its database')

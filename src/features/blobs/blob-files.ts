@@ -12,6 +12,7 @@ import { statSync } from 'node:fs'
 import { mkdir, open, readdir, rename, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setImmediate } from 'node:timers/promises'
+import { blobsFolder } from '../../platform/data-directory.ts'
 import { perContext } from '../../platform/context.ts'
 import type { Pace } from '../../platform/pace.ts'
 import { Generations } from '../../protocol/generations.ts'
@@ -54,7 +55,7 @@ export class BlobFiles {
     const hasher = new Bun.CryptoHasher('sha256')
     const head: Uint8Array[] = []
     let size = 0
-    const file = new WriteBehind(await open(path, 'wx', 0o640))
+    const file = new WriteBehind(await open(path, 'wx', 0o600))
     try {
       for await (const chunk of chunks) {
         if (size < HEAD_BYTES) head.push(chunk.slice(0, HEAD_BYTES - size))
@@ -203,7 +204,7 @@ function nullWhenMissing(error: NodeJS.ErrnoException): null {
 }
 
 /** The blobs of a data directory, for a process that does not run the server. */
-export const blobFilesIn = (dataDir: string): BlobFiles => new BlobFiles(join(dataDir, 'blobs'))
+export const blobFilesIn = (dataDir: string): BlobFiles => new BlobFiles(blobsFolder(dataDir))
 
 /** The blobs of a running server. */
 export const blobFiles = perContext(({ config }) => blobFilesIn(config.dataDir))

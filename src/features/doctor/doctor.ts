@@ -7,6 +7,7 @@ import { existsSync } from 'node:fs'
 import { connect as connectTls } from 'node:tls'
 import { Database } from 'bun:sqlite'
 import type { Config } from '../../platform/config.ts'
+import { exposedPaths } from '../../platform/data-directory.ts'
 import type { Mailer } from '../../platform/mailer.ts'
 import type { Outbound } from '../../platform/outbound.ts'
 import type { Resolver } from '../../platform/resolver.ts'
@@ -45,6 +46,7 @@ const wordsOf = (error: unknown) => (error instanceof Error ? error.message : St
 
 export const checks: readonly Check[] = [
   { name: 'disk', run: checkDisk },
+  { name: 'privacy', run: checkPrivacy },
   { name: 'database', run: checkDatabase },
   { name: 'clock', run: checkClock },
   { name: 'dns', run: checkDns },
@@ -73,6 +75,14 @@ async function checkDisk({ config: { dataDir } }: Patient): Promise<Finding> {
   const text = `${(free / 1024 ** 3).toFixed(1)} GiB free at ${dataDir}`
   if (free < DISK_FAULT_BYTES) return fault(text, 'make room: writes fail when the disk is full')
   return free < DISK_WARNING_BYTES ? warning(text, 'make room before uploads and the event log fill it') : ok(text)
+}
+
+/** The server closes what is its own when it starts, and what belongs to others never. */
+async function checkPrivacy({ config }: Patient): Promise<Finding> {
+  const exposed = exposedPaths(config)
+  if (exposed.length === 0) return ok('nobody else on this machine may use the data')
+  const remedy = exposed.map(({ path, mode }) => `chmod ${mode.toString(8)} ${path}`).join('; ')
+  return warning(`others on this machine may use ${exposed.map(({ path }) => path).join(', ')}`, remedy)
 }
 
 async function checkDatabase({ config }: Patient): Promise<Finding> {
