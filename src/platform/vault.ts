@@ -6,7 +6,7 @@
  * owner alone: the secrets are then as safe as the folder.
  */
 import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto'
-import { chmodSync, existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Config } from './config.ts'
 import { sql, type Database, type Reader } from './database.ts'
@@ -54,10 +54,14 @@ export const masterKeyFile = (dataDir: string): string => join(dataDir, KEY_FILE
 export function keyFileBeside(dataDir: string): Uint8Array {
   const path = masterKeyFile(dataDir)
   if (!existsSync(path)) {
-    writeFileSync(path, `${randomBytes(32).toString('hex')}\n`, { mode: 0o600, flag: 'wx' })
-    chmodSync(path, 0o600)
+    // Under its name whole or not at all: part of a key would keep the server from ever starting.
+    const part = `${path}.part`
+    writeFileSync(part, `${randomBytes(32).toString('hex')}\n`, { mode: 0o600, flush: true })
+    renameSync(part, path)
   }
-  return Buffer.from(readFileSync(path, 'utf8').trim(), 'hex')
+  const text = readFileSync(path, 'utf8').trim()
+  if (!/^[\da-f]{64}$/i.test(text)) throw new OperatorError(`${path} is not a master key (64 hexadecimal characters): bring it back from a backup`)
+  return Buffer.from(text, 'hex')
 }
 
 /** The row that tells whether a key is the one that the secrets are under. */

@@ -1,7 +1,7 @@
 /** The master key: what opens, what refuses, and changing it. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { randomBytes } from 'node:crypto'
-import { existsSync, renameSync } from 'node:fs'
+import { existsSync, renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { runCommand } from '../../src/cli.ts'
 import { sql } from '../../src/platform/database.ts'
@@ -68,6 +68,8 @@ test('another key than the one the secrets are under refuses to start, and says 
   renameSync(file, `${file}.away`)
   await expect(pds.restart()).rejects.toThrow('there is no master key')
   expect(existsSync(file)).toBe(false)
+  writeFileSync(file, hex(first).slice(2))
+  await expect(pds.restart()).rejects.toThrow(`${file} is not a master key`)
   renameSync(`${file}.away`, file)
   await pds.restart()
   expect(await isSigning()).toBe(true)
