@@ -86,7 +86,8 @@ async function openContext(config: Config, overrides: Overrides, undos: Undo[]):
   const tracing = config.telemetry.enabled ? await startTracing(config, log) : null
   if (tracing !== null) undos.push(() => tracing.stop())
   const resolver = overrides.resolver ?? systemResolver()
-  const upstream = createOutbound({ resolver, reach: 'anywhere' })
+  // Look-ups for strangers may fill their bounds; those for the operator's own services have bounds of their own.
+  const upstream = createOutbound({ resolver: overrides.resolver ?? systemResolver({ asksSystem: true }), reach: 'anywhere' })
 
   const ctx: Context = {
     config,

@@ -15,7 +15,7 @@ export const doctorCommand = configured({
 and the relay. Best run on the server itself while "serve" runs. Changes nothing; exits with 1 when there is a fault.`,
   async run({ terminal, config }) {
     const resolver = systemResolver()
-    const upstream = createOutbound({ resolver, reach: 'anywhere' })
+    const upstream = createOutbound({ resolver: systemResolver({ asksSystem: true }), reach: 'anywhere' })
     const mailer = createMailer(config, { upstream, log: processLog(config.telemetry) })
     const width = Math.max(...checks.map(({ name }) => name.length))
     let faults = 0

@@ -4,6 +4,7 @@
  */
 
 import { PlcDirectoryError } from '../platform/directory-client.ts'
+import { LookupsFull } from '../platform/resolver.ts'
 
 export interface RefusalOptions {
   /** Code in the nested dialect of `/v1` where it is not the one of `NESTED_CODES`. */
@@ -49,9 +50,11 @@ export const serviceUnavailable = (message: string) => new Refusal(503, 'Service
 
 export const internalError = () => new Refusal(500, 'InternalServerError', 'Internal Server Error')
 
-/** What a request is told of a fault that is no bug: a refusal itself, or the answer of a directory. `null` for the rest. */
+/** What a request is told of a fault that is no bug: a refusal itself, no room for a look-up, or the answer of a directory. `null` for the rest. */
 export function refusalOf(error: unknown): Refusal | null {
   if (error instanceof Refusal) return error
+  if (error instanceof LookupsFull)
+    return new Refusal(503, 'ServiceUnavailable', 'Too many names are being looked up at the moment', { headers: { 'Retry-After': String(error.retryAfterSecs) } })
   if (!(error instanceof PlcDirectoryError)) return null
   const isCallers = error.status !== null && error.status >= 400 && error.status < 500
   return isCallers ? invalidRequest(error.message) : new Refusal(502, 'UpstreamFailure', error.message, { code: 'PLC_DIRECTORY_ERROR' })

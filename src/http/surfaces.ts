@@ -50,6 +50,7 @@ const OAUTH_CODES: Record<string, string> = {
   PayloadTooLargeError: 'invalid_request',
   SyntaxError: 'invalid_request',
   RateLimitExceeded: 'temporarily_unavailable',
+  ServiceUnavailable: 'temporarily_unavailable',
   InternalServerError: 'server_error',
 }
 

@@ -10,7 +10,7 @@
  * Development and tests add loopback addresses, and plain http to them, and nothing else.
  */
 import { isIpAddress, isLoopbackAddress, isPublicAddress } from '../protocol/ip-address.ts'
-import type { Resolver } from './resolver.ts'
+import { LookupsFull, type Resolver } from './resolver.ts'
 
 export type OutboundFault =
   | 'refused' // the target is not one we go to
@@ -46,12 +46,14 @@ export interface OutboundRequest {
   maxRedirects?: number
   /** Keep the body and its `content-encoding` as the server sent them. */
   raw?: boolean
+  /** Look the host up anew: the answer decides something. */
+  fresh?: boolean
 }
 
 export interface Outbound {
   /**
    * Answers any status, with a body that fails when it exceeds its bounds. The URL is absolute. Throws
-   * `OutboundError`, or the reason of `signal`.
+   * `OutboundError`, `LookupsFull`, or the reason of `signal`.
    */
   fetch(url: string | URL, request?: OutboundRequest): Promise<Response>
 }
@@ -71,7 +73,7 @@ export interface OutboundOptions {
   certificateAuthorities?: string
 }
 
-const defaults = { method: 'GET', headersTimeoutMillis: 10_000, bodyTimeoutMillis: 30_000, maxBytes: 10 * 1024 * 1024, maxRedirects: 0 }
+const defaults = { method: 'GET', headersTimeoutMillis: 10_000, bodyTimeoutMillis: 30_000, maxBytes: 10 * 1024 * 1024, maxRedirects: 0, fresh: false }
 /** Addresses of one host that are tried in turn while nothing has been sent. */
 const maxAddressesTried = 3
 const maxUrlChars = 8192
@@ -145,7 +147,7 @@ function parseTarget(text: string | URL, base?: URL): URL {
 }
 
 async function connect(options: OutboundOptions, target: URL, request: BoundedRequest, signal: AbortSignal): Promise<Response> {
-  const addresses = await checkedAddresses(options, target, signal)
+  const addresses = await checkedAddresses(options, target, request.fresh, signal)
   for (const [index, address] of addresses.entries()) {
     try {
       return await send(options, target, address, request, signal)
@@ -158,9 +160,9 @@ async function connect(options: OutboundOptions, target: URL, request: BoundedRe
 }
 
 /** The addresses to try, all of them permitted; refuses the target otherwise. */
-async function checkedAddresses(options: OutboundOptions, target: URL, signal: AbortSignal): Promise<string[]> {
+async function checkedAddresses(options: OutboundOptions, target: URL, fresh: boolean, signal: AbortSignal): Promise<string[]> {
   const host = target.hostname.replace(/^\[(.*)\]$/, '$1')
-  const addresses = isIpAddress(host) ? [host] : await resolve(options.resolver, host, signal)
+  const addresses = isIpAddress(host) ? [host] : await resolve(options.resolver, host, fresh, signal)
   const isFree = options.reach === 'anywhere' || (options.reach === 'loopback' && addresses.every(isLoopbackAddress))
   if (isFree) return addresses.slice(0, maxAddressesTried)
   if (target.protocol !== 'https:') throw new OutboundError('refused', 'not an https URL')
@@ -169,10 +171,11 @@ async function checkedAddresses(options: OutboundOptions, target: URL, signal: A
   return addresses.slice(0, maxAddressesTried)
 }
 
-async function resolve(resolver: Resolver, host: string, signal: AbortSignal): Promise<string[]> {
+async function resolve(resolver: Resolver, host: string, fresh: boolean, signal: AbortSignal): Promise<string[]> {
   const aborted = new Promise<never>((_, reject) => signal.addEventListener('abort', () => reject(signal.reason), { once: true }))
   const addresses = await Promise.race([
-    resolver.addresses(host).catch((cause: unknown) => {
+    resolver.addresses(host, { fresh }).catch((cause: unknown) => {
+      if (cause instanceof LookupsFull) throw cause
       throw new OutboundError('unresolved', `${host} has no address`, { cause })
     }),
     aborted,
@@ -256,6 +259,6 @@ function boundedBody(source: ReadableStream<Uint8Array>, request: BoundedRequest
 /** What ended a request: our own fault or the caller's abort before whatever the network made of it. */
 function named(error: unknown, signal: AbortSignal): unknown {
   if (signal.aborted) return signal.reason
-  if (error instanceof OutboundError) return error
+  if (error instanceof OutboundError || error instanceof LookupsFull) return error
   return new OutboundError('unreachable', 'the other side could not be reached', { cause: error })
 }

@@ -15,7 +15,7 @@ import { actorOf, operatorOf } from '../operators/operators.ts'
 import { deleteSignInsOf } from '../web/web.ts'
 import { authorizationOf } from './authorization-header.ts'
 import { assertPermission } from './permissions.ts'
-import { carriesServiceToken, LABELER, serviceAuth, verifyServiceToken, type ServiceCaller } from './service-auth.ts'
+import { carriesServiceToken, LABELER, verifyServiceToken, type ServiceCaller } from './service-auth.ts'
 import { deleteSessionsOf } from './session-store.ts'
 import { readAccessToken, readRefreshToken, type SessionKind } from './session-tokens.ts'
 
@@ -199,9 +199,14 @@ export function accessOrServiceAuth(options: AccessOptions): Guard<AccessCaller 
   return {
     personal: true,
     async check(exchange) {
-      if (!carriesServiceToken(exchange)) return holder.check(exchange)
-      const { iss } = await serviceAuth.check(exchange)
-      refuseTakendown(await accountStatus(exchange.ctx.db, iss))
+      const authorization = authorizationOf(exchange.request)
+      if (authorization === null || !carriesServiceToken(exchange)) return holder.check(exchange)
+      // Before the key is fetched: a stranger's name is not looked up.
+      const accepts = async ({ iss }: ServiceCaller) => {
+        refuseTakendown(await accountStatus(exchange.ctx.db, iss))
+        return true
+      }
+      const { iss } = await verifyServiceToken(exchange.ctx, authorization.value, { lxm: exchange.nsid, accepts })
       return { did: iss, credential: 'service', permissions: null, personalDetails: false }
     },
   }

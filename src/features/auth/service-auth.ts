@@ -41,11 +41,11 @@ const FOREIGN_TYPES: readonly unknown[] = ['at+jwt', 'refresh+jwt', 'dpop+jwt']
 /** The service of a moderation service that puts labels, and speaks with a key of its own. */
 export const LABELER = 'atproto_labeler'
 
-/** `accepts` says which issuers count, once the token is otherwise in order and before its key is fetched. */
+/** `accepts` says which issuers count, or refuses by itself, once the token is otherwise in order and before its key is fetched. */
 export async function verifyServiceToken(
   ctx: Context,
   text: string,
-  { lxm, accepts }: { lxm: string | null; accepts?: (caller: ServiceCaller) => boolean },
+  { lxm, accepts }: { lxm: string | null; accepts?: (caller: ServiceCaller) => boolean | Promise<boolean> },
 ): Promise<ServiceCaller> {
   const token = parseServiceToken(text)
   if (ctx.clock.now() > token.exp * 1000) throw refused('JwtExpired', 'jwt expired')
@@ -57,7 +57,7 @@ export async function verifyServiceToken(
   const iss = parseDid(did)
   if (iss === null) throw refused('BadJwtIss', 'jwt iss is not a valid did')
   const caller: ServiceCaller = { iss, service, jti: token.jti, exp: token.exp }
-  if (accepts && !accepts(caller)) throw refused('UntrustedIss', 'Untrusted issuer')
+  if (accepts && !(await accepts(caller))) throw refused('UntrustedIss', 'Untrusted issuer')
   if (!(await isSigned(ctx, token, caller))) throw refused('BadJwtSignature', 'jwt signature does not match jwt issuer')
   if (token.aud !== ctx.config.serverDid) throw refused('BadJwtAudience', 'jwt audience does not match service did')
   return caller

@@ -8,6 +8,7 @@ import { ageOf } from '../../platform/clock.ts'
 import { perContext, type Context } from '../../platform/context.ts'
 import { PlcDirectoryError } from '../../platform/directory-client.ts'
 import { OutboundError } from '../../platform/outbound.ts'
+import { LookupsFull } from '../../platform/resolver.ts'
 import { SingleFlight } from '../../platform/single-flight.ts'
 import type { Sweep } from '../../platform/sweeps.ts'
 import { didWebUrl, parseDidDocument, type DidDocument } from '../../protocol/did-document.ts'
@@ -37,11 +38,12 @@ export async function resolveDid(ctx: Context, did: Did, { live = false } = {}):
   const cached = await findDocument(ctx.db, did)
   const ageMillis = cached ? ageOf(cached.fetchedAt, ctx.clock.now()) : Infinity
   if (!cached || ageMillis >= keptMillis) return fetches(ctx).run(did, () => fetchAndKeep(ctx, did))
-  if (ageMillis >= freshMillis) void fetches(ctx).run(did, () => fetchAndKeep(ctx, did))
+  // Without room for a look-up the next request tries again.
+  if (ageMillis >= freshMillis) void fetches(ctx).run(did, () => fetchAndKeep(ctx, did)).catch(() => null)
   return { ok: true, document: cached.document }
 }
 
-/** Never rejects. */
+/** Throws only `LookupsFull`. */
 async function fetchAndKeep(ctx: Context, did: Did): Promise<DidResolution> {
   try {
     const resolution = await fetchDocument(ctx, did)
@@ -49,6 +51,7 @@ async function fetchAndKeep(ctx: Context, did: Did): Promise<DidResolution> {
     else if (resolution.fault !== 'unreachable') await forgetDocument(ctx.db, did)
     return resolution
   } catch (error) {
+    if (error instanceof LookupsFull) throw error
     ctx.log.error('DID document could not be kept', { did, error })
     return { ok: false, fault: 'unreachable' }
   }
@@ -83,6 +86,7 @@ export async function fetchWebDocument({ outbound }: Pick<Context, 'outbound'>, 
       headersTimeoutMillis: didWebTimeoutMillis,
       bodyTimeoutMillis: didWebTimeoutMillis,
       maxBytes: maxDocumentBytes,
+      fresh: true,
     })
     const fault = webFaults[response.status]
     if (!response.ok) {

@@ -6,6 +6,7 @@
  */
 import type { Context } from '../../platform/context.ts'
 import { OutboundError } from '../../platform/outbound.ts'
+import { LookupsFull } from '../../platform/resolver.ts'
 import { recordedDid } from '../../protocol/did-records.ts'
 import { parseDid, type Did, type Handle } from '../../protocol/identifiers.ts'
 
@@ -13,13 +14,16 @@ const webTimeoutMillis = 3000
 const maxAnswerBytes = 4096
 const maxRedirects = 3
 
-/** `null`: nobody published an answer that can be used. */
+/** `null`: nobody published an answer that can be used. Asked for anew each time. */
 export async function lookUpHandle(ctx: Pick<Context, 'resolver' | 'outbound'>, handle: Handle): Promise<Did | null> {
   return (await askDns(ctx, handle)) ?? (await askWeb(ctx, handle))
 }
 
 const askDns = ({ resolver }: Pick<Context, 'resolver'>, handle: Handle): Promise<Did | null> =>
-  resolver.texts(`_atproto.${handle}`).then(recordedDid, () => null)
+  resolver.texts(`_atproto.${handle}`).then(recordedDid, (error: unknown) => {
+    if (error instanceof LookupsFull) throw error
+    return null
+  })
 
 async function askWeb({ outbound }: Pick<Context, 'outbound'>, handle: Handle): Promise<Did | null> {
   try {
@@ -28,6 +32,7 @@ async function askWeb({ outbound }: Pick<Context, 'outbound'>, handle: Handle): 
       bodyTimeoutMillis: webTimeoutMillis,
       maxBytes: maxAnswerBytes,
       maxRedirects,
+      fresh: true,
     })
     if (!response.ok) {
       await response.body?.cancel()

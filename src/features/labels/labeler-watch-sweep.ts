@@ -6,6 +6,7 @@
  */
 import type { Context } from '../../platform/context.ts'
 import { OutboundError } from '../../platform/outbound.ts'
+import { LookupsFull } from '../../platform/resolver.ts'
 import type { Sweep } from '../../platform/sweeps.ts'
 import type { WatchedLabeler } from '../../platform/watched-labelers.ts'
 import { serviceEndpoint } from '../../protocol/did-document.ts'
@@ -35,7 +36,7 @@ export const labelerWatchSweep: Sweep = {
       try {
         report.swept += await settleFlags(ctx, labeler.did, await askLabeler(ctx, labeler))
       } catch (error) {
-        if (!(error instanceof LabelerFault || error instanceof OutboundError)) throw error
+        if (!(error instanceof LabelerFault || error instanceof OutboundError || error instanceof LookupsFull)) throw error
         report.errors++
         ctx.log.warn('labeler keeps its flags until the next pass', { labeler: labeler.did, reason: error.message })
       }

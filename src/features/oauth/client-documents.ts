@@ -1,12 +1,13 @@
 /** Fetching what a client publishes: small JSON, quickly, from public hosts, without following anybody elsewhere. */
 import type { Context } from '../../platform/context.ts'
+import { LookupsFull } from '../../platform/resolver.ts'
 
 const FETCH_TIMEOUT_MILLIS = 5000
 const MAX_DOCUMENT_BYTES = 64 * 1024
 
 export type DocumentOutcome = { ok: true; document: unknown } | { ok: false; reason: string }
 
-/** Never throws: whatever is wrong is the client's trouble, and is told to it. */
+/** Whatever is wrong is the client's trouble, and is told to it. Throws only `LookupsFull`. */
 export async function fetchDocument({ outbound, log }: Pick<Context, 'outbound' | 'log'>, url: string): Promise<DocumentOutcome> {
   try {
     const response = await outbound.fetch(url, {
@@ -21,6 +22,7 @@ export async function fetchDocument({ outbound, log }: Pick<Context, 'outbound' 
     }
     return { ok: true, document: await response.json() }
   } catch (error) {
+    if (error instanceof LookupsFull) throw error
     log.debug('document of a client not fetched', { url, error })
     return { ok: false, reason: 'it could not be fetched' }
   }

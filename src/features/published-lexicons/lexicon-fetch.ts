@@ -6,6 +6,7 @@
  */
 import type { Context } from '../../platform/context.ts'
 import { OutboundError } from '../../platform/outbound.ts'
+import { LookupsFull } from '../../platform/resolver.ts'
 import { pdsEndpoint, signingKey } from '../../protocol/did-document.ts'
 import { recordedDid } from '../../protocol/did-records.ts'
 import { type Did, type Nsid } from '../../protocol/identifiers.ts'
@@ -30,14 +31,14 @@ export async function fetchLexicon(ctx: Context, nsid: Nsid): Promise<LexiconFet
   const authority = await lexiconAuthority(ctx, nsid)
   if (authority === 'unreachable') return unreachable
   if (authority === null) return absent
-  const resolution = await resolveDid(ctx, authority)
-  if (!resolution.ok) return unreachable
-  const endpoint = pdsEndpoint(resolution.document)
-  const didKey = signingKey(resolution.document)
-  const key = didKey && parseDidKey(didKey)
-  if (!endpoint || !key) return absent
-  const params = new URLSearchParams({ did: authority, collection: COLLECTION, rkey: nsid })
   try {
+    const resolution = await resolveDid(ctx, authority)
+    if (!resolution.ok) return unreachable
+    const endpoint = pdsEndpoint(resolution.document)
+    const didKey = signingKey(resolution.document)
+    const key = didKey && parseDidKey(didKey)
+    if (!endpoint || !key) return absent
+    const params = new URLSearchParams({ did: authority, collection: COLLECTION, rkey: nsid })
     const response = await ctx.outbound.fetch(`${endpoint.replace(/\/+$/, '')}/xrpc/com.atproto.sync.getRecord?${params}`, {
       headersTimeoutMillis: FETCH_TIMEOUT_MILLIS,
       bodyTimeoutMillis: FETCH_TIMEOUT_MILLIS,
@@ -51,7 +52,7 @@ export async function fetchLexicon(ctx: Context, nsid: Nsid): Promise<LexiconFet
     const document = parseLexiconDocument(dataToJson(record), nsid)
     return document ? { ok: true, document } : absent
   } catch (error) {
-    if (error instanceof OutboundError || error instanceof Malformed) return unreachable
+    if (error instanceof OutboundError || error instanceof LookupsFull || error instanceof Malformed) return unreachable
     throw error
   }
 }
