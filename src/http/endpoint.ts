@@ -101,6 +101,7 @@ export interface SocketHandler {
   open(socket: Socket): void
   /** The client has read what was buffered. */
   drain(): void
+  /** Once for each that was accepted, also when the upgrade fails. */
   closed(): void
 }
 

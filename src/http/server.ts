@@ -25,6 +25,8 @@ import { failure, preflight, success } from './reply.ts'
 const MAX_REQUEST_BYTES = 16 * 1024 ** 3
 /** A connection on which nothing moves for so long is closed; `long` endpoints are exempt. */
 const IDLE_TIMEOUT_SECS = 90
+/** Nobody has anything to say to us. A longer message would be kept until it is complete. */
+const SOCKET_MESSAGE_BYTES = 1024
 /** What a client may leave unread before a message to it is dropped. `Socket.send` tells. */
 const SOCKET_BACKPRESSURE_BYTES = 16 * 1024 ** 2
 /** The server pings a silent WebSocket client, and drops it after this. */
@@ -130,6 +132,7 @@ export function serve(ctx: Context, endpoints: readonly Endpoint[]): Edge {
     },
     websocket: {
       perMessageDeflate: false,
+      maxPayloadLength: SOCKET_MESSAGE_BYTES,
       backpressureLimit: SOCKET_BACKPRESSURE_BYTES,
       closeOnBackpressureLimit: false,
       idleTimeout: SOCKET_IDLE_SECS,
@@ -280,7 +283,10 @@ function openSocket(exchange: RequestExchange, endpoint: Extract<Endpoint, { kin
       handler.closed()
     },
   }
-  if (!exchange.server.upgrade(exchange.request, { data })) throw invalidRequest('Expected a WebSocket upgrade')
+  if (!exchange.server.upgrade(exchange.request, { data })) {
+    handler.closed()
+    throw invalidRequest('Expected a WebSocket upgrade')
+  }
   // The connection belongs to the socket now; what is answered here reaches nobody.
   return new Response(null)
 }

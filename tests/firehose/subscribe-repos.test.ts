@@ -79,7 +79,7 @@ test('a replay goes over into the live stream without a gap and without a double
 })
 
 test('many subscribers see the same frames in the same order', async () => {
-  const readers = Array.from({ length: 20 }, () => subscribe(`?cursor=0`))
+  const readers = Array.from({ length: 20 }, (_, i) => new Subscriber(pds.url, '?cursor=0', `198.51.100.${i}`))
   const seqs = await emit(identity, sync(100), identity)
   const last = seqs.at(-1)!
   for (const reader of readers) {

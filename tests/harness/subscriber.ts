@@ -21,9 +21,9 @@ export class Subscriber {
   readonly #socket: WebSocket
   #onMessage: (() => void) | null = null
 
-  /** `query` with its question mark: `?cursor=0`. */
-  constructor(url: string, query = '') {
-    this.#socket = new WebSocket(`${url.replace('http', 'ws')}/xrpc/com.atproto.sync.subscribeRepos${query}`)
+  /** `query` with its question mark: `?cursor=0`. `address` is where it comes from, if not from this machine. */
+  constructor(url: string, query = '', address: string | null = null) {
+    this.#socket = new WebSocket(`${url.replace('http', 'ws')}/xrpc/com.atproto.sync.subscribeRepos${query}`, { headers: address === null ? {} : { 'x-forwarded-for': address } })
     const { promise: closed, resolve: onClosed } = Promise.withResolvers<Closing>()
     const { promise: opened, resolve: onOpened, reject } = Promise.withResolvers<void>()
     this.closed = closed
@@ -63,6 +63,16 @@ export class Subscriber {
 
   resume(): void {
     this.#socket.resume()
+  }
+
+  /** Say that it is alive, unasked. */
+  pong(): void {
+    this.#socket.pong()
+  }
+
+  /** Say something, which subscribers have no reason to. */
+  say(bytes: Uint8Array): void {
+    this.#socket.send(bytes)
   }
 
   close(): void {

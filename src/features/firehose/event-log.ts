@@ -37,18 +37,18 @@ export function deleteEventsOf(tx: Tx, did: Did): Promise<number> {
   return tx.run(sql`DELETE FROM repo_seq WHERE did = ${did}`)
 }
 
-/** Events read at once. */
-const PAGE_EVENTS = 128
+/** Events read at once, at most. */
+export const PAGE_EVENTS = 128
 /** A larger frame comes at the start of a page or not at all, which bounds the page's size. */
 const MAX_INNER_BYTES = 32 * 1024
 
 /** The next page of events after a number; empty at the end of the log. */
-export async function eventsAfter(reader: Reader, cursor: number): Promise<StoredEvent[]> {
+export async function eventsAfter(reader: Reader, cursor: number, maxEvents = PAGE_EVENTS): Promise<StoredEvent[]> {
   // The length of a frame is known without reading it.
   const rows = await reader.all<StoredEvent | { frame: null }>(sql`
     SELECT seq, event_type AS type,
       CASE WHEN length(frame) <= ${MAX_INNER_BYTES} OR seq = (SELECT min(seq) FROM repo_seq WHERE seq > ${cursor}) THEN frame END AS frame
-    FROM repo_seq WHERE seq > ${cursor} ORDER BY seq LIMIT ${PAGE_EVENTS}`)
+    FROM repo_seq WHERE seq > ${cursor} ORDER BY seq LIMIT ${maxEvents}`)
   const left = rows.findIndex(({ frame }) => frame === null)
   return (left < 0 ? rows : rows.slice(0, left)) as StoredEvent[]
 }

@@ -1,19 +1,24 @@
 /**
  * One subscriber's way through the log: its cursor, and the socket that takes the frames after it.
  *
- * Frames are sent while the socket's buffer is low, and go on when the client has read. A client that leaves its buffer
- * full while the log grows far past it is told so and closed; no frame is ever left out.
+ * Frames are sent while the socket's buffer is low, and go on when the client has read. While it is full nothing else is
+ * held for the client: what comes next is read again from its cursor, so one that never reads costs its buffer alone. A
+ * client that leaves its buffer full while the log grows far past it, or for too long, is told so and closed; no frame is
+ * ever left out.
  */
 import { setImmediate } from 'node:timers/promises'
 import type { Exchange, Socket, SocketHandler } from '../../http/endpoint.ts'
 import type { Context } from '../../platform/context.ts'
 import { decodeParams } from '../../protocol/lexicons/lexicons.ts'
-import { eventsAfter, headSeq, prunedThrough, type StoredEvent } from './event-log.ts'
+import { eventsAfter, headSeq, PAGE_EVENTS, prunedThrough, type StoredEvent } from './event-log.ts'
 import { errorFrame, infoFrame } from '../../protocol/frames.ts'
+import { takePlace } from './subscribers.ts'
 import { tailOf } from './tail.ts'
 
-/** Unsent bytes of one client above which it has to read first. */
-const HIGH_WATER_BYTES = 1024 * 1024
+/** Unsent bytes of one client above which it has to read first. The system holds some more. */
+const HIGH_WATER_BYTES = 64 * 1024
+/** Events looked up at once for a client that takes few at a time. */
+const MIN_PAGE_EVENTS = 4
 /** Events that may be added to the log while a client reads nothing of a full buffer. */
 const MAX_EVENTS_WHILE_FULL = 5000
 
@@ -27,6 +32,7 @@ const consumerTooSlow: Refused = { ok: false, error: 'ConsumerTooSlow', message:
 export class Outbox implements SocketHandler {
   readonly #ctx: Context
   readonly #params: URLSearchParams
+  readonly #givePlaceBack: () => void
   #hasEnded = false
   #hasNews = false
   /** Ends the present wait, whatever it is for. */
@@ -34,9 +40,10 @@ export class Outbox implements SocketHandler {
   /** Head of the log when the buffer was found full; null while it is not. */
   #fullSince: number | null = null
 
-  constructor({ ctx, url }: Pick<Exchange, 'ctx' | 'url'>) {
-    this.#ctx = ctx
-    this.#params = url.searchParams
+  constructor(exchange: Pick<Exchange, 'ctx' | 'url' | 'ip'>) {
+    this.#ctx = exchange.ctx
+    this.#params = exchange.url.searchParams
+    this.#givePlaceBack = takePlace(exchange)
   }
 
   open(socket: Socket): void {
@@ -52,6 +59,7 @@ export class Outbox implements SocketHandler {
   }
 
   closed(): void {
+    this.#givePlaceBack()
     this.#end()
   }
 
@@ -63,37 +71,52 @@ export class Outbox implements SocketHandler {
     const leave = tail.follow(() => this.#onNews(socket, tail.head))
     try {
       let { cursor } = start
+      let pageEvents = PAGE_EVENTS
       while (!this.#hasEnded) {
         this.#hasNews = false
-        const events = tail.after(cursor) ?? (await this.#storedEvents(cursor))
-        for (let sent = 0; sent < events.length; ) {
-          // The tail may not have read the head yet, if this is who woke it.
-          if (socket.bufferedBytes() > HIGH_WATER_BYTES) await this.#room(socket, Math.max(start.head, tail.head))
-          if (this.#hasEnded) return
-          socket.batch(() => {
-            for (; sent < events.length && socket.bufferedBytes() <= HIGH_WATER_BYTES; sent++) {
-              const { seq, frame } = events[sent]!
-              if (!socket.send(frame)) return this.#refuse(socket, consumerTooSlow)
-              cursor = seq
-            }
-          })
-        }
-        if (events.length === 0 && !this.#hasNews) await this.#wait()
+        const { count, reached } = this.#send(socket, tail.after(cursor, pageEvents) ?? (await this.#storedEvents(cursor, pageEvents)))
+        cursor = reached ?? cursor
+        // Most of a larger page would find no room, and be read again.
+        pageEvents = Math.min(PAGE_EVENTS, Math.max(MIN_PAGE_EVENTS, 2 * count))
+        // The tail may not have read the head yet, if this is who woke it.
+        if (isFull(socket)) await this.#room(socket, Math.max(start.head, tail.head))
+        else if (reached === null && !this.#hasNews) await this.#wait()
       }
     } finally {
       leave()
     }
   }
 
-  async #storedEvents(cursor: number): Promise<StoredEvent[]> {
+  async #storedEvents(cursor: number, maxEvents: number): Promise<StoredEvent[]> {
     // A long replay leaves turns to everybody else.
     await setImmediate()
-    return eventsAfter(this.#ctx.db, cursor)
+    return eventsAfter(this.#ctx.db, cursor, maxEvents)
   }
 
+  /** Send as many of the events as there is room for. Returns how many, and the number of the last. */
+  #send(socket: Socket, events: readonly StoredEvent[]): { count: number; reached: number | null } {
+    let count = 0
+    let reached: number | null = null
+    if (this.#hasEnded || events.length === 0) return { count, reached }
+    socket.batch(() => {
+      for (const { seq, frame } of events) {
+        if (isFull(socket)) return
+        if (!socket.send(frame)) return this.#refuse(socket, consumerTooSlow)
+        reached = seq
+        count++
+      }
+    })
+    return { count, reached }
+  }
+
+  /** Wait until the client has read enough. One that takes nothing at all is given up; that it answers pings is not reading. */
   async #room(socket: Socket, head: number): Promise<void> {
     this.#fullSince = head
-    while (!this.#hasEnded && socket.bufferedBytes() > HIGH_WATER_BYTES) await this.#wait()
+    while (!this.#hasEnded && isFull(socket)) {
+      const stalled = setTimeout(() => this.#refuse(socket, consumerTooSlow), this.#ctx.config.firehose.stalledSecs * 1000)
+      await this.#wait()
+      clearTimeout(stalled)
+    }
     this.#fullSince = null
   }
 
@@ -110,6 +133,7 @@ export class Outbox implements SocketHandler {
   }
 
   #refuse(socket: Socket, { error, message }: Refused): void {
+    if (this.#hasEnded) return
     this.#end()
     socket.send(errorFrame(error, message))
     socket.close(closeCode.policy, error)
@@ -120,6 +144,8 @@ export class Outbox implements SocketHandler {
     this.#resume?.()
   }
 }
+
+const isFull = (socket: Socket) => socket.bufferedBytes() > HIGH_WATER_BYTES
 
 async function startOf({ db }: Context, params: URLSearchParams): Promise<Start> {
   const decoded = decodeParams('com.atproto.sync.subscribeRepos', params)

@@ -45,8 +45,8 @@ export class Tail {
     }
   }
 
-  /** The events after a number, or null when some of them are in the log alone. */
-  after(cursor: number): StoredEvent[] | null {
+  /** The next events after a number, or null when some of them are in the log alone. */
+  after(cursor: number, maxEvents = Infinity): StoredEvent[] | null {
     if (this.#floor === null || cursor < this.#floor) return null
     let low = 0
     let high = this.#events.length
@@ -55,7 +55,7 @@ export class Tail {
       if (this.#events[middle]!.seq > cursor) high = middle
       else low = middle + 1
     }
-    return low === 0 ? this.#events.slice() : this.#events.slice(low)
+    return this.#events.slice(low, low + maxEvents)
   }
 
   /** The events of a transaction that has just become durable. */
