@@ -1,19 +1,14 @@
 /** The pages in a real browser, without scripts: what a person reads, fills in and is led to. */
-import { mkdirSync } from 'node:fs'
-import { join } from 'node:path'
-import { afterAll, afterEach, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
+import { afterAll, afterEach, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import type { Browser, Page } from 'playwright-core'
 import { createAccount, PASSWORD, type TestAccount } from '../harness/account.ts'
-import { DESKTOP, freshPage, openBrowser, PHONE } from '../harness/browser.ts'
+import { DESKTOP, freshPage, openBrowser } from '../harness/browser.ts'
 import { request } from '../harness/http.ts'
 import { loopbackClientId, OAuthClient } from '../harness/oauth-client.ts'
 import { startPds, type TestPds } from '../harness/pds.ts'
 
 /** A browser on a busy machine takes its time. */
 setDefaultTimeout(60_000)
-
-/** Where to put pictures of the pages, for somebody to look at. */
-const { SCREENSHOT_DIR } = process.env
 
 let pds: TestPds
 let browser: Browser
@@ -284,50 +279,125 @@ test('signing in replaces the cookie, so that one which was planted opens nothin
   for (const value of [planted, first!.value]) expect(await request(`${pds.url}/account`, { headers: { cookie: `holdfast=${value}` } })).toMatchObject({ status: 303 })
 })
 
-/** Every page, as it looks on a phone and on a desk, by day and by night. */
-const sights: Record<string, (page: Page) => Promise<unknown>> = {
-  landing: (page) => page.goto(pds.url),
-  authorize: (page) => openRequest(page, newClient(), { login_hint: alice.handle }),
-  'sign-in': (page) => page.goto(`${pds.url}/account/sign-in`),
-  'sign-up': (page) => page.goto(`${pds.url}/account/sign-up`),
-  reset: (page) => page.goto(`${pds.url}/account/reset-password`),
-  code: (page) => page.goto(`${pds.url}/account/reset-password/code?sent=yes`),
-  error: (page) => page.goto(`${pds.url}/oauth/authorize`),
-  account: (page) => signIn(page),
-  async chooser(page) {
-    await signIn(page)
-    await openRequest(page, newClient())
-  },
-}
-
-test.each(Object.keys(sights))('the page %s fits on every screen, is named, and asks nobody else for anything', async (name) => {
+test('a page asks nobody else for anything, and says in which language it is', async () => {
   const page = await freshPage(browser)
   const asked = new Set<string>()
   page.on('request', (one) => asked.add(new URL(one.url()).origin))
-  await sights[name]!(page)
-  for (const [size, viewport] of Object.entries({ phone: PHONE, desktop: DESKTOP })) {
-    for (const colorScheme of ['light', 'dark'] as const) {
-      await page.setViewportSize(viewport)
-      await page.emulateMedia({ colorScheme })
-      const { overflow, unnamed, headings, lang, ground } = await page.evaluate(measure)
-      expect({ name, size, overflow, unnamed, headings, lang, ground }).toEqual({ name, size, overflow: 0, unnamed: [], headings: 1, lang: 'en', ground: GROUND[colorScheme] })
-      if (SCREENSHOT_DIR) {
-        mkdirSync(SCREENSHOT_DIR, { recursive: true })
-        await page.screenshot({ path: join(SCREENSHOT_DIR, `${name}-${size}-${colorScheme}.png`), fullPage: true })
-      }
-    }
-  }
+  await page.goto(pds.url)
+  await openRequest(page, newClient())
+  expect(await page.locator('html').getAttribute('lang')).toBe('en')
+  await signIn(page)
   expect([...asked].filter((origin) => origin !== 'null')).toEqual([pds.url])
 })
 
-/** The colour behind everything, which says that the stylesheet was read and follows the scheme. */
-const GROUND = { light: 'rgb(238, 243, 241)', dark: 'rgb(13, 20, 18)' }
+describe('an address of a form, opened by itself', () => {
+  test('leads back to the section: Enter in the address bar after making an app password', async () => {
+    const fay = await createAccount(pds, 'fay')
+    const page = await freshPage(browser)
+    await signIn(page, fay)
+    await page.getByText('New app password').click()
+    await page.getByLabel('Name', { exact: true }).fill('An app')
+    await page.getByRole('button', { name: 'Create app password' }).click()
+    expect(await page.locator('.secret').count()).toBe(1)
+    const response = await page.goto(page.url())
+    expect({ status: response!.status(), path: new URL(page.url()).pathname, hash: new URL(page.url()).hash }).toEqual({ status: 200, path: '/account', hash: '#app-passwords' })
+    expect(await page.getByText('An app', { exact: true }).count()).toBe(1)
+    expect(await page.locator('.secret').count()).toBe(0)
+  })
 
-/** Runs in the page. The compiler of the tests knows no DOM. */
-const measure = `(() => ({
-  overflow: Math.max(0, document.documentElement.scrollWidth - innerWidth),
-  unnamed: [...document.querySelectorAll('input:not([type=hidden]), select, button, a')].filter((one) => !(one.labels?.length || one.getAttribute('aria-label') || one.textContent.trim())).map((one) => one.outerHTML),
-  headings: document.querySelectorAll('h1').length,
-  lang: document.documentElement.lang,
-  ground: getComputedStyle(document.body).backgroundColor,
-}))()` as unknown as () => { overflow: number; unnamed: string[]; headings: number; lang: string; ground: string }
+  test.each(['apps', 'sessions', 'browsers', 'app-passwords/revoke', 'handle', 'email', 'password', 'sign-out'])('/account/%s is no dead end, and does nothing', async (path) => {
+    const page = await freshPage(browser)
+    expect((await page.goto(`${pds.url}/account/${path}`))!.status()).toBe(200)
+    expect(new URL(page.url()).pathname).toBe('/account/sign-in')
+    await signIn(page)
+    await page.goto(`${pds.url}/account/${path}?account=${alice.did}`)
+    expect(new URL(page.url()).pathname).toBe('/account')
+    expect(await page.getByRole('heading', { level: 1 }).textContent()).toBe('@alice.test')
+  })
+
+  test('shows the consent page again after a wrong password', async () => {
+    const page = await freshPage(browser)
+    await openRequest(page, newClient(), { login_hint: alice.handle })
+    await page.getByLabel('Password', { exact: true }).fill('not it')
+    await page.getByRole('button', { name: 'Allow access' }).click()
+    await page.goto(page.url())
+    expect(await page.getByRole('button', { name: 'Allow access' }).count()).toBe(1)
+  })
+})
+
+test.each([
+  ['handle', 'New handle'],
+  ['email', 'New email address'],
+  ['password', 'Current password'],
+])('#%s opens its form', async (section, label) => {
+  const page = await freshPage(browser)
+  await signIn(page)
+  expect(await page.getByLabel(label).isVisible()).toBe(false)
+  await page.goto('about:blank')
+  await page.goto(`${pds.url}/account#${section}`)
+  await page.getByLabel(label).waitFor({ state: 'visible' })
+  for (const other of ['New handle', 'New email address', 'Current password']) if (other !== label) expect(await page.getByLabel(other).isVisible()).toBe(false)
+})
+
+describe('what is wrong with a form is told at the field, in words for people, with what was typed', () => {
+  const refused = async (page: Page, label: string, words: string) => {
+    expect(await page.getByRole('alert').textContent()).toContain(words)
+    const input = page.getByLabel(label, { exact: true })
+    expect(await input.getAttribute('aria-invalid')).toBe('true')
+    expect(await input.getAttribute('aria-describedby')).toContain('fault')
+    expect(await input.isVisible()).toBe(true)
+  }
+
+  test.each([
+    ['a handle with a space', { Handle: 'a b' }, 'Handle', 'letters, digits and hyphens'],
+    ['a handle that is too short', { Handle: 'ab' }, 'Handle', 'too short'],
+    ['a handle that is reserved', { Handle: 'admin' }, 'Handle', 'reserved'],
+    ['a handle that somebody has', { Handle: 'alice' }, 'Handle', 'already taken'],
+    ['an address without a mailbox', { 'Email address': 'nobody@localhost' }, 'Email address', 'typing mistakes'],
+  ])('sign-up: %s', async (_, changes, label, words) => {
+    const page = await freshPage(browser)
+    await page.goto(`${pds.url}/account/sign-up`)
+    const typed = { Handle: 'someone-new', 'Email address': 'someone-new@example.com', ...changes }
+    for (const [name, value] of Object.entries(typed)) await page.getByLabel(name, { exact: true }).fill(value)
+    await page.getByLabel('Password', { exact: true }).fill(PASSWORD)
+    await page.getByRole('button', { name: 'Create account' }).click()
+    await refused(page, label, words)
+    for (const [name, value] of Object.entries(typed)) expect(await page.getByLabel(name, { exact: true }).inputValue()).toBe(value)
+    expect(await page.getByLabel('Password', { exact: true }).inputValue()).toBe('')
+  })
+
+  test('account page: handle, address, password, name of an app password', async () => {
+    const gil = await createAccount(pds, 'gil')
+    const page = await freshPage(browser)
+    await signIn(page, gil)
+    await page.goto(`${pds.url}/account#handle`)
+    await page.getByLabel('New handle').fill('admin.test')
+    await page.getByRole('button', { name: 'Change handle' }).click()
+    await refused(page, 'New handle', 'reserved')
+    expect(await page.getByLabel('New handle').inputValue()).toBe('admin.test')
+
+    await page.getByText('Change email address').first().click()
+    await page.getByLabel('New email address').fill(alice.email)
+    await page.getByLabel('Your password').fill('not it')
+    await page.getByRole('button', { name: 'Change email address' }).click()
+    await refused(page, 'Your password', 'not your current password')
+    expect(await page.getByLabel('New email address').inputValue()).toBe(alice.email)
+    await page.getByLabel('Your password').fill(gil.password)
+    await page.getByRole('button', { name: 'Change email address' }).click()
+    await refused(page, 'New email address', 'another account')
+
+    await page.getByText('Change password').first().click()
+    await page.getByLabel('Current password').fill('not it')
+    await page.getByLabel('New password').fill('a new password')
+    await page.getByRole('button', { name: 'Change password' }).click()
+    await refused(page, 'Current password', 'not your current password')
+
+    for (let i = 0; i < 2; i++) {
+      await page.getByText('New app password').click()
+      await page.getByLabel('Name', { exact: true }).fill('twice')
+      await page.getByRole('button', { name: 'Create app password' }).click()
+    }
+    await refused(page, 'Name', 'already')
+    expect(await page.getByLabel('Name', { exact: true }).inputValue()).toBe('twice')
+  })
+})

@@ -86,7 +86,7 @@ describe('what a stranger sends', () => {
       `/?${query}`,
       `/account/sign-in?identifier=${query}&done=${query}`,
       '/account/sign-in?done=constructor',
-      `/account/sign-up?name=${query}&email=${query}&domain=${query}&invite_code=${query}&request_uri=${query}&client_id=${query}`,
+      `/account/sign-up?handle=${query}&email=${query}&domain=${query}&invite_code=${query}&request_uri=${query}&client_id=${query}`,
       `/account/reset-password/code?code=${query}&sent=${query}`,
       `/account?account=${query}&done=__proto__`,
       `/oauth/authorize?request_uri=${query}&client_id=${query}`,
@@ -98,7 +98,7 @@ describe('what a stranger sends', () => {
       if (headers.get('content-type')?.startsWith('text/html')) expect(headers.get('content-security-policy')).toContain("default-src 'none'")
     }
     for (const path of ['/account/sign-in', '/account/sign-up', '/account/reset-password/code']) {
-      const fields = new URLSearchParams({ identifier: evil, password: 'wrong', name: evil, email: evil, domain: evil, code: evil, request_uri: evil, client_id: evil })
+      const fields = new URLSearchParams({ identifier: evil, password: 'wrong', handle: evil, name: evil, email: evil, domain: evil, code: evil, request_uri: evil, client_id: evil })
       const { body } = await post(path, fields.toString(), { 'content-type': 'application/x-www-form-urlencoded' })
       expect(body).not.toContain('<script>alert')
       expect(body).not.toContain('<img src=x')

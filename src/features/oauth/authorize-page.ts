@@ -4,7 +4,7 @@ import { page } from '../../http/page.ts'
 import type { Context } from '../../platform/context.ts'
 import { isLoopbackClientId } from '../../protocol/client-metadata.ts'
 import { BASE_SCOPE, type ExpandedScope } from '../../protocol/scopes.ts'
-import { errorNote, identifierField, isWrong, passwordField, type Device, type SignedIn } from '../web/web.ts'
+import { errorNote, type Fault, hidden, identifierField, passwordField, rememberField, type Device, type SignedIn } from '../web/web.ts'
 import type { PendingRequest } from './authorization-requests.ts'
 import { wordsOf, type Words } from './scope-words.ts'
 
@@ -15,7 +15,7 @@ export interface AuthorizeView {
   device: Device | null
   /** What the person has filled in before, when the page is shown again. */
   filled: Filled | null
-  message: string | null
+  fault: Fault | null
 }
 
 export interface Filled {
@@ -23,37 +23,6 @@ export interface Filled {
   account: string | null
   granted: ReadonlySet<string>
   remember: boolean
-}
-
-export function authorizePage({ config }: Context, view: AuthorizeView): Response {
-  const { requestUri, pending, scopes, device, filled, message } = view
-  const { request, client } = pending
-  const asked = scopes.filter(({ scope }) => scope !== BASE_SCOPE)
-  const base = scopes.filter(({ scope }) => scope === BASE_SCOPE)
-  return page(config, {
-    title: `Let ${appName(pending)} in?`,
-    leavesOrigin: true,
-    body: html`<form method="post" action="/oauth/authorize" class="card">
-<input type="hidden" name="request_uri" value="${requestUri}">
-<input type="hidden" name="client_id" value="${client.clientId}">
-<div class="tight"><h1>Sign in to ${appName(pending)}?</h1>
-<p class="quiet">This app asks for access to your account on ${new URL(config.publicUrl).host}.</p></div>
-${appBox(pending)}
-<fieldset><legend>${asked.length === 0 ? 'The app wants to' : 'The app wants to do the following'}</legend>
-<ul class="permissions">${base.map(fixedPermission)}${asked.map((scope) => permission(scope, filled))}</ul>
-${asked.length > 0 && html`<small>Untick what you do not want to allow. The app may then not be able to do everything.</small>`}</fieldset>
-<hr>
-${errorNote(message)}
-${device ? accountChooser(device, view) : null}
-${identifierField({ value: filled?.identifier ?? request.loginHint ?? '', when: 'needs-identifier', invalid: isWrong(message), autofocus: message !== null && filled?.identifier === '' })}
-${passwordField({ when: 'needs-password', invalid: isWrong(message), autofocus: message !== null && filled?.identifier !== '' })}
-<label class="check needs-password"><input type="checkbox" name="remember" value="yes"${filled?.remember && html` checked`}><span>Stay signed in on this device <small>Only on a device of your own.</small></span></label>
-${device && html`<input type="hidden" name="form_token" value="${device.formToken}">`}
-<div class="actions two"><button class="primary" name="action" value="approve">Allow access</button><button name="action" value="deny" formnovalidate>Deny</button></div>
-<p class="links"><a href="/account/reset-password">Forgot your password?</a> <a href="${signUpUrl(requestUri, client.clientId)}">Create an account</a></p>
-</form>
-<p class="note">${leaveNote(pending)}</p>`,
-  })
 }
 
 /** Says that whoever comes back from the sign-up page needs no account any more. */
@@ -64,23 +33,56 @@ export const signUpUrl = (requestUri: string, clientId: string): string => `/acc
 /** The one name that nobody else can have: the host of the client's id. */
 export const appHost = (clientId: string): string => (isLoopbackClientId(clientId) ? 'an app on this device' : new URL(clientId).host)
 
-const appName = ({ client }: PendingRequest): string => appHost(client.clientId)
+export function authorizePage({ config }: Context, view: AuthorizeView): Response {
+  const { requestUri, pending, scopes, device, filled, fault } = view
+  const { client } = pending
+  const name = appHost(client.clientId)
+  const request = { request_uri: requestUri, client_id: client.clientId }
+  return page(config, {
+    title: `Let ${name} in?`,
+    leavesOrigin: true,
+    status: fault?.status,
+    body: html`
+<form method="post" action="/oauth/authorize?${new URLSearchParams(request).toString()}" class="card">
+  ${hidden(request)}
+  ${device && hidden({ form_token: device.formToken })}
+  <div class="tight">
+    <h1>Sign in to ${name}?</h1>
+    <p class="quiet">This app asks for access to your account on ${new URL(config.publicUrl).host}.</p>
+  </div>
+  ${appBox(pending)}
+  ${permissions(scopes, filled)}
+  <hr>
+  ${errorNote(fault)}
+  ${device && accountChooser(device, view)}
+  ${signInFields(view)}
+  <p class="links"><a href="/account/reset-password">Forgot your password?</a> <a href="${signUpUrl(requestUri, client.clientId)}">Create an account</a></p>
+  ${technicalDetails(pending, scopes)}
+  <div class="decision">
+    <button class="primary" name="action" value="approve">Allow access</button>
+    <button name="action" value="deny" formnovalidate>Deny</button>
+  </div>
+</form>
+<p class="note">${leaveNote(pending)}</p>`,
+  })
+}
 
 /** What the client says of itself stands beside what it cannot choose, and is marked as its own words. */
 function appBox({ client }: PendingRequest): Html {
   const { clientId, name, policyUri, tosUri } = client
   const isLoopback = isLoopbackClientId(clientId)
   const host = isLoopback ? 'An app on this device' : appHost(clientId)
-  return html`<section class="app" aria-label="The app">
-<span class="badge" aria-hidden="true">${isLoopback ? device : host.replace(/^www\./, '').charAt(0).toUpperCase()}</span>
-<span class="name">${host}</span>
-${isLoopback && html`<span class="where">Nobody vouches for it. Go on only if you have started it yourself.</span>`}
-${(name || policyUri || tosUri) && html`<span class="where">${name && html`It calls itself “<bdi>${plainName(name)}</bdi>”. `}${links(policyUri, tosUri)}</span>`}
-</section>
-<details><summary>About this app</summary><dl class="facts"><div><dt>Identifier of the app</dt><dd><code>${clientId}</code></dd></div></dl></details>`
+  const badge = isLoopback ? deviceIcon : host.replace(/^www\./, '').charAt(0).toUpperCase()
+  return html`
+<section class="app" aria-label="The app">
+  <span class="badge" aria-hidden="true">${badge}</span>
+  <span class="name">${host}</span>
+  ${isLoopback && html`<span class="where">Nobody vouches for it. Go on only if you have started it yourself.</span>`}
+  ${(name || policyUri || tosUri) && html`<span class="where">${name && html`It calls itself “<bdi>${plainName(name)}</bdi>”. `}${links(policyUri, tosUri)}</span>`}
+</section>`
 }
 
-const device = html`<svg viewBox="0 0 24 24"><path d="M4 5h16v11H4zM9 20h6M12 16v4" fill="none" stroke="currentColor" stroke-width="2" stroke-linecap="round" stroke-linejoin="round"/></svg>`
+const deviceIcon = html`<svg viewBox="0 0 24 24"><path d="M4 5h16v11H4zM9 20h6M12 16v4" fill="none" stroke="currentColor" stroke-width="2" stroke-linecap="round" stroke-linejoin="round"/></svg>`
 
 const links = (policyUri: string | null, tosUri: string | null): Html[] =>
   [{ uri: policyUri, text: 'Its privacy policy' }, { uri: tosUri, text: 'Its terms' }]
@@ -94,26 +96,78 @@ function leaveNote({ request }: PendingRequest): Html {
   return html`Whatever you decide, you go on to <strong>${target}</strong>. Apps that you let in are listed on your account page, where you can end their access at any time.`
 }
 
-const tick = html`<svg class="tick" viewBox="0 0 20 20" aria-hidden="true" focusable="false"><path d="M4 10.5l4 4 8-9" fill="none" stroke="currentColor" stroke-width="2.5" stroke-linecap="round" stroke-linejoin="round"/></svg>`
+// What is asked for
 
-const fixedPermission = (scope: ExpandedScope): Html => html`<li class="permission">${tick}${body(wordsOf(scope), scope.scope)}</li>`
+function permissions(scopes: readonly ExpandedScope[], filled: Filled | null): Html {
+  const asked = scopes.filter(({ scope }) => scope !== BASE_SCOPE)
+  const base = scopes.filter(({ scope }) => scope === BASE_SCOPE)
+  return html`
+<fieldset>
+  <legend>${asked.length === 0 ? 'The app wants to' : 'The app wants to do the following'}</legend>
+  <ul class="permissions">
+    ${base.map((scope) => html`<li class="permission">${tick}${inWords(wordsOf(scope))}</li>`)}
+    ${asked.map((scope) => permission(scope, filled))}
+  </ul>
+  ${asked.length > 0 && html`<small>Untick what you do not want to allow. The app may then not be able to do everything.</small>`}
+</fieldset>`
+}
+
+const tick = html`<svg class="tick" viewBox="0 0 20 20" aria-hidden="true" focusable="false"><path d="M4 10.5l4 4 8-9" fill="none" stroke="currentColor" stroke-width="2.5" stroke-linecap="round" stroke-linejoin="round"/></svg>`
 
 function permission(scope: ExpandedScope, filled: Filled | null): Html {
   const isTicked = filled === null || filled.granted.has(scope.scope)
-  return html`<li><label class="permission"><input type="checkbox" name="granted_scope" value="${scope.scope}"${isTicked && html` checked`}>${body(wordsOf(scope), scope.scope)}</label></li>`
+  return html`
+<li>
+  <label class="permission">
+    <input type="checkbox" name="granted_scope" value="${scope.scope}"${isTicked && html` checked`}>
+    ${inWords(wordsOf(scope))}
+  </label>
+</li>`
 }
 
-function body({ what, more, isGrave, parts = [] }: Words & { parts?: Words[] }, scope: string): Html {
-  return html`<span class="body"><span class="what">${what}</span><span class="more">${isGrave && html`<strong class="grave">Far-reaching.</strong> `}${more}</span>${parts.map((part) => html`<span class="more">• ${part.what}</span>`)}<code>${scope}</code></span>`
+const inWords = ({ what, more, isGrave, parts }: Words & { parts: Words[] }): Html => html`
+<span class="body">
+  <span class="what">${what}</span>
+  <span class="more">${isGrave && html`<strong class="grave">Far-reaching.</strong> `}${more}</span>
+  ${parts.map((part) => html`<span class="more">• ${part.what}</span>`)}
+</span>`
+
+/** For who wants to know exactly: what programs call the app and the permissions. */
+const technicalDetails = ({ client, request }: PendingRequest, scopes: readonly ExpandedScope[]): Html => html`
+<details>
+  <summary>Technical details</summary>
+  <dl class="facts">
+    <div><dt>Identifier of the app</dt><dd><code>${client.clientId}</code></dd></div>
+    <div><dt>Answer goes to</dt><dd><code>${request.redirectUri}</code></dd></div>
+    <div><dt>Scopes</dt>${scopes.map(({ scope }) => html`<dd><code>${scope}</code></dd>`)}</div>
+  </dl>
+</details>`
+
+// Who decides
+
+function signInFields({ pending, device, filled, fault }: AuthorizeView): Html {
+  // A field that is not shown must not be required: the browser would hold the form back without a word.
+  const required = device === null
+  return html`
+${identifierField({ value: filled?.identifier ?? pending.request.loginHint ?? '', when: 'needs-identifier', required, autofocus: fault !== null && filled?.identifier === '' })}
+${passwordField({ when: 'needs-password', required, autofocus: fault !== null && filled?.identifier !== '', fault })}
+${rememberField(filled?.remember, 'needs-password')}`
 }
 
 /** Everybody who is signed in here, and a way to be somebody else. */
 function accountChooser(device: Device, { pending, filled }: AuthorizeView): Html {
   const chosen = filled?.account ?? preselected(device.accounts, pending.request.loginHint)
-  return html`<fieldset><legend>Choose an account</legend><div class="accounts">
-${device.accounts.map((signedIn) => accountChoice(signedIn, { chosen, mustSignIn: pending.request.prompt === 'login' }))}
-<label class="account"><input class="other" type="radio" name="account" value="other"${chosen === 'other' && html` checked`}><span class="who"><span>Another account</span></span></label>
-</div></fieldset>`
+  return html`
+<fieldset>
+  <legend>Choose an account</legend>
+  <div class="accounts">
+    ${device.accounts.map((signedIn) => accountChoice(signedIn, { chosen, mustSignIn: pending.request.prompt === 'login' }))}
+    <label class="account">
+      <input class="other" type="radio" name="account" value="other"${chosen === 'other' && html` checked`}>
+      <span class="who"><span>Another account</span></span>
+    </label>
+  </div>
+</fieldset>`
 }
 
 function preselected(accounts: readonly SignedIn[], hint: string | null): string {
@@ -124,5 +178,12 @@ function preselected(accounts: readonly SignedIn[], hint: string | null): string
 function accountChoice({ account, isStale }: SignedIn, { chosen, mustSignIn }: { chosen: string; mustSignIn: boolean }): Html {
   const { did, handle } = account
   const needsPassword = isStale || mustSignIn
-  return html`<label class="account"><input type="radio" name="account" value="${did}"${needsPassword && html` class="stale"`}${chosen === did && html` checked`}><span class="who"><span>${handle ? `@${handle}` : did}</span>${needsPassword ? html`<small>Enter your password again</small>` : html`<code>${did}</code>`}</span></label>`
+  return html`
+<label class="account">
+  <input type="radio" name="account" value="${did}"${needsPassword && html` class="stale"`}${chosen === did && html` checked`}>
+  <span class="who">
+    <span>${handle ? `@${handle}` : did}</span>
+    ${needsPassword ? html`<small>Enter your password again</small>` : html`<code>${did}</code>`}
+  </span>
+</label>`
 }

@@ -9,6 +9,8 @@ import {
   type Confirm,
   type Device,
   deviceOf,
+  type Fault,
+  faultOf,
   type PageCall,
   pageRefusal,
   readForm,
@@ -56,13 +58,13 @@ async function show(call: PageCall): Promise<Response> {
   const { prompt } = opened.pending.request
   if (prompt === 'create' && !call.url.searchParams.has(HAS_ACCOUNT)) return seeOther(signUpUrl(opened.requestUri, opened.pending.request.clientId))
   if (prompt === 'none') return decided(call, opened, { kind: 'refuse', error: 'login_required', reason: 'The person has to be asked' })
-  return shown(call, opened, { filled: null, message: null })
+  return shown(call, opened, { filled: null, fault: null })
 }
 
-async function shown(call: PageCall, opened: Opened, { filled, message }: { filled: Filled | null; message: string | null }): Promise<Response> {
+async function shown(call: PageCall, opened: Opened, { filled, fault }: { filled: Filled | null; fault: Fault | null }): Promise<Response> {
   const expansion = await expanded(call.ctx, opened.pending.request.scopes)
   if (!expansion.ok) return decided(call, opened, { kind: 'refuse', error: 'invalid_scope', reason: expansion.reason })
-  return authorizePage(call.ctx, { ...opened, scopes: expansion.scopes, device: await deviceOf(call), filled, message })
+  return authorizePage(call.ctx, { ...opened, scopes: expansion.scopes, device: await deviceOf(call), filled, fault })
 }
 
 async function decided({ ctx }: PageCall, { idHash }: Opened, decision: Decision, confirm?: Confirm): Promise<Response> {
@@ -103,16 +105,17 @@ async function approve(call: PageCall, opened: Opened, form: URLSearchParams): P
     requireFormToken(device, form)
     if (!chosen.isStale && opened.pending.request.prompt !== 'login') return accept(chosen.account)
   }
-  chargeAddress(call, ['createSession'])
   const identifier = chosen?.account.did ?? form.get('identifier') ?? ''
+  const filled = { identifier: form.get('identifier') ?? '', account: chosen?.account.did ?? (form.has('account') ? 'other' : null), granted, remember }
+  const limited = await faultOf(() => chargeAddress(call, ['createSession']))
+  if (limited) return shown(call, opened, { filled, fault: limited })
   const outcome = await withPassword(call.ctx, identifier, form.get('password') ?? '', async (account, confirm) => {
     const response = await accept(account, confirm)
     if (remember && activityOf(account).active) await signIn(call, account.did, { remember: true, confirm })
     return response
   })
   if (outcome.ok) return outcome.value
-  const filled = { identifier: form.get('identifier') ?? '', account: chosen?.account.did ?? (form.has('account') ? 'other' : null), granted, remember }
-  return shown(call, opened, { filled, message: outcome.message })
+  return shown(call, opened, { filled, fault: outcome.fault })
 }
 
 /** Somebody who is signed in here; null when another account signs in. */

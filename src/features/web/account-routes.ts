@@ -1,17 +1,19 @@
 /** The account page and what can be done on it. Every form names its account and carries the token of the page. */
-import { route } from '../../http/endpoint.ts'
+import { route, type Endpoint } from '../../http/endpoint.ts'
+import { authenticationRequired } from '../../http/errors.ts'
 import { chargeAddress } from '../../http/limiting.ts'
 import { parseDid } from '../../protocol/identifiers.ts'
-import { type Account, chargeMail, loginWithPassword } from '../accounts/accounts.ts'
+import { type Account, chargeMail, loginRefused, loginWithPassword } from '../accounts/accounts.ts'
 import { changeEmail, changePassword, requestEmailUpdate } from '../account-changes/account-changes.ts'
 import { createAppPassword, deleteSession, findSession, listAppPasswords, listSessions, revokeAppPassword } from '../auth/auth.ts'
 import { changeHandle } from '../identity/identity.ts'
 import { deleteOAuthSession, findOAuthSession, oauthSessionsOf } from '../oauth/oauth.ts'
-import { accountPage, type AccountView, type Section } from './account-page.ts'
+import { accountPage } from './account-page.ts'
+import type { AccountView, Section } from './account-view.ts'
 import { countOtherSignIns, deleteOtherSignIns } from './device-store.ts'
 import { type Device, deviceOf, requireFormToken, requireNavigation, requireOwnForm, signIn, signOut } from './devices.ts'
-import { faultOf, readForm, seeOther, type PageCall } from './page-parts.ts'
-import { messages } from './sign-in.ts'
+import { faultOf } from './faults.ts'
+import { readForm, seeOther, type PageCall } from './page-parts.ts'
 
 interface Holder {
   account: Account
@@ -56,89 +58,126 @@ async function show(call: PageCall): Promise<Response> {
   const holder = await holderOf(call, searchParams.get('account'))
   if (!holder) return seeOther('/account/sign-in')
   const done = notices.get(searchParams.get('done') ?? '')
-  return shown(call, holder, { outcome: done ? { ...done, fault: null } : null })
+  return shown(call, holder, { outcome: done ? { ...done, fault: null, typed: null } : null })
 }
 
-/** A form of the page. `work` answers what to show; null sends the person back to the page, with the notice of `done`. */
-const act = (path: string, done: string, work: (call: PageCall, holder: Holder, form: URLSearchParams) => Promise<Response | null>) =>
-  route('POST', `/account/${path}`, { async handler(call) {
-    requireOwnForm(call)
-    const form = await readForm(call)
-    const holder = await holderOf(call, form.get('account'))
-    if (!holder) return seeOther('/account/sign-in')
-    requireFormToken(holder.device, form)
-    const response = await work(call, holder, form)
-    return response ?? seeOther(`/account?${new URLSearchParams({ account: holder.account.did, done })}#${notices.get(done)?.section ?? ''}`)
-  } })
+const placeInPage = (section: Section, parameters: Record<string, string>): string => {
+  const query = new URLSearchParams(parameters).toString()
+  return `/account${query && `?${query}`}#${section}`
+}
 
-/** Null when `work` went well; the page with what went wrong when the person can put it right. Throws any other fault. */
-async function showFault(call: PageCall, holder: Holder, section: Section, work: () => Promise<unknown>): Promise<Response | null> {
+/** What a form did: a page of its own, or null for the account page with a notice. */
+type Work = (call: PageCall, holder: Holder, form: URLSearchParams) => Promise<Response | null>
+
+/**
+ * A form of the page. `done` names the notice of success. Its address, opened by itself (Enter in the address bar, a
+ * tab that is restored), leads back to the section in the page.
+ */
+const act = (path: string, section: Section, done: string, work: Work): Endpoint[] => [
+  route('POST', `/account/${path}`, {
+    async handler(call) {
+      requireOwnForm(call)
+      const form = await readForm(call)
+      const holder = await holderOf(call, form.get('account'))
+      if (!holder) return seeOther('/account/sign-in')
+      requireFormToken(holder.device, form)
+      const response = await work(call, holder, form)
+      return response ?? seeOther(placeInPage(section, { account: holder.account.did, done }))
+    },
+  }),
+  route('GET', `/account/${path}`, {
+    async handler({ url }) {
+      const account = url.searchParams.get('account')
+      return seeOther(placeInPage(section, account === null ? {} : { account }))
+    },
+  }),
+]
+
+/** Null when `work` went well; else the page, with what went wrong at the form and what was typed in it. */
+async function showFault(call: PageCall, holder: Holder, { section, form: typed }: { section: Section; form: URLSearchParams }, work: () => Promise<unknown>): Promise<Response | null> {
   const fault = await faultOf(work)
-  return fault === null ? null : shown(call, holder, { outcome: { section, fault, notice: null } })
+  return fault && shown(call, holder, { outcome: { section, fault, notice: null, typed } })
 }
 
-export const accountRoutes = [
+export const accountRoutes: Endpoint[] = [
   route('GET', '/account', { handler: show }),
-  act('sign-out', '', async (call, { account, device }) => {
+  ...act('sign-out', 'account', '', async (call, { account, device }) => {
     await signOut(call, device, account.did)
     return seeOther(device.accounts.length > 1 ? '/account' : '/account/sign-in?done=signed-out')
   }),
-  act('apps', 'app', async ({ ctx }, { account }, form) => {
+  ...act('apps', 'apps', 'app', async ({ ctx }, { account }, form) => {
     await ctx.db.transaction(async (tx) => {
       const session = await findOAuthSession(tx, form.get('id') ?? '')
       if (session?.did === account.did) await deleteOAuthSession(tx, session.id)
     })
     return null
   }),
-  act('sessions', 'session', async ({ ctx }, { account }, form) => {
+  ...act('sessions', 'sessions', 'session', async ({ ctx }, { account }, form) => {
     await ctx.db.transaction(async (tx) => {
       const session = await findSession(tx, form.get('id') ?? '', account.did)
       if (session) await deleteSession(tx, session.id)
     })
     return null
   }),
-  act('browsers', 'session', async ({ ctx }, { account, device }) => {
+  ...act('browsers', 'sessions', 'session', async ({ ctx }, { account, device }) => {
     await ctx.db.transaction((tx) => deleteOtherSignIns(tx, account.did, device.tokenHash))
     return null
   }),
-  act('app-passwords', '', async (call, holder, form) => {
+  ...act('app-passwords', 'app-passwords', '', async (call, holder, form) => {
     const wanted = { name: (form.get('name') ?? '').trim(), privileged: form.get('privileged') === 'yes', personalDetails: false }
     let secret: AccountView['secret'] = null
-    const refused = await showFault(call, holder, 'app-passwords', async () => {
+    const refused = await showFault(call, holder, { section: 'app-passwords', form }, async () => {
       secret = await createAppPassword(call.ctx, holder.account.did, wanted)
     })
     return refused ?? shown(call, holder, { secret })
   }),
-  act('app-passwords/revoke', 'app-password', async ({ ctx }, { account }, form) => {
+  ...act('app-passwords/revoke', 'app-passwords', 'app-password', async ({ ctx }, { account }, form) => {
     await revokeAppPassword(ctx, account.did, form.get('name') ?? '')
     return null
   }),
-  act('handle', 'handle', async (call, holder, form) => {
-    chargeAddress(call, ['updateHandle'])
-    return showFault(call, holder, 'handle', () => changeHandle(call.ctx, holder.account.did, (form.get('handle') ?? '').trim().replace(/^@/, '')))
-  }),
-  act('email', 'email', changeAddress),
-  act('password', 'password', async (call, holder, form) => {
-    chargeAddress(call, ['createSession'])
+  ...act('handle', 'handle', 'handle', (call, holder, form) =>
+    showFault(call, holder, { section: 'handle', form }, async () => {
+      chargeAddress(call, ['updateHandle'])
+      await changeHandle(call.ctx, holder.account.did, (form.get('handle') ?? '').trim().replace(/^@/, ''))
+    }),
+  ),
+  ...act('email', 'email', 'email', changeAddress),
+  ...act('password', 'password', 'password', async (call, holder, form) => {
     const { did } = holder.account
-    const refused = await showFault(call, holder, 'password', () => changePassword(call.ctx, did, form.get('current') ?? '', form.get('next') ?? ''))
+    const refused = await showFault(call, holder, { section: 'password', form }, async () => {
+      chargeAddress(call, ['createSession'])
+      await changePassword(call.ctx, did, form.get('current') ?? '', form.get('next') ?? '')
+    })
     if (refused === null) await signIn(call, did, { remember: false })
     return refused
   }),
 ]
 
-/** Where the present address is confirmed, a code that is mailed there has to come along. */
 async function changeAddress(call: PageCall, holder: Holder, form: URLSearchParams): Promise<Response | null> {
+  let notice: string | null = null
+  const fault = await faultOf(async () => {
+    notice = await moveAddress(call, holder.account, form)
+  })
+  if (fault === null && notice === null) return null
+  return shown(call, holder, { outcome: { section: 'email', fault, notice, typed: form }, awaitsEmailCode: notice !== null || form.has('code') })
+}
+
+/**
+ * Where the present address is confirmed, a code that is mailed there has to come along. Null once the address is
+ * changed, else what has to happen first.
+ */
+async function moveAddress(call: PageCall, { did, hasPassword }: Account, form: URLSearchParams): Promise<string | null> {
   const { ctx } = call
   chargeAddress(call, ['createSession'])
-  const fail = (fault: string | null, awaitsEmailCode: boolean, notice: string | null = null) => shown(call, holder, { outcome: { section: 'email', fault, notice }, awaitsEmailCode })
-  if (holder.account.hasPassword) {
-    const login = await loginWithPassword(ctx, holder.account.did, form.get('password') ?? '')
-    if (!login.ok) return fail(messages[login.fault], form.has('code'))
+  if (hasPassword) {
+    const login = await loginWithPassword(ctx, did, form.get('current') ?? '')
+    if (!login.ok) throw loginRefused(login.fault, authenticationRequired('Invalid password'))
   }
   const code = form.get('code')?.trim()
-  if (code === undefined) chargeMail(call, holder.account.did, 'update_email')
-  if (code === undefined && (await requestEmailUpdate(ctx, holder.account.did))) return fail(null, true, 'We have sent you a code. Please enter it together with the new address.')
-  const fault = await faultOf(() => changeEmail(ctx, holder.account.did, form.get('email') ?? '', code))
-  return fault === null ? null : fail(fault, code !== undefined)
+  if (code === undefined) {
+    chargeMail(call, did, 'update_email')
+    if (await requestEmailUpdate(ctx, did)) return 'We have sent you a code. Please enter it together with the new address.'
+  }
+  await changeEmail(ctx, did, (form.get('email') ?? '').trim(), code)
+  return null
 }

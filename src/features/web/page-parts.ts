@@ -3,7 +3,7 @@ import type { RouteCall } from '../../http/endpoint.ts'
 import { Refusal } from '../../http/errors.ts'
 import { html, type Html } from '../../http/html.ts'
 import { wireTime, type Millis } from '../../protocol/identifiers.ts'
-import { messages } from './sign-in.ts'
+import type { Fault } from './faults.ts'
 
 export type PageCall = RouteCall<null>
 
@@ -18,29 +18,45 @@ export const seeOther = (location: string): Response => new Response(null, { sta
 
 export const pageRefusal = (message: string): Refusal => new Refusal(400, 'InvalidRequest', message)
 
-export const errorNote = (message: string | null): Html | null => message === null ? null : html`<p class="note error" role="alert" id="fault">${message}</p>`
+/** At most one of a page: fields refer to it. */
+export const errorNote = (fault: Fault | null): Html | null => fault && html`<p class="note error" role="alert" id="fault">${fault.message}</p>`
 
 export const goodNote = (message: string | null): Html | null => message === null ? null : html`<p class="note good" role="status">${message}</p>`
 
-interface Field {
+export interface Field {
   name: string
   label: string
+  /** Unique in the page. The name, where the page has one form. */
+  id?: string
   type?: 'text' | 'password' | 'email'
   value?: string
   autocomplete?: string
   hint?: string
   required?: boolean
   autofocus?: boolean
-  invalid?: boolean
+  maxLength?: number
+  /** Marked, described and focused when it is this field that has to be changed. */
+  fault?: Fault | null
   /** Shown behind the value, as part of it. */
-  affix?: string | null
+  affix?: Html | null
   /** Names a rule of the stylesheet. */
   when?: string
 }
 
-export function field({ name, label, type = 'text', value = '', autocomplete = 'off', hint, required = false, autofocus = false, invalid = false, affix = null, when }: Field): Html {
-  const input = html`<input id="${name}" name="${name}" type="${type}" value="${value}" autocomplete="${autocomplete}" autocapitalize="none" autocorrect="off" spellcheck="false"${required && html` required`}${autofocus && html` autofocus`}${invalid && html` aria-invalid="true"`}${(hint || invalid) && html` aria-describedby="${[invalid && 'fault', hint && `${name}-hint`].filter(Boolean).join(' ')}"`}>`
-  return html`<div class="field${when && ` ${when}`}"><label for="${name}">${label}</label>${affix === null ? input : html`<div class="affix">${input}<span>${affix}</span></div>`}${hint && html`<small id="${name}-hint">${hint}</small>`}</div>`
+export function field({ name, label, id = name, type = 'text', value = '', autocomplete = 'off', hint, required = false, autofocus = false, maxLength, fault = null, affix = null, when }: Field): Html {
+  const isWrong = fault?.field === name
+  const described = [isWrong && 'fault', hint && `${id}-hint`].filter(Boolean).join(' ')
+  const input = html`<input
+    id="${id}" name="${name}" type="${type}" value="${value}" autocomplete="${autocomplete}"
+    autocapitalize="none" autocorrect="off" spellcheck="false"
+    ${required && html`required`} ${(autofocus || isWrong) && html`autofocus`} ${maxLength && html`maxlength="${maxLength}"`}
+    ${isWrong && html`aria-invalid="true"`} ${described && html`aria-describedby="${described}"`}>`
+  return html`
+<div class="field${when && ` ${when}`}">
+  <label for="${id}">${label}</label>
+  ${affix === null ? input : html`<div class="affix">${input}${affix}</div>`}
+  ${hint && html`<small id="${id}-hint">${hint}</small>`}
+</div>`
 }
 
 export const identifierField = (options: Partial<Field> = {}): Html =>
@@ -49,20 +65,18 @@ export const identifierField = (options: Partial<Field> = {}): Html =>
 export const passwordField = (options: Partial<Field> = {}): Html =>
   field({ name: 'password', label: 'Password', type: 'password', autocomplete: 'current-password', ...options })
 
-/** What went wrong, in words for the person, when it is theirs to mend; null when all went well. */
-export async function faultOf(work: () => Promise<unknown>): Promise<string | null> {
-  try {
-    await work()
-    return null
-  } catch (error) {
-    if (error instanceof Refusal && error.status < 500 && error.status !== 429) return error.message
-    throw error
-  }
-}
+export const codeField = (options: Partial<Field> = {}): Html =>
+  field({ name: 'code', label: 'Code from the email', autocomplete: 'one-time-code', required: true, ...options })
+
+export const rememberField = (isTicked = false, when = ''): Html => html`
+<label class="check ${when}">
+  <input type="checkbox" name="remember" value="yes"${isTicked && html` checked`}>
+  <span>Stay signed in on this device <small>Only on a device of your own.</small></span>
+</label>`
+
+export const hidden = (fields: Record<string, string>): Html[] =>
+  Object.entries(fields).map(([name, value]) => html`<input type="hidden" name="${name}" value="${value}">`)
 
 const days = new Intl.DateTimeFormat('en-GB', { dateStyle: 'medium', timeZone: 'UTC' })
 
 export const day = (instant: Millis): Html => html`<time datetime="${wireTime(instant)}">${days.format(instant)}</time>`
-
-/** Whether a message says that what was typed is not right, and not that something is missing or must wait. */
-export const isWrong = (message: string | null): boolean => message === messages.wrong

@@ -6,13 +6,17 @@ import { Refusal } from '../../http/errors.ts'
 import type { Context } from '../../platform/context.ts'
 import type { Tx } from '../../platform/database.ts'
 import { attemptLogin, MAX_TRIED_PASSWORD_CHARS, provePassword, type Account } from '../accounts/accounts.ts'
+import { faultAt, type Fault } from './faults.ts'
 
-type SignInOutcome<T> = { ok: true; value: T } | { ok: false; message: string }
+type SignInOutcome<T> = { ok: true; value: T } | { ok: false; fault: Fault }
 
-export const messages = {
-  missing: 'Please enter your handle or email address and your password.',
-  wrong: 'That combination of account and password is not right. App passwords do not work here.',
-  blocked: 'Too many attempts. Please wait a minute and try again.',
+/** The page is shown again with what is missing or wrong; that is no error of the request. */
+const SHOWN_AGAIN = 200
+
+export const signInFaults = {
+  missing: faultAt(null, 'Please enter your handle or email address and your password.', SHOWN_AGAIN),
+  wrong: faultAt('password', 'That combination of account and password is not right. App passwords do not work here.', SHOWN_AGAIN),
+  blocked: faultAt(null, 'Too many attempts. Please wait a minute and try again.', SHOWN_AGAIN),
 }
 
 /** To be waited for in the transaction that gives something for a sign-in: throws when the password was replaced meanwhile. */
@@ -24,15 +28,15 @@ export type Confirm = (tx: Tx) => Promise<void>
  */
 export async function withPassword<T>(ctx: Context, identifier: string, password: string, then: (account: Account, confirm: Confirm) => Promise<T>): Promise<SignInOutcome<T>> {
   const name = identifier.trim().replace(/^@/, '')
-  if (name === '' || password === '') return { ok: false, message: messages.missing }
-  if (password.length > MAX_TRIED_PASSWORD_CHARS) return { ok: false, message: messages.wrong }
+  if (name === '' || password === '') return { ok: false, fault: signInFaults.missing }
+  if (password.length > MAX_TRIED_PASSWORD_CHARS) return { ok: false, fault: signInFaults.wrong }
   const outcome = await attemptLogin(ctx, name, async (account) => {
     const stillHolds = await provePassword(ctx, account, password)
     if (!account || !stillHolds) return null
     const confirm: Confirm = async (tx) => {
-      if (!(await stillHolds(tx))) throw new Refusal(401, 'AuthenticationRequired', messages.wrong)
+      if (!(await stillHolds(tx))) throw new Refusal(401, 'AuthenticationRequired', signInFaults.wrong.message)
     }
     return { value: await then(account, confirm) }
   })
-  return outcome.ok ? { ok: true, value: outcome.value.value } : { ok: false, message: messages[outcome.fault] }
+  return outcome.ok ? { ok: true, value: outcome.value.value } : { ok: false, fault: signInFaults[outcome.fault] }
 }

@@ -2,9 +2,11 @@
 import type { Feature } from '../../http/feature.ts'
 import { stylesheet } from '../../http/page.ts'
 import { accountRoutes } from './account-routes.ts'
+import { resetPasswordRoutes } from './reset-password-pages.ts'
 import { signInRoutes } from './sign-in-pages.ts'
+import { signUpRoutes } from './sign-up-pages.ts'
 
 export const web: Feature = {
   name: 'web',
-  routes: [...signInRoutes, ...accountRoutes, stylesheet],
+  routes: [...signInRoutes, ...signUpRoutes, ...resetPasswordRoutes, ...accountRoutes, stylesheet],
 }

@@ -4,5 +4,6 @@
  */
 export { deleteDevicesBefore, deleteSignInsOf } from './device-store.ts'
 export { deviceOf, requireFormToken, requireNavigation, requireOwnForm, signIn, type Device, type SignedIn } from './devices.ts'
-export { errorNote, identifierField, isWrong, pageRefusal, passwordField, readForm, seeOther, type PageCall } from './page-parts.ts'
+export { faultOf, type Fault } from './faults.ts'
+export { errorNote, hidden, identifierField, pageRefusal, passwordField, readForm, rememberField, seeOther, type PageCall } from './page-parts.ts'
 export { withPassword, type Confirm } from './sign-in.ts'

@@ -1,0 +1,77 @@
+/** The part of the account page in which handle, address and password are changed. */
+import { html, type Html } from '../../http/html.ts'
+import { accountForm, accountName, outcomeOf, type AccountView, type Section } from './account-view.ts'
+import { codeField, field, passwordField } from './page-parts.ts'
+
+export function accountDetails(view: AccountView): Html {
+  const { account } = view
+  const { email, emailConfirmedAt } = account
+  return html`
+<section class="card" id="details">
+  <h2>Account details</h2>
+  <dl class="facts">
+    <div><dt>Handle</dt><dd>${accountName(account)}</dd></div>
+    <div><dt>Email address</dt><dd>${email ?? 'none'} ${email !== null && html`<small>(${emailConfirmedAt === null && 'not '}confirmed)</small>`}</dd></div>
+  </dl>
+  ${folded(view, 'handle', 'Change handle', handleForm(view))}
+  ${folded(view, 'email', 'Change email address', emailForm(view))}
+  ${account.hasPassword && folded(view, 'password', 'Change password', passwordForm(view))}
+</section>`
+}
+
+/** Open when the form was just sent. The id is inside, so that browsers unfold it when an address names it. */
+const folded = (view: AccountView, section: Section, summary: string, form: Html): Html => html`
+<details${view.outcome?.section === section && html` open`}>
+  <summary>${summary}</summary>
+  <div id="${section}" class="stack">${outcomeOf(view, section)}${form}</div>
+</details>`
+
+/** What was typed into the form of a section, and what is wrong with it. */
+const sent = ({ outcome }: AccountView, section: Section) => (outcome?.section === section ? outcome : { typed: null, fault: null })
+
+function handleForm(view: AccountView): Html {
+  const { typed, fault } = sent(view, 'handle')
+  return accountForm(
+    view,
+    'handle',
+    html`
+${field({
+  id: 'new-handle',
+  name: 'handle',
+  label: 'New handle',
+  value: typed?.get('handle') ?? '',
+  required: true,
+  hint: 'One of ours, or a domain name of your own that points to your account.',
+  fault,
+})}
+<div><button>Change handle</button></div>`,
+  )
+}
+
+function emailForm(view: AccountView): Html {
+  const { typed, fault } = sent(view, 'email')
+  const awaitsCode = view.awaitsEmailCode && codeField({ id: 'email-code', hint: 'We have sent it to the address that you have now.', value: typed?.get('code') ?? '', fault })
+  return accountForm(
+    view,
+    'email',
+    html`
+${field({ id: 'new-email', name: 'email', label: 'New email address', type: 'email', value: typed?.get('email') ?? '', autocomplete: 'email', required: true, fault })}
+${awaitsCode}
+${view.account.hasPassword && passwordField({ id: 'email-password', name: 'current', label: 'Your password', required: true, fault })}
+<div><button>Change email address</button></div>`,
+  )
+}
+
+function passwordForm(view: AccountView): Html {
+  const { fault } = sent(view, 'password')
+  return accountForm(
+    view,
+    'password',
+    html`
+<input type="hidden" autocomplete="username" value="${view.account.handle ?? view.account.did}">
+${passwordField({ id: 'current-password', name: 'current', label: 'Current password', required: true, fault })}
+${passwordField({ id: 'new-password', name: 'next', label: 'New password', autocomplete: 'new-password', required: true, fault: fault?.field === 'password' ? { ...fault, field: 'next' } : fault })}
+<p class="note warn">This signs you out everywhere else. Apps that you have let in keep their access until you end it above.</p>
+<div><button>Change password</button></div>`,
+  )
+}

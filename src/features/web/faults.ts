@@ -1,0 +1,81 @@
+/**
+ * What goes wrong with a form, in words for the person who filled it in: what happened, where, and what to do next.
+ *
+ * Refusals speak to programs, in texts that clients of the field match on. They are put into other words here, and
+ * nowhere else.
+ */
+import { refusalOf, type Refusal } from '../../http/errors.ts'
+
+export interface Fault {
+  message: string
+  /** Name of the form field that has to be changed. */
+  field: string | null
+  status: number
+}
+
+export const faultAt = (field: string | null, message: string, status = 400): Fault => ({ field, message, status })
+
+type Row = [start: string, field: string | null, message: string]
+
+/** By how the refusal begins. */
+const byMessage: readonly Row[] = [
+  ['Input/handle must be', 'handle', 'A handle is made of letters, digits and hyphens, and does not begin or end with a hyphen.'],
+  ['Handle TLD', 'handle', 'No handle can have this ending. Please choose another one.'],
+  ['Inappropriate language', 'handle', 'This handle contains a word that is not allowed here. Please choose another one.'],
+  ['Invalid characters in handle', 'handle', 'Under our domain a handle is made of letters, digits and hyphens, without dots.'],
+  ['Handle too short', 'handle', 'This handle is too short. Please use at least three characters.'],
+  ['Handle too long', 'handle', 'This handle is too long. Please choose a shorter one.'],
+  ['Reserved handle', 'handle', 'This handle is reserved. Please choose another one.'],
+  ['Handle already taken', 'handle', 'This handle is already taken. Please choose another one.'],
+  ['Handle or email already taken', 'handle', 'This handle or this email address is already taken. Please choose another handle, or sign in if you have an account.'],
+  ['Not a supported handle domain', 'handle', 'Handles are given away under our own domain only. Once you have an account, you can use a domain of your own.'],
+  ['External handle did not resolve', 'handle', 'This domain does not point to your account yet. Publish the record or the file below, then check again.'],
+  ['DID is not properly configured', 'handle', 'Your DID document does not name this handle. Please add it there first, then try again.'],
+  ['Email is required', 'email', 'Please enter your email address.'],
+  ['Email already taken', 'email', 'There is an account with this email address. Sign in, or reset the password if you have forgotten it.'],
+  ['This email address is already in use', 'email', 'This email address belongs to another account here. Please use another one.'],
+  ['This email address is not supported', 'email', 'This email address cannot be used. Please check it for typing mistakes, or use another one.'],
+  ['A password is required', 'password', 'Please choose a password.'],
+  ['Password too long', 'password', 'This password is too long. Please choose a shorter one.'],
+  ['Invalid password length', 'password', 'Please choose a password of another length.'],
+  ['Invalid password', 'current', 'That is not your current password. App passwords do not work here.'],
+  ['No invite code', 'invite_code', 'This server is open to people with an invite code. Please enter yours.'],
+  ['The name must not be blank', 'name', 'Please enter a name of at most 255 characters.'],
+  ['There is an app password of that name', 'name', 'You have an app password of this name already. Please choose another name.'],
+  ['The account has as many app passwords', null, 'You have as many app passwords as an account may have. Please revoke one that you no longer use.'],
+  ['account does not have an email address', 'email', 'Your account has no email address. Please add one first.'],
+  ['Could not resolve DID', null, 'Your identity cannot be read at the moment. Please try again later.'],
+  ['Server rotation key not included', null, 'Your identity is not under the control of this server. If you have moved to another server, sign in there.'],
+  ['DID document atproto_pds service endpoint', null, 'Your identity names another server. If you have moved there, sign in there.'],
+  ['DID document verification method', null, 'Your identity names another signing key than the one that this server holds. Whoever keeps your recovery key can correct that.'],
+  ['Too many failed logins', null, 'Too many attempts. Please wait a minute and try again.'],
+]
+
+/** By the name of the refusal, where no message fits. */
+const byName: Record<string, Row> = {
+  InvalidHandle: ['', 'handle', 'This handle cannot be used. Please choose another one.'],
+  HandleNotAvailable: ['', 'handle', 'This handle is already taken or reserved. Please choose another one.'],
+  InvalidInviteCode: ['', 'invite_code', 'This invite code is not valid, or it was used already. Please check it for typing mistakes.'],
+  InvalidPassword: ['', 'password', 'This password cannot be used. Please choose another one.'],
+  InvalidToken: ['', 'code', 'This code is not right. Please check it, or ask for a new one.'],
+  ExpiredToken: ['', 'code', 'This code is too old. Please ask for a new one.'],
+  RateLimitExceeded: ['', null, 'Too many attempts. Please wait a few minutes and try again.'],
+  UpstreamFailure: ['', null, 'A service that is needed for this does not answer. Nothing was changed. Please try again in a moment.'],
+}
+
+export function wordsFor({ name, message, status }: Refusal): Fault {
+  const [, field, words] = byMessage.find(([start]) => message.startsWith(start)) ?? byName[name] ?? ['', null, message]
+  return { field, message: words, status }
+}
+
+/** Null when all went well. Throws what is no refusal. */
+export async function faultOf(work: () => unknown): Promise<Fault | null> {
+  try {
+    await work()
+    return null
+  } catch (error) {
+    const refusal = refusalOf(error)
+    if (refusal === null) throw error
+    return wordsFor(refusal)
+  }
+}

@@ -1,0 +1,81 @@
+/** Choosing a new password with a code from the mail. */
+import { route } from '../../http/endpoint.ts'
+import { html } from '../../http/html.ts'
+import { chargeAddress } from '../../http/limiting.ts'
+import { page } from '../../http/page.ts'
+import { requestPasswordReset, resetPassword } from '../account-changes/account-changes.ts'
+import { requireNavigation, requireOwnForm } from './devices.ts'
+import { faultOf, type Fault } from './faults.ts'
+import { codeField, errorNote, field, goodNote, passwordField, readForm, seeOther, type PageCall } from './page-parts.ts'
+
+function forgottenPage({ ctx }: PageCall, given: URLSearchParams, fault: Fault | null): Response {
+  return page(ctx.config, {
+    title: 'Reset your password',
+    status: fault?.status,
+    body: html`
+<form method="post" action="/account/reset-password" class="card">
+  <div class="tight">
+    <h1>Reset your password</h1>
+    <p class="quiet">We send a code to the email address of your account.</p>
+  </div>
+  ${errorNote(fault)}
+  ${field({ name: 'email', label: 'Email address', type: 'email', value: given.get('email') ?? '', autocomplete: 'email', required: true, autofocus: true })}
+  <div class="actions"><button class="primary">Send the code</button></div>
+  <p class="links"><a href="/account/reset-password/code">I have a code already</a> <a href="/account/sign-in">Back to sign-in</a></p>
+</form>`,
+  })
+}
+
+async function sendCode(call: PageCall): Promise<Response> {
+  requireOwnForm(call)
+  const form = await readForm(call)
+  const fault = await faultOf(() => {
+    chargeAddress(call, ['requestPasswordReset'])
+    requestPasswordReset(call.ctx, (form.get('email') ?? '').trim())
+  })
+  return fault === null ? seeOther('/account/reset-password/code?sent=yes') : forgottenPage(call, form, fault)
+}
+
+function codePage({ ctx }: PageCall, given: URLSearchParams, fault: Fault | null): Response {
+  const sent = given.has('sent') ? 'If there is an account with this address, a code is on its way to it.' : null
+  return page(ctx.config, {
+    title: 'Choose a new password',
+    status: fault?.status,
+    body: html`
+<form method="post" action="/account/reset-password/code" class="card">
+  <div class="tight">
+    <h1>Choose a new password</h1>
+    <p class="quiet">It signs you out everywhere, and ends the access of all apps.</p>
+  </div>
+  ${fault === null && goodNote(sent)}
+  ${errorNote(fault)}
+  ${codeField({ value: given.get('code') ?? '', autofocus: fault === null, fault })}
+  ${passwordField({ label: 'New password', autocomplete: 'new-password', required: true, fault })}
+  <div class="actions"><button class="primary">Change password</button></div>
+  <p class="links"><a href="/account/reset-password">Send another code</a></p>
+</form>`,
+  })
+}
+
+async function reset(call: PageCall): Promise<Response> {
+  requireOwnForm(call)
+  const form = await readForm(call)
+  const fault = await faultOf(async () => {
+    chargeAddress(call, ['resetPassword'])
+    await resetPassword(call.ctx, (form.get('code') ?? '').trim(), form.get('password') ?? '')
+  })
+  return fault === null ? seeOther('/account/sign-in?done=reset') : codePage(call, form, fault)
+}
+
+const shown = (show: (call: PageCall, given: URLSearchParams, fault: null) => Response) => async (call: PageCall) => {
+  requireNavigation(call)
+  return show(call, call.url.searchParams, null)
+}
+
+export const resetPasswordRoutes = [
+  route('GET', '/account/reset-password', { handler: shown(forgottenPage) }),
+  route('POST', '/account/reset-password', { handler: sendCode }),
+  route('GET', '/account/reset-password/code', { handler: shown(codePage) }),
+  route('POST', '/account/reset-password/code', { handler: reset }),
+  route('GET', '/.well-known/change-password', { handler: async () => seeOther('/account/reset-password') }),
+]

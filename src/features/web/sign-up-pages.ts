@@ -1,0 +1,107 @@
+/** Making an account, and going back to the app that somebody came from. */
+import { route } from '../../http/endpoint.ts'
+import { html, type Html } from '../../http/html.ts'
+import { chargeAddress } from '../../http/limiting.ts'
+import { page } from '../../http/page.ts'
+import type { Context } from '../../platform/context.ts'
+import { HAS_ACCOUNT } from '../oauth/oauth.ts'
+import { createAccount } from '../signup/signup.ts'
+import { requireNavigation, requireOwnForm, signIn } from './devices.ts'
+import { faultOf, type Fault } from './faults.ts'
+import { errorNote, field, hidden, passwordField, readForm, seeOther, type PageCall } from './page-parts.ts'
+
+/** The authorization request that somebody comes from and wants to go back to. Null for who comes by themselves. */
+function requestOf(given: URLSearchParams): Record<string, string> | null {
+  const [requestUri, clientId] = [given.get('request_uri'), given.get('client_id')]
+  return requestUri && clientId ? { request_uri: requestUri, client_id: clientId } : null
+}
+
+function returnPath(given: URLSearchParams): string {
+  const request = requestOf(given)
+  return request ? `/oauth/authorize?${new URLSearchParams({ ...request, [HAS_ACCOUNT]: 'yes' })}` : '/account'
+}
+
+const servedDomains = ({ config }: Context): string[] => config.availableUserDomains.map((domain) => `.${domain}`)
+
+function domainPart(domains: readonly string[], chosen: string | null): Html {
+  if (domains.length === 1) return html`<span>${domains[0]}</span>`
+  const options = domains.map((domain) => html`<option${domain === chosen && html` selected`}>${domain}</option>`)
+  return html`<select name="domain" aria-label="Domain of the handle">${options}</select>`
+}
+
+function signUpPage({ ctx }: PageCall, given: URLSearchParams, fault: Fault | null): Response {
+  const { publicUrl, inviteCodeRequired, links } = ctx.config
+  const request = requestOf(given)
+  return page(ctx.config, {
+    title: 'Create an account',
+    status: fault?.status,
+    body: html`
+<form method="post" action="/account/sign-up${request && `?${new URLSearchParams(request)}`}" class="card">
+  <div class="tight">
+    <h1>Create an account</h1>
+    <p class="quiet">Your posts, follows and everything else will live on ${new URL(publicUrl).host}. You can move away at any time.</p>
+  </div>
+  ${errorNote(fault)}
+  ${request && hidden(request)}
+  ${field({
+    name: 'handle',
+    label: 'Handle',
+    value: given.get('handle') ?? '',
+    affix: domainPart(servedDomains(ctx), given.get('domain')),
+    required: true,
+    autofocus: fault === null,
+    hint: 'How others find and mention you. Letters, digits and hyphens. You can change it later, also to a domain of your own.',
+    fault,
+  })}
+  ${field({
+    name: 'email',
+    label: 'Email address',
+    type: 'email',
+    value: given.get('email') ?? '',
+    autocomplete: 'email',
+    required: true,
+    hint: 'For codes when something important changes. Nobody else sees it.',
+    fault,
+  })}
+  ${passwordField({ autocomplete: 'new-password', required: true, hint: 'Long is good. A password manager can make one for you.', fault })}
+  ${inviteCodeRequired && field({ name: 'invite_code', label: 'Invite code', value: given.get('invite_code') ?? '', required: true, hint: 'From somebody who is here, or from whoever runs this server.', fault })}
+  ${links.termsOfService && html`<p class="quiet">By creating an account you agree to the <a href="${links.termsOfService}">terms</a>.</p>`}
+  <div class="actions"><button class="primary">Create account</button></div>
+  <p class="links"><a href="${returnPath(given)}">I have an account</a></p>
+</form>`,
+  })
+}
+
+async function join(call: PageCall): Promise<Response> {
+  requireOwnForm(call)
+  const { ctx } = call
+  const form = await readForm(call)
+  const fault = await faultOf(async () => {
+    chargeAddress(call, ['createAccount'])
+    const { did } = await createAccount(ctx, wantedAccount(ctx, form), null)
+    await signIn(call, did, { remember: false })
+  })
+  return fault === null ? seeOther(returnPath(form)) : signUpPage(call, form, fault)
+}
+
+function wantedAccount(ctx: Context, form: URLSearchParams) {
+  const domains = servedDomains(ctx)
+  const domain = domains.find((one) => one === form.get('domain')) ?? domains[0]!
+  const name = (form.get('handle') ?? '').trim().replace(/^@/, '')
+  return {
+    handle: domains.some((one) => name.toLowerCase().endsWith(one)) ? name : name + domain,
+    email: (form.get('email') ?? '').trim(),
+    password: form.get('password') ?? '',
+    inviteCode: form.get('invite_code')?.trim(),
+  }
+}
+
+export const signUpRoutes = [
+  route('GET', '/account/sign-up', {
+    async handler(call) {
+      requireNavigation(call)
+      return signUpPage(call, call.url.searchParams, null)
+    },
+  }),
+  route('POST', '/account/sign-up', { handler: join }),
+]

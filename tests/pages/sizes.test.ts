@@ -1,0 +1,196 @@
+/** Every page, on screens of every width, with the longest names that there are. */
+import { mkdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterAll, afterEach, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
+import type { Browser, Page } from 'playwright-core'
+import { createOutbound } from '../../src/platform/outbound.ts'
+import { createAccount, type TestAccount } from '../harness/account.ts'
+import { freshPage, openBrowser } from '../harness/browser.ts'
+import { startWebHost, type WebHost } from '../harness/did-web-host.ts'
+import { fakeDns } from '../harness/dns.ts'
+import { OAuthClient } from '../harness/oauth-client.ts'
+import { startPds, type TestPds } from '../harness/pds.ts'
+
+/** A browser on a busy machine takes its time. */
+setDefaultTimeout(60_000)
+
+/** Where to put pictures of the pages, for somebody to look at. */
+const { SCREENSHOT_DIR } = process.env
+
+const WIDTHS = { 320: 640, 360: 740, 768: 1024, 1280: 900 }
+/** A handle of 253 characters, in labels of 63. */
+const LONG_HANDLE = `${'a'.repeat(63)}.${'b'.repeat(63)}.${'c'.repeat(63)}.${'d'.repeat(57)}.com`
+const LONG_DOMAIN = `${'people-of-the-federated-network'.repeat(2)}.${'community'.repeat(6)}.test`
+const LONG_NAME = 'Donaudampfschifffahrtselektrizitätenhauptbetriebswerkbauunterbeamtengesellschaft'
+const APP_HOST = `${'app'.repeat(21)}.web.test`
+const SCOPES = [
+  'atproto',
+  'transition:generic',
+  'transition:email',
+  'transition:chat.bsky',
+  'identity:handle',
+  'account:email?action=manage',
+  'blob:*/*',
+  ...['post', 'like', 'repost', 'threadgate', 'postgate', 'generator'].map((kind) => `repo:app.bsky.feed.${kind}`),
+  `repo:com.${'verylonglabel'.repeat(4)}.${'anotherlonglabel'.repeat(3)}.${'record'.repeat(8)}`,
+  ...['getTimeline', 'getAuthorFeed', 'getPostThread'].map((method) => `rpc:app.bsky.feed.${method}?aud=did:web:${'service'.repeat(8)}.example%23bsky_appview`),
+]
+
+let web: WebHost
+let pds: TestPds
+let browser: Browser
+let alice: TestAccount
+
+beforeAll(async () => {
+  web = startWebHost()
+  const dns = fakeDns()
+  dns.setAddresses(APP_HOST, '127.0.0.1')
+  const outbound = createOutbound({ resolver: dns, reach: 'loopback', httpsPort: web.port, certificateAuthorities: web.authority })
+  const config = { rateLimit: { enabled: false }, serviceName: LONG_NAME, availableUserDomains: ['test', LONG_DOMAIN], inviteCodeRequired: false }
+  const links = { termsOfService: `https://example.com/${'terms'.repeat(30)}`, privacyPolicy: 'https://example.com/privacy' }
+  ;[pds, browser] = await Promise.all([startPds({ ...config, links }, { outbound, resolver: dns }), openBrowser()])
+  alice = await createAccount(pds, 'alice', { email: `${'a'.repeat(60)}@${'mail'.repeat(15)}.example.com` })
+  dns.setHandle(LONG_HANDLE, alice.did)
+  const changed = await alice.call('com.atproto.identity.updateHandle', { json: { handle: LONG_HANDLE } })
+  if (changed.status !== 200) throw new Error(JSON.stringify(changed.body))
+  for (const name of ['short', 'x'.repeat(255)]) await alice.call('com.atproto.server.createAppPassword', { json: { name, privileged: true } })
+  web.publish(APP_HOST, '/client.json', () =>
+    Response.json({
+      client_id: client().clientId,
+      client_name: LONG_NAME,
+      redirect_uris: [client().redirectUri],
+      grant_types: ['authorization_code', 'refresh_token'],
+      scope: SCOPES.join(' '),
+      token_endpoint_auth_method: 'none',
+      dpop_bound_access_tokens: true,
+    }),
+  )
+  await client().signIn({ identifier: alice.did, password: alice.password }, { scope: SCOPES.join(' ') })
+})
+afterEach(async () => {
+  for (const context of browser.contexts()) await context.close()
+})
+afterAll(async () => {
+  await browser.close()
+  await pds[Symbol.asyncDispose]()
+  await web[Symbol.asyncDispose]()
+})
+
+const client = () => new OAuthClient(pds, `https://${APP_HOST}/client.json`, null, `https://${APP_HOST}/callback`)
+
+async function openRequest(page: Page): Promise<void> {
+  const app = client()
+  await page.goto(app.authorizeUrl(await app.requestUri({ scope: SCOPES.join(' '), login_hint: LONG_HANDLE })))
+}
+
+async function signIn(page: Page): Promise<void> {
+  await page.goto(`${pds.url}/account/sign-in`)
+  await page.getByLabel('Handle or email address').fill(alice.did)
+  await page.getByLabel('Password', { exact: true }).fill(alice.password)
+  await page.getByRole('button', { name: 'Sign in' }).click()
+  await page.waitForURL(`${pds.url}/account`)
+}
+
+const unfold = (page: Page) => page.evaluate('document.querySelectorAll("details").forEach((one) => { one.open = true })')
+
+const pages: Record<string, (page: Page) => Promise<unknown>> = {
+  landing: (page) => page.goto(pds.url),
+  missing: (page) => page.goto(`${pds.url}/${'no-such-page'.repeat(20)}`),
+  'sign-in': (page) => page.goto(`${pds.url}/account/sign-in?done=reset`),
+  async 'sign-in-refused'(page) {
+    await page.goto(`${pds.url}/account/sign-in`)
+    await page.getByLabel('Handle or email address').fill(LONG_HANDLE)
+    await page.getByLabel('Password', { exact: true }).fill('not it')
+    await page.getByRole('button', { name: 'Sign in' }).click()
+  },
+  'sign-up': (page) => page.goto(`${pds.url}/account/sign-up`),
+  async 'sign-up-refused'(page) {
+    await page.goto(`${pds.url}/account/sign-up`)
+    await page.getByLabel('Handle', { exact: true }).fill('-'.repeat(80))
+    await page.getByLabel('Email address').fill('somebody@example.com')
+    await page.getByLabel('Password', { exact: true }).fill('a long password')
+    await page.getByRole('button', { name: 'Create account' }).click()
+  },
+  reset: (page) => page.goto(`${pds.url}/account/reset-password`),
+  code: (page) => page.goto(`${pds.url}/account/reset-password/code?sent=yes`),
+  'request-gone': (page) => page.goto(`${pds.url}/oauth/authorize`),
+  consent: openRequest,
+  async 'consent-chooser'(page) {
+    await signIn(page)
+    await openRequest(page)
+    await unfold(page)
+  },
+  async account(page) {
+    await signIn(page)
+    await unfold(page)
+  },
+  async 'app-password-made'(page) {
+    await signIn(page)
+    await page.getByText('New app password').click()
+    await page.getByLabel('Name', { exact: true }).fill(`${page.viewportSize()!.width}-${'y'.repeat(200)}`)
+    await page.getByRole('button', { name: 'Create app password' }).click()
+  },
+}
+
+test.each(Object.keys(pages))('the page %s fits on every screen and can be read', async (name) => {
+  const page = await freshPage(browser)
+  await pages[name]!(page)
+  for (const [width, height] of Object.entries(WIDTHS)) {
+    for (const colorScheme of ['light', 'dark'] as const) {
+      await page.setViewportSize({ width: Number(width), height })
+      await page.emulateMedia({ colorScheme })
+      expect({ name, width, colorScheme, ...(await page.evaluate(measure)) }).toEqual({ name, width, colorScheme, overflow: 0, outside: [], clipped: [], repeatedIds: [], unnamed: [], small: [], faint: [], headings: 1 })
+      if (!SCREENSHOT_DIR) continue
+      mkdirSync(SCREENSHOT_DIR, { recursive: true })
+      await page.screenshot({ path: join(SCREENSHOT_DIR, `${name}-${width}-${colorScheme}.png`), fullPage: true })
+    }
+  }
+})
+
+interface Measures {
+  /** How far the page can be scrolled sideways. */
+  overflow: number
+  /** What reaches beyond the edge of the screen. */
+  outside: string[]
+  /** What holds more than it shows. */
+  clipped: string[]
+  repeatedIds: string[]
+  /** Controls without a name. */
+  unnamed: string[]
+  /** Buttons that are hard to hit. */
+  small: string[]
+  /** Text without the contrast of WCAG 2.2, 1.4.3. */
+  faint: string[]
+  headings: number
+}
+
+/** Runs in the page. The compiler of the tests knows no DOM. */
+const measure = `(() => {
+  const all = [...document.body.querySelectorAll('*')].filter((one) => one.getClientRects().length > 0)
+  const label = (one) => one.tagName.toLowerCase() + '.' + one.className + ' ' + one.textContent.trim().slice(0, 30)
+  const channels = (colour) => colour.match(/[\\d.]+/g).map(Number)
+  const luminance = (colour) => {
+    const [r, g, b] = channels(colour).map((value) => { const part = value / 255; return part <= 0.03928 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4 })
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b
+  }
+  const ground = (one) => {
+    for (let at = one; at; at = at.parentElement) { const colour = getComputedStyle(at).backgroundColor; if ((channels(colour)[3] ?? 1) === 1) return colour }
+    return getComputedStyle(document.body).backgroundColor
+  }
+  const contrast = (one) => {
+    const [light, dark] = [luminance(getComputedStyle(one).color), luminance(ground(one))].sort((a, b) => b - a)
+    return (light + 0.05) / (dark + 0.05)
+  }
+  const hasText = (one) => [...one.childNodes].some((node) => node.nodeType === 3 && node.textContent.trim() !== '')
+  const ids = [...document.querySelectorAll('[id]')].map((one) => one.id)
+  return {
+    overflow: Math.max(0, document.scrollingElement.scrollWidth - innerWidth),
+    outside: all.filter((one) => { const { left, right } = one.getBoundingClientRect(); return right > innerWidth + 0.5 || left < -0.5 }).map(label),
+    clipped: all.filter((one) => !['INPUT', 'SELECT', 'OPTION'].includes(one.tagName) && getComputedStyle(one).display !== 'inline' && one.scrollWidth > one.clientWidth + 1).map(label),
+    repeatedIds: ids.filter((id, i) => ids.indexOf(id) !== i),
+    unnamed: [...document.querySelectorAll('input:not([type=hidden]), select, button, a')].filter((one) => !(one.labels?.length || one.getAttribute('aria-label') || one.textContent.trim())).map(label),
+    small: all.filter((one) => one.matches('button, .button, input[type=text], input[type=password], input[type=email], select') && one.getBoundingClientRect().height < 36).map(label),
+    faint: all.filter((one) => hasText(one) && contrast(one) < 4.5).map(label),
+    headings: document.querySelectorAll('h1').length,
+  }
+})()` as unknown as () => Measures
