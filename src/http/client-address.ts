@@ -10,16 +10,65 @@ export function isNear(address: string): boolean {
   return address === '::1' || /^fe[89ab]/.test(address) || /^f[cd]/.test(address)
 }
 
+/** Stands for the address of a client whose proxy does not tell it. All such clients share one budget. */
+const UNKNOWN = 'unknown'
+
 /**
- * The client's address. A peer nearby, or one of the operator's `proxies`, is taken for a proxy: `X-Forwarded-For` is
- * read from the right, skipping proxies. Any other peer's header is ignored. With nothing usable, the peer itself.
+ * The client's address. A peer nearby, or one of the operator's `proxies`, is taken for a proxy, and what it wrote
+ * about the way of the request is read from the right, past other proxies. A hop that cannot be read ends the walk:
+ * what stands left of it may come from the client. Any other peer's headers are ignored.
+ *
+ * `X-Forwarded-For` wins over `Forwarded`: nearly every proxy writes the former, and then hands on the latter as the
+ * client sent it.
  */
-export function clientAddress(peer: string, forwardedFor: string | null, proxies: BlockList | null = null): string {
+export function clientAddress(peer: string, headers: Pick<Headers, 'get'>, proxies: BlockList | null = null): string {
   const direct = normalizeAddress(peer)
   const isProxy = (address: string) => isNear(address) || (proxies?.check(address, isIP(address) === 6 ? 'ipv6' : 'ipv4') ?? false)
-  if (forwardedFor === null || !isProxy(direct)) return direct
-  const hops = forwardedFor.split(',').map((hop) => normalizeAddress(hop.trim()))
-  return hops.reverse().find((hop) => isIP(hop) !== 0 && !isProxy(hop)) ?? direct
+  if (!isProxy(direct)) return direct
+  const hops = headers.get('x-forwarded-for')?.split(',') ?? forwardedHops(headers.get('forwarded') ?? '')
+  if (hops === null) return UNKNOWN
+  for (const hop of hops.reverse()) {
+    if (hop.trim() === '') continue // an empty element of a list is none
+    const address = hopAddress(hop.trim())
+    if (address === null) return UNKNOWN
+    if (!isProxy(address)) return address
+  }
+  return direct
+}
+
+/** An address as proxies write it: with or without a port, and IPv6 with or without brackets. */
+const hopPattern = /^"?(?:\[([0-9a-f:.]+)\]|(\d+\.\d+\.\d+\.\d+)|([0-9a-f:.]+))(?::(?:\d{1,5}|_[\w.-]+))?"?$/i
+
+function hopAddress(hop: string): string | null {
+  const match = hopPattern.exec(hop)
+  const address = normalizeAddress(match?.[1] ?? match?.[2] ?? match?.[3] ?? '')
+  return isIP(address) === 0 ? null : address
+}
+
+/** RFC 7239 section 4. Values with a colon need quotes there, but are also sent without. */
+const forwardedPair = /\s*([\w!#$%&'*+.^`|~-]+)=(?:"((?:[^"\\]|\\.)*)"|([^\s,;"]*))\s*([,;]|$)/y
+
+/**
+ * The `for` of each element of a `Forwarded` header, `_` where it is missing; null when the header is malformed. A
+ * quote that the client left open would swallow what proxies added, so a fault anywhere spoils the whole.
+ */
+function forwardedHops(header: string): string[] | null {
+  const hops: string[] = []
+  let hop: string | null = null
+  for (let at = 0; at < header.length; at = forwardedPair.lastIndex) {
+    forwardedPair.lastIndex = at
+    const match = forwardedPair.exec(header)
+    if (!match) return null
+    const [, name = '', quoted, plain = '', end] = match
+    if (name.toLowerCase() === 'for') {
+      if (hop !== null) return null
+      hop = quoted?.replace(/\\(.)/g, '$1') ?? plain
+    }
+    if (end === ';') continue
+    hops.push(hop || '_')
+    hop = null
+  }
+  return hops
 }
 
 /** The operator's proxies, `address/prefix` each; null when there are none. */

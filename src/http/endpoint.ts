@@ -24,7 +24,7 @@ export interface Exchange {
   readonly url: URL
   /** Path of the request line, as sent. */
   readonly rawPath: string
-  /** Address of the client, `::ffff:` removed, proxies seen through. */
+  /** Address of the client, `::ffff:` removed, proxies seen through; `unknown` when a proxy does not tell. */
   readonly ip: string
   readonly requestId: string
   readonly log: Log

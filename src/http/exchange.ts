@@ -62,7 +62,7 @@ export class RequestExchange implements Exchange {
   }
 
   get ip(): string {
-    return (this.#ip ??= clientAddress(this.server.requestIP(this.request)?.address ?? '', this.request.headers.get('x-forwarded-for'), proxiesOf(this.ctx)))
+    return (this.#ip ??= clientAddress(this.server.requestIP(this.request)?.address ?? '', this.request.headers, proxiesOf(this.ctx)))
   }
 
   get requestId(): string {

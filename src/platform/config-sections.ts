@@ -105,7 +105,7 @@ export const declared = {
   trustedProxies: field(listOf(network), {
     default: [],
     addition: true,
-    doc: 'Reverse proxies with public addresses whose `X-Forwarded-For` counts. Private and loopback ones always do.',
+    doc: 'Reverse proxies with public addresses whose `X-Forwarded-For`, or else `Forwarded`, counts. Private and loopback ones always do.',
   }),
   recoveryDidKey: optional(didKey, {
     addition: true,
