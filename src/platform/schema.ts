@@ -21,6 +21,7 @@ import framings from '../../migrations/0055-framings.sql' with { type: 'text' }
 import takedowns from '../../migrations/0056-takedowns.sql' with { type: 'text' }
 import framingsBackfilled from '../../migrations/0073-framings-backfilled.sql' with { type: 'text' }
 import stagedRepos from '../../migrations/0072-staged-repos.sql' with { type: 'text' }
+import refreshRetries from '../../migrations/0060-refresh-retries.sql' with { type: 'text' }
 import clockSeen from '../../migrations/0063-clock-seen.sql' with { type: 'text' }
 import nameClaims from '../../migrations/0064-name-claims.sql' with { type: 'text' }
 import type { Migration } from './migrations.ts'
@@ -48,6 +49,7 @@ export const migrations: readonly Migration[] = [
   migration(54, 'takedown-count', takedownCount),
   migration(55, 'framings', framings),
   migration(56, 'takedowns', takedowns),
+  migration(60, 'refresh-retries', refreshRetries),
   migration(72, 'staged-repos', stagedRepos),
   migration(73, 'framings-backfilled', framingsBackfilled),
   migration(63, 'clock-seen', clockSeen),

@@ -291,26 +291,47 @@ describe('a code', () => {
 })
 
 describe('a refresh token', () => {
-  test('may be sent once more by a client that missed the answer, and gives the same successor', async () => {
+  test('that is sent ten times at once is exchanged once, and all are told the same successor', async () => {
     const app = client()
-    const { refresh_token } = await app.signIn(person)
-    const answers = await Promise.all([app.refresh(refresh_token), app.refresh(refresh_token)])
-    expect(answers.map(({ status }) => status)).toEqual([200, 200])
-    expect(answers[0]!.body.refresh_token).toBe(answers[1]!.body.refresh_token)
+    const { access_token, refresh_token } = await app.signIn(person)
+    const answers = await Promise.all(Array.from({ length: 10 }, () => app.refresh(refresh_token)))
+    expect(answers.map(({ status }) => status)).toEqual(answers.map(() => 200))
+    expect(new Set(answers.map(({ body }) => body.refresh_token)).size).toBe(1)
+    for (const { body } of answers) expect(await app.call(body.access_token, getSession)).toMatchObject({ status: 200 })
     expect(await app.refresh(answers[0]!.body.refresh_token)).toMatchObject({ status: 200 })
+    expect(await app.call(access_token, getSession)).toMatchObject({ status: 200 })
   })
 
-  test('ends the session at its third use, a minute after its first, and when its successor was used', async () => {
+  test('is answered alike for a minute, also by a server that was started anew, and to nobody with another key or client', async () => {
+    const app = client()
+    const { refresh_token } = await app.signIn(person)
+    const { body: first } = await app.refresh(refresh_token)
+    for (const restarts of [false, true, false]) {
+      pds.clock.advance({ secs: 19 })
+      if (restarts) await pds.restart()
+      expect(await app.refresh(refresh_token, { key: newKey() })).toMatchObject(refusal('invalid_grant'))
+      expect(await app.refresh(refresh_token, { parameters: { client_id: 'http://localhost' } })).toMatchObject(refusal('invalid_grant'))
+      expect((await app.refresh(refresh_token)).body).toMatchObject({ refresh_token: first.refresh_token })
+    }
+    expect(await app.refresh(first.refresh_token)).toMatchObject({ status: 200 })
+  })
+
+  test('ends the session a minute after its first use however often it was sent meanwhile, and when its successor was used', async () => {
     const endings: ((app: OAuthClient, token: string) => Promise<unknown>)[] = [
       async (app, token) => {
-        await app.refresh(token)
-        await app.refresh(token)
+        await Promise.all([app.refresh(token), app.refresh(token), app.refresh(token)])
+        pds.clock.advance({ secs: 61 })
       },
       async (app, token) => {
         await app.refresh(token)
-        pds.clock.advance({ secs: 61 })
+        pds.clock.advance({ secs: 59 })
+        await app.refresh(token)
+        pds.clock.advance({ secs: 2 })
       },
-      async (app, token) => app.refresh((await app.refresh(token)).body.refresh_token),
+      async (app, token) => {
+        const [answer] = await Promise.all([app.refresh(token), app.refresh(token)])
+        await Promise.all([app.refresh(answer.body.refresh_token), app.refresh(answer.body.refresh_token)])
+      },
     ]
     for (const spend of endings) {
       const app = client()

@@ -15,7 +15,7 @@ import { findCode, takeCode } from './code-store.ts'
 import { required, type Parameters } from './parameters.ts'
 import { effectiveScope } from './permission-sets.ts'
 import { firstRefreshToken, refreshSecret, SESSION_ID_BYTES, sessionIdOf, successorOf } from './refresh-tokens.ts'
-import { deleteSession, findSession, insertSession, markRetried, rotateSession, sessionOfCode, type OAuthSession, type RefreshState } from './oauth-session-store.ts'
+import { deleteSession, findSession, insertSession, rotateSession, sessionOfCode, type OAuthSession, type RefreshState } from './oauth-session-store.ts'
 
 const DAY_SECS = 86_400
 /** A public client cannot keep a secret, so its sessions are short. */
@@ -23,7 +23,7 @@ const lifetimes = {
   public: { maxSecs: 14 * DAY_SECS, idleSecs: 14 * DAY_SECS },
   confidential: { maxSecs: 2 * 365.25 * DAY_SECS, idleSecs: 3 * 30.4375 * DAY_SECS },
 }
-/** For how long an exchanged refresh token is answered once more. */
+/** For how long an exchanged refresh token is answered as it was the first time. */
 const RETRY_SECS = 60
 /** For how long a code challenge is remembered: a day and a tenth. */
 const CHALLENGE_MEMORY_SECS = 26.4 * 3600
@@ -101,7 +101,7 @@ function sessionOf(id: string, grant: Grant, { client, key, jkt }: Requester, re
     refreshedAt: now,
     expiresAt: now + maxSecs * 1000,
     idleExpiresAt: now + idleSecs * 1000,
-    refresh: refreshHash === null ? null : { tokenHash: refreshHash, previousHash: null, rotatedAt: null, wasRetried: false },
+    refresh: refreshHash === null ? null : { tokenHash: refreshHash, previousHash: null, rotatedAt: null },
   }
 }
 
@@ -132,7 +132,7 @@ interface RefreshAttempt {
   secret: Uint8Array
 }
 
-/** Whoever lacks the session's key cannot end it; a token that is used once too often does, for two parties hold it. */
+/** Whoever lacks the session's key cannot end it; a token that is used too late does, for two parties hold it. */
 async function exchangeRefreshToken({ clock }: Context, tx: Tx, { id, text, requester, isKeyGone, secret }: RefreshAttempt): Promise<GrantOutcome> {
   const now = clock.now()
   const session = await findSession(tx, id)
@@ -153,19 +153,18 @@ async function exchangeRefreshToken({ clock }: Context, tx: Tx, { id, text, requ
   const use = useOf(session.refresh, opaqueTokenHash(text)!, now)
   if (use === 'reuse') return ended('the refresh token was used before')
   const successor = successorOf(text, secret)
-  if (use === 'retry') await markRetried(tx, id)
-  else {
+  if (use === 'first') {
     const idleExpiresAt = Math.min(session.expiresAt, now + lifetimeOf(session.clientKey ?? key).idleSecs * 1000)
     await rotateSession(tx, id, { tokenHash: successor.hash, previousHash: session.refresh.tokenHash, now, idleExpiresAt, clientKey: session.clientKey ?? key })
   }
   return { ok: true, session, refreshToken: successor.text }
 }
 
-/** One retry within a minute, for a client that lost the answer or asked twice at once. */
-function useOf({ tokenHash, previousHash, rotatedAt, wasRetried }: RefreshState, hash: string, now: Millis): 'first' | 'retry' | 'reuse' {
+/** Retries within a minute are for clients that lost the answer or asked several times at once: only the first use moves the session on. */
+function useOf({ tokenHash, previousHash, rotatedAt }: RefreshState, hash: string, now: Millis): 'first' | 'retry' | 'reuse' {
   if (hash === tokenHash) return 'first'
   const inTime = rotatedAt !== null && now - rotatedAt <= RETRY_SECS * 1000
-  return hash === previousHash && inTime && !wasRetried ? 'retry' : 'reuse'
+  return hash === previousHash && inTime ? 'retry' : 'reuse'
 }
 
 async function answered(ctx: Context, { client }: Requester, scope: string, outcome: GrantOutcome): Promise<TokenAnswer> {

@@ -29,8 +29,6 @@ export interface RefreshState {
   previousHash: string | null
   /** When the previous token was exchanged. */
   rotatedAt: Millis | null
-  /** And once more, by a client that missed the answer. */
-  wasRetried: boolean
 }
 
 interface SessionRow extends Omit<OAuthSession, 'scopeIsFixed' | 'clientKey' | 'refresh'> {
@@ -39,19 +37,18 @@ interface SessionRow extends Omit<OAuthSession, 'scopeIsFixed' | 'clientKey' | '
   refreshHash: string | null
   previousHash: string | null
   rotatedAt: Millis | null
-  wasRetried: number
 }
 
 const columns = sql`id, did, client_id AS "clientId", client_name AS "clientName", scope, scope_is_fixed AS "scopeIsFixed", jkt,
   client_key AS "clientKey", created_at AS "createdAt", refreshed_at AS "refreshedAt", expires_at AS "expiresAt", idle_expires_at AS "idleExpiresAt",
-  refresh_hash AS "refreshHash", previous_refresh_hash AS "previousHash", rotated_at AS "rotatedAt", was_retried AS "wasRetried"`
+  refresh_hash AS "refreshHash", previous_refresh_hash AS "previousHash", rotated_at AS "rotatedAt"`
 
-function sessionOf({ refreshHash, previousHash, rotatedAt, wasRetried, ...row }: SessionRow): OAuthSession {
+function sessionOf({ refreshHash, previousHash, rotatedAt, ...row }: SessionRow): OAuthSession {
   return {
     ...row,
     scopeIsFixed: row.scopeIsFixed === 1,
     clientKey: row.clientKey === null ? null : (JSON.parse(row.clientKey) as ClientKey),
-    refresh: refreshHash === null ? null : { tokenHash: refreshHash, previousHash, rotatedAt, wasRetried: wasRetried === 1 },
+    refresh: refreshHash === null ? null : { tokenHash: refreshHash, previousHash, rotatedAt },
   }
 }
 
@@ -90,12 +87,10 @@ export function rotateSession(
   { tokenHash, previousHash, now, idleExpiresAt, clientKey }: { tokenHash: string; previousHash: string; now: Millis; idleExpiresAt: Millis; clientKey: ClientKey | null },
 ): Promise<number> {
   return tx.run(sql`
-    UPDATE oauth_session SET refresh_hash = ${tokenHash}, previous_refresh_hash = ${previousHash}, rotated_at = ${now}, was_retried = 0,
+    UPDATE oauth_session SET refresh_hash = ${tokenHash}, previous_refresh_hash = ${previousHash}, rotated_at = ${now},
       refreshed_at = ${now}, idle_expires_at = ${idleExpiresAt}, client_key = ${clientKey && JSON.stringify(clientKey)}
     WHERE id = ${id}`)
 }
-
-export const markRetried = (tx: Tx, id: string): Promise<number> => tx.run(sql`UPDATE oauth_session SET was_retried = 1 WHERE id = ${id}`)
 
 export const deleteSession = (tx: Tx, id: string): Promise<number> => tx.run(sql`DELETE FROM oauth_session WHERE id = ${id}`)
 

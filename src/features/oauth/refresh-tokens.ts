@@ -1,7 +1,7 @@
 /**
  * Refresh tokens. The first half names the session, so that a token which was exchanged long ago still says whose it
- * was. The second half follows from the token before it, so that the same token can be answered once more to a client
- * that missed the answer, without being stored.
+ * was. The second half follows from the token before it, so that the same token gives the same successor to a client
+ * that missed the answer or asked several times at once, without being stored.
  */
 import { createHmac, randomBytes } from 'node:crypto'
 import { perContext } from '../../platform/context.ts'
