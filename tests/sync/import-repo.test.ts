@@ -1,6 +1,6 @@
 /** Moving in: what an import leaves, and everything that it must not. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { verifyRepoCar } from '@atproto/repo'
+import { readCar, verifyRepoCar } from '@atproto/repo'
 import { readdirSync } from 'node:fs'
 import { serverRotationKey } from '../../src/features/identity/identity.ts'
 import { signingKeyOf } from '../../src/features/accounts/accounts.ts'
@@ -82,15 +82,35 @@ test('an archive takes the place of the repository, under a commit of ours that 
   expect(await remains()).toBe(0)
 })
 
-test('an import tells nobody', async () => {
-  const account = await createAccount(pds, 'silent')
+test('an import into an active account tells whoever follows it where the repository is now', async () => {
+  const account = await createAccount(pds, 'followed')
   const reader = new Subscriber(pds.url)
   await reader.opened
   await importCar(account, asBody(archiveOf(account.did, revAt(pds.clock.now()), records(3), foreignKey).bytes))
+  const { head } = await state(account)
+  await importCar(account, asBody(await exported(account.did)))
   await write(account, 'first after')
-  const [first] = await reader.until(1)
-  expect(first).toMatchObject({ type: '#commit', body: { repo: account.did } })
-  expect(first!.body['ops']).toHaveLength(1)
+  const [sync, commit] = await reader.until(2)
+  expect(sync).toMatchObject({ type: '#sync', body: { did: account.did, rev: head.rev } })
+  const { roots, blocks } = await readCar(sync!.body['blocks'] as Uint8Array)
+  expect([roots.map(String), blocks.size]).toEqual([[head.cid], 1])
+  // An import that changed nothing said nothing, and the next commit follows on what was told.
+  expect(commit).toMatchObject({ type: '#commit', body: { repo: account.did, since: head.rev } })
+  expect(commit!.body['ops']).toHaveLength(1)
+  reader.close()
+})
+
+test('an import into an account that is not active tells nobody, and its activation does', async () => {
+  const account = await createAccount(pds, 'silent')
+  const reader = new Subscriber(pds.url)
+  await reader.opened
+  await account.call('com.atproto.server.deactivateAccount', { json: {} })
+  await importCar(account, asBody(archiveOf(account.did, revAt(pds.clock.now()), records(3), foreignKey).bytes))
+  await account.call('com.atproto.server.activateAccount', { method: 'POST' })
+  const { head } = await state(account)
+  const events = await reader.until(4)
+  expect(events.map(({ type }) => type)).toEqual(['#account', '#account', '#identity', '#sync'])
+  expect(events[3]!.body).toMatchObject({ did: account.did, rev: head.rev })
   reader.close()
 })
 

@@ -128,7 +128,8 @@ const commitEvent = (did: Did, since: Tid | null, rev: Tid, { commit, car, ops, 
   prevData,
 })
 
-const syncEvent = (did: Did, rev: Tid, commit: Block): RepoEvent => ({ type: 'sync', did, rev, blocks: carOf(commit.cid, [commit]) })
+/** Tells where a repository is now, without saying how it came there. */
+export const syncEvent = (did: Did, rev: Tid, commit: Block): RepoEvent => ({ type: 'sync', did, rev, blocks: carOf(commit.cid, [commit]) })
 
 const invalidSwap = (message: string) => new Refusal(400, 'InvalidSwap', message)
 

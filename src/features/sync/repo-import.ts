@@ -17,8 +17,9 @@ import { formatDidKey, parseDidKey } from '../../protocol/keys.ts'
 import { tidMicros } from '../../protocol/tid.ts'
 import { accountStatus, refuseTakendown, signingKeyOf } from '../accounts/accounts.ts'
 import { forgetBlobReferences, importBlobReferences } from '../blobs/blobs.ts'
+import { sequenceEvents } from '../firehose/firehose.ts'
 import { resolveDid } from '../identity/identity.ts'
-import { adoptRepo, nextRev, repoHead, stageBlocks, stageRepo, type RepoHead } from '../repo/repo.ts'
+import { adoptRepo, nextRev, repoHead, stageBlocks, stageRepo, syncEvent, type RepoHead } from '../repo/repo.ts'
 import { ImportedRepo, type ImportedRecord } from './imported-repo.ts'
 
 /** Imports that run at once, and that wait for their turn. */
@@ -96,7 +97,8 @@ interface Adoption {
 
 async function adopt(ctx: Context, did: Did, { id, rev, commit, before, uses }: Adoption): Promise<void> {
   await ctx.db.transaction(async (tx) => {
-    refuseTakendown(await accountStatus(tx, did))
+    const status = await accountStatus(tx, did)
+    refuseTakendown(status)
     const present = await repoHead(tx, did)
     if (present?.rev !== before?.rev) throw new Refusal(409, 'Conflict', 'The repository was changed during the import')
     const key = await signingKeyOf(ctx, tx, did)
@@ -105,5 +107,7 @@ async function adopt(ctx: Context, did: Did, { id, rev, commit, before, uses }: 
     await forgetBlobReferences(tx, did, now)
     for (const references of uses.batches()) await importBlobReferences(tx, { did, rev, now, references })
     await adoptRepo(tx, did, id, { rev, head: head.cid, data: commit.data, commitBlock: head.bytes })
+    // Of an account that is not active nobody follows the repository; activation tells of the head.
+    if (status === 'active') await sequenceEvents(ctx, tx, [syncEvent(did, rev, head)])
   })
 }
