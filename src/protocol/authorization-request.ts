@@ -70,7 +70,7 @@ const rules: readonly Rule[] = [
   {
     error: 'invalid_scope',
     reason: 'scope contains what the client metadata does not declare',
-    holds: ({ scope = BASE_SCOPE }, { scopes }) => parseScopes(scope).every((value) => isDeclared(value, scopes)),
+    holds: ({ scope = BASE_SCOPE }, { scopes }) => scope.split(' ').every((value) => value === '' || isDeclared(value, scopes)),
   },
   { error: 'invalid_request', reason: 'login_hint must be a DID or a handle', holds: ({ login_hint: hint }) => hint === undefined || parseHint(hint) !== null },
   { error: 'invalid_request', reason: `prompt must be one of ${prompts.join(', ')}`, holds: ({ prompt }) => prompt === undefined || parsePrompt(prompt) !== null },
@@ -107,8 +107,10 @@ const parsePrompt = (text: string): Prompt | null => prompts.find((prompt) => pr
 
 const parseHint = (text: string): string | null => parseDid(text) ?? parseHandle(text.toLowerCase())
 
+/** What is no scope of this version is declared when the client spells it alike. */
 function isDeclared(scope: string, declared: readonly string[]): boolean {
   if (declared.includes(scope)) return true
+  if (parseScopes(scope).length === 0) return false
   const canonical = normalizeAtprotoOauthScopeValue(scope)
   return declared.some((value) => parseScopes(value).some((known) => normalizeAtprotoOauthScopeValue(known) === canonical))
 }

@@ -29,10 +29,11 @@ test('transition:generic reaches neither chat nor account nor identity', () => {
   expect(permissionsOf('atproto transition:email').allowsAccount({ attr: 'email', action: 'manage' })).toBe(false)
 })
 
-test('the audience of an rpc scope is compared without its fragment, the method exactly', () => {
+test('the audience of an rpc scope is compared as it is written, fragment included, the method exactly', () => {
   const granted = permissionsOf('atproto rpc:com.example.get?aud=did:web:api.example.com%23svc')
   expect(granted.allowsRpc({ lxm: 'com.example.get', aud: 'did:web:api.example.com#svc' })).toBe(true)
-  expect(granted.allowsRpc({ lxm: 'com.example.get', aud: 'did:web:api.example.com' })).toBe(true)
+  expect(granted.allowsRpc({ lxm: 'com.example.get', aud: 'did:web:api.example.com' })).toBe(false)
+  expect(granted.allowsRpc({ lxm: 'com.example.get', aud: 'did:web:api.example.com#other' })).toBe(false)
   expect(granted.allowsRpc({ lxm: 'com.example.getMore', aud: 'did:web:api.example.com#svc' })).toBe(false)
   expect(granted.allowsRpc({ lxm: 'com.example.get', aud: 'did:web:other.example.com#svc' })).toBe(false)
 })

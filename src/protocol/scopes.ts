@@ -2,7 +2,7 @@
  * Scopes: what an app may do, spelled in the grammar of atproto ("Permissions"). The grammar is that of
  * `@atproto/oauth-scopes`; here is what the service decides around it.
  */
-import { IncludeScope, isAtprotoOauthScope, type LexiconPermissionSet, RpcPermission, type RpcPermissionMatch, ScopePermissionsTransition } from '@atproto/oauth-scopes'
+import { IncludeScope, isAtprotoOauthScope, type LexiconPermissionSet, type RpcPermissionMatch, ScopePermissionsTransition } from '@atproto/oauth-scopes'
 import { Generations } from './generations.ts'
 
 /** Every grant holds it, and it alone cannot be declined: the app learns who signed in. */
@@ -78,23 +78,13 @@ export const grantsOf = (scopes: readonly ExpandedScope[]): string[] => [...new 
 
 // Matching
 
-const bareDid = (audience: string): string => audience.split('#', 1)[0]!
-
 /** Names of hosts know no case, and a service that is asked later may be lenient. */
 const chatSpelling = /^chat\.bsky\./i
 
-/**
- * What a grant allows. A service is recognised by its DID alone, because clients name it with and without the
- * `#fragment` that tells its services apart. Direct messages are recognised however their method is spelled.
- */
+/** What a grant allows. An audience counts as it is written, with its fragment. Direct messages are recognised however their method is spelled. */
 export class Permissions extends ScopePermissionsTransition {
-  #rpc: RpcPermission[] | null = null
-
   override allowsRpc(given: RpcPermissionMatch): boolean {
-    const asked = { ...given, lxm: given.lxm.replace(chatSpelling, 'chat.bsky.') }
-    if (super.allowsRpc(asked)) return true
-    this.#rpc ??= [...this.scopes].flatMap((scope) => RpcPermission.fromString(scope) ?? [])
-    return this.#rpc.some(({ aud, lxm }) => bareDid(aud) === bareDid(asked.aud) && (lxm.includes('*') || (lxm as readonly string[]).includes(asked.lxm)))
+    return super.allowsRpc({ ...given, lxm: given.lxm.replace(chatSpelling, 'chat.bsky.') })
   }
 }
 

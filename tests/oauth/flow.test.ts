@@ -116,6 +116,8 @@ describe('a request is not pushed', () => {
     ['without the base scope', { scope: 'transition:generic' }, 'invalid_scope'],
     ['with openid', { scope: 'atproto openid' }, 'invalid_scope'],
     ['with more than the client declares', { scope: 'atproto transition:generic transition:email' }, 'invalid_scope'],
+    ['with what is no scope, and is not declared', { scope: 'atproto space:x' }, 'invalid_scope'],
+    ['with what cannot be read, and is not declared', { scope: 'atproto blob:%zz' }, 'invalid_scope'],
     ['with a hint that names nobody', { login_hint: 'not a handle' }, 'invalid_request'],
     ['without consent', { prompt: 'none' }, 'invalid_request'],
     ['for the key of somebody else', { dpop_jkt: 'A'.repeat(43) }, 'invalid_request'],
