@@ -75,7 +75,7 @@ export function servedMethods({ did, handle, appview, reports }: Subjects): Serv
     get('com.atproto.identity.resolveHandle', ANYBODY, { query: { handle } }),
     post('com.atproto.identity.signPlcOperation', 'FT', { grant: { scope: 'identity:*' } }),
     post('com.atproto.identity.submitPlcOperation', STANDARD, { grant: { scope: 'identity:*' } }),
-    post('com.atproto.identity.updateHandle', FULL, { grant: 'refused' }),
+    post('com.atproto.identity.updateHandle', FULL, { grant: { scope: 'identity:handle' } }),
 
     post('com.atproto.repo.applyWrites', STANDARD, { grant: 'any' }),
     post('com.atproto.repo.createRecord', STANDARD, { grant: 'any' }),

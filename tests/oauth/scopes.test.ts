@@ -21,7 +21,9 @@ afterAll(async () => {
   await author[Symbol.asyncDispose]()
 })
 
-const person = () => ({ identifier: alice.handle, password: alice.password })
+let handles = 0
+/** By DID, for the handle changes. */
+const person = () => ({ identifier: alice.did, password: alice.password })
 
 async function app(...scopes: string[]) {
   const scope = ['atproto', ...scopes].join(' ')
@@ -71,6 +73,8 @@ describe('a method that needs a scope', () => {
       lacks: [`repo:${NOTE}?action=create&action=update`, `repo:${NOTE}?action=delete`],
     }),
     requestPlcOperationSignature: () => ({ nsid: 'com.atproto.identity.requestPlcOperationSignature', needs: 'identity:*', lacks: ['identity:handle', 'transition:generic'] }),
+    updateHandle: () => ({ nsid: 'com.atproto.identity.updateHandle', input: { handle: `renamed${++handles}.test` }, needs: 'identity:handle', lacks: ['transition:generic', 'account:status?action=manage'] }),
+    'updateHandle with all of the identity': () => ({ nsid: 'com.atproto.identity.updateHandle', input: { handle: `renamed${++handles}.test` }, needs: 'identity:*', lacks: ['transition:generic'] }),
     requestEmailConfirmation: () => ({
       nsid: 'com.atproto.server.requestEmailConfirmation',
       needs: 'account:email?action=manage',
@@ -101,8 +105,10 @@ describe('a method that needs a scope', () => {
   test('getServiceAuth mints for what the grant names, and never for what is the holder’s alone', async () => {
     const mint = async (scopes: string[], query: Record<string, string>) => (await (await app(...scopes)).call(`com.atproto.server.getServiceAuth?${new URLSearchParams(query)}`)).status
     const granted = 'rpc:app.bsky.feed.getTimeline?aud=did:web:api.example.com%23appview'
-    expect(await mint([granted], { aud: 'did:web:api.example.com', lxm: 'app.bsky.feed.getTimeline' })).toBe(200)
-    expect(await mint([granted], { aud: 'did:web:api.example.com', lxm: 'app.bsky.feed.getFeed' })).toBe(403)
+    const aud = 'did:web:api.example.com#appview'
+    expect(await mint([granted], { aud, lxm: 'app.bsky.feed.getTimeline' })).toBe(200)
+    expect(await mint([granted], { aud: 'did:web:api.example.com', lxm: 'app.bsky.feed.getTimeline' })).toBe(403)
+    expect(await mint([granted], { aud, lxm: 'app.bsky.feed.getFeed' })).toBe(403)
     expect(await mint([granted], { aud: 'did:web:other.example.com', lxm: 'app.bsky.feed.getTimeline' })).toBe(403)
     expect(await mint([granted], { aud: 'did:web:api.example.com' })).toBe(403)
     expect(await mint(['transition:generic'], { aud: 'did:web:api.example.com', lxm: 'com.atproto.server.createAppPassword' })).toBeGreaterThanOrEqual(400)
@@ -131,7 +137,6 @@ test('what belongs to the holder alone is closed to an app that holds everything
     ['com.atproto.server.requestEmailUpdate', { method: 'POST' }],
     ['com.atproto.server.updateEmail', { json: { email: 'x@example.com' } }],
     ['com.atproto.server.getAccountInviteCodes'],
-    ['com.atproto.identity.updateHandle', { json: { handle: 'other.test' } }],
   ]
   for (const [nsid, init] of closed) expect({ nsid, status: (await call(nsid, init)).status }).toEqual({ nsid, status: 403 })
   for (const nsid of ['com.atproto.server.getSession', 'com.atproto.server.checkAccountStatus', 'com.atproto.identity.getRecommendedDidCredentials'])

@@ -1,11 +1,16 @@
 import { procedure } from '../../http/endpoint.ts'
-import { fullAccess } from '../auth/auth.ts'
+import { forbidden } from '../../http/errors.ts'
+import { access } from '../auth/auth.ts'
 import { changeHandle } from './handle-change.ts'
 
 export const handleRoutes = [
   procedure('com.atproto.identity.updateHandle', {
-    auth: fullAccess({ standing: true }),
+    auth: access({ sessions: ['full'], grants: (permissions) => permissions.assertIdentity({ attr: 'handle' }), standing: true }),
     limit: 'updateHandle',
-    handler: ({ ctx, caller, input: { handle } }) => changeHandle(ctx, caller.did, handle),
+    async handler({ ctx, caller, input: { handle } }) {
+      // Whatever was granted to it: a handle is its owner's to choose.
+      if (caller.credential === 'agent') throw forbidden('Agents do not change handles')
+      await changeHandle(ctx, caller.did, handle)
+    },
   }),
 ]
