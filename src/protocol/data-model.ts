@@ -143,7 +143,7 @@ function collectBlobs(data: Data, found: { blobs: BlobReference[]; legacy: strin
     for (const item of data) collectBlobs(item, found)
   } else if (isObject(data)) {
     if (isBlobReference(data)) found.blobs.push(data as unknown as BlobReference)
-    else if (isLegacyBlob(data)) found.legacy.push(data['cid'] as string)
+    else if (isLegacyBlob(data)) found.legacy.push(data.cid)
     else for (const key of Object.keys(data)) collectBlobs(data[key] as Data, found)
   }
 }
@@ -151,9 +151,10 @@ function collectBlobs(data: Data, found: { blobs: BlobReference[]; legacy: strin
 const isBlobReference = (object: DataObject): boolean => object['$type'] === 'blob' && object['ref'] instanceof Cid
 
 /** Before lexicon `blob` had a `$type`, a reference was exactly `{ cid, mimeType }`, both text. */
-function isLegacyBlob(object: DataObject): boolean {
-  const { cid, mimeType } = object
-  return typeof cid === 'string' && typeof mimeType === 'string' && Object.keys(object).length === 2 && parseCid(cid) !== null
+export function isLegacyBlob(value: unknown): value is { cid: string; mimeType: string } {
+  if (typeof value !== 'object' || value === null) return false
+  const { cid, mimeType } = value as Record<string, unknown>
+  return typeof cid === 'string' && typeof mimeType === 'string' && Object.keys(value).length === 2 && parseCid(cid) !== null
 }
 
 function isObject(data: Data): data is DataObject {

@@ -6,7 +6,7 @@ import { countReferencedCids, deleteAllReferences } from './reference-store.ts'
 
 export { applyBlobChanges, forgetBlobReferences, importBlobReferences, type AddedReference } from './blob-references.ts'
 export { blobFiles, blobFilesIn, type BlobFiles } from './blob-files.ts'
-export { blobTakedown, setBlobTakedown, storedBlobs } from './blob-store.ts'
+export { blobTakedown, findReadable, setBlobTakedown, storedBlobs } from './blob-store.ts'
 export { removeBlobFiles } from './blob-upload.ts'
 
 /** Blobs that records point at, blobs that are here, and their bytes. */

@@ -6,6 +6,7 @@ import { parseDid, parseRecordKey, recordUri, type AtUri, type Did, type Nsid, t
 import { accountAt, accountNotFound, requireActive, statusOf } from '../accounts/accounts.ts'
 import { requirePermission, type AccessCaller } from '../auth/auth.ts'
 import { applyCommit, nextRecordKey, type CommitMeta, type Write } from './commit-writer.ts'
+import { PROFILE, withPresentImages } from './profile-images.ts'
 import { prepareRecord, type ValidationStatus } from './record-preparation.ts'
 
 type Action = 'create' | 'update' | 'put' | 'delete'
@@ -54,7 +55,7 @@ export async function writeRecords(ctx: Context, caller: Pick<AccessCaller, 'per
   requirePermission(caller, (permissions) => {
     for (const { action, collection } of input.writes) for (const needed of neededActions[action]) permissions.assertRepo({ collection, action: needed })
   })
-  const prepared = await Promise.all(input.writes.map((write) => prepareWrite(ctx, write, input.validate)))
+  const prepared = await Promise.all(input.writes.map((write) => prepareWrite(ctx, did, write, input.validate)))
   const job = { did, writes: prepared.map(({ write }) => write), swapCommit: cidOf(input.swapCommit) ?? undefined }
   const commit = await ctx.db.transaction((tx) => applyCommit(ctx, tx, job))
   return {
@@ -67,12 +68,13 @@ export async function writeRecords(ctx: Context, caller: Pick<AccessCaller, 'per
   }
 }
 
-async function prepareWrite(ctx: Context, input: RecordWriteInput, validate: boolean | undefined): Promise<{ write: Write; status: ValidationStatus | null }> {
+async function prepareWrite(ctx: Context, did: Did, input: RecordWriteInput, validate: boolean | undefined): Promise<{ write: Write; status: ValidationStatus | null }> {
   const { collection, rkey } = input
   if (rkey !== undefined && parseRecordKey(rkey) === null) throw invalidRequest(`Invalid record key: ${rkey}`)
   const swapRecord = cidOf(input.swapRecord)
   if (input.action === 'delete') return { write: { action: 'delete', collection, rkey: input.rkey, swapRecord, lenient: input.lenient }, status: null }
-  const { record, status } = await prepareRecord(ctx, { collection, rkey, record: input.record, validate })
+  const written = input.action === 'put' && collection === PROFILE ? await withPresentImages(ctx.db, did, input.record) : input.record
+  const { record, status } = await prepareRecord(ctx, { collection, rkey, record: written, validate })
   const place = { collection, rkey: rkey ?? nextRecordKey(ctx), swapRecord, record }
   return { write: input.action === 'create' ? { action: 'create', replacesSame: input.replacesSame, ...place } : { action: input.action, ...place }, status }
 }
