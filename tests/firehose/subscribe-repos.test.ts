@@ -96,7 +96,15 @@ test('a cursor beyond the head is in the future', async () => {
   expect(reader.messages).toMatchObject([{ type: 'error', body: { error: 'FutureCursor', message: 'Cursor in the future.' } }])
 })
 
-test.each(['x', '-1', '1.5', '1e3', '99999999999999999999', '1&cursor=2', '0x10'])('a cursor of %p is refused', async (cursor) => {
+test('a negative cursor asks for everything that is kept', async () => {
+  const [seq] = await emit(identity)
+  const reader = subscribe('?cursor=-1')
+  while (reader.seqs.at(-1) !== seq) await reader.until(reader.messages.length + 1)
+  expect(reader.seqs).toEqual(ascending(1, seq!))
+  reader.close()
+})
+
+test.each(['x', '-x', '1.5', '1e3', '99999999999999999999', '1&cursor=2', '0x10'])('a cursor of %p is refused', async (cursor) => {
   const reader = subscribe(`?cursor=${cursor}`)
   expect(await reader.closed).toEqual({ code: 1008, reason: 'InvalidRequest' })
   expect(reader.messages).toMatchObject([{ type: 'error', body: { error: 'InvalidRequest' } }])

@@ -150,7 +150,7 @@ test('a block that was given is not given once its record is gone, nor as one of
   expect((await sync('getBlocks', { did: alice.did, cids: [cid] })).status).toBe(200)
   expect((await sync('getBlocks', { did: dora.did, cids: [cid] })).status).toBe(400)
   await alice.call('com.atproto.repo.deleteRecord', { json: { repo: alice.did, collection, rkey } })
-  expect(await sync('getBlocks', { did: alice.did, cids: [cid] })).toMatchObject({ status: 400, body: { error: 'InvalidRequest' } })
+  expect(await sync('getBlocks', { did: alice.did, cids: [cid] })).toMatchObject({ status: 400, body: { error: 'BlockNotFound', message: `Could not find cids: ${cid}` } })
 })
 
 test('a proof of nodes that were read before takes two statements', async () => {

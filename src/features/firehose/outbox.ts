@@ -150,10 +150,11 @@ const isFull = (socket: Socket) => socket.bufferedBytes() > HIGH_WATER_BYTES
 async function startOf({ db }: Context, params: URLSearchParams): Promise<Start> {
   const decoded = decodeParams('com.atproto.sync.subscribeRepos', params)
   if (!decoded.ok) return { ok: false, error: 'InvalidRequest', message: decoded.message }
-  const { cursor } = decoded.value as { cursor?: number }
+  const { cursor: wanted } = decoded.value as { cursor?: number }
   const head = await headSeq(db)
-  if (cursor === undefined) return { ok: true, cursor: head, head, isOutdated: false }
-  if (cursor < 0) return { ok: false, error: 'InvalidRequest', message: 'cursor must not be negative' }
+  if (wanted === undefined) return { ok: true, cursor: head, head, isOutdated: false }
+  // Below the first number is a way to ask for all that is kept.
+  const cursor = Math.max(wanted, 0)
   if (cursor > head) return { ok: false, error: 'FutureCursor', message: 'Cursor in the future.' }
   return { ok: true, cursor, head, isOutdated: cursor < (await prunedThrough(db)) }
 }

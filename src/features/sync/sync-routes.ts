@@ -45,7 +45,7 @@ export const syncRoutes: readonly Endpoint[] = [
       await requireVisibleRepo(ctx, caller, did)
       const exported = await exportBlocks(ctx, did, parseCids(cids))
       if (exported.ok) return exported.response
-      throw invalidRequest(`Could not find cids: ${exported.missing.join(',')}`)
+      throw new Refusal(400, 'BlockNotFound', `Could not find cids: ${exported.missing.join(',')}`)
     },
   }),
   query('com.atproto.sync.getLatestCommit', {
