@@ -43,6 +43,18 @@ test('of many who use one code at once, one gets in', async () => {
   for (const answer of answers.filter(({ status }) => status !== 200)) expect(answer).toMatchObject(unavailable)
 })
 
+test('who used a code is listed with the newest first', async () => {
+  const code = await createCode(3)
+  const used: string[] = []
+  for (let uses = 0; uses < 3; uses++) {
+    used.unshift((await signUp(code)).body.did)
+    pds.clock.advance({ secs: 1 })
+  }
+  const { body } = await xrpc(pds, 'com.atproto.admin.getInviteCodes?limit=500', { headers: basic('admin', ADMIN_TOKEN) })
+  const listed = body.codes.find((each: { code: string }) => each.code === code)
+  expect(listed.uses.map(({ usedBy }: { usedBy: string }) => usedBy)).toEqual(used)
+})
+
 test('a sign-up that fails later does not use the code up', async () => {
   const code = await createCode()
   const json = { handle: 'admin.test', email: 'admin@example.com', password: PASSWORD, inviteCode: code }

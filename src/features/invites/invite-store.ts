@@ -11,6 +11,7 @@ export interface InviteCode {
   forAccount: string
   createdBy: string
   createdAt: Millis
+  /** The newest first. */
   uses: { usedBy: Did; usedAt: Millis }[]
 }
 
@@ -72,7 +73,7 @@ export async function listCodePage(reader: Reader, sort: CodeSort, after: CodePl
 async function listCodes(reader: Reader, from: Sql): Promise<InviteCode[]> {
   const rows = await reader.all<Row>(sql`SELECT ${columns} ${from}`)
   const used = await reader.all<{ code: string; usedBy: Did; usedAt: Millis }>(
-    sql`SELECT code, used_by AS "usedBy", used_at AS "usedAt" FROM invite_use WHERE code IN ${sqlList(rows.map(({ code }) => code))} ORDER BY used_at`,
+    sql`SELECT code, used_by AS "usedBy", used_at AS "usedAt" FROM invite_use WHERE code IN ${sqlList(rows.map(({ code }) => code))} ORDER BY used_at DESC, used_by`,
   )
   const byCode = Map.groupBy(used, ({ code }) => code)
   return rows.map((row) => ({
