@@ -37,10 +37,10 @@ import type { Did } from '../protocol/identifiers.ts'
 const MiB = 1024 * 1024
 
 /** First labels of hosts that commonly stand beside the handles of a domain. */
-const RESERVED_HANDLES =
-  'about admin api app auth blog cdn did docs email ftp help identitywallet mail ns1 ns2 oauth pds plc relay root smtp static status support www xrpc'.split(
-    ' ',
-  )
+const HOST_LABELS = 'about admin api app auth blog cdn did docs email help identitywallet mail ns1 ns2 oauth pds plc relay root smtp static status xrpc'
+/** RFC 2142: who writes to such a name at a domain means whoever runs it. */
+const MAILBOX_LABELS = 'abuse ftp hostmaster info marketing news noc postmaster sales security support usenet uucp webmaster www'
+const RESERVED_HANDLES = `${HOST_LABELS} ${MAILBOX_LABELS}`.split(' ').toSorted()
 
 const lowerCaseList = mapped(listOf(text), (labels) => [...new Set(labels.map((label) => label.trim().toLowerCase()))].toSorted())
 

@@ -11,7 +11,7 @@ const good: [string, string, 'served' | 'external'][] = [
   ['alice.pds.test', 'alice.pds.test', 'served'],
   ['ALICE.Pds.Test', 'alice.pds.test', 'served'],
   ['bob-1.second.example.com', 'bob-1.second.example.com', 'served'],
-  [`${'a'.repeat(18)}.pds.test`, `${'a'.repeat(18)}.pds.test`, 'served'],
+  [`${'a'.repeat(63)}.pds.test`, `${'a'.repeat(63)}.pds.test`, 'served'],
   ['abc.pds.test', 'abc.pds.test', 'served'],
   ['alice.com', 'alice.com', 'external'],
   ['pds.test', 'pds.test', 'external'],
@@ -37,7 +37,7 @@ const bad: [string, string, string][] = [
   ['bad-word.pds.test', 'InvalidHandle', 'Inappropriate language in handle'],
   ['a.alice.pds.test', 'InvalidHandle', 'Invalid characters in handle'],
   ['al.pds.test', 'InvalidHandle', 'Handle too short'],
-  [`${'a'.repeat(19)}.pds.test`, 'InvalidHandle', 'Handle too long'],
+  [`${'a'.repeat(64)}.pds.test`, 'InvalidHandle', 'Input/handle must be a valid handle'],
   ['admin.pds.test', 'HandleNotAvailable', 'Reserved handle'],
   ['About.second.example.com', 'HandleNotAvailable', 'Reserved handle'],
 ]

@@ -22,7 +22,6 @@ export type HandleOutcome =
   | { ok: false; error: HandleFault; message: string }
 
 const minLabelChars = 3
-const maxLabelChars = 18
 
 /** `allowReserved`: an operator may hand out reserved labels and words. */
 export function checkHandle(text: string, policy: HandlePolicy, { allowReserved = false } = {}): HandleOutcome {
@@ -36,7 +35,6 @@ export function checkHandle(text: string, policy: HandlePolicy, { allowReserved 
   const label = handle.slice(0, -domain.length - 1)
   if (label.includes('.')) return refuse('InvalidHandle', 'Invalid characters in handle')
   if (label.length < minLabelChars) return refuse('InvalidHandle', 'Handle too short')
-  if (label.length > maxLabelChars) return refuse('InvalidHandle', 'Handle too long')
   if (!allowReserved && policy.reservedLabels.has(label)) return refuse('HandleNotAvailable', 'Reserved handle')
   return { ok: true, handle, kind: 'served' }
 }

@@ -25,7 +25,7 @@ test('the mailed code sets a new password, once, and ends the sessions', async (
   expect((await createSession('alice.test', 'a new password')).status).toBe(200)
   expect((await xrpc(pds, 'com.atproto.server.refreshSession', { method: 'POST', headers: bearer(alice.refreshJwt) })).status).toBe(400)
   await logIn(pds, alice, made.password)
-  expect(await reset(code, 'another')).toMatchObject({ status: 400, body: { error: 'InvalidToken', message: 'Token is invalid' } })
+  expect(await reset(code, 'another one')).toMatchObject({ status: 400, body: { error: 'InvalidToken', message: 'Token is invalid' } })
 })
 
 /** The next comparison with a password waits, after it has read what to compare with, for something else to happen. */
@@ -84,7 +84,8 @@ test('a refused password does not use the code up', async () => {
   const carol = await createAccount(pds, 'carol')
   await requestReset(carol.email)
   const code = await lastCode(pds, carol.email)
-  for (const password of ['', 'x'.repeat(257)]) expect(await reset(code, password)).toMatchObject({ status: 400, body: { message: 'Invalid password length.' } })
+  for (const password of ['', 'seven c']) expect(await reset(code, password)).toMatchObject({ status: 400, body: { message: 'Password too short. Minimum length is 8 characters.' } })
+  expect(await reset(code, 'x'.repeat(257))).toMatchObject({ status: 400, body: { message: 'Invalid password length.' } })
   expect((await reset(code, 'good enough')).status).toBe(200)
 })
 

@@ -55,8 +55,9 @@ test('a repair that makes no sense is refused', async () => {
     ['updateAccountEmail', { account: dave.did, email: 'none' }, /not supported/],
     ['updateAccountEmail', { account: dave.did, email: other.email }, /already in use/],
     ['updateAccountHandle', { did: dave.did, handle: 'other.test' }, /already taken/],
+    ['updateAccountPassword', { did: dave.did, password: 'seven c' }, /^Password too short/],
     ['updateAccountPassword', { did: dave.did, password: 'x'.repeat(257) }, /^Invalid password length.$/],
-    ['updateAccountPassword', { did: 'did:plc:aaaaaaaaaaaaaaaaaaaaaaaa', password: 'x' }, /^Account not found$/],
+    ['updateAccountPassword', { did: 'did:plc:aaaaaaaaaaaaaaaaaaaaaaaa', password: 'long enough' }, /^Account not found$/],
   ]
   for (const [method, json, message] of refused) {
     const answer = await operator(`com.atproto.admin.${method}`, { json })

@@ -53,7 +53,7 @@ test('direct messages need an app password with that grant', async () => {
 })
 
 const move = (did: string, token: string, name: string) =>
-  xrpc(pds, 'com.atproto.server.createAccount', { json: { did, handle: `${name}.test`, email: `${name}@example.com`, password: 'x' }, headers: bearer(token) })
+  xrpc(pds, 'com.atproto.server.createAccount', { json: { did, handle: `${name}.test`, email: `${name}@example.com`, password: 'long enough' }, headers: bearer(token) })
 
 test('whoever proves a DID may move it here, with keys of either curve, and starts deactivated', async () => {
   for (const curve of ['p256', 'k256'] as const) {
@@ -70,7 +70,7 @@ test('a DID is not taken without proof of it', async () => {
   const other = await stranger(pds, 'p256')
   const missing = { status: 401, body: { error: 'AuthenticationRequired', message: `Missing auth to create account with did: ${did}` } }
   expect(await move(did, other.token(), 'thief')).toMatchObject(missing)
-  expect(await xrpc(pds, 'com.atproto.server.createAccount', { json: { did, handle: 'thief.test', email: 'thief@example.com', password: 'x' } })).toMatchObject(missing)
+  expect(await xrpc(pds, 'com.atproto.server.createAccount', { json: { did, handle: 'thief.test', email: 'thief@example.com', password: 'long enough' } })).toMatchObject(missing)
 
   const refused: [string, string, string][] = [
     ['not.a.jwt', 'BadJwt', 'poorly formatted jwt'],

@@ -68,6 +68,8 @@ test('what is not allowed is refused, each with its name', async () => {
   const cases: [object, string, string | RegExp][] = [
     [{ plcOp: {} }, 'InvalidRequest', 'Unsupported input: "plcOp"'],
     [{ password: 'x'.repeat(257) }, 'InvalidRequest', 'Password too long. Maximum length is 256 characters.'],
+    [{ password: 'seven c' }, 'InvalidPassword', 'Password too short. Minimum length is 8 characters.'],
+    [{ handle: 'postmaster.test' }, 'HandleNotAvailable', 'Reserved handle'],
     [{ password: '' }, 'InvalidPassword', /./],
     [{ password: undefined }, 'InvalidPassword', /./],
     [{ email: undefined }, 'InvalidRequest', 'Email is required'],
@@ -85,6 +87,14 @@ test('what is not allowed is refused, each with its name', async () => {
     expect({ change, status: answer.status, ...answer.body }).toMatchObject({ change, status: 400, error })
     if (typeof message === 'string') expect(answer.body.message).toBe(message)
   }
+})
+
+test('a label may be as long as DNS lets it be', async () => {
+  const handle = `${'l'.repeat(63)}.test`
+  const { status, body } = await signUp({ ...fresh(), handle })
+  expect([status, body.handle]).toEqual([200, handle])
+  expect(await xrpc(pds, `com.atproto.identity.resolveHandle?handle=${handle}`)).toMatchObject({ body: { did: body.did } })
+  expect(await signUp({ ...fresh(), handle: `l${handle}` })).toMatchObject({ status: 400 })
 })
 
 test('handle and address belong to one account, whatever their case', async () => {

@@ -3,7 +3,7 @@ import { authenticationRequired, invalidRequest } from '../../http/errors.ts'
 import type { Context } from '../../platform/context.ts'
 import type { Tx } from '../../platform/database.ts'
 import type { Did } from '../../protocol/identifiers.ts'
-import { accountWithEmail, codeRefused, deleteMailedCode, hashPassword, loginRefused, loginWithPassword, mailCode, MAX_PASSWORD_CHARS, redeemAnonymousCode, updatePassword, type StillHolds } from '../accounts/accounts.ts'
+import { accountWithEmail, codeRefused, deleteMailedCode, hashPassword, loginRefused, loginWithPassword, mailCode, passwordFault, redeemAnonymousCode, updatePassword, type StillHolds } from '../accounts/accounts.ts'
 import { signOutEverywhere, signOutPasswords } from '../auth/auth.ts'
 
 /** Mail a code to the address, behind the answer: whether there is an account shows neither in it nor in its time. */
@@ -54,7 +54,8 @@ export async function setPassword(ctx: Context, did: Did, password: string, stil
 }
 
 async function hashAcceptable(ctx: Context, password: string): Promise<string> {
-  if (password === '' || password.length > MAX_PASSWORD_CHARS) throw invalidRequest('Invalid password length.')
+  const refused = passwordFault(password)
+  if (refused) throw invalidRequest(refused.fault === 'long' ? 'Invalid password length.' : refused.message)
   return hashPassword(ctx, password)
 }
 

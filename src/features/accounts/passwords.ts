@@ -15,8 +15,9 @@ const COST: Argon2Cost = { memoryKib: 19_456, passes: 2 }
 const MAX_CONCURRENT = Math.min(4, availableParallelism())
 const MAX_WAITING = 512
 
-/** The longest password that an account may be given. */
-export const MAX_PASSWORD_CHARS = 256
+/** Of a password that an account is given. Shorter ones of before go on working. */
+const MIN_PASSWORD_CHARS = 8
+const MAX_PASSWORD_CHARS = 256
 /** What is longer is nobody's password and is not hashed. */
 export const MAX_TRIED_PASSWORD_CHARS = 512
 
@@ -32,6 +33,15 @@ async function inSlot<T>(ctx: Context, work: () => Promise<T>): Promise<T> {
     if (error instanceof SlotsFull) throw new Refusal(503, 'NotEnoughResources', 'Too many logins at the moment')
     throw error
   }
+}
+
+export type PasswordFault = { fault: 'short' | 'long'; message: string }
+
+/** Why an account cannot be given the password; null when it can. */
+export function passwordFault(password: string): PasswordFault | null {
+  if (password.length < MIN_PASSWORD_CHARS) return { fault: 'short', message: `Password too short. Minimum length is ${MIN_PASSWORD_CHARS} characters.` }
+  if (password.length > MAX_PASSWORD_CHARS) return { fault: 'long', message: `Password too long. Maximum length is ${MAX_PASSWORD_CHARS} characters.` }
+  return null
 }
 
 export const hashPassword = (ctx: Context, password: string): Promise<string> => inSlot(ctx, () => hashArgon2(password, COST))

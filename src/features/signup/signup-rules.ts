@@ -4,7 +4,7 @@ import type { Context } from '../../platform/context.ts'
 import type { Reader } from '../../platform/database.ts'
 import type { Did, Handle, Millis } from '../../protocol/identifiers.ts'
 import { parseDidKey } from '../../protocol/keys.ts'
-import { accountOf, MAX_PASSWORD_CHARS, parseEmailAddress } from '../accounts/accounts.ts'
+import { accountOf, parseEmailAddress, passwordFault } from '../accounts/accounts.ts'
 import { admitHandle, isNameTaken } from '../identity/identity.ts'
 import { isInviteUsable } from '../invites/invites.ts'
 
@@ -54,7 +54,8 @@ export async function checkRequest(ctx: Context, request: SignupRequest, provenD
 function checkPassword(password: string | undefined, isOptional: boolean): string | null {
   if (password === undefined && isOptional) return null
   if (password === undefined || password === '') throw new Refusal(400, 'InvalidPassword', 'A password is required')
-  if (password.length > MAX_PASSWORD_CHARS) throw invalidRequest(`Password too long. Maximum length is ${MAX_PASSWORD_CHARS} characters.`)
+  const refused = passwordFault(password)
+  if (refused) throw new Refusal(400, refused.fault === 'short' ? 'InvalidPassword' : 'InvalidRequest', refused.message)
   return password
 }
 
