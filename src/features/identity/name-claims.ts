@@ -175,7 +175,6 @@ export const nameClaimSweep: Sweep = {
   name: 'name-claims',
   destructive: true,
   intervalSecs: () => SWEEP_INTERVAL_SECS,
-  atStart: true,
   async run(ctx) {
     const report = { seen: 0, settled: 0, failed: 0 }
     const now = ctx.clock.now()
