@@ -1,6 +1,6 @@
 /** From the words of a command line to a command, its help, or one sentence about what is wrong with them. */
 import { parseArgs } from 'node:util'
-import { type Command, EXIT, type ExitCode, type Terminal } from './commands/command.ts'
+import { type Command, EXIT, type ExitCode, Interrupted, Misuse, type Terminal } from './commands/command.ts'
 import { commands } from './commands/commands.ts'
 import { nearest } from './platform/nearest.ts'
 import { OperatorError } from './platform/operator-error.ts'
@@ -9,35 +9,44 @@ import { SOFTWARE, SOFTWARE_NAME } from './platform/version.ts'
 export async function runCommand(terminal: Terminal, words: readonly string[]): Promise<ExitCode> {
   const [first, ...others] = words
   if (first === undefined) return misuse(terminal, 'say what to do', overview())
-  if (first === '--help' || first === '-h') return answer(terminal, overview())
+  if (isHelp(first)) return answer(terminal, overview())
   if (first === '--version' || first === '-v') return answer(terminal, SOFTWARE)
   if (first === 'help') return help(terminal, others)
 
   const command = findCommand(words)
+  if (command === null && isHelp(others[0])) return help(terminal, [first])
   if (command === null) return misuse(terminal, unknownCommand(words), `Run "${SOFTWARE_NAME} --help" for the list.`)
   return runOne(terminal, command, words.slice(wordsOf(command).length))
 }
 
 async function runOne(terminal: Terminal, command: Command, args: string[]): Promise<ExitCode> {
-  if (args.includes('--help') || args.includes('-h')) return answer(terminal, helpOf(command))
+  if (args.some(isHelp)) return answer(terminal, helpOf(command))
   const parsed = parse(command, args)
-  if (!parsed.ok) return misuse(terminal, parsed.fault, `Run "${SOFTWARE_NAME} ${command.name} --help" for its use.`)
+  const advice = `Run "${SOFTWARE_NAME} ${command.name} --help" for its use.`
+  if (!parsed.ok) return misuse(terminal, parsed.fault, advice)
   try {
     return await command.run({ terminal, positionals: parsed.positionals, options: parsed.options })
   } catch (error) {
+    if (error instanceof Interrupted) return EXIT.interrupted
+    if (error instanceof Misuse) return misuse(terminal, error.message, advice)
     terminal.err(`${SOFTWARE_NAME} ${command.name}: ${describeFailure(error)}`)
     return EXIT.failed
   }
 }
+
+const isHelp = (word: string | undefined): boolean => word === '--help' || word === '-h'
 
 const wordsOf = ({ name }: Command) => name.split(' ')
 
 const findCommand = (words: readonly string[]): Command | null =>
   commands.find((command) => wordsOf(command).every((word, index) => words[index] === word)) ?? null
 
+/** Commands of two words that begin with this one. */
+const groupOf = (first: string): Command[] => commands.filter(({ name }) => name.startsWith(`${first} `))
+
 function unknownCommand(words: readonly string[]): string {
   const [first = '', second = ''] = words
-  const group = commands.filter(({ name }) => name.startsWith(`${first} `))
+  const group = groupOf(first)
   if (group.length > 0) return `"${first}" needs one of: ${group.map((command) => wordsOf(command)[1]).join(', ')}`
   const names = commands.map(({ name }) => name)
   const meant = nearest(first, names) ?? nearest(`${first} ${second}`, names)
@@ -54,6 +63,8 @@ function parse({ options = {}, parameters = [] }: Command, args: string[]): Pars
     const { positionals, values } = parseArgs({ args, allowPositionals: true, options: Object.fromEntries(types) })
     const extra = positionals[parameters.length]
     if (extra !== undefined) return { ok: false, fault: `"${extra}" is one word too many` }
+    const missing = parameters[positionals.length]
+    if (missing?.startsWith('<')) return { ok: false, fault: `${missing} is missing` }
     return { ok: true, positionals, options: values as Record<string, string | boolean | undefined> }
   } catch (error) {
     // The first sentence says what is wrong; the others advise on a syntax that no command here needs.
@@ -64,23 +75,25 @@ function parse({ options = {}, parameters = [] }: Command, args: string[]): Pars
 function help(terminal: Terminal, words: readonly string[]): ExitCode {
   if (words.length === 0) return answer(terminal, overview())
   const command = findCommand(words)
-  return command === null ? misuse(terminal, unknownCommand(words), overview()) : answer(terminal, helpOf(command))
+  if (command !== null) return answer(terminal, helpOf(command))
+  const group = words.length === 1 ? groupOf(words[0]!) : []
+  return group.length === 0 ? misuse(terminal, unknownCommand(words), overview()) : answer(terminal, overview(group))
 }
 
-function overview(): string {
-  const width = Math.max(...commands.map(({ name }) => name.length))
+function overview(listed: readonly Command[] = commands): string {
+  const width = Math.max(...listed.map(({ name }) => name.length))
   return `${SOFTWARE}, a Personal Data Server for the AT Protocol
 
 Usage: ${SOFTWARE_NAME} <command>
 
-${commands.map(({ name, summary }) => `  ${name.padEnd(width)}  ${summary}`).join('\n')}
+${listed.map(({ name, summary }) => `  ${name.padEnd(width)}  ${summary}`).join('\n')}
 
 Run "${SOFTWARE_NAME} <command> --help" for more about one.`
 }
 
 function helpOf({ name, summary, details, parameters = [], options = {} }: Command): string {
   const flags = Object.entries(options).map(([option, { value, doc }]) => [`--${option}${value === undefined ? '' : ` ${value}`}`, doc] as const)
-  const usage = [SOFTWARE_NAME, name, ...flags.map(([flag]) => `[${flag}]`), ...parameters.map((parameter) => `[${parameter}]`)].join(' ')
+  const usage = [SOFTWARE_NAME, name, ...flags.map(([flag]) => `[${flag}]`), ...parameters].join(' ')
   const width = Math.max(0, ...flags.map(([flag]) => flag.length))
   const list = flags.length === 0 ? '' : `\n\n${flags.map(([flag, doc]) => `  ${flag.padEnd(width)}  ${doc}`).join('\n')}`
   return `${summary}\n\nUsage: ${usage}${list}\n\n${details}`

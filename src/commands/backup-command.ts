@@ -1,13 +1,12 @@
 import { makeBackup, openArchive } from '../features/backup/backup.ts'
 import { processLog } from '../platform/log.ts'
-import { OperatorError } from '../platform/operator-error.ts'
-import { EXIT } from './command.ts'
+import { EXIT, integerOption, Misuse } from './command.ts'
 import { configured } from './configuration.ts'
 
 export const backupCommand = configured({
   name: 'backup',
   summary: 'Make a backup, also while the server runs.',
-  parameters: ['folder or s3://bucket/prefix'],
+  parameters: ['[folder or s3://bucket/prefix]'],
   details: `Copies the database as of one instant and every blob that the place does not hold yet; blobs are kept once for all
 backups of a place. Without a place, backup.destination is used. A bucket is one of the store that blob_mirror.endpoint
 and its keys name.
@@ -17,11 +16,10 @@ as readable as the data directory, and holds the master key unless SERVICE_SIGNI
   options: { keep: { value: 'n', doc: 'Drop all but the newest n backups of the place.' } },
   async run({ terminal, config, positionals, options }) {
     const place = positionals[0] ?? config.backup.destination
-    if (place === null || place === undefined) throw new OperatorError('say where the backup goes, or set backup.destination')
-    const keep = parseKeep(options['keep'])
+    if (place === null || place === undefined) throw new Misuse('say where the backup goes, or set backup.destination')
     const { snapshot, databaseBytes, blobsCopied, blobsKept, missingBlobs, snapshotsDropped } = await makeBackup(config, openArchive(place, config), {
       passphrase: config.backup.passphrase?.reveal() ?? null,
-      keep,
+      keep: integerOption(options, 'keep', 1) ?? null,
       now: new Date(),
       log: processLog(config.telemetry),
     })
@@ -29,9 +27,3 @@ as readable as the data directory, and holds the master key unless SERVICE_SIGNI
     return missingBlobs === 0 ? EXIT.ok : EXIT.failed
   },
 })
-
-function parseKeep(option: string | boolean | undefined): number | null {
-  if (option === undefined) return null
-  if (typeof option !== 'string' || !/^[1-9]\d{0,5}$/.test(option)) throw new OperatorError('--keep takes a whole number above 0')
-  return Number(option)
-}

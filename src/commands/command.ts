@@ -1,8 +1,15 @@
 /** What a command of `holdfast` is. `commands.ts` lists them all. */
 import type { Sources } from '../platform/config.ts'
+import { OperatorError } from '../platform/operator-error.ts'
 
 export const EXIT = { ok: 0, failed: 1, misused: 2, interrupted: 130 } as const
 export type ExitCode = (typeof EXIT)[keyof typeof EXIT]
+
+/** The words do not make sense, which only the command itself can tell. */
+export class Misuse extends OperatorError {}
+
+/** Whoever was asked pressed Ctrl-C, or closed the input. */
+export class Interrupted extends Error {}
 
 /** The world outside a command. */
 export interface Terminal extends Sources {
@@ -10,6 +17,12 @@ export interface Terminal extends Sources {
   err(text: string): void
   /** Resolves once nobody reads the output any more, as when `head` has seen enough. */
   outputClosed(): Promise<void>
+  /** Whether somebody sits there who can be asked. */
+  isInteractive: boolean
+  /** Ask in one line, away from the output. What is typed to a `hidden` question does not show. Throws `Interrupted`. */
+  ask(question: string, how?: { hidden: boolean }): Promise<string>
+  /** The next line of standard input, for what must not stand on the command line; null after the last. */
+  nextLine(): Promise<string | null>
   /** How the reader starts this program, to be shown in examples. */
   self: string
 }
@@ -22,7 +35,7 @@ export interface Option {
 
 export interface Invocation {
   terminal: Terminal
-  /** What stands after the command's name, as many as `parameters` allows. */
+  /** What stands after the command's name, as many as `parameters` allows, and at least those that are needed. */
   positionals: readonly string[]
   /** By option name: the value, or `true`. */
   options: Readonly<Record<string, string | boolean | undefined>>
@@ -34,8 +47,16 @@ export interface Command {
   summary: string
   /** What `--help` says below the summary. */
   details: string
-  /** Names of the positional arguments; all may be left out. */
+  /** What stands after the name, as the usage shows it: `<account>` is needed, `[URL]` may be left out. Those that are needed come first. */
   parameters?: readonly string[]
   options?: Readonly<Record<string, Option>>
   run(invocation: Invocation): Promise<ExitCode>
+}
+
+/** The whole number that an option carries; undefined when it was not given. */
+export function integerOption(options: Invocation['options'], name: string, least: number): number | undefined {
+  const text = options[name]
+  if (text === undefined) return undefined
+  if (typeof text !== 'string' || !/^\d{1,15}$/.test(text) || Number(text) < least) throw new Misuse(`--${name} takes a whole number of at least ${least}`)
+  return Number(text)
 }

@@ -1,10 +1,23 @@
+import { accountCreateCommand } from './account-create-command.ts'
+import { accountDeleteCommand } from './account-delete-command.ts'
+import { accountListCommand } from './account-list-command.ts'
+import { accountResetPasswordCommand } from './account-reset-password-command.ts'
+import { accountRestoreCommand } from './account-restore-command.ts'
+import { accountShowCommand } from './account-show-command.ts'
+import { accountTakedownCommand } from './account-takedown-command.ts'
+import { accountUsageCommand } from './account-usage-command.ts'
 import { backupCommand } from './backup-command.ts'
 import type { Command } from './command.ts'
 import { configCheckCommand } from './config-check-command.ts'
 import { devCommand } from './dev-command.ts'
 import { doctorCommand } from './doctor-command.ts'
 import { firehoseCommand } from './firehose-command.ts'
+import { inviteCreateCommand } from './invite-create-command.ts'
+import { inviteDisableCommand } from './invite-disable-command.ts'
+import { inviteListCommand } from './invite-list-command.ts'
 import { mailTestCommand } from './mail-test-command.ts'
+import { relayRequestCrawlCommand } from './relay-request-crawl-command.ts'
+import { relayStatusCommand } from './relay-status-command.ts'
 import { restoreCommand } from './restore-command.ts'
 import { rewrapCommand } from './rewrap-command.ts'
 import { serveCommand } from './serve-command.ts'
@@ -19,6 +32,19 @@ export const commands: readonly Command[] = [
   configCheckCommand,
   doctorCommand,
   mailTestCommand,
+  accountListCommand,
+  accountShowCommand,
+  accountCreateCommand,
+  accountResetPasswordCommand,
+  accountTakedownCommand,
+  accountRestoreCommand,
+  accountDeleteCommand,
+  accountUsageCommand,
+  inviteCreateCommand,
+  inviteListCommand,
+  inviteDisableCommand,
+  relayRequestCrawlCommand,
+  relayStatusCommand,
   backupCommand,
   restoreCommand,
   verifyCommand,

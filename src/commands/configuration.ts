@@ -10,16 +10,22 @@ interface ConfiguredCommand extends Omit<Command, 'run'> {
 export function configured({ options, run, ...command }: ConfiguredCommand): Command {
   return {
     ...command,
-    options: { ...options, dev: { doc: 'Use the configuration of "dev" instead of "serve".' } },
+    options: { ...options, ...devOption },
     async run(invocation) {
-      const { terminal } = invocation
-      const mode = invocation.options['dev'] === true ? 'dev' : 'serve'
-      const config = loadOrExplain(terminal, mode, (warning) => terminal.err(`warning: ${warning}`))
-      if (config !== null) return run({ ...invocation, config })
-      if (mode === 'serve' && loadConfig(terminal, 'dev').ok) terminal.err('It will do for "dev": add --dev to work with what that has made.')
-      return EXIT.failed
+      const config = configurationOf(invocation)
+      return config === null ? EXIT.failed : run({ ...invocation, config })
     },
   }
+}
+
+export const devOption = { dev: { doc: 'Use the configuration of "dev" instead of "serve".' } } as const satisfies Command['options']
+
+/** The configuration that the command is to use; or `null`, once its problems have been written to standard error. */
+export function configurationOf({ terminal, options }: Invocation): Config | null {
+  const mode = options['dev'] === true ? 'dev' : 'serve'
+  const config = loadOrExplain(terminal, mode, (warning) => terminal.err(`warning: ${warning}`))
+  if (config === null && mode === 'serve' && loadConfig(terminal, 'dev').ok) terminal.err('It will do for "dev": add --dev to work with what that has made.')
+  return config
 }
 
 /** The configuration; or `null`, once its problems have been written to standard error. */

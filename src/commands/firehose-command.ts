@@ -1,7 +1,7 @@
 import { type Data, decodeFirst } from '../protocol/cbor.ts'
 import { OperatorError } from '../platform/operator-error.ts'
 import { dataToJson } from '../protocol/data-model.ts'
-import { type Command, EXIT, type ExitCode, type Terminal } from './command.ts'
+import { type Command, EXIT, type ExitCode, integerOption, Misuse, type Terminal } from './command.ts'
 
 export const firehoseCommand: Command = {
   name: 'firehose',
@@ -9,14 +9,15 @@ export const firehoseCommand: Command = {
   details: `Follows com.atproto.sync.subscribeRepos, one line for each event, until it is interrupted, its output is
 closed or the server closes.
 Without a URL, the server of "dev" is meant.`,
-  parameters: ['URL'],
+  parameters: ['[URL]'],
   options: { cursor: { value: 'SEQ', doc: 'Begin with the first event after this one; 0 for the oldest kept.' } },
   async run({ terminal, positionals, options }) {
     const base = URL.parse(positionals[0] ?? 'http://localhost:2583')
-    if (base === null) throw new OperatorError(`${positionals[0]} is not a URL`)
+    if (base === null) throw new Misuse(`${positionals[0]} is not a URL`)
     const address = new URL('/xrpc/com.atproto.sync.subscribeRepos', base)
     address.protocol = base.protocol === 'https:' ? 'wss:' : 'ws:'
-    if (typeof options['cursor'] === 'string') address.searchParams.set('cursor', options['cursor'])
+    const cursor = integerOption(options, 'cursor', 0)
+    if (cursor !== undefined) address.searchParams.set('cursor', String(cursor))
     return follow(address, terminal)
   },
 }

@@ -1,6 +1,5 @@
 import { createMailer } from '../platform/mailer.ts'
 import { processLog } from '../platform/log.ts'
-import { OperatorError } from '../platform/operator-error.ts'
 import { createOutbound } from '../platform/outbound.ts'
 import { systemResolver } from '../platform/resolver.ts'
 import { EXIT } from './command.ts'
@@ -9,10 +8,9 @@ import { configured } from './configuration.ts'
 export const mailTestCommand = configured({
   name: 'mail test',
   summary: 'Send a mail with the configured provider.',
-  parameters: ['address'],
+  parameters: ['<address>'],
   details: 'Says whether the provider took the message. Whether it arrives is for the mailbox to show.',
-  async run({ terminal, config, positionals: [to] }) {
-    if (to === undefined) throw new OperatorError('say where the mail goes: holdfast mail test you@example.com')
+  async run({ terminal, config, positionals: [to = ''] }) {
     const mailer = createMailer(config, { upstream: createOutbound({ resolver: systemResolver({ asksSystem: true }), reach: 'anywhere' }), log: processLog(config.telemetry) })
     const { host } = new URL(config.publicUrl)
     await mailer.send({ to, subject: `Test of ${host}`, text: `Mail from ${host} arrives.\n` })

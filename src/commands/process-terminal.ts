@@ -1,7 +1,9 @@
 /** The terminal of a running process. */
 import { fstatSync, readFileSync } from 'node:fs'
 import { basename } from 'node:path'
-import { EXIT, type Terminal } from './command.ts'
+import { createInterface } from 'node:readline/promises'
+import { Writable } from 'node:stream'
+import { EXIT, Interrupted, type Terminal } from './command.ts'
 
 const STDOUT = 1
 const isCompiled = import.meta.path.startsWith('/$bunfs/') || import.meta.path.includes('~BUN')
@@ -27,9 +29,33 @@ export function processTerminal(): Terminal {
     },
     out: (text) => void process.stdout.write(`${printable(text)}\n`),
     err: (text) => void process.stderr.write(`${printable(text)}\n`),
+    isInteractive: process.stdin.isTTY && process.stderr.isTTY,
+    ask,
+    nextLine: lines(),
     outputClosed: () => Promise.race([closed, pipeClosed()]),
     self: isCompiled ? basename(process.execPath) : 'npx bun src/main.ts',
   }
+}
+
+async function ask(question: string, { hidden } = { hidden: false }): Promise<string> {
+  const nowhere = new Writable({ write: (_chunk, _encoding, done) => done() })
+  const reader = createInterface({ input: process.stdin, output: hidden ? nowhere : process.stderr, terminal: true })
+  // Only now does the terminal no longer show what is typed.
+  if (hidden) process.stderr.write(question)
+  const { promise: ended, reject } = Promise.withResolvers<never>()
+  for (const end of ['SIGINT', 'close']) reader.once(end, () => reject(new Interrupted()))
+  try {
+    return await Promise.race([reader.question(hidden ? '' : question), ended])
+  } finally {
+    reader.close()
+    if (hidden) process.stderr.write('\n')
+  }
+}
+
+/** Reads standard input when the first line is asked for, so that two secrets can come one after the other. */
+function lines(): () => Promise<string | null> {
+  let rest: Promise<string[]> | null = null
+  return async () => (await (rest ??= Bun.stdin.text().then((text) => text.replace(/\r?\n$/, '').split(/\r?\n/)))).shift() ?? null
 }
 
 /** Characters that command the terminal, or hide, or turn round what is shown. */

@@ -1,13 +1,13 @@
 import { withContext } from '../app.ts'
 import { continueSequence, fetchSnapshot, installDatabase, listSnapshots, openArchive, unsealOf, verifyEverything } from '../features/backup/backup.ts'
 import { OperatorError } from '../platform/operator-error.ts'
-import { EXIT } from './command.ts'
+import { EXIT, Misuse } from './command.ts'
 import { configured } from './configuration.ts'
 
 export const restoreCommand = configured({
   name: 'restore',
   summary: 'Bring a backup back into an empty data directory.',
-  parameters: ['folder or s3://bucket/prefix', 'name of the backup'],
+  parameters: ['[folder or s3://bucket/prefix]', '[name of the backup]'],
   details: `Takes the newest backup of the place unless one is named. Everything is checked before it takes effect: digests,
 the database, every repository with its signature, every blob. Then the event log continues above any number that a
 relay may have seen, and every repository is signed once more, so that relays follow on.
@@ -15,7 +15,7 @@ relay may have seen, and every repository is signed once more, so that relays fo
 Blobs that are missing from the backup are listed; with blob_mirror configured the next start fetches them.`,
   async run({ terminal, config, positionals: [place, wanted] }) {
     const from = place ?? config.backup.destination
-    if (from === null) throw new OperatorError('say where the backups are, or set backup.destination')
+    if (from === null) throw new Misuse('say where the backups are, or set backup.destination')
     const archive = openArchive(from, config)
     const snapshot = wanted ?? (await listSnapshots(archive)).at(-1)
     if (snapshot === undefined) throw new OperatorError('there are no backups at this place')

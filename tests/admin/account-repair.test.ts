@@ -34,6 +34,20 @@ test('a reset token is handed out, for an account that has a password', async ()
   expect(await tell(`${dave.did}/reset-token`)).toMatchObject({ status: 400 })
 })
 
+test('a reset code is mailed to the account, and told to nobody else', async () => {
+  const grace = await createAccount(pds, 'grace')
+  const { status, body } = await tell(`${grace.did}/reset-mail`)
+  expect({ status, body }).toEqual({ status: 200, body: { did: grace.did, expiresIn: 900 } })
+  const mail = pds.mails.at(-1)!
+  expect(mail.to).toBe(grace.email)
+  const [code = ''] = /^[A-Z0-9]{5}-[A-Z0-9]{5}$/m.exec(mail.text) ?? []
+  expect((await xrpc(pds, 'com.atproto.server.resetPassword', { json: { token: code, password: 'another one' } })).status).toBe(200)
+  expect(await auditOf(grace.did)).toMatchObject([{ action: 'reset_token_issued' }])
+  const heidi = await createAccount(pds, 'heidi', { password: undefined })
+  expect(await tell(`${heidi.did}/reset-mail`)).toMatchObject({ status: 400 })
+  expect(await auditOf(heidi.did)).toEqual([])
+})
+
 test('every credential but the password is revoked, once', async () => {
   const erin = await createAccount(pds, 'erin')
   const made = (await erin.call('com.atproto.server.createAppPassword', { json: { name: 'app' } })).body
@@ -48,7 +62,7 @@ test('every credential but the password is revoked, once', async () => {
 
 test('repairs are for operators alone', async () => {
   const frank = await createAccount(pds, 'frank')
-  for (const repair of ['email', 'reset-token', 'revoke-credentials']) {
+  for (const repair of ['email', 'reset-token', 'reset-mail', 'revoke-credentials']) {
     const answer = await request(`${pds.url}/v1/admin/accounts/${frank.did}/${repair}`, { json: { email: 'x@example.com' }, headers: bearer(frank.accessJwt) })
     expect(answer).toMatchObject({ status: 401, body: { error: { code: 'UNAUTHORIZED' } } })
   }

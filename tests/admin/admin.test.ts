@@ -111,3 +111,16 @@ test('a claim code lets one person in, once, in time, unless it is revoked', asy
   expect(await mint({})).toMatchObject({ status: 422 })
   expect(JSON.stringify((await ask('/v1/admin/audit', closed)).body)).not.toContain(late)
 })
+
+test('one account is looked up by DID, handle or address, which stand in the body', async () => {
+  const dora = await createAccount(pds, 'dora')
+  for (const account of [dora.did, dora.handle, 'Dora@Example.com']) {
+    expect(await tell('/v1/admin/accounts/lookup', { account })).toMatchObject({
+      status: 200,
+      body: { did: dora.did, handle: dora.handle, email: dora.email, emailConfirmedAt: null, status: 'active', deactivatedAt: null, takedownRef: null, hasPassword: true, invitesDisabled: false, flags: [] },
+    })
+  }
+  for (const account of ['', 'dora', 'nobody.test', 'nobody@example.com', '%@%']) expect(await tell('/v1/admin/accounts/lookup', { account })).toMatchObject({ status: 404, body: { error: { code: 'NOT_FOUND' } } })
+  expect(await tell('/v1/admin/accounts/lookup', {})).toMatchObject({ status: 422 })
+  expect(await request(`${pds.url}/v1/admin/accounts/lookup`, { json: { account: dora.did }, headers: bearer(dora.accessJwt) })).toMatchObject({ status: 401 })
+})

@@ -28,6 +28,12 @@ describe('help', () => {
     expect(before).toEqual(after)
     expect(before.out).toContain('Usage: holdfast config check [--dev]')
   })
+
+  test('of a word that several commands share lists them', async () => {
+    const [before, after] = await Promise.all([runProgram(['help', 'invite']), runProgram(['invite', '--help'])])
+    expect(before).toEqual(after)
+    expect(before).toMatchObject({ code: 0, out: expect.stringMatching(/\n  invite create +Make invite codes.\n  invite list .*\n  invite disable /) })
+  })
 })
 
 test('version prints name and version', async () => {
@@ -40,6 +46,12 @@ test.each([
   [['config'], 'holdfast: "config" needs one of: check'],
   [['dev', 'now'], 'holdfast: "now" is one word too many'],
   [['version', '--colour'], "holdfast: Unknown option '--colour'"],
+  [['account'], 'holdfast: "account" needs one of: list, show, create, reset-password, takedown, restore, delete, usage'],
+  [['account', 'show'], 'holdfast: <account> is missing'],
+  [['firehose', 'nowhere'], 'holdfast: nowhere is not a URL'],
+  [['firehose', '--cursor', 'x'], 'holdfast: --cursor takes a whole number of at least 0'],
+  [['backup', '--dev', '--keep', '0', '/nowhere'], 'holdfast: --keep takes a whole number of at least 1'],
+  [['backup', '--dev'], 'holdfast: say where the backup goes, or set backup.destination'],
 ])('%p is refused with a sentence and status 2', async (words, sentence) => {
   const { code, out, err } = await runProgram(words)
   expect({ code, out }).toEqual({ code: 2, out: '' })
@@ -130,7 +142,6 @@ describe('firehose', () => {
     const address = `http://127.0.0.1:${await freePort()}`
     const { code, err } = await runProgram(['firehose', address])
     expect({ code, err }).toEqual({ code: 1, err: expect.stringContaining(`127.0.0.1`) })
-    expect(await runProgram(['firehose', 'nowhere'])).toMatchObject({ code: 1, err: 'holdfast firehose: nowhere is not a URL\n' })
   })
 })
 

@@ -17,18 +17,44 @@ export const asOrdinaryUser: string[] = process.getuid?.() === 0 ? ['setpriv', '
 /** The source in a shell that does something first: `umask 000`. */
 export const after = (preparation: string): string[] => ['sh', '-c', `${preparation}; exec "$@"`, 'sh', ...SOURCE]
 
-/** Run it to its end. */
-export async function runProgram(words: string[], env: Record<string, string> = {}, program = SOURCE): Promise<Ended> {
+/** Run it to its end, with `input` on its standard input. */
+export async function runProgram(words: string[], env: Record<string, string> = {}, program = SOURCE, input?: string): Promise<Ended> {
   const folder = mkdtempSync(join(tmpdir(), 'holdfast-cli-'))
   // Whoever runs it looks for a configuration here.
   chmodSync(folder, 0o755)
   try {
-    const child = spawn(words, env, folder, program)
+    const child = spawn(words, env, folder, program, [], input)
     const [code, out, err] = await Promise.all([child.exited, new Response(child.stdout).text(), new Response(child.stderr).text()])
     return { code, out, err }
   } finally {
     rmSync(folder, { recursive: true, force: true })
   }
+}
+
+/** Run it at a terminal, and type what belongs to each question once it is asked. Returns all that the screen showed. */
+export async function typeAtProgram(words: string[], env: Record<string, string>, answers: readonly (readonly [question: string, keys: string])[]): Promise<{ code: number; screen: string }> {
+  const left = [...answers]
+  let screen = ''
+  let seen = 0
+  const child = Bun.spawn([...SOURCE, ...words], {
+    cwd: tmpdir(),
+    env: { PATH: process.env['PATH'] ?? '', HOME: tmpdir(), TERM: 'xterm', ...env },
+    terminal: {
+      cols: 200,
+      rows: 50,
+      data(terminal, chunk) {
+        screen += new TextDecoder().decode(chunk)
+        const [question, keys] = left[0] ?? []
+        if (question === undefined || !screen.includes(question, seen)) return
+        seen = screen.length
+        left.shift()
+        terminal.write(keys!)
+      },
+    },
+  })
+  const code = await child.exited
+  child.terminal?.close()
+  return { code, screen }
 }
 
 /** Run it until its standard output shows something, then end it. */
@@ -89,11 +115,11 @@ export function readOutput(stdout: ReadableStream<Uint8Array<ArrayBuffer>>, stde
   return { listening, output: () => output, ended }
 }
 
-const spawn = (words: string[], env: Record<string, string>, folder: string, program = SOURCE, wrapper: string[] = []) =>
+const spawn = (words: string[], env: Record<string, string>, folder: string, program = SOURCE, wrapper: string[] = [], input?: string) =>
   Bun.spawn([...wrapper, ...program, ...words], {
     cwd: folder,
     env: { PATH: process.env['PATH'] ?? '', HOME: folder, ...env },
-    stdin: 'ignore',
+    stdin: input === undefined ? 'ignore' : new Blob([input]),
     stdout: 'pipe',
     stderr: 'pipe',
   })

@@ -5,5 +5,6 @@ import type { Terminal } from '../../src/commands/command.ts'
 export function quietTerminal(env: Record<string, string>, lines: string[]): Terminal {
   const say = (text: string) => void lines.push(text)
   const { promise: never } = Promise.withResolvers<void>()
-  return { env, readFile: () => null, out: say, err: say, outputClosed: () => never, self: 'holdfast' }
+  const nobody = () => Promise.reject(new Error('there is nobody to ask'))
+  return { env, readFile: () => null, out: say, err: say, outputClosed: () => never, isInteractive: false, ask: nobody, nextLine: nobody, self: 'holdfast' }
 }

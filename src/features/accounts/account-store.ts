@@ -60,6 +60,9 @@ export async function accountAt(reader: Reader, identifier: string): Promise<Acc
   return condition && findBy(reader, condition)
 }
 
+/** By DID, handle or address. */
+export const accountNamed = (reader: Reader, name: string): Promise<Account | null> => (name.includes('@') ? accountWithEmail(reader, name) : accountAt(reader, name))
+
 function identifiedBy(identifier: string): Sql | null {
   const did = parseDid(identifier)
   if (did) return sql`did = ${did}`

@@ -18,6 +18,7 @@ export {
 } from './account-status.ts'
 export {
   accountAt,
+  accountNamed,
   accountOf,
   accountsAfter,
   accountsByEmail,

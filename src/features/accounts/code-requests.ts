@@ -3,7 +3,7 @@ import type { Exchange } from '../../http/endpoint.ts'
 import { invalidRequest } from '../../http/errors.ts'
 import { charge } from '../../http/limiting.ts'
 import type { Context } from '../../platform/context.ts'
-import type { Reader } from '../../platform/database.ts'
+import type { Reader, Tx } from '../../platform/database.ts'
 import type { Did } from '../../protocol/identifiers.ts'
 import { accountOf, type Account } from './account-store.ts'
 import type { CodePurpose } from './mailed-code-store.ts'
@@ -25,9 +25,10 @@ export async function requestCode(exchange: Exchange, did: Did, purpose: CodePur
   await mailCode(exchange.ctx, did, purpose)
 }
 
-/** Make a code and mail it. Refuses when there is no account or no address, and when the mail cannot be sent. */
-export async function mailCode(ctx: Context, did: Did, purpose: CodePurpose): Promise<void> {
+/** Make a code and mail it. Refuses when there is no account or no address, and when the mail cannot be sent. `record` runs along with making it. */
+export async function mailCode(ctx: Context, did: Did, purpose: CodePurpose, record?: (tx: Tx) => Promise<void>): Promise<void> {
   const mail = await ctx.db.transaction(async (tx) => {
+    await record?.(tx)
     // Read along with making the code: an address that was given up a moment ago must not get it.
     const account = await present(tx, did)
     const email = addressOf(account)

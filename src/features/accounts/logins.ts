@@ -3,7 +3,7 @@ import { Refusal } from '../../http/errors.ts'
 import type { Clock } from '../../platform/clock.ts'
 import { perContext, type Context } from '../../platform/context.ts'
 import type { Tx } from '../../platform/database.ts'
-import { accountWithEmail, accountAt, findPasswordHash, type Account } from './account-store.ts'
+import { accountNamed, findPasswordHash, type Account } from './account-store.ts'
 import { verifyPassword } from './passwords.ts'
 
 const MAX_FAILURES = 5
@@ -82,7 +82,7 @@ export async function attemptLogin<T>(ctx: Context, identifier: string, attempt:
   if (!entered) return { ok: false, fault: 'blocked' }
   let failed: boolean | null = null
   try {
-    const value = await attempt(name.includes('@') ? await accountWithEmail(ctx.db, name) : await accountAt(ctx.db, name))
+    const value = await attempt(await accountNamed(ctx.db, name))
     failed = value === null
     return value === null ? { ok: false, fault: 'wrong' } : { ok: true, value }
   } finally {

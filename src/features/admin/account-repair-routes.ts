@@ -4,10 +4,12 @@ import { route } from '../../http/endpoint.ts'
 import { invalidRequest } from '../../http/errors.ts'
 import { readJson } from '../../http/json-input.ts'
 import { replaceEmail } from '../account-changes/account-changes.ts'
-import { CODE_TTL_SECS, issueCode, parseEmailAddress } from '../accounts/accounts.ts'
+import { CODE_TTL_SECS, issueCode, mailCode, parseEmailAddress } from '../accounts/accounts.ts'
 import { deleteAppPasswordsOf, signOutEverywhere } from '../auth/auth.ts'
 import { actorOf, operator, recordAudit } from '../operators/operators.ts'
 import { namedAccount } from './named-account.ts'
+
+const noPassword = () => invalidRequest('The account has no password to reset')
 
 export const accountRepairRoutes = [
   route('POST', '/v1/admin/accounts/:did/email', {
@@ -28,12 +30,22 @@ export const accountRepairRoutes = [
     auth: operator(),
     async handler({ ctx, caller, path }) {
       const { did, hasPassword } = await namedAccount(ctx.db, path)
-      if (!hasPassword) throw invalidRequest('The account has no password to reset')
+      if (!hasPassword) throw noPassword()
       const token = await ctx.db.transaction(async (tx) => {
         await recordAudit(tx, ctx.clock.now(), { actor: actorOf(caller), action: 'reset_token_issued', subject: did })
         return issueCode(ctx, tx, did, 'reset_password')
       })
       return { did, token, expiresIn: CODE_TTL_SECS }
+    },
+  }),
+
+  route('POST', '/v1/admin/accounts/:did/reset-mail', {
+    auth: operator(),
+    async handler({ ctx, caller, path }) {
+      const { did, hasPassword } = await namedAccount(ctx.db, path)
+      if (!hasPassword) throw noPassword()
+      await mailCode(ctx, did, 'reset_password', (tx) => recordAudit(tx, ctx.clock.now(), { actor: actorOf(caller), action: 'reset_token_issued', subject: did }))
+      return { did, expiresIn: CODE_TTL_SECS }
     },
   }),
 

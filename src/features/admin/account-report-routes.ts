@@ -1,10 +1,11 @@
 /** Accounts as operators see them. */
+import { Type } from '@sinclair/typebox'
 import { route } from '../../http/endpoint.ts'
-import { invalidRequest } from '../../http/errors.ts'
-import { clamp, integerParam } from '../../http/json-input.ts'
-import { wireTime } from '../../protocol/identifiers.ts'
-import { statusOf } from '../accounts/accounts.ts'
-import { countFlaggedAccounts, findFlags } from '../labels/labels.ts'
+import { invalidRequest, notFound } from '../../http/errors.ts'
+import { clamp, integerParam, readJson } from '../../http/json-input.ts'
+import { wireTime, type Millis } from '../../protocol/identifiers.ts'
+import { accountNamed, statusOf } from '../accounts/accounts.ts'
+import { countFlaggedAccounts, findFlags, type Flag } from '../labels/labels.ts'
 import { operator } from '../operators/operators.ts'
 import { listAccounts, STATUSES, storageOf, usageOf, type AccountFilter, type ReportedStatus } from './account-report-store.ts'
 import { namedAccount } from './named-account.ts'
@@ -28,6 +29,10 @@ function parseStatus(text: string | null): ReportedStatus | null {
   return status
 }
 
+const flagView = ({ val, labeler, labelledAt }: Flag) => ({ val, labelerDid: labeler, cts: wireTime(labelledAt) })
+
+const wireTimeOrNull = (at: Millis | null) => (at === null ? null : wireTime(at))
+
 export const accountReportRoutes = [
   route('GET', '/v1/admin/accounts', {
     auth: operator(),
@@ -48,11 +53,35 @@ export const accountReportRoutes = [
           totalBytes: row.totalBytes,
           quotaUsedPct: percent(row.totalBytes, quotaBytes),
           didWebHosting: false,
-          flags: flags.filter(({ did }) => did === row.did).map(({ val, labeler, labelledAt }) => ({ val, labelerDid: labeler, cts: wireTime(labelledAt) })),
+          flags: flags.filter(({ did }) => did === row.did).map(flagView),
         })),
         quotaBytes,
         flaggedTotal: await countFlaggedAccounts(db, now),
         cursor: last && rows.length === limit ? `${last.flagged}:${last.did}` : undefined,
+      }
+    },
+  }),
+
+  // Named in the body by its DID, handle or address: paths end up in logs.
+  route('POST', '/v1/admin/accounts/lookup', {
+    auth: operator(),
+    async handler({ ctx: { db, clock }, body }) {
+      const { account: name } = await readJson(body, Type.Object({ account: Type.String() }))
+      const account = await accountNamed(db, name)
+      if (account === null) throw notFound('No such account')
+      const { did, handle, email, emailConfirmedAt, createdAt, deactivatedAt, takedownRef, hasPassword, invitesDisabled } = account
+      return {
+        did,
+        handle,
+        email,
+        emailConfirmedAt: wireTimeOrNull(emailConfirmedAt),
+        createdAt: wireTime(createdAt),
+        status: statusOf(account),
+        deactivatedAt: wireTimeOrNull(deactivatedAt),
+        takedownRef,
+        hasPassword,
+        invitesDisabled,
+        flags: (await findFlags(db, [did], clock.now())).map(flagView),
       }
     },
   }),
@@ -62,7 +91,7 @@ export const accountReportRoutes = [
     async handler({ ctx: { db }, path }) {
       const { did } = await namedAccount(db, path)
       const usage = await usageOf(db, did)
-      return { ...usage, lastActive: usage.lastActive === null ? null : wireTime(usage.lastActive) }
+      return { ...usage, lastActive: wireTimeOrNull(usage.lastActive) }
     },
   }),
 

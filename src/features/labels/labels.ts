@@ -2,6 +2,6 @@
 import type { Feature } from '../../http/feature.ts'
 import { labelerWatchSweep } from './labeler-watch-sweep.ts'
 
-export { countFlaggedAccounts, deleteFlagsAbout, findFlags, isFlagged } from './flag-store.ts'
+export { countFlaggedAccounts, deleteFlagsAbout, findFlags, isFlagged, type Flag } from './flag-store.ts'
 
 export const labels: Feature = { name: 'labels', sweeps: [labelerWatchSweep] }

@@ -1,0 +1,56 @@
+import { OperatorError } from '../platform/operator-error.ts'
+import { operated } from './operated.ts'
+import { HOW_PASSWORDS_COME, newPassword, passwordOptions } from './operator-accounts.ts'
+import type { Server } from './operator-server.ts'
+import { facts } from './report.ts'
+
+interface Description {
+  availableUserDomains: string[]
+  inviteCodeRequired: boolean
+}
+
+interface Made {
+  did: string
+  handle: string
+  refreshJwt: string
+}
+
+export const accountCreateCommand = operated({
+  name: 'account create',
+  summary: 'Create an account, also where sign-up is by invite.',
+  parameters: ['<handle>', '<address>'],
+  details: `A handle without a dot gets the first domain of the server. ${HOW_PASSWORDS_COME}`,
+  options: passwordOptions,
+  async run(invocation) {
+    const { terminal, server, positionals } = invocation
+    const [name = '', email = ''] = positionals.map((word) => word.trim())
+    const { availableUserDomains, inviteCodeRequired } = await server.get<Description>('/xrpc/com.atproto.server.describeServer')
+    const handle = fullHandle(name.replace(/^@/, '').toLowerCase(), availableUserDomains)
+    const { password, generated } = await newPassword(invocation)
+    const make = (inviteCode?: string) => server.postAsHolder<Made>('/xrpc/com.atproto.server.createAccount', { handle, email, password, inviteCode })
+    const made = inviteCodeRequired ? await withInvite(server, make) : await make()
+    // Signing up signs in; this session is nobody's. The account is there whatever becomes of it.
+    await server.postAsHolder('/xrpc/com.atproto.server.deleteSession', undefined, made.refreshJwt).catch((error: Error) => terminal.err(`warning: a session of the account stays open: ${error.message}`))
+
+    const known = { did: made.did, handle: made.handle, email }
+    const text = facts({ handle: made.handle, did: made.did, address: email, password: generated && `${generated} (shown this once)` })
+    return { value: generated === null ? known : { ...known, password: generated }, text }
+  },
+})
+
+function fullHandle(name: string, [domain]: readonly string[]): string {
+  if (name.includes('.')) return name
+  if (domain === undefined) throw new OperatorError('the server has no domain for handles: give the whole handle')
+  return `${name}.${domain.replace(/^\./, '')}`
+}
+
+/** With an invite made for this, which nobody else can use if it fails. */
+async function withInvite<T>(server: Server, use: (code: string) => Promise<T>): Promise<T> {
+  const { code } = await server.post<{ code: string }>('/xrpc/com.atproto.server.createInviteCode', { useCount: 1 })
+  try {
+    return await use(code)
+  } catch (error) {
+    await server.post('/xrpc/com.atproto.admin.disableInviteCodes', { codes: [code] })
+    throw error
+  }
+}

@@ -1,0 +1,72 @@
+/** Commands that tell a running server what to do: that of the configuration, or another one that `--url` names. */
+import { OperatorError } from '../platform/operator-error.ts'
+import { type Command, EXIT, type ExitCode, type Invocation, Misuse, type Terminal } from './command.ts'
+import { configurationOf, devOption } from './configuration.ts'
+import { Server, serverOf } from './operator-server.ts'
+
+const TOKEN = 'SERVICE_ADMIN_TOKEN'
+
+/** What is printed: `text` for people, or `value` as JSON. */
+export interface Answer {
+  value: unknown
+  text: string
+  /** Done, but not as it should be. */
+  failed?: boolean
+}
+
+interface OperatorCommand extends Omit<Command, 'run'> {
+  run(invocation: Invocation & { server: Server }): Promise<Answer>
+}
+
+/** The command with the options that say which server, and how to print. */
+export function operated({ details, options, run, ...command }: OperatorCommand): Command {
+  return {
+    ...command,
+    details: `${details}${details === '' ? '' : '\n\n'}Speaks to the running server of the configuration, with its admin token. With --url to any other; then the token is
+read from ${TOKEN} or the file, and never from the command line, which others on the machine can see.`,
+    options: {
+      ...options,
+      json: { doc: 'Print JSON, for scripts.' },
+      url: { value: 'URL', doc: 'Speak to this server.' },
+      'token-file': { value: 'FILE', doc: 'Read the admin token from this file; "-" is the first line of standard input.' },
+      ...devOption,
+    },
+    async run(invocation): Promise<ExitCode> {
+      const { terminal, options: given } = invocation
+      const server = await serverFor(invocation)
+      if (server === null) return EXIT.failed
+      const { value, text, failed = false } = await run({ ...invocation, server })
+      terminal.out(given['json'] === true ? JSON.stringify(value, null, 2) : text)
+      return failed ? EXIT.failed : EXIT.ok
+    },
+  }
+}
+
+async function serverFor(invocation: Invocation): Promise<Server | null> {
+  const { terminal, options } = invocation
+  const given = await tokenFrom(options['token-file'], terminal)
+  const { url } = options
+  if (typeof url === 'string') {
+    const token = given ?? terminal.env[TOKEN]?.trim()
+    if (!token) throw new OperatorError(`the admin token of ${url} is needed, in ${TOKEN} or by --token-file`)
+    return new Server(originOf(url), token)
+  }
+  const config = configurationOf(invocation)
+  return config && serverOf(config, given ?? config.adminToken?.reveal() ?? null)
+}
+
+async function tokenFrom(file: string | boolean | undefined, terminal: Terminal): Promise<string | null> {
+  if (typeof file !== 'string') return null
+  const text = file === '-' ? await terminal.nextLine() : terminal.readFile(file)
+  if (text === null || text.trim() === '') throw new OperatorError(file === '-' ? 'no admin token came on standard input' : `${file} holds no admin token`)
+  return text.trim()
+}
+
+/** Refuses an address over which anybody on the way could read the token. */
+function originOf(text: string): string {
+  const url = URL.parse(text)
+  if (url === null || !/^https?:$/.test(url.protocol)) throw new Misuse(`${text} is not the URL of a server`)
+  const isHere = /^(?:localhost|127(?:\.\d+){3}|\[::1\])$/.test(url.hostname)
+  if (url.protocol === 'http:' && !isHere) throw new Misuse(`${url.origin} would get the admin token unencrypted: use https`)
+  return url.origin
+}

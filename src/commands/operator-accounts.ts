@@ -1,0 +1,55 @@
+/** What several commands about accounts do: find the one that is meant, and come by a password. */
+import { randomBytes } from 'node:crypto'
+import { base32 } from '../protocol/cid.ts'
+import { type Invocation, Misuse, type Option } from './command.ts'
+import type { Server } from './operator-server.ts'
+
+export const NAMED_BY = 'The account is named by its handle, DID or address.'
+
+/** Answer of `/v1/admin/accounts/lookup`. */
+export interface FoundAccount {
+  did: string
+  handle: string | null
+  email: string | null
+  emailConfirmedAt: string | null
+  createdAt: string
+  status: string
+  deactivatedAt: string | null
+  takedownRef: string | null
+  hasPassword: boolean
+  invitesDisabled: boolean
+  flags: { val: string; labelerDid: string }[]
+}
+
+export const findAccount = (server: Server, name: string): Promise<FoundAccount> =>
+  server.post('/v1/admin/accounts/lookup', { account: name.trim().replace(/^@/, '').toLowerCase() })
+
+/** What an account is called in a sentence. */
+export const nameOf = ({ handle, did }: Pick<FoundAccount, 'handle' | 'did'>): string => (handle === null ? did : `${handle} (${did})`)
+
+export const passwordOptions = {
+  generate: { doc: 'Make up a password and print it, once.' },
+  'password-stdin': { doc: 'Read the password from standard input, its next line.' },
+} as const satisfies Record<string, Option>
+
+export const HOW_PASSWORDS_COME = 'The password is asked for twice, unless --generate or --password-stdin says where it comes from.'
+
+/** `generated` is what has to be told to the operator; null for a password that the operator knows. */
+export async function newPassword({ terminal, options }: Invocation): Promise<{ password: string; generated: string | null }> {
+  if (options['generate'] === true) {
+    const password = generatedPassword()
+    return { password, generated: password }
+  }
+  if (options['password-stdin'] === true) {
+    const password = await terminal.nextLine()
+    if (!password) throw new Misuse('no password came on standard input')
+    return { password, generated: null }
+  }
+  if (!terminal.isInteractive) throw new Misuse('nobody can be asked for the password here: add --generate or --password-stdin')
+  const password = await terminal.ask('Password: ', { hidden: true })
+  if (password !== (await terminal.ask('Once more: ', { hidden: true }))) throw new Misuse('the two passwords differ')
+  return { password, generated: null }
+}
+
+/** 100 bits, in groups that can be read out. */
+const generatedPassword = () => base32(randomBytes(13)).slice(0, 20).replace(/.{5}(?=.)/g, '$&-')

@@ -1,0 +1,20 @@
+import type { Parameters, Server } from './operator-server.ts'
+
+interface Bounds {
+  /** All of them when it is undefined. */
+  limit: number | undefined
+  /** The most that the route gives at a time. */
+  pageSize: number
+}
+
+/** The items of a list that the server gives in pages; they are the member `name` of each. */
+export async function pages<Item>(server: Server, path: string, name: string, parameters: Parameters, { limit = Infinity, pageSize }: Bounds): Promise<Item[]> {
+  const items: Item[] = []
+  let cursor: string | undefined
+  do {
+    const page = await server.get<Record<string, Item[]> & { cursor?: string }>(path, { ...parameters, limit: Math.min(pageSize, limit - items.length), cursor })
+    items.push(...page[name]!)
+    cursor = page.cursor
+  } while (cursor !== undefined && items.length < limit)
+  return items
+}

@@ -1,0 +1,94 @@
+/** A running server, as the holder of the admin token speaks to it. */
+import type { Config } from '../platform/config.ts'
+import { OperatorError } from '../platform/operator-error.ts'
+
+/** Long enough for the deletion of a large account, or a pass over all blobs. */
+const TIMEOUT_MILLIS = 600_000
+
+export class NoServer extends OperatorError {}
+
+export type Parameters = Readonly<Record<string, string | number | undefined>>
+
+export class Server {
+  readonly #token: string | null
+
+  /** `token` is null where none is configured: then the server is only reached to say so. */
+  constructor(
+    readonly url: string,
+    token: string | null,
+  ) {
+    this.#token = token
+  }
+
+  get<T>(path: string, parameters: Parameters = {}): Promise<T> {
+    const query = new URLSearchParams()
+    for (const [name, value] of Object.entries(parameters)) if (value !== undefined) query.set(name, String(value))
+    return this.#ask<T>(query.size === 0 ? path : `${path}?${query}`, { method: 'GET' })
+  }
+
+  post<T>(path: string, json?: object): Promise<T> {
+    return this.#ask<T>(path, postOf(json))
+  }
+
+  /** As anybody may, or as the account holder whose token is given. */
+  async postAsHolder<T>(path: string, json?: object, token?: string): Promise<T> {
+    const { headers, ...init } = postOf(json)
+    return this.#answer<T>(await this.#fetch(path, { ...init, headers: token === undefined ? headers : { ...headers, authorization: `Bearer ${token}` } }))
+  }
+
+  async #ask<T>(path: string, init: Request): Promise<T> {
+    // This form is taken under `/xrpc` and elsewhere.
+    const authorization: Record<string, string> = this.#token === null ? {} : { authorization: `Basic ${Buffer.from(`admin:${this.#token}`).toString('base64')}` }
+    const response = await this.#fetch(path, { ...init, headers: { ...init.headers, ...authorization } })
+    if (response.status !== 401) return this.#answer<T>(response)
+    if (this.#token !== null) throw new OperatorError(`${this.url} does not take this admin token`)
+    throw new OperatorError('a server runs here, and takes orders with the admin token only: set admin_token (SERVICE_ADMIN_TOKEN) for it and for this command')
+  }
+
+  #fetch(path: string, init: Request): Promise<Response> {
+    // A redirect would take the credential elsewhere.
+    return fetch(this.url + path, { ...init, redirect: 'manual', signal: AbortSignal.timeout(TIMEOUT_MILLIS) }).catch((error: Error & { code?: string }) => {
+      if (error.code === 'ECONNREFUSED' || error.code === 'ConnectionRefused') throw new NoServer(`no server answers at ${this.url}: start it, or name another with --url`)
+      throw new OperatorError(`${this.url} cannot be reached: ${error.message}`)
+    })
+  }
+
+  async #answer<T>(response: Response): Promise<T> {
+    const text = await response.text()
+    if (!response.ok) throw new OperatorError(faultOf(response.status, text))
+    if (text === '') return null as T
+    const value = jsonOf(text)
+    if (value === null) throw new OperatorError(`what answers at ${this.url} is no server of this kind`)
+    return value as T
+  }
+}
+
+interface Request {
+  method: string
+  headers?: Record<string, string>
+  body?: string
+}
+
+const postOf = (json: object | undefined): Request =>
+  json === undefined ? { method: 'POST' } : { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify(json) }
+
+/** The server of a configuration, on this machine. */
+export function serverOf({ bindAddress, port }: Config, token: string | null): Server {
+  const host = bindAddress === '0.0.0.0' || bindAddress === '::' ? '127.0.0.1' : bindAddress
+  return new Server(`http://${host.includes(':') ? `[${host}]` : host}:${port}`, token)
+}
+
+/** What went wrong, in the words of the server: `{ error, message }` under `/xrpc`, `{ error: { message } }` elsewhere. */
+function faultOf(status: number, text: string): string {
+  const body = jsonOf(text) as { error?: { message?: unknown }; message?: unknown } | null
+  const message = body?.message ?? body?.error?.message
+  return typeof message === 'string' && message !== '' ? message : `the server answered ${status}`
+}
+
+function jsonOf(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return null
+  }
+}
