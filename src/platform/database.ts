@@ -168,7 +168,15 @@ export interface Database extends Reader, Writer {
   /** The same for `work` that waits for nothing but these reads, on the connection that everybody shares. */
   glance<T>(work: (reader: Reader) => Promise<T>): Promise<T>
   readonly counters: DatabaseCounters
+  /** What kept the last transaction from the disk, other than the caller's own fault; null when it got there. */
+  readonly writeFault: WriteFault | null
   close(): Promise<void>
+}
+
+export interface WriteFault {
+  error: unknown
+  /** On the monotonic clock. */
+  at: number
 }
 
 /** What the database was asked for since it was opened; for metrics and for counting in tests. */

@@ -12,7 +12,7 @@
 import { statSync } from 'node:fs'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { Database as Connection, type SQLQueryBindings, type Statement } from 'bun:sqlite'
-import type { Database, DatabaseCounters, Reader, Sql, SqlValue, Tx } from './database.ts'
+import type { Database, DatabaseCounters, Reader, Sql, SqlValue, Tx, WriteFault } from './database.ts'
 import { OperatorError } from './operator-error.ts'
 import { Checkpointer, WriteAheadLog } from './wal.ts'
 
@@ -73,6 +73,9 @@ export function openSqlite({ path, strict = false }: SqliteOptions): Database {
 
   return {
     counters,
+    get writeFault() {
+      return queue.fault
+    },
     ...reads,
     run: (query) => queue.enter((tx) => tx.run(query)),
     transaction: (work) => queue.enter(work),
@@ -274,6 +277,7 @@ class WriterQueue {
   readonly #tx: Tx
   readonly #log: WriteAheadLog
   readonly #checkpointer: Checkpointer
+  fault: WriteFault | null = null
 
   constructor(
     readonly writer: Prepared,
@@ -313,7 +317,8 @@ class WriterQueue {
   async #drain(): Promise<void> {
     while (this.#waiting.length > 0) {
       await this.#group()
-      await this.#keepLog()
+      // A log that cannot be copied now is copied later: who waits must not wait for ever because of it.
+      await this.#keepLog().catch((error: unknown) => this.#noteFault(error))
     }
     this.#running = null
   }
@@ -343,18 +348,24 @@ class WriterQueue {
       }
       await this.#commit()
     } catch (error) {
+      this.#noteFault(error)
       if (connection.inTransaction) writer.command('ROLLBACK')
       if (members.length === 0) this.#waiting.shift()?.reject(error)
       for (const { waiting } of members) waiting.reject(error)
       return
     }
     counters.commits++
+    this.fault = null
     // Before the members go on; a fault in one of them is an unhandled rejection, and neither the queue's nor the end of the process.
     for (const act of this.#afterCommit) void Promise.resolve().then(act)
     for (const { waiting, outcome } of members) {
       if (outcome.ok) waiting.resolve(outcome.value)
       else waiting.reject(outcome.error)
     }
+  }
+
+  #noteFault(error: unknown): void {
+    if (isDiskFault(error)) this.fault = { error, at: performance.now() }
   }
 
   /** Readers stay with the state before until the new one is on the disk. */
@@ -422,6 +433,10 @@ class WriterQueue {
     }
   }
 }
+
+/** A fault of the disk or of the file, as SQLite calls it or as the system does, and none of what was asked for. */
+const isDiskFault = (error: unknown): boolean =>
+  /^(SQLITE_(FULL|IOERR|READONLY|CANTOPEN|CORRUPT|NOTADB|PROTOCOL|BUSY)|ENOSPC|EDQUOT|EFBIG|EROFS|EIO)/.test(String((error as { code?: unknown } | null)?.code))
 
 /** Work that awaits only the database settles within the current turn of the event loop. */
 function withoutWaiting<T>(work: Promise<T>): Promise<T> {

@@ -76,6 +76,8 @@ export interface RunningServer extends AsyncDisposable {
   output(): string
   signal(name: NodeJS.Signals): void
   exited: Promise<number>
+  /** From now on files may grow as they like. */
+  liftFileLimit(): void
 }
 
 export interface StartOptions {
@@ -86,13 +88,17 @@ export interface StartOptions {
 
 /** Run `dev` or `serve` until it listens. `folder` is its working directory. Files that grow beyond `maxFileBytes` meet a full disk. */
 export async function startProgram(words: string[], env: Record<string, string>, folder: string, { program = SOURCE, maxFileBytes }: StartOptions = {}): Promise<RunningServer> {
-  const child = spawn(words, env, folder, program, maxFileBytes === undefined ? [] : ['sh', '-c', `ulimit -f ${Math.floor(maxFileBytes / 512)}; exec "$@"`, 'sh'])
+  const child = spawn(words, env, folder, program, maxFileBytes === undefined ? [] : ['sh', '-c', `ulimit -Sf ${Math.floor(maxFileBytes / 512)}; exec "$@"`, 'sh'])
   const { listening, output, ended } = readOutput(child.stdout, child.stderr)
   return {
     url: await listening,
     output,
     signal: (name) => child.kill(name),
     exited: child.exited,
+    liftFileLimit() {
+      const { exitCode, stderr } = Bun.spawnSync(['prlimit', `--pid=${child.pid}`, '--fsize=unlimited:'])
+      if (exitCode !== 0) throw new Error(`prlimit: ${stderr.toString()}`)
+    },
     async [Symbol.asyncDispose]() {
       child.kill('SIGKILL')
       await Promise.all([child.exited, ended])

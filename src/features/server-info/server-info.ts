@@ -3,26 +3,11 @@ import { isNear } from '../../http/client-address.ts'
 import { query, route, type Exchange } from '../../http/endpoint.ts'
 import { notFound } from '../../http/errors.ts'
 import type { Feature } from '../../http/feature.ts'
-import type { Context } from '../../platform/context.ts'
-import { sql } from '../../platform/database.ts'
 import { SOFTWARE, VERSION } from '../../platform/version.ts'
 import { CONTENT_TYPE } from '../../platform/metrics.ts'
 import { operator } from '../operators/operators.ts'
+import { healthFault } from './health.ts'
 import { landingPage } from './landing-page.ts'
-
-/** How long the database may take to answer before health says that it does not. */
-const HEALTH_TIMEOUT_MILLIS = 2000
-
-async function databaseAnswers({ db, log }: Context): Promise<boolean> {
-  try {
-    const late = new Promise<never>((_, reject) => setTimeout(() => reject(new Error('no answer in time')), HEALTH_TIMEOUT_MILLIS).unref())
-    await Promise.race([db.get(sql`SELECT 1`), late])
-    return true
-  } catch (error) {
-    log.error('health check failed', { error })
-    return false
-  }
-}
 
 /** An endpoint that is switched off does not exist. Unless configured otherwise, only clients nearby read without credentials. */
 async function mayReadMetrics(exchange: Exchange): Promise<void> {
@@ -55,8 +40,9 @@ export const serverInfo: Feature = {
     route('GET', '/xrpc/_health', {
       unlimited: true,
       async handler({ ctx }) {
-        if (await databaseAnswers(ctx)) return { version: SOFTWARE, db: 'ok' }
-        return Response.json({ version: SOFTWARE, db: 'error', error: 'Service Unavailable' }, { status: 503 })
+        const reason = await healthFault(ctx)
+        if (reason === null) return { version: SOFTWARE, db: 'ok' }
+        return Response.json({ version: SOFTWARE, db: 'error', error: 'Service Unavailable', reason }, { status: 503 })
       },
     }),
     route('GET', '/metrics', {

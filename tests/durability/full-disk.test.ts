@@ -1,0 +1,72 @@
+/** Health tells when nothing can be written, and when it can be again. */
+import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { folderFault } from '../../src/features/server-info/health.ts'
+import { SOFTWARE } from '../../src/platform/version.ts'
+import { createAccount } from '../harness/account.ts'
+import { request } from '../harness/http.ts'
+import { startPds } from '../harness/pds.ts'
+import { startProgram } from '../harness/program.ts'
+
+setDefaultTimeout(60_000)
+
+let folder: string
+beforeAll(() => {
+  folder = mkdtempSync(join(tmpdir(), 'holdfast-full-'))
+})
+afterAll(() => rmSync(folder, { recursive: true, force: true }))
+
+const health = async (url: string) => {
+  const { status, body } = await request(`${url}/xrpc/_health`)
+  return { status, body }
+}
+const WELL = { status: 200, body: { version: SOFTWARE, db: 'ok' } }
+
+test('a write that the disk refuses makes it ill; it recovers by itself, and so does writing', async () => {
+  await using server = await startProgram(['dev'], { SERVICE_PORT: '0', SERVICE_PUBLIC_URL: 'http://localhost:2583', SERVICE_DATA_DIR: join(folder, 'data'), SERVICE_LOG_LEVEL: 'info' }, folder, { maxFileBytes: 3_000_000 })
+  const account = await createAccount(server, 'alice')
+  const write = (text: string) =>
+    account.call('com.atproto.repo.createRecord', { json: { repo: account.did, collection: 'org.example.note', record: { $type: 'org.example.note', text } } })
+  expect((await write('small')).status).toBe(200)
+  expect(await health(server.url)).toEqual(WELL)
+
+  let written = 0
+  while ((await write('x'.repeat(100_000))).status === 200) expect(++written).toBeLessThan(100)
+  const ill = await health(server.url)
+  expect(ill).toMatchObject({ status: 503, body: { version: SOFTWARE, db: 'error', error: 'Service Unavailable' } })
+  expect(ill.body.reason).toMatch(/^(the disk is full|the database cannot be written)$/)
+  expect(JSON.stringify(ill.body)).not.toContain(folder)
+  for (let i = 0; i < 20; i++) expect((await health(server.url)).status).toBe(503)
+  expect(server.output().match(/the service cannot work/g)).toHaveLength(1)
+
+  server.liftFileLimit()
+  while ((await health(server.url)).status !== 200) await Bun.sleep(50)
+  expect((await write('x'.repeat(100_000))).status).toBe(200)
+  expect(await health(server.url)).toEqual(WELL)
+  expect(server.output()).toContain('the service works again')
+  const { body } = await request(`${server.url}/xrpc/com.atproto.repo.listRecords?repo=${account.did}&collection=org.example.note&limit=100`)
+  expect(body.records).toHaveLength(written + 2)
+})
+
+test('asking writes nothing and reads next to nothing, however often', async () => {
+  await using pds = await startPds()
+  await pds.runSweep('name-claims')
+  expect(await health(pds.url)).toEqual(WELL)
+  const before = { ...pds.ctx.db.counters }
+  for (let i = 0; i < 100; i++) expect(await health(pds.url)).toEqual(WELL)
+  expect({ ...pds.ctx.db.counters }).toEqual(before)
+})
+
+test('a transaction that its caller spoils is no fault of the disk', async () => {
+  await using pds = await startPds()
+  await expect(pds.ctx.db.transaction(() => Promise.reject(new Error('changed my mind')))).rejects.toThrow()
+  expect(pds.ctx.db.writeFault).toBeNull()
+})
+
+test('a folder without room, and one that is not there, have a fault', async () => {
+  expect(await folderFault(folder, 1)).toBeNull()
+  expect(await folderFault(folder, Number.MAX_SAFE_INTEGER)).toBe('the disk is full')
+  expect(await folderFault(join(folder, 'none'), 1)).toBe('the database cannot be written')
+})
