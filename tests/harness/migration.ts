@@ -39,16 +39,30 @@ export async function moveAccount({ from, to, handle, email, password, mailedCod
   const { data: preferences } = await from.app.bsky.actor.getPreferences()
   await at.app.bsky.actor.putPreferences(preferences)
 
-  await from.com.atproto.identity.requestPlcOperationSignature()
-  const { data: credentials } = await at.com.atproto.identity.getRecommendedDidCredentials()
-  const { data: signed } = await from.com.atproto.identity.signPlcOperation({ token: await mailedCode(), ...credentials })
-  await at.com.atproto.identity.submitPlcOperation({ operation: signed.operation })
+  await changeIdentity(from, at, mailedCode)
 
   const { data: status } = await at.com.atproto.server.checkAccountStatus()
   expect(status).toMatchObject({ activated: false, validDid: true, importedBlobs: status.expectedBlobs })
   await at.com.atproto.server.activateAccount()
   await from.com.atproto.server.deactivateAccount({})
   return at
+}
+
+/** Back to a server where the account was left behind deactivated. `mailedCode` is that of the server it comes from. */
+export async function returnHome({ from, to, mailedCode }: { from: AtpAgent; to: AtpAgent; mailedCode(): Promise<string> }): Promise<void> {
+  const { data: car } = await from.com.atproto.sync.getRepo({ did: from.assertDid })
+  await to.com.atproto.repo.importRepo(car, { encoding: 'application/vnd.ipld.car' })
+  await changeIdentity(from, to, mailedCode)
+  await to.com.atproto.server.activateAccount()
+  await from.com.atproto.server.deactivateAccount({})
+}
+
+/** The old server signs what the new one asks for. */
+async function changeIdentity(from: AtpAgent, to: AtpAgent, mailedCode: () => Promise<string>): Promise<void> {
+  await from.com.atproto.identity.requestPlcOperationSignature()
+  const { data: credentials } = await to.com.atproto.identity.getRecommendedDidCredentials()
+  const { data: signed } = await from.com.atproto.identity.signPlcOperation({ token: await mailedCode(), ...credentials })
+  await to.com.atproto.identity.submitPlcOperation({ operation: signed.operation })
 }
 
 /** What an account owns, for a comparison of before and after. */

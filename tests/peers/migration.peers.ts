@@ -4,11 +4,12 @@ import { AtpAgent } from '@atproto/api'
 import { PASSWORD } from '../harness/account.ts'
 import { Consumer, resolverAt } from '../harness/consumer.ts'
 import { lastCode } from '../harness/mail.ts'
-import { belongingsOf, moveAccount, settleIn, verifiedRepo } from '../harness/migration.ts'
+import { belongingsOf, moveAccount, returnHome, settleIn, verifiedRepo } from '../harness/migration.ts'
 import { startPds, type TestPds } from '../harness/pds.ts'
 import { startPlcServer, type PlcHost } from '../harness/plc-server.ts'
 import { startUpstream, type Upstream } from '../harness/upstream.ts'
 import { Subscriber } from '../harness/subscriber.ts'
+import { TokenReader } from '../harness/token-reader.ts'
 import { startPostOffice, type PostOffice } from './post-office.ts'
 import { startReference, type Reference } from './reference.ts'
 
@@ -84,14 +85,19 @@ test('there and back again', async () => {
   await there.post({ text: 'written there' })
   const before = await belongingsOf(there, plc.url)
 
-  const { data: car } = await there.com.atproto.sync.getRepo({ did: agent.assertDid })
-  await agent.com.atproto.repo.importRepo(car, { encoding: 'application/vnd.ipld.car' })
-  await there.com.atproto.identity.requestPlcOperationSignature()
-  const { data: credentials } = await agent.com.atproto.identity.getRecommendedDidCredentials()
-  const { data: signed } = await there.com.atproto.identity.signPlcOperation({ token: await post.lastCode(2), ...credentials })
-  await agent.com.atproto.identity.submitPlcOperation({ operation: signed.operation })
-  await agent.com.atproto.server.activateAccount()
-  await there.com.atproto.server.deactivateAccount({})
+  await returnHome({ from: there, to: agent, mailedCode: () => post.lastCode(2) })
   expect(await belongingsOf(agent, plc.url)).toEqual(before)
   expect(await isHeard(agent)).toContain('create')
+})
+
+test('a service that remembers keys for a day reads the tokens of an account from the reference, from here, and from there again', async () => {
+  const reader = new TokenReader(plc.url)
+  const there = await settledAt(reference.url, 'ida.peer.test')
+  expect(await reader.hear(there)).toBe(there.assertDid)
+  const here = await moveAccount({ from: there, to: pds.url, handle: 'ida.test', email: 'ida@example.com', password: PASSWORD, mailedCode: () => post.lastCode(3) })
+  expect(await reader.hear(here)).toBe(there.assertDid)
+  expect(await isHeard(here)).toContain('create')
+  await returnHome({ from: here, to: there, mailedCode: () => lastCode(pds, 'ida@example.com') })
+  expect(await reader.hear(there)).toBe(there.assertDid)
+  expect(await isHeard(there)).toContain('create')
 })
