@@ -77,6 +77,18 @@ test('documents of did:web count, also those that name keys in the older way or 
   }
 })
 
+test.each(curves)('where the %s key of the account may change the identity, it does', async (curve) => {
+  const mover = await stranger(one, curve)
+  const account = await moveIn(one, mover, `rotating-${curve}`)
+  await mover.publish({ rotationKeys: [mover.didKey, await namedFor(account)] })
+  await account.call('com.atproto.identity.requestPlcOperationSignature', { method: 'POST' })
+  const wanted = { token: await lastCode(one, account.email), alsoKnownAs: [`at://${account.handle}`, 'https://example.com'] }
+  const { status, body } = await account.call('com.atproto.identity.signPlcOperation', { json: wanted })
+  expect({ status, body }).toMatchObject({ status: 200 })
+  expect(await account.call('com.atproto.identity.submitPlcOperation', { json: { operation: body.operation } })).toMatchObject({ status: 200 })
+  expect((await one.ctx.plc.state(mover.did))?.alsoKnownAs).toEqual(wanted.alsoKnownAs)
+})
+
 test('an account that came with a key of another curve than before goes on with it', async () => {
   const mover = await stranger(one, 'k256')
   await mover.publish({ verificationMethods: {} })
