@@ -399,8 +399,7 @@ export const deviations = new Map<string, Deviation>([
   ...[
     'bad parameters and no token', 'a limit that is too high', 'a limit of zero', 'a limit that is no number', 'a limit twice', 'a boolean that is none', 'a DID that is none',
     'a handle that is none', 'a CID that is none', 'a TID that is none', 'a collection that is none', 'a missing parameter', 'JSON that is none', 'JSON that is a number', 'JSON that is null',
-    'JSON that is a list', 'a missing member', 'a member of the wrong type', 'an empty body', 'sign-up with no handle at all', 'an invalid record', 'a record without its time',
-    'a record with a bad time', 'a bad record key', 'a record key that is no TID', 'a profile that is not self', 'a record with a float', 'a batch with an unknown action', 'preferences without a type',
+    'a record key that is no TID', 'a profile that is not self', 'a record with a float',
   ].map((name) => [name, 'text'] as const), // prettier-ignore
   ['no NSID', instead('what is no method is told so, whoever asks', { ...invalid, message: 'invalid xrpc path' })],
   ['no NSID either', instead('what is no method is told so, whoever asks', { ...invalid, message: 'invalid xrpc path' })],

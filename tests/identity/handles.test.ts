@@ -69,7 +69,7 @@ const refused: [string, string, string][] = [
   ['al.pds.test', 'InvalidHandle', 'Handle too short'],
   ['a.b.pds.test', 'InvalidHandle', 'Invalid characters in handle'],
   ['alice.local', 'InvalidHandle', 'Handle TLD is invalid or disallowed'],
-  ['alice', 'InvalidRequest', 'Input/handle must be a valid handle'],
+  ['alice', 'InvalidRequest', 'Invalid handle (got "alice") at $.handle'],
   ['alice.elsewhere.test', 'InvalidRequest', 'External handle did not resolve to DID'],
 ]
 for (const [handle, error, message] of refused) {

@@ -4,11 +4,10 @@
  * Documents are parsed at the first question; checks are compiled one by one as they are used. Every check takes
  * the JSON form of a value (see `schema.ts`) and answers an outcome; none throws on bad input.
  */
-import { isValidNsid, isValidRecordKey, isValidTid } from '@atproto/syntax'
 import { setOwn } from '../cbor.ts'
 import { documentsJson } from './generated/documents.ts'
 import type { LexMethods, LexRecords } from './generated/types.ts'
-import { isObject, schemaCompiler, type Check, type Definition, type Document, type LooseObject, type Schema } from './schema.ts'
+import { faultText, isObject, isOfFormat, schemaCompiler, shown, wrongFormat, type Check, type Definition, type Document, type Fault, type LooseObject, type Schema } from './schema.ts'
 
 export type MethodName = keyof LexMethods
 export type RecordName = keyof LexRecords
@@ -93,10 +92,10 @@ export function decodeParams<M extends MethodName>(nsid: M, query: Iterable<read
     texts.delete(name)
     if (value !== undefined) {
       const fault = check(value)
-      if (fault !== null) faults.push(`${name}${fault}`)
+      if (fault !== null) faults.push(faultText(fault, `$.${name}`))
       values[name] = value
     } else if (isRequired) {
-      faults.push(`Params must have the property "${name}"`)
+      faults.push(`Missing required key "${name}" at $`)
     }
   }
   if (faults.length > 0) return { ok: false, message: `Invalid ${nsid} params: ${faults.join(', ')}` }
@@ -133,7 +132,7 @@ function decodeScalar(schema: Schema, text: string): unknown {
 export function validateInput<M extends MethodName>(nsid: M, value: unknown): Outcome<LexMethods[M]['input']> {
   const schema = methodDefinition(nsid).input?.schema
   const fault = schema ? compile(schema)(value) : null
-  if (fault !== null) return { ok: false, message: `Input${fault}` }
+  if (fault !== null) return { ok: false, message: faultText(fault, '$') }
   return { ok: true, value: (schema && isObject(value) ? withDefaults(schema, value) : value) as LexMethods[M]['input'] }
 }
 
@@ -146,13 +145,16 @@ function withDefaults(schema: Schema, value: LooseObject): LooseObject {
 export function validateOutput<M extends MethodName>(nsid: M, value: unknown): Outcome<LexMethods[M]['output']> {
   const schema = methodDefinition(nsid).output?.schema
   const fault = schema ? compile(schema)(value) : null
-  return fault === null ? { ok: true, value: value as LexMethods[M]['output'] } : { ok: false, message: `Output${fault}` }
+  return fault === null ? { ok: true, value: value as LexMethods[M]['output'] } : { ok: false, message: faultText(fault, '$') }
 }
 
 function recordDefinition(collection: string): Definition | null {
   const definition = definitions().get(`lex:${collection}`)
   return definition?.type === 'record' ? definition : null
 }
+
+/** Where a record is in what was sent. */
+export const invalidRecord = (collection: string, fault: Fault): string => `Invalid ${collection} record: ${faultText(fault, '$.record')}`
 
 export type RecordOutcome = { status: 'valid' } | { status: 'unknown' } | { status: 'invalid'; message: string }
 
@@ -161,7 +163,7 @@ export function validateRecord(collection: string, record: unknown): RecordOutco
   const schema = recordDefinition(collection)?.record
   if (!schema) return { status: 'unknown' }
   const fault = compile(schema)(record)
-  return fault === null ? { status: 'valid' } : { status: 'invalid', message: `Invalid ${collection} record: Record${fault}` }
+  return fault === null ? { status: 'valid' } : { status: 'invalid', message: invalidRecord(collection, fault) }
 }
 
 /** `tid`, `nsid`, `any`, `literal:<key>`; `null` for a collection that no lexicon describes. */
@@ -176,17 +178,16 @@ export function recordKeyFault(collection: string, rkey: string): string | null 
 /** The same for a key type that some other document gives. */
 export function keyFaultOf(type: string, collection: string, rkey: string): string | null {
   const expected = keyFault(type, rkey)
-  return expected === null ? null : `Invalid record key for ${collection}: ${expected}`
+  return expected === null ? null : `Invalid record key for ${collection}: ${expected} at $.rkey`
 }
 
 function keyFault(type: string, rkey: string): string | null {
   if (type.startsWith('literal:')) {
     const literal = type.slice('literal:'.length)
-    return rkey === literal ? null : `must be "${literal}"`
+    return rkey === literal ? null : `Expected ${shown(literal)} (got ${shown(rkey)})`
   }
-  if (type === 'tid') return isValidTid(rkey) ? null : 'must be a valid TID'
-  if (type === 'nsid') return isValidNsid(rkey) ? null : 'must be a valid nsid'
-  return isValidRecordKey(rkey) ? null : 'must be a valid Record Key'
+  const format = type === 'tid' || type === 'nsid' ? type : 'record-key'
+  return isOfFormat(format, rkey) ? null : wrongFormat(format, rkey).message
 }
 
 function lazy<Value>(make: () => Value): () => Value {

@@ -1,5 +1,5 @@
 /** Records of collections that we have no lexicon of, checked against documents that their authors published. */
-import { findDefinition, keyFaultOf, type RecordOutcome } from './lexicons.ts'
+import { findDefinition, invalidRecord, keyFaultOf, type RecordOutcome } from './lexicons.ts'
 import { LexiconFault, schemaCompiler, type Document } from './schema.ts'
 
 /** A document that the check needs, and that was not given. */
@@ -29,7 +29,7 @@ export function validatePublishedRecord(documents: ReadonlyMap<string, Document>
     const keyFault = rkey === undefined ? null : keyFaultOf(definition.key!, collection, rkey)
     if (keyFault !== null) return { status: 'invalid', message: keyFault }
     const fault = schemaCompiler(find)(definition.record!)(record)
-    return fault === null ? { status: 'valid' } : { status: 'invalid', message: `Invalid ${collection} record: Record${fault}` }
+    return fault === null ? { status: 'valid' } : { status: 'invalid', message: invalidRecord(collection, fault) }
   } catch (error) {
     if (error instanceof LexiconFault && !(error instanceof MissingLexicon)) return { status: 'unknown' }
     throw error

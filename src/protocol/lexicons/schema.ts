@@ -3,8 +3,8 @@
  *
  * A check works on the JSON form of a value (`{"$link"}`, `{"$bytes"}`, blobs as plain objects) and also accepts
  * CIDs and bytes that were already decoded, so nothing is converted before it is validated. It answers `null`, or
- * a fault that starts with the place and ends with the expectation (`/embed/images must be an array`); the caller
- * puts the name of the whole in front.
+ * a fault: what was expected, in the words of the reference, and where. The caller says what the place begins with
+ * (`faultText(fault, '$.record')`).
  *
  * Stricter than `@atproto/lexicon`, its oracle in the tests, as the reference server is: datetimes follow the
  * specification, the `accept` and `maxSize` of a blob are enforced, and a list is no object.
@@ -69,7 +69,13 @@ export interface Document {
   defs: Record<string, Definition>
 }
 
-export type Check = (value: unknown) => string | null
+export interface Fault {
+  message: string
+  /** From the value that was checked to the one that is at fault, such as `.embed.images[0]`. */
+  path: string
+}
+
+export type Check = (value: unknown) => Fault | null
 /** Finds the schema behind an absolute reference (`lex:nsid` or `lex:nsid#name`). */
 export type FindSchema = (ref: string) => Schema | undefined
 
@@ -80,21 +86,66 @@ export const isObject = (value: unknown): value is LooseObject =>
 /** The longest text of a CID with any digest in use; decoding is quadratic in some bases. */
 const maxCidChars = 128
 
-const formats: Record<string, { holds: (text: string) => boolean; expected: string }> = {
-  'datetime': { holds: isDatetimeString, expected: 'must be an valid atproto datetime (both RFC-3339 and ISO-8601)' },
-  'uri': { holds: isValidUri, expected: 'must be a uri' },
-  'at-uri': { holds: isValidAtUri, expected: 'must be a valid at-uri' },
-  'did': { holds: isValidDid, expected: 'must be a valid did' },
-  'handle': { holds: isValidHandle, expected: 'must be a valid handle' },
-  'at-identifier': { holds: isAtIdentifierString, expected: 'must be a valid did or a handle' },
-  'nsid': { holds: isValidNsid, expected: 'must be a valid nsid' },
-  'cid': { holds: isCidText, expected: 'must be a cid string' },
-  'language': { holds: isValidLanguage, expected: 'must be a well-formed BCP 47 language tag' },
-  'tid': { holds: isValidTid, expected: 'must be a valid TID' },
-  'record-key': { holds: isValidRecordKey, expected: 'must be a valid Record Key' },
+/** Named as refusals name them. */
+const formats: Record<string, { holds: (text: string) => boolean; name: string }> = {
+  'datetime': { holds: isDatetimeString, name: 'datetime' },
+  'uri': { holds: isValidUri, name: 'uri' },
+  'at-uri': { holds: isValidAtUri, name: 'at-uri' },
+  'did': { holds: isValidDid, name: 'DID' },
+  'handle': { holds: isValidHandle, name: 'handle' },
+  'at-identifier': { holds: isAtIdentifierString, name: 'AT identifier' },
+  'nsid': { holds: isValidNsid, name: 'NSID' },
+  'cid': { holds: isCidText, name: 'CID string' },
+  'language': { holds: isValidLanguage, name: 'language' },
+  'tid': { holds: isValidTid, name: 'TID string' },
+  'record-key': { holds: isValidRecordKey, name: 'record key' },
 }
 
+export const isOfFormat = (format: string, text: string): boolean => formats[format]!.holds(text)
+
 export const isFormat = (format: string): boolean => Object.hasOwn(formats, format)
+
+// What refusals say
+
+/** The fault and where it is, for a value that stands at `base`. */
+export const faultText = ({ message, path }: Fault, base: string): string => `${message} at ${base}${path}`
+
+const at = (message: string): Fault => ({ message, path: '' })
+const wrongType = (expected: string, value: unknown): Fault => at(`Expected ${expected} value type (got ${shown(value)})`)
+const wrongChoice = (choices: readonly unknown[], value: unknown): Fault => at(`Expected ${oneOf(choices.map(shown))} (got ${shown(value)})`)
+const tooBig = (what: string, maximum: number, actual: number): Fault => at(`${what} too big (maximum ${maximum}, got ${actual})`)
+const tooSmall = (what: string, minimum: number, actual: number): Fault => at(`${what} too small (minimum ${minimum}, got ${actual})`)
+/** Why a text is none of its format. */
+export const wrongFormat = (format: string, text: string): Fault => at(`Invalid ${formats[format]!.name} (got ${shown(text)})`)
+
+/** A fault of a part, as one of the whole. */
+function within(part: string | number, fault: Fault): Fault {
+  fault.path = segment(part) + fault.path
+  return fault
+}
+
+const segment = (part: string | number): string =>
+  typeof part === 'number' ? `[${part}]` : /^[A-Za-z_$][A-Za-z0-9_]*$/.test(part) ? `.${part}` : `[${JSON.stringify(part)}]`
+
+function oneOf(choices: readonly string[]): string {
+  return choices.length < 2 ? choices.join('') : `one of ${choices.slice(0, -1).join(', ')} or ${choices.at(-1)}`
+}
+
+/** Characters of a text that a refusal repeats, and entries of a list or an object. */
+const MAX_SHOWN_CHARS = 256
+const MAX_SHOWN_ENTRIES = 2
+
+/** A value as a refusal repeats it: scalars whole, the rest by its first entries. */
+export function shown(value: unknown): string {
+  if (typeof value === 'string') return JSON.stringify(value.length < MAX_SHOWN_CHARS ? value : `${value.slice(0, MAX_SHOWN_CHARS - 1)}…`)
+  if (value === null || typeof value === 'number' || typeof value === 'boolean') return String(value)
+  if (Array.isArray(value)) return `[${firstOf(value, shown)}]`
+  if (value instanceof Cid) return 'cid'
+  return isObject(value) ? `{${firstOf(Object.keys(value), (key) => `${JSON.stringify(key)}: ...`)}}` : 'object'
+}
+
+const firstOf = <T>(entries: readonly T[], show: (entry: T) => string): string =>
+  entries.slice(0, MAX_SHOWN_ENTRIES).map(show).join(', ') + (entries.length > MAX_SHOWN_ENTRIES ? ', ...' : '')
 
 /** A lexicon leads to what is no definition of a value. */
 export class LexiconFault extends Error {}
@@ -128,10 +179,10 @@ export function schemaCompiler(find: FindSchema): (schema: Schema) => Check {
   function union(schema: Schema): Check {
     const members = new Map((schema.refs ?? []).map((ref) => [memberName(ref), reference(ref)]))
     return (value) => {
-      if (!isObject(value) || typeof value['$type'] !== 'string') return ' must be an object which includes the "$type" property'
+      if (!isObject(value) || typeof value['$type'] !== 'string') return wrongType('an object which includes the "$type" property', value)
       const member = members.get(memberName(value['$type']))
       if (member) return member(value)
-      return schema.closed ? ` $type must be one of ${schema.refs?.join(', ')}` : null
+      return schema.closed ? within('$type', wrongChoice([...members.keys()], value['$type'])) : null
     }
   }
 
@@ -139,12 +190,12 @@ export function schemaCompiler(find: FindSchema): (schema: Schema) => Check {
     const item = compile(schema.items!)
     const { minLength = 0, maxLength = Infinity } = schema
     return (value) => {
-      if (!Array.isArray(value)) return ' must be an array'
-      if (value.length > maxLength) return ` must not have more than ${maxLength} elements`
-      if (value.length < minLength) return ` must not have fewer than ${minLength} elements`
+      if (!Array.isArray(value)) return wrongType('array', value)
+      if (value.length > maxLength) return tooBig('array', maxLength, value.length)
+      if (value.length < minLength) return tooSmall('array', minLength, value.length)
       for (let index = 0; index < value.length; index++) {
         const fault = item(value[index])
-        if (fault !== null) return `/${index}${fault}`
+        if (fault !== null) return within(index, fault)
       }
       return null
     }
@@ -158,16 +209,16 @@ export function schemaCompiler(find: FindSchema): (schema: Schema) => Check {
       nullable: schema.nullable?.includes(name) ?? false,
     }))
     return (value) => {
-      if (!isObject(value)) return ' must be an object'
+      if (!isObject(value)) return wrongType('object', value)
       for (const { name, check, required, nullable } of fields) {
         const property = value[name]
         if (property === undefined) {
-          if (required) return ` must have the property "${name}"`
+          if (required) return at(`Missing required key "${name}"`)
           continue
         }
         if (property === null && nullable) continue
         const fault = check(property)
-        if (fault !== null) return `/${name}${fault}`
+        if (fault !== null) return within(name, fault)
       }
       return null
     }
@@ -183,8 +234,8 @@ export function schemaCompiler(find: FindSchema): (schema: Schema) => Check {
     string,
     integer,
     boolean,
-    'cid-link': () => (value) => (isLink(value) ? null : ' must be a CID'),
-    'unknown': () => (value) => (isObject(value) ? null : ' must be an object'),
+    'cid-link': () => (value) => (isLink(value) ? null : wrongType('cid', value)),
+    'unknown': () => (value) => (isObject(value) ? null : wrongType('object', value)),
   }
   return compile
 }
@@ -194,19 +245,19 @@ const memberName = (ref: string) => ref.replace(/^lex:/, '').replace(/#main$/, '
 
 function boolean(schema: Schema): Check {
   return (value) => {
-    if (typeof value !== 'boolean') return ' must be a boolean'
-    return schema.const !== undefined && value !== schema.const ? ` must be ${schema.const}` : null
+    if (typeof value !== 'boolean') return wrongType('boolean', value)
+    return schema.const !== undefined && value !== schema.const ? wrongChoice([schema.const], value) : null
   }
 }
 
 function integer(schema: Schema): Check {
   const { minimum = -Infinity, maximum = Infinity } = schema
   return (value) => {
-    if (typeof value !== 'number' || !Number.isSafeInteger(value)) return ' must be an integer'
+    if (typeof value !== 'number' || !Number.isSafeInteger(value)) return wrongType('integer', value)
     const fault = choiceFault(schema, value)
     if (fault !== null) return fault
-    if (value > maximum) return ` can not be greater than ${maximum}`
-    if (value < minimum) return ` can not be less than ${minimum}`
+    if (value > maximum) return tooBig('integer', maximum, value)
+    if (value < minimum) return tooSmall('integer', minimum, value)
     return null
   }
 }
@@ -215,28 +266,28 @@ function string(schema: Schema): Check {
   const format = schema.format === undefined ? undefined : formats[schema.format]
   if (schema.format !== undefined && !format) throw new Error(`unknown string format ${schema.format}`)
   return (value) => {
-    if (typeof value !== 'string') return ' must be a string'
-    return choiceFault(schema, value) ?? lengthFault(schema, value) ?? (format && !format.holds(value) ? ` ${format.expected}` : null)
+    if (typeof value !== 'string') return wrongType('string', value)
+    return choiceFault(schema, value) ?? lengthFault(schema, value) ?? (format && !format.holds(value) ? wrongFormat(schema.format!, value) : null)
   }
 }
 
-function choiceFault(schema: Schema, value: string | number): string | null {
-  if (schema.const !== undefined && value !== schema.const) return ` must be ${schema.const}`
-  if (schema.enum && !schema.enum.includes(value)) return ` must be one of (${schema.enum.join('|')})`
+function choiceFault(schema: Schema, value: string | number): Fault | null {
+  if (schema.const !== undefined && value !== schema.const) return wrongChoice([schema.const], value)
+  if (schema.enum && !schema.enum.includes(value)) return wrongChoice(schema.enum, value)
   return null
 }
 
 /** A UTF-16 unit is one to three bytes of UTF-8 and at most one grapheme, so most texts need no counting. */
-function lengthFault({ minLength = 0, maxLength = Infinity, minGraphemes = 0, maxGraphemes = Infinity }: Schema, text: string): string | null {
+function lengthFault({ minLength = 0, maxLength = Infinity, minGraphemes = 0, maxGraphemes = Infinity }: Schema, text: string): Fault | null {
   if (text.length * 3 > maxLength || text.length < minLength) {
     const length = Buffer.byteLength(text)
-    if (length > maxLength) return ` must not be longer than ${maxLength} characters`
-    if (length < minLength) return ` must not be shorter than ${minLength} characters`
+    if (length > maxLength) return tooBig('string', maxLength, length)
+    if (length < minLength) return tooSmall('string', minLength, length)
   }
   if (text.length > maxGraphemes || minGraphemes > 0) {
     const length = graphemeCount(text)
-    if (length > maxGraphemes) return ` must not be longer than ${maxGraphemes} graphemes`
-    if (length < minGraphemes) return ` must not be shorter than ${minGraphemes} graphemes`
+    if (length > maxGraphemes) return tooBig('grapheme', maxGraphemes, length)
+    if (length < minGraphemes) return tooSmall('grapheme', minGraphemes, length)
   }
   return null
 }
@@ -252,9 +303,9 @@ function graphemeCount(text: string): number {
 function bytes({ minLength = 0, maxLength = Infinity }: Schema): Check {
   return (value) => {
     const size = byteLength(value)
-    if (size === null) return ' must be a byte array'
-    if (size > maxLength) return ` must not be larger than ${maxLength} bytes`
-    if (size < minLength) return ` must not be smaller than ${minLength} bytes`
+    if (size === null) return wrongType('bytes', value)
+    if (size > maxLength) return tooBig('bytes', maxLength, size)
+    if (size < minLength) return tooSmall('bytes', minLength, size)
     return null
   }
 }
@@ -269,10 +320,9 @@ function blob(schema: Schema): Check {
   return (value) => {
     const reference = isObject(value) && value['$type'] === 'blob' ? value : null
     const { ref, mimeType, size } = reference ?? {}
-    if (!isLink(ref) || typeof mimeType !== 'string' || !Number.isSafeInteger(size)) return ' should be a blob ref'
-    if (schema.accept && !schema.accept.some((pattern) => acceptsType(pattern, mimeType)))
-      return ` has mime type "${mimeType}", expected one of ${schema.accept.join(', ')}`
-    if (schema.maxSize !== undefined && (size as number) > schema.maxSize) return ` is ${size} bytes, at most ${schema.maxSize} are allowed`
+    if (!isLink(ref) || typeof mimeType !== 'string' || !Number.isSafeInteger(size)) return wrongType('blob', value)
+    if (schema.accept && !schema.accept.some((pattern) => acceptsType(pattern, mimeType))) return within('mimeType', wrongChoice(schema.accept, mimeType))
+    if (schema.maxSize !== undefined && (size as number) > schema.maxSize) return tooBig('blob', schema.maxSize, size as number)
     return null
   }
 }
