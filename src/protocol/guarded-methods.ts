@@ -28,6 +28,15 @@ const protectedMethods = new Set(
 
 export const isProtectedMethod = (nsid: string): boolean => protectedMethods.has(nsid.toLowerCase())
 
+/**
+ * Drafts of permissioned data. As long as they are not served here, nobody is sent on with them and no token is made
+ * for them: another server must not come to hold what an account shows to a few.
+ */
+export const isDraftMethod = (nsid: string): boolean => /^com\.atproto\.(space|simplespace)(\.|$)/i.test(nsid)
+
+/** The services of the same drafts, by the fragment in an audience. */
+export const isDraftAudience = (aud: string): boolean => /#atproto_space/i.test(aud)
+
 /** Direct messages, whatever they will be called, and moving the account: closed to an app password without the grant. */
 export function isPrivilegedMethod(nsid: string): boolean {
   const name = nsid.toLowerCase()

@@ -189,10 +189,29 @@ export function genesisOperation(account: { rotationKeys: string[]; signingKey: 
   }
 }
 
+/**
+ * What permissioned data needs, in the draft of it. It is not served here, so an operation of ours leaves it alone:
+ * whoever asks for other keys or services without naming these did not mean to give up what the account has elsewhere.
+ */
+const draftEntries = { verificationMethods: 'atproto_space', services: 'atproto_space_host' } as const
+
+function withDraftEntry<Entry>(name: string, before: Record<string, Entry>, after: Record<string, Entry>): Record<string, Entry> {
+  const kept = before[name]
+  return kept === undefined || Object.hasOwn(after, name) ? after : { ...after, [name]: kept }
+}
+
 /** The operation after `last`, with the named parts changed; `null` when `last` ended the DID. */
 export function nextOperation(last: LogOperation, changes: Partial<PlcState>): UnsignedOperation | null {
   const state = stateOf(last)
-  return state && { type: 'plc_operation', ...state, ...changes, prev: operationCid(last).toString() }
+  if (!state) return null
+  const next = { ...state, ...changes }
+  return {
+    type: 'plc_operation',
+    ...next,
+    verificationMethods: withDraftEntry(draftEntries.verificationMethods, state.verificationMethods, next.verificationMethods),
+    services: withDraftEntry(draftEntries.services, state.services, next.services),
+    prev: operationCid(last).toString(),
+  }
 }
 
 export const tombstone = (last: LogOperation): UnsignedTombstone => ({ type: 'plc_tombstone', prev: operationCid(last).toString() })

@@ -148,6 +148,30 @@ test('a code from the mail signs one operation, which keeps what it does not cha
   expect(await sign({ token })).toMatchObject({ status: 400, body: { error: 'InvalidToken', message: 'Token is invalid' } })
 })
 
+test('entries for permissioned data outlive a signed operation and a new handle', async () => {
+  const space = formatDidKey(signingKey('k256', randomBytes(32)).publicKey)
+  const host = { type: 'AtprotoSpaceHost', endpoint: 'https://spaces.example.com' }
+  const last = (await pds.ctx.plc.lastOperation(alice.did)) as unknown as PlcState
+  await submit(alice, await ownOperation({ verificationMethods: { ...last.verificationMethods, atproto_space: space }, services: { ...last.services, atproto_space_host: host } }))
+  const entries = async () => {
+    const { verificationMethods, services } = (await pds.ctx.plc.state(alice.did))!
+    return [verificationMethods['atproto_space'], services['atproto_space_host']]
+  }
+  // As a client does that moves an account: with what the new server recommends, and nothing else.
+  const { verificationMethods, services } = last
+  const { body } = await sign({ token: await requestCode(), verificationMethods: { atproto: verificationMethods['atproto'] }, services: { atproto_pds: services['atproto_pds'] } })
+  expect(await submit(alice, body.operation)).toMatchObject({ status: 200 })
+  expect(await entries()).toEqual([space, host])
+  expect(await call(alice, 'updateHandle', { handle: 'alice-spaces.test' })).toMatchObject({ status: 200 })
+  expect(await entries()).toEqual([space, host])
+  // Who names them says what they are to be.
+  const elsewhere = { ...host, endpoint: 'https://elsewhere.example.com' }
+  const moved = await sign({ token: await requestCode(), services: { ...services, atproto_space_host: elsewhere } })
+  expect(await submit(alice, moved.body.operation)).toMatchObject({ status: 200 })
+  expect(await entries()).toEqual([space, elsewhere])
+  expect(await call(alice, 'updateHandle', { handle: 'alice.test' })).toMatchObject({ status: 200 })
+})
+
 test('only the last code counts, for fifteen minutes, and for its own account', async () => {
   const first = await requestCode()
   await call(alice, 'requestPlcOperationSignature')

@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto'
 import { query } from '../../http/endpoint.ts'
 import { invalidRequest, invalidToken, Refusal } from '../../http/errors.ts'
 import type { Millis } from '../../protocol/identifiers.ts'
-import { isPrivilegedMethod, isProtectedMethod } from '../../protocol/guarded-methods.ts'
+import { isDraftAudience, isDraftMethod, isPrivilegedMethod, isProtectedMethod } from '../../protocol/guarded-methods.ts'
 import { formatServiceToken } from '../../protocol/service-token.ts'
 import { accountNotFound, accountStatus, signingKeyOf } from '../accounts/accounts.ts'
 import { access, EVERY_SESSION, requirePermission } from './auth.ts'
@@ -47,6 +47,7 @@ export const serviceAuthRoutes = [
       const now = ctx.clock.now()
       const expiresAt = expiry(now, exp, lxm)
       if (lxm !== undefined && isProtectedMethod(lxm)) throw invalidRequest(`cannot request a service auth token for the following protected method: ${lxm}`)
+      if (isDraftAudience(aud) || (lxm !== undefined && isDraftMethod(lxm))) throw invalidRequest('permissioned data is not served here, and no service token is made for it')
       const key = await signingKeyOf(ctx, ctx.db, did)
       if (!key) throw accountNotFound()
       const claims = { iss: did, aud, ...(lxm === undefined ? {} : { lxm }), iat: Math.floor(now / 1000), exp: expiresAt, jti: randomBytes(16).toString('hex') }

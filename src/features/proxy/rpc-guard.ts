@@ -1,7 +1,7 @@
 /** Who may have a request forwarded, and to which service. */
 import type { Guard } from '../../http/endpoint.ts'
-import { invalidRequest, invalidToken } from '../../http/errors.ts'
-import { isPrivilegedMethod, isProtectedMethod } from '../../protocol/guarded-methods.ts'
+import { invalidRequest, invalidToken, methodNotImplemented } from '../../http/errors.ts'
+import { isDraftAudience, isDraftMethod, isPrivilegedMethod, isProtectedMethod } from '../../protocol/guarded-methods.ts'
 import { access, requirePermission, type AccessCaller, type AccessOptions } from '../auth/auth.ts'
 import { serviceText, type ServiceName } from './proxy-header.ts'
 import { defaultService, namedService } from './upstream-services.ts'
@@ -26,6 +26,7 @@ export function rpc({ also, ...options }: RpcOptions = {}): Guard<RpcCaller> {
       const nsid = exchange.nsid!
       if (isProtectedMethod(nsid)) throw invalidToken('Bad token method')
       const named = namedService(exchange.request)
+      if (isDraftMethod(nsid) || (named !== null && isDraftAudience(serviceText(named)))) throw methodNotImplemented()
       const caller = await holder.check(exchange)
       if (caller.credential === 'app' && isPrivilegedMethod(nsid)) throw invalidToken('Bad token method')
       const service = named ?? defaultService(exchange.ctx.config, nsid)

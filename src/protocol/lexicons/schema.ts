@@ -25,6 +25,7 @@ import {
 } from '@atproto/syntax'
 import { CID } from 'multiformats/cid'
 import { Cid, isCid } from '../cid.ts'
+import { isSpaceUri } from '../identifiers.ts'
 
 export interface Schema {
   type: string
@@ -90,7 +91,7 @@ const maxCidChars = 128
 const formats: Record<string, { holds: (text: string) => boolean; name: string }> = {
   'datetime': { holds: isDatetimeString, name: 'datetime' },
   'uri': { holds: isValidUri, name: 'uri' },
-  'at-uri': { holds: isValidAtUri, name: 'at-uri' },
+  'at-uri': { holds: (text) => isValidAtUri(text) || isSpaceUri(text), name: 'at-uri' },
   'did': { holds: isValidDid, name: 'DID' },
   'handle': { holds: isValidHandle, name: 'handle' },
   'at-identifier': { holds: isAtIdentifierString, name: 'AT identifier' },
