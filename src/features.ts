@@ -5,6 +5,7 @@ import { admin } from './features/admin/admin.ts'
 import { auth } from './features/auth/auth-feature.ts'
 import { backup } from './features/backup/backup.ts'
 import { blobs } from './features/blobs/blobs-feature.ts'
+import { doctor } from './features/doctor/doctor-feature.ts'
 import { firehose } from './features/firehose/firehose-feature.ts'
 import { identity } from './features/identity/identity-feature.ts'
 import { invites } from './features/invites/invites-feature.ts'
@@ -27,6 +28,7 @@ export const features: readonly Feature[] = [
   auth,
   backup,
   blobs,
+  doctor,
   firehose,
   identity,
   invites,

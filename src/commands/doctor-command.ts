@@ -1,4 +1,4 @@
-import { checks, examine, type Finding } from '../features/doctor/doctor.ts'
+import { checks, examineAll, type Finding } from '../features/doctor/doctor.ts'
 import { processLog } from '../platform/log.ts'
 import { createMailer } from '../platform/mailer.ts'
 import { createOutbound } from '../platform/outbound.ts'
@@ -6,23 +6,24 @@ import { systemResolver } from '../platform/resolver.ts'
 import { EXIT } from './command.ts'
 import { configured } from './configuration.ts'
 
-const marks: Record<Finding['state'], string> = { ok: 'ok   ', warning: 'warn ', fault: 'FAULT' }
+const marks: Record<Finding['state'], string> = { ok: 'ok   ', warning: 'warn ', fault: 'FAULT', skipped: '-    ' }
 
 export const doctorCommand = configured({
   name: 'doctor',
   summary: 'Look for what is wrong with a deployment, and say what to do about it.',
-  details: `Looks at the disk, the database, the clock, DNS, TLS, the reverse proxy with its WebSockets, mail, the PLC directory
-and the relay. Best run on the server itself while "serve" runs. Changes nothing; exits with 1 when there is a fault.`,
+  details: `Looks at the disk, the database, its master key, backups, DNS, TLS, the server, the reverse proxy, the clock, mail, the
+PLC directory and the relay. What the proxy makes of requests the server itself is asked through the public address, with
+the admin token. To be run on the server, as its user, while "serve" runs. Changes nothing; exits with 1 when there is a
+fault.`,
   async run({ terminal, config }) {
     const resolver = systemResolver()
     const upstream = createOutbound({ resolver: systemResolver({ asksSystem: true }), reach: 'anywhere' })
     const mailer = createMailer(config, { upstream, log: processLog(config.telemetry) })
     const width = Math.max(...checks.map(({ name }) => name.length))
     let faults = 0
-    for (const check of checks) {
-      const finding = await examine(check, { config, resolver, upstream, mailer, now: Date.now })
-      terminal.out(`${marks[finding.state]} ${check.name.padEnd(width)}  ${finding.text}`)
-      if (finding.state !== 'ok') terminal.out(`${' '.repeat(width + 8)}→ ${finding.remedy}`)
+    for await (const { name, finding } of examineAll({ config, resolver, upstream, mailer, now: Date.now })) {
+      terminal.out(`${marks[finding.state]} ${name.padEnd(width)}  ${finding.text}`)
+      if ('remedy' in finding) terminal.out(`${' '.repeat(width + 8)}→ ${finding.remedy}`)
       if (finding.state === 'fault') faults++
     }
     return faults === 0 ? EXIT.ok : EXIT.failed

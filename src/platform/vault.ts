@@ -10,7 +10,7 @@ import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Config } from './config.ts'
 import { sql, type Database, type Reader } from './database.ts'
-import { OperatorError } from './operator-error.ts'
+import { type Explained, inWords, OperatorError } from './operator-error.ts'
 
 const NONCE_BYTES = 12
 const TAG_BYTES = 16
@@ -59,30 +59,54 @@ export function keyFileBeside(dataDir: string): Uint8Array {
     writeFileSync(part, `${randomBytes(32).toString('hex')}\n`, { mode: 0o600, flush: true })
     renameSync(part, path)
   }
-  const text = readFileSync(path, 'utf8').trim()
-  if (!/^[\da-f]{64}$/i.test(text)) throw new OperatorError(`${path} is not a master key (64 hexadecimal characters): bring it back from a backup`)
-  return Buffer.from(text, 'hex')
+  const key = readKeyFile(path)
+  if (key === null) throw inWords(notAKey(path))
+  return key
 }
+
+function readKeyFile(path: string): Uint8Array | null {
+  const text = readFileSync(path, 'utf8').trim()
+  return /^[\da-f]{64}$/i.test(text) ? Buffer.from(text, 'hex') : null
+}
+
+const notAKey = (path: string): Explained => ({ what: `${path} is not a master key (64 hexadecimal characters)`, remedy: 'bring it back from a backup' })
 
 /** The row that tells whether a key is the one that the secrets are under. */
 const CHECK_NAME = 'master-key-check'
+
+/** Secrets that are under the master key, the one that tells first. */
+export const secretsQuery = sql`SELECT wrapped FROM server_secret ORDER BY name <> ${CHECK_NAME}`
+
+type KeyPlace = Pick<Config, 'signingKeyMasterKey' | 'dataDir'>
+
+/** What keeps the secrets of a database from being opened; null when nothing does. */
+export function masterKeyFault({ signingKeyMasterKey, dataDir }: KeyPlace, secrets: readonly string[]): Explained | null {
+  const path = masterKeyFile(dataDir)
+  const [secret] = secrets
+  if (secret === undefined) return null
+  if (signingKeyMasterKey === null && !existsSync(path)) return { what: 'the database holds secrets, but there is no master key', remedy: `set SERVICE_SIGNING_KEY_MASTER_KEY, or bring back ${path}` }
+  const key = signingKeyMasterKey?.reveal() ?? readKeyFile(path)
+  if (key === null) return notAKey(path)
+  try {
+    new Vault(key).unwrap(secret)
+    return null
+  } catch (error) {
+    if (!(error instanceof SecretDoesNotOpen)) throw error
+    const other = signingKeyMasterKey === null ? 'the key in master.key' : 'the configured master key'
+    return { what: `${other} does not open the secrets of this database`, remedy: 'configure the key they are under, or change it with "holdfast rewrap"' }
+  }
+}
 
 /**
  * The vault of a data directory: under the configured key, or the one in the file. Refuses a key that does not open
  * what is stored, and to make a new key where secrets are stored already.
  */
-export async function openVault(db: Database, { signingKeyMasterKey, dataDir }: Pick<Config, 'signingKeyMasterKey' | 'dataDir'>): Promise<Vault> {
-  const stored = await db.get(sql`SELECT 1 FROM server_secret`)
-  if (stored !== null && signingKeyMasterKey === null && !existsSync(masterKeyFile(dataDir)))
-    throw new OperatorError(`the database holds secrets, but there is no master key: set SERVICE_SIGNING_KEY_MASTER_KEY, or bring back ${masterKeyFile(dataDir)}`)
-  const vault = new Vault(signingKeyMasterKey?.reveal() ?? keyFileBeside(dataDir))
-  try {
-    await serverSecret(db, vault, CHECK_NAME)
-  } catch (error) {
-    if (!(error instanceof SecretDoesNotOpen)) throw error
-    const other = signingKeyMasterKey === null ? 'the key in master.key' : 'the configured master key'
-    throw new OperatorError(`${other} does not open the secrets of this database; configure the key they are under, or change it with "holdfast rewrap"`, { cause: error })
-  }
+export async function openVault(db: Database, place: KeyPlace): Promise<Vault> {
+  const secrets = await db.all<{ wrapped: string }>(secretsQuery)
+  const fault = masterKeyFault(place, secrets.map(({ wrapped }) => wrapped))
+  if (fault !== null) throw inWords(fault)
+  const vault = new Vault(place.signingKeyMasterKey?.reveal() ?? keyFileBeside(place.dataDir))
+  await serverSecret(db, vault, CHECK_NAME)
   return vault
 }
 

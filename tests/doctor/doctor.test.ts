@@ -1,10 +1,17 @@
 /** What the doctor finds in deployments that are well, and in those that are not. */
 import { expect, test } from 'bun:test'
-import { checks, examine, type Finding, type Patient } from '../../src/features/doctor/doctor.ts'
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { makeBackup, openArchive } from '../../src/features/backup/backup.ts'
+import { checks, examine, examineAll, type Finding, type Patient } from '../../src/features/doctor/doctor.ts'
 import { createOutbound } from '../../src/platform/outbound.ts'
 import type { Resolver } from '../../src/platform/resolver.ts'
 import { systemResolver } from '../../src/platform/resolver.ts'
-import { startPds, freePort, type TestPds } from '../harness/pds.ts'
+import { Secret } from '../../src/platform/secret.ts'
+import { bearer, request } from '../harness/http.ts'
+import { ADMIN_TOKEN, startPds, freePort, type TestPds } from '../harness/pds.ts'
+import { startReverseProxy, type ProxyHabits } from '../harness/reverse-proxy.ts'
 import { startUpstream } from '../harness/upstream.ts'
 
 const resolver: Resolver = {
@@ -15,25 +22,178 @@ const upstream = createOutbound({ resolver: systemResolver(), reach: 'anywhere' 
 const patientOf = (pds: TestPds, changes: Partial<Patient> = {}): Patient => ({ config: pds.ctx.config, resolver, upstream, mailer: pds.ctx.mailer, now: () => pds.clock.now(), ...changes })
 const find = (name: string, patient: Patient): Promise<Finding> => examine(checks.find((check) => check.name === name)!, patient)
 
+/** The same server behind a proxy. Its public address is the proxy's, and its DID stays. */
+async function behind(pds: TestPds, habits: Partial<ProxyHabits>, changes: Partial<Patient['config']> = {}) {
+  const { serverDid } = pds.ctx.config
+  const proxy = await startReverseProxy(pds.url.replace('localhost', '127.0.0.1'), habits)
+  await pds.restart({ publicUrl: proxy.url, serverDid, ...changes })
+  return { patient: patientOf(pds), [Symbol.asyncDispose]: () => proxy[Symbol.asyncDispose]() }
+}
+
+async function all(patient: Patient): Promise<Record<string, string>> {
+  const states: Record<string, string> = {}
+  for await (const { name, finding } of examineAll(patient)) states[name] = finding.state
+  return states
+}
+
 test('a server that is reached, with its names in order, is well', async () => {
   await using pds = await startPds()
   const patient = patientOf(pds)
-  for (const name of ['disk', 'database', 'dns', 'handles', 'proxy', 'websocket', 'plc']) expect([name, await find(name, patient)]).toEqual([name, { state: 'ok', text: expect.any(String) }])
+  const well = ['disk', 'database', 'master-key', 'dns', 'handles', 'server', 'operator', 'proxy', 'client-address', 'body-size', 'websocket', 'oauth', 'plc']
+  for (const name of well) expect([name, await find(name, patient)]).toEqual([name, { state: 'ok', text: expect.any(String) }])
   expect(await find('tls', patient)).toMatchObject({ state: 'warning', remedy: expect.stringContaining('https') })
   expect(await find('mail', patient)).toMatchObject({ state: 'warning', text: 'mail goes to the log' })
   expect(await find('relay', patient)).toMatchObject({ state: 'warning', text: 'no relay is configured' })
+  expect(await find('backups', patient)).toMatchObject({ state: 'warning', text: 'no backups are configured' })
 })
 
-test('a proxy that swallows upgrades, one that leads elsewhere, and none at all are told apart', async () => {
+test('a proxy that does its work is well', async () => {
   await using pds = await startPds()
-  const target = pds.url
-  using proxy = Bun.serve({ port: 0, hostname: '127.0.0.1', fetch: ({ url, method }) => fetch(target + new URL(url).pathname, { method }) })
-  const through = (publicUrl: string) => patientOf(pds, { config: { ...pds.ctx.config, publicUrl } })
-  expect(await find('proxy', through(`http://localhost:${proxy.port}`))).toMatchObject({ state: 'ok' })
-  expect(await find('websocket', through(`http://localhost:${proxy.port}`))).toMatchObject({ state: 'fault', remedy: expect.stringContaining('WebSocket') })
+  for (const forwardedFor of ['append', 'replace'] as const) {
+    await using proxied = await behind(pds, { forwardedFor })
+    for (const name of ['proxy', 'client-address', 'body-size', 'websocket', 'oauth']) expect([name, await find(name, proxied.patient)]).toEqual([name, { state: 'ok', text: expect.any(String) }])
+  }
+})
+
+test('what a proxy does wrong is told apart', async () => {
+  await using pds = await startPds()
+  const wrong: [Partial<ProxyHabits>, string, string][] = [
+    [{ forwardedFor: 'drop' }, 'client-address', 'does not say who asks'],
+    [{ forwardedFor: 'keep' }, 'client-address', 'strangers choose the address'],
+    [{ maxBodyBytes: 1024 ** 2 }, 'body-size', 'answers 413 to a body of 16 MiB'],
+    [{ upgrades: false }, 'websocket', 'does not open'],
+    [{ ownPaths: '/.well-known/' }, 'oauth', '/.well-known/oauth-protected-resource answers 404'],
+    [{ ownPaths: '/.well-known/oauth-authorization-server' }, 'oauth', '/.well-known/oauth-authorization-server answers 404'],
+    [{ ownPaths: '/v1/' }, 'client-address', 'answered with 404, and not by the server'],
+    [{ ownPaths: '/xrpc/' }, 'proxy', 'answers 404, but not as did:web:'],
+  ]
+  for (const [habits, name, text] of wrong) {
+    await using proxied = await behind(pds, habits)
+    expect([habits, await find(name, proxied.patient)]).toEqual([habits, { state: 'fault', text: expect.stringContaining(text), remedy: expect.any(String) }])
+  }
+})
+
+test('a proxy at a public address that is not trusted is named', async () => {
+  await using pds = await startPds()
+  await using stranger = startUpstream()
+  const patient = patientOf(pds, { config: { ...pds.ctx.config, publicUrl: stranger.url } })
+  stranger.answer('', () => Response.json({ address: '198.51.100.7', forwardedFor: '192.0.2.77, 203.0.113.9', bytes: 0 }))
+  expect(await find('client-address', patient)).toMatchObject({ state: 'fault', remedy: 'add 198.51.100.7 to trusted_proxies' })
+})
+
+test('what the server believes about addresses is for operators, and its body is bounded', async () => {
+  await using pds = await startPds()
+  const probe = (headers: Record<string, string>) => request(`${pds.url}/v1/admin/probe`, { method: 'POST', json: {}, headers: { 'x-forwarded-for': '192.0.2.1', ...headers } })
+  const refused = await probe({})
+  expect(refused.status).toBe(401)
+  expect(JSON.stringify(refused.body)).not.toContain('192.0.2.1')
+  expect(await probe(bearer(ADMIN_TOKEN))).toMatchObject({ status: 200, body: { address: '192.0.2.1', forwardedFor: '192.0.2.1', bytes: 2 } })
+  const huge = new Uint8Array(64 * 1024 ** 2 + 1)
+  expect((await fetch(`${pds.url}/v1/admin/probe`, { method: 'POST', body: huge, headers: { 'content-type': 'application/json', ...bearer(ADMIN_TOKEN) } })).status).toBe(413)
+})
+
+test('a server that does not run is told, instead of blaming the proxy', async () => {
+  await using pds = await startPds()
+  await using proxied = await behind(pds, {})
+  await pds.stop()
+  expect(await find('server', proxied.patient)).toMatchObject({ state: 'fault', text: expect.stringContaining('no server listens at http://127.0.0.1:'), remedy: expect.stringContaining('holdfast serve') })
+  expect(await all(proxied.patient)).toMatchObject({ server: 'fault', proxy: 'skipped', 'client-address': 'skipped', 'body-size': 'skipped', websocket: 'skipped', oauth: 'skipped', database: 'ok', 'master-key': 'ok' })
+})
+
+test('something else on the port of the server is told', async () => {
+  await using pds = await startPds()
   await using other = startUpstream()
-  expect(await find('proxy', through(other.url))).toMatchObject({ state: 'fault', text: expect.stringContaining('not as did:web:') })
-  expect(await find('proxy', through(`http://localhost:${await freePort()}`))).toMatchObject({ state: 'fault', text: expect.stringContaining('cannot be reached') })
+  const patient = patientOf(pds, { config: { ...pds.ctx.config, port: Number(new URL(other.url).port) } })
+  expect(await find('server', patient)).toMatchObject({ state: 'fault', text: expect.stringContaining('is not did:web:') })
+})
+
+test('a public address that leads nowhere, or elsewhere, is the fault of what is in front', async () => {
+  await using pds = await startPds()
+  await using other = startUpstream()
+  const at = (publicUrl: string) => patientOf(pds, { config: { ...pds.ctx.config, publicUrl } })
+  expect(await find('proxy', at(other.url))).toMatchObject({ state: 'fault', text: expect.stringContaining('not as did:web:') })
+  expect(await find('proxy', at(`http://localhost:${await freePort()}`))).toMatchObject({ state: 'fault', text: expect.stringContaining('cannot be reached') })
+})
+
+test('without an operator credential it is told what cannot be done and what cannot be known', async () => {
+  await using pds = await startPds()
+  await using proxied = await behind(pds, {}, { adminToken: null, inviteCodeRequired: true })
+  expect(await find('operator', proxied.patient)).toMatchObject({ state: 'warning', text: expect.stringContaining('sign-up needs invite codes'), remedy: expect.stringContaining('SERVICE_ADMIN_TOKEN') })
+  expect(await find('client-address', proxied.patient)).toEqual({ state: 'skipped', text: 'needs the admin token' })
+})
+
+test('another admin token than that of the running server is told', async () => {
+  await using pds = await startPds()
+  await using proxied = await behind(pds, {})
+  const config = { ...proxied.patient.config, adminToken: new Secret('x'.repeat(32)) }
+  expect(await find('client-address', { ...proxied.patient, config })).toMatchObject({ state: 'fault', text: expect.stringContaining('does not take the admin token') })
+})
+
+test('the master key is held against the secrets, without starting anything', async () => {
+  await using pds = await startPds()
+  const patient = patientOf(pds)
+  await pds.stop()
+  const file = join(pds.dataDir, 'master.key')
+  const key = readFileSync(file, 'utf8')
+  expect(await find('master-key', patient)).toEqual({ state: 'ok', text: 'the key in master.key opens the secrets of the database' })
+  const configured = { ...patient, config: { ...patient.config, signingKeyMasterKey: new Secret(new Uint8Array(32)) } }
+  expect(await find('master-key', configured)).toMatchObject({ state: 'fault', text: 'the configured master key does not open the secrets of this database', remedy: expect.stringContaining('rewrap') })
+  const broken: [string, string][] = [[`${'0'.repeat(64)}\n`, 'the key in master.key does not open'], ['half a key', 'is not a master key']]
+  for (const [content, text] of broken) {
+    writeFileSync(file, content)
+    expect(await find('master-key', patient)).toMatchObject({ state: 'fault', text: expect.stringContaining(text) })
+  }
+  rmSync(file)
+  expect(await find('master-key', patient)).toMatchObject({ state: 'fault', text: 'the database holds secrets, but there is no master key', remedy: expect.stringContaining(file) })
+  expect(existsSync(file)).toBe(false)
+  writeFileSync(file, key)
+  expect(await find('master-key', patient)).toMatchObject({ state: 'ok' })
+})
+
+test('a database that is gone, or is none, is told with what to do', async () => {
+  await using pds = await startPds()
+  const patient = patientOf(pds)
+  await pds.stop()
+  const path = join(pds.dataDir, 'holdfast.db')
+  truncateSync(path)
+  expect(await find('database', patient)).toMatchObject({ state: 'fault', text: expect.stringContaining('missing or empty, and a server has been here (holdfast.marker'), remedy: expect.stringContaining('holdfast restore') })
+  expect(await all(patient)).toMatchObject({ database: 'fault', 'master-key': 'skipped' })
+  writeFileSync(path, 'a note\n'.repeat(1000))
+  expect(await find('database', patient)).toMatchObject({ state: 'fault', text: expect.stringContaining('is not a database') })
+})
+
+test('backups that are late, that fail, or that lack blobs are told', async () => {
+  await using pds = await startPds()
+  const place = mkdtempSync(join(tmpdir(), 'holdfast-doctor-'))
+  const with_ = (backup: Partial<Patient['config']['backup']>, afterHours = 0) =>
+    patientOf(pds, { config: { ...pds.ctx.config, backup: { ...pds.ctx.config.backup, destination: place, intervalSecs: 86_400, ...backup } }, now: () => Date.now() + afterHours * 3_600_000 })
+  try {
+    expect(await find('backups', with_({}))).toMatchObject({ state: 'warning', text: expect.stringContaining('no backup in') })
+    expect(await find('backups', with_({ destination: join(place, 'not yet') }))).toMatchObject({ state: 'warning' })
+    expect(existsSync(join(place, 'not yet'))).toBe(false)
+    const config = pds.ctx.config
+    await makeBackup(config, openArchive(place, config), { passphrase: null, keep: null, now: new Date(), log: pds.ctx.log })
+    const before = readdirSync(place, { recursive: true }).sort()
+    expect(await find('backups', with_({}))).toEqual({ state: 'ok', text: 'the newest backup is less than an hour old' })
+    expect(await find('backups', with_({}, 30))).toMatchObject({ state: 'ok', text: expect.stringContaining('30 hours') })
+    expect(await find('backups', with_({}, 49))).toMatchObject({ state: 'fault', text: 'the newest backup is 49 hours old, though one is due every 24.0 hours' })
+    expect(await find('backups', with_({ intervalSecs: 0 }, 49))).toMatchObject({ state: 'ok' })
+    expect(await find('backups', with_({ intervalSecs: 0 }, 200))).toMatchObject({ state: 'warning' })
+    expect(await find('backups', with_({ passphrase: new Secret('a passphrase') }))).toMatchObject({ state: 'fault', text: expect.stringContaining('not encrypted') })
+    expect(await find('backups', with_({ destination: 's3://bucket/prefix' }))).toMatchObject({ state: 'fault', text: expect.stringContaining('blob_mirror.endpoint') })
+    expect(readdirSync(place, { recursive: true }).sort()).toEqual(before)
+  } finally {
+    rmSync(place, { recursive: true })
+  }
+})
+
+test('a disk that cannot be written is told', async () => {
+  await using pds = await startPds()
+  const notThere = patientOf(pds, { config: { ...pds.ctx.config, dataDir: '/nowhere/at/all' } })
+  expect(await find('disk', notThere)).toMatchObject({ state: 'fault', text: '/nowhere/at/all does not exist' })
+  // Nobody writes there, not even root.
+  const dataDir = '/proc/self'
+  expect(await find('disk', patientOf(pds, { config: { ...pds.ctx.config, dataDir } }))).toMatchObject({ state: 'fault', text: expect.stringContaining(dataDir) })
 })
 
 test('names without records are named', async () => {

@@ -223,6 +223,9 @@ describe('nobody else may read', () => {
     await using server = await start(dataDir)
     expect(open(dataDir)).toEqual([])
     expect((await fetch(`${server.url}/xrpc/_health`)).status).toBe(200)
+    const { out } = await runProgram(['doctor', '--dev'], { SERVICE_DATA_DIR: dataDir, SERVICE_PORT: new URL(server.url).port })
+    expect(out).toMatch(/^ok {4}privacy .*nobody else/m)
+    expect(out).toMatch(/^ok {4}server .*listens at/m)
   })
 
   test('a folder that a link leads to, as under systemd', async () => {
@@ -243,7 +246,10 @@ describe('nobody else may read', () => {
     chmodSync(join(dataDir, 'of-somebody-else'), 0o644)
     await stop(await start(dataDir))
     expect(open(dataDir)).toEqual([dataDir, join(dataDir, 'of-somebody-else')])
-    expect((await runProgram(['doctor', '--dev'], await envOf(dataDir))).out).toContain('chmod 700')
+    const { code, out } = await runProgram(['doctor', '--dev'], await envOf(dataDir))
+    expect(code).toBe(1)
+    expect(out).toContain(`chmod 700 ${dataDir}`)
+    expect(out).toMatch(/^FAULT server .*no server listens.*\n.*start it.*\n.*operator.*\n(?:.*→.*\n)?- {5}proxy .*not looked at: see server$/m)
   })
 })
 

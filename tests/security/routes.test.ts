@@ -80,6 +80,7 @@ const routes: Record<string, For> = {
   'GET /v1/admin/relay-status': 'operator',
   'POST /v1/admin/sweeps/:name/run': 'operator',
   'POST /v1/admin/request-crawl': 'operator',
+  'POST /v1/admin/probe': 'operator',
   'GET /v1/admin/audit': 'operator',
   'GET /v1/admin/waitlist': 'operator',
   'POST /v1/admin/pairing-codes': 'master',

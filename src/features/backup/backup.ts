@@ -10,8 +10,8 @@ import type { Sweep } from '../../platform/sweeps.ts'
 export { openArchive } from './archive.ts'
 export { makeBackup } from './backup-writing.ts'
 export { continueSequence, fetchSnapshot, installDatabase } from './restoring.ts'
-export { unsealOf } from './sealing.ts'
-export { listSnapshots } from './snapshot.ts'
+export { sealOf, unsealOf } from './sealing.ts'
+export { listSnapshots, readManifest } from './snapshot.ts'
 export { verifyEverything } from './verification.ts'
 
 const backupSweep: Sweep = {

@@ -1,0 +1,141 @@
+/** What is on the disk: room, modes, the database, the key of its secrets, and copies of it elsewhere. */
+import { closeSync, existsSync } from 'node:fs'
+import { statfs } from 'node:fs/promises'
+import { dirname } from 'node:path'
+import { Database } from 'bun:sqlite'
+import type { Config } from '../../platform/config.ts'
+import { blobsFolder, exposedPaths, tracesOf } from '../../platform/data-directory.ts'
+import type { SqlValue } from '../../platform/database.ts'
+import { openNameless, writeAt } from '../../platform/nameless-file.ts'
+import { isDatabaseThere, sqlitePath } from '../../platform/sqlite.ts'
+import { explain } from '../../platform/system-faults.ts'
+import { masterKeyFault, secretsQuery } from '../../platform/vault.ts'
+import { listSnapshots, openArchive, readManifest, sealOf } from '../backup/backup.ts'
+import { fault, ok, warning, wordsOf, type Check, type Finding, type Patient } from './finding.ts'
+
+const DISK_FAULT_BYTES = 256 * 1024 ** 2
+const DISK_WARNING_BYTES = 2 * 1024 ** 3
+const GIB = 1024 ** 3
+const HOUR_MILLIS = 3_600_000
+/** A backup takes time, and the one after a restart waits for a whole interval. */
+const LATE_INTERVALS = 2
+/** Where no interval is configured, somebody else makes backups at times of their own. */
+const UNSCHEDULED_WARNING_HOURS = 7 * 24
+
+export const dataChecks: readonly Check[] = [
+  { name: 'disk', run: checkDisk },
+  { name: 'privacy', run: checkPrivacy },
+  { name: 'database', run: checkDatabase },
+  { name: 'master-key', needs: 'database', run: checkMasterKey },
+  { name: 'backups', run: checkBackups },
+]
+
+async function checkDisk({ config }: Patient): Promise<Finding> {
+  const { dataDir } = config
+  if (!existsSync(dataDir)) return fault(`${dataDir} does not exist`, 'create it, or set data_dir to where the data is')
+  const unwritable = writeFault(config)
+  if (unwritable !== null) return unwritable
+  const { bavail, bsize } = await statfs(dataDir)
+  const free = bavail * bsize
+  const text = `${(free / GIB).toFixed(1)} GiB free at ${dataDir}`
+  if (free < DISK_FAULT_BYTES) return fault(text, 'make room: writes fail when the disk is full')
+  return free < DISK_WARNING_BYTES ? warning(text, 'make room before uploads and the event log fill it') : ok(text)
+}
+
+/** Only writing shows that a folder can be written. The file has no name, and is gone at once. */
+function writeFault({ dataDir, databaseUrl }: Config): Finding | null {
+  const folders = [dataDir, dirname(sqlitePath(databaseUrl)), blobsFolder(dataDir)]
+  for (const folder of folders.filter((each) => existsSync(each))) {
+    try {
+      const file = openNameless(folder)
+      try {
+        writeAt(file, new Uint8Array(4096), 0)
+      } finally {
+        closeSync(file)
+      }
+    } catch (error) {
+      const { what, remedy } = explain(error, { path: folder, folder: dataDir }) ?? { what: `${folder} cannot be written: ${wordsOf(error)}`, remedy: 'see that the disk is whole and mounted for writing' }
+      return fault(what, remedy)
+    }
+  }
+  return null
+}
+
+/** The server closes what is its own when it starts, and what belongs to others never. */
+async function checkPrivacy({ config }: Patient): Promise<Finding> {
+  const exposed = exposedPaths(config)
+  if (exposed.length === 0) return ok('nobody else on this machine may use the data')
+  const remedy = exposed.map(({ path, mode }) => `chmod ${mode.toString(8)} ${path}`).join('; ')
+  return warning(`others on this machine may use ${exposed.map(({ path }) => path).join(', ')}`, remedy)
+}
+
+async function checkDatabase({ config }: Patient): Promise<Finding> {
+  const path = sqlitePath(config.databaseUrl)
+  if (!isDatabaseThere(path)) {
+    const traces = tracesOf(config)
+    if (traces.length > 0) return fault(`${path} is missing or empty, and a server has been here (${traces.join(', ')})`, 'bring it back with "holdfast restore" and the place of the backups')
+    return warning(`no database at ${path} yet`, 'start the server once; it makes one')
+  }
+  try {
+    const row = reading(path, (database) => database.query<{ quick_check: string }, []>('PRAGMA quick_check(1)').get())
+    return row?.quick_check === 'ok' ? ok('whole') : fault(`damaged: ${row?.quick_check}`, 'stop the server, keep a copy, and restore a backup ("holdfast restore")')
+  } catch (error) {
+    const { what, remedy } = explain(error, { path, folder: config.dataDir }) ?? { what: wordsOf(error), remedy: 'look at the message, and restore a backup ("holdfast restore") if the file is damaged' }
+    return fault(what, remedy)
+  }
+}
+
+function reading<T>(path: string, work: (database: Database) => T): T {
+  const database = new Database(path, { readonly: true })
+  try {
+    return work(database)
+  } finally {
+    database.close()
+  }
+}
+
+async function checkMasterKey({ config }: Patient): Promise<Finding> {
+  const path = sqlitePath(config.databaseUrl)
+  const secrets = isDatabaseThere(path) ? reading(path, secretsIn) : []
+  const found = masterKeyFault(config, secrets)
+  if (found !== null) return fault(found.what, found.remedy)
+  if (secrets.length === 0) return ok('nothing is encrypted yet')
+  return ok(`${config.signingKeyMasterKey === null ? 'the key in master.key' : 'the configured key'} opens the secrets of the database`)
+}
+
+function secretsIn(database: Database): string[] {
+  const isMigrated = database.query("SELECT 1 FROM sqlite_schema WHERE name = 'server_secret'").get() !== null
+  return isMigrated ? database.query<{ wrapped: string }, SqlValue[]>(secretsQuery.texts.join('?')).all(...secretsQuery.values).map(({ wrapped }) => wrapped) : []
+}
+
+async function checkBackups(patient: Patient): Promise<Finding> {
+  const { backup } = patient.config
+  if (backup.destination === null) return warning('no backups are configured', 'set backup.destination and backup.interval_secs, or run "holdfast backup" from a timer of your own')
+  try {
+    return await examineArchive(patient, backup.destination)
+  } catch (error) {
+    return fault(`backups to ${backup.destination} fail: ${wordsOf(error)}`, 'put right what the message says, then try "holdfast backup"')
+  }
+}
+
+/** Throws what would keep a backup from being made. */
+async function examineArchive({ config, now }: Patient, destination: string): Promise<Finding> {
+  const { intervalSecs, passphrase } = config.backup
+  const none = warning(`there is no backup in ${destination} yet`, intervalSecs > 0 ? 'run "holdfast backup", or wait for the first one' : 'run "holdfast backup", and set backup.interval_secs')
+  // Looking must not make what the server makes when it has a backup to write.
+  if (!destination.startsWith('s3://') && !existsSync(destination)) return none
+  const archive = openArchive(destination, config)
+  const newest = (await listSnapshots(archive)).at(-1)
+  if (newest === undefined) return none
+  await sealOf(archive, passphrase?.reveal() ?? null)
+  if (!destination.startsWith('s3://')) closeSync(openNameless(destination))
+
+  const manifest = await readManifest(archive, newest)
+  const ageHours = (now() - Date.parse(manifest!.createdAt)) / HOUR_MILLIS
+  const text = `the newest backup is ${ageHours < 1 ? 'less than an hour' : `${Math.floor(ageHours)} hours`} old`
+  if (intervalSecs > 0 && ageHours > (LATE_INTERVALS * intervalSecs) / 3600) return fault(`${text}, though one is due every ${(intervalSecs / 3600).toFixed(1)} hours`, 'run "holdfast backup" and see what it says; the server logs "sweep failed" with the reason')
+  if (intervalSecs === 0 && ageHours > UNSCHEDULED_WARNING_HOURS) return warning(text, 'set backup.interval_secs, or see why the timer that runs "holdfast backup" does not')
+  if (manifest!.missingBlobs.length > 0) return warning(`${text}, and lacks ${manifest!.missingBlobs.length} blobs that were missing or damaged`, 'run "holdfast sweep blob-scrub" and look at its report')
+  return ok(text)
+}
+

@@ -1,0 +1,54 @@
+/** Other services that this one needs, and its clock against theirs. */
+import { ask, fault, ok, TIMEOUT_MILLIS, warning, wordsOf, type Check, type Finding, type Patient } from './finding.ts'
+
+/** Relays refuse commits that come from more than 5 minutes ahead; it is said well before that. */
+const CLOCK_FAULT_SECS = 120
+const CLOCK_WARNING_SECS = 10
+
+export const serviceChecks: readonly Check[] = [
+  { name: 'clock', run: checkClock },
+  { name: 'mail', run: checkMail },
+  { name: 'plc', run: checkPlc },
+  { name: 'relay', run: checkRelay },
+]
+
+/** Against the clock of another service: the directory, or the AppView where the directory is in this process. */
+async function checkClock({ config, upstream, now }: Patient): Promise<Finding> {
+  const witness = config.plcDirectoryUrl ?? config.appview.url
+  const response = await upstream.fetch(`${witness}/`, { headersTimeoutMillis: TIMEOUT_MILLIS }).catch(() => null)
+  await response?.body?.cancel()
+  const date = Date.parse(response?.headers.get('date') ?? '')
+  if (Number.isNaN(date)) return warning('no other clock could be asked', `see why ${new URL(witness).host} cannot be reached`)
+  const offSecs = Math.round((now() - date) / 1000)
+  const text = `${Math.abs(offSecs)} s ${offSecs < 0 ? 'behind' : 'ahead of'} ${new URL(witness).host}`
+  if (Math.abs(offSecs) > CLOCK_FAULT_SECS) return fault(text, 'switch time synchronisation on (for example systemd-timesyncd): relays refuse commits from the future')
+  return Math.abs(offSecs) > CLOCK_WARNING_SECS ? warning(text, 'switch time synchronisation on') : ok(text)
+}
+
+async function checkMail({ config, mailer }: Patient): Promise<Finding> {
+  if (config.email.provider === 'log') return warning('mail goes to the log', 'set email.provider: without mail nobody can reset a password, delete an account or move away')
+  const refusal = await mailer.check()
+  return refusal === null ? ok(`${config.email.provider} accepts us`) : fault(`${config.email.provider}: ${refusal}`, 'check the email.* keys with "holdfast mail test you@example.com"')
+}
+
+async function checkPlc({ config, upstream }: Patient): Promise<Finding> {
+  if (config.plcDirectoryUrl === null) return ok('runs inside this process')
+  const { host } = new URL(config.plcDirectoryUrl)
+  const response = await upstream.fetch(`${config.plcDirectoryUrl}/_health`, { headersTimeoutMillis: TIMEOUT_MILLIS }).catch((error: unknown) => wordsOf(error))
+  if (typeof response === 'string') return fault(`${host} cannot be reached: ${response}`, 'allow outgoing https: accounts cannot be created without the directory')
+  await response.body?.cancel()
+  return response.ok ? ok(`${host} answers`) : warning(`${host} answers ${response.status}`, 'try again later; if it stays so, check plc_directory_url')
+}
+
+async function checkRelay(patient: Patient): Promise<Finding> {
+  const { config } = patient
+  const [relay] = config.crawlers.urls
+  if (relay === undefined) return warning('no relay is configured', 'set crawlers.urls, or nobody outside will see the posts made here')
+  const host = new URL(config.publicUrl).host
+  const answer = await ask(patient, `${relay}/xrpc/com.atproto.sync.getHostStatus?hostname=${encodeURIComponent(host)}`)
+  if (typeof answer === 'string') return fault(`${new URL(relay).host} cannot be reached: ${answer}`, 'allow outgoing https')
+  const body = (answer.json ?? null) as { error?: string; status?: string } | null
+  if (body?.error === 'HostNotFound') return warning(`${new URL(relay).host} has not crawled ${host}`, 'start the server: it asks to be crawled; or POST /v1/admin/request-crawl')
+  if (answer.status !== 200 || body === null) return warning(`${new URL(relay).host} answers ${answer.status}`, 'try again later')
+  return body.status === 'active' ? ok(`${new URL(relay).host} follows us`) : warning(`${new URL(relay).host} says "${body.status}" of us`, 'if it stays so, ask to be crawled again (POST /v1/admin/request-crawl), then ask its operator')
+}
