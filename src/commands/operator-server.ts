@@ -1,6 +1,7 @@
 /** A running server, as the holder of the admin token speaks to it. */
 import type { Config } from '../platform/config.ts'
 import { OperatorError } from '../platform/operator-error.ts'
+import { ownUrl } from '../platform/own-url.ts'
 
 /** Long enough for the deletion of a large account, or a pass over all blobs. */
 const TIMEOUT_MILLIS = 600_000
@@ -73,10 +74,7 @@ const postOf = (json: object | undefined): Request =>
   json === undefined ? { method: 'POST' } : { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify(json) }
 
 /** The server of a configuration, on this machine. */
-export function serverOf({ bindAddress, port }: Config, token: string | null): Server {
-  const host = bindAddress === '0.0.0.0' || bindAddress === '::' ? '127.0.0.1' : bindAddress
-  return new Server(`http://${host.includes(':') ? `[${host}]` : host}:${port}`, token)
-}
+export const serverOf = (config: Config, token: string | null): Server => new Server(ownUrl(config), token)
 
 /** What went wrong, in the words of the server: `{ error, message }` under `/xrpc`, `{ error: { message } }` elsewhere. */
 function faultOf(status: number, text: string): string {

@@ -69,7 +69,9 @@ const routes: Record<string, For> = {
 
   'GET /v1/admin/accounts': 'operator',
   'POST /v1/admin/accounts/:did/email': 'operator',
+  'POST /v1/admin/accounts/lookup': 'operator',
   'POST /v1/admin/accounts/:did/reset-token': 'operator',
+  'POST /v1/admin/accounts/:did/reset-mail': 'operator',
   'POST /v1/admin/accounts/:did/revoke-credentials': 'operator',
   'GET /v1/accounts/:did/usage': 'operator',
   'GET /v1/accounts/:did/storage': 'operator',
