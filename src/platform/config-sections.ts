@@ -136,6 +136,11 @@ export const declared = {
 
   accounts: section({
     passwordOptional: field(boolean, { default: false, doc: 'An account may be created without a password.' }),
+    refuseThrowAwayEmail: field(boolean, {
+      default: true,
+      addition: true,
+      doc: 'Refuse email addresses that are given away for minutes, by a list that comes with the program.',
+    }),
     deletionReaperIntervalSecs: field(seconds({ min: 1 }), { default: 3600, doc: 'Time between passes that delete accounts that are due.' }),
     ...unused({
       childDeletionGraceSecs: field(seconds(), {

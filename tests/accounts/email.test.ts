@@ -104,7 +104,7 @@ test('an address that is given up while a code is asked for does not get it', as
 
 test('an address that is none, or another account has, is refused', async () => {
   const bob = await createAccount(pds, `user${++names}`)
-  for (const email of ['nobody', 'a@b', 'x@example.com\nBcc: y@example.com']) {
+  for (const email of ['nobody', 'a@b', 'x@example.com\nBcc: y@example.com', 'x@mailinator.com']) {
     expect(await update({ email })).toMatchObject({ status: 400, body: { message: 'This email address is not supported, please use a different email.' } })
   }
   expect(await update({ email: bob.email })).toMatchObject({ status: 400, body: { error: 'InvalidRequest', message: 'This email address is already in use, please use a different email.' } })

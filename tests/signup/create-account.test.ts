@@ -74,6 +74,7 @@ test('what is not allowed is refused, each with its name', async () => {
     [{ password: undefined }, 'InvalidPassword', /./],
     [{ email: undefined }, 'InvalidRequest', 'Email is required'],
     [{ email: 'no address' }, 'InvalidRequest', 'This email address is not supported, please use a different email.'],
+    [{ email: 'somebody@mailinator.com' }, 'InvalidRequest', 'This email address is not supported, please use a different email.'],
     [{ email: 'a@b\r\nBcc: c@d.example' }, 'InvalidRequest', 'This email address is not supported, please use a different email.'],
     [{ handle: 'not a handle' }, 'InvalidRequest', /handle/],
     [{ handle: 'ab.test' }, 'InvalidHandle', 'Handle too short'],
@@ -121,6 +122,11 @@ test('of many who want one handle at once, one gets it and the others learn so b
     expect({ status, error: body.error, message: body.message }).toEqual({ status: 400, error: 'InvalidRequest', message: 'Handle already taken: racer.test' })
   }
   expect(submitted).toBe(1)
+})
+
+test('an address for minutes is let in where the operator says so', async () => {
+  await using open = await startPds({ accounts: { refuseThrowAwayEmail: false } })
+  expect(await signUp({ ...fresh(), email: 'somebody@mailinator.com' }, open)).toMatchObject({ status: 200 })
 })
 
 test('an account without a password is possible where the operator allows it', async () => {

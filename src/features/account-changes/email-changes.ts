@@ -3,7 +3,7 @@ import { invalidRequest, Refusal } from '../../http/errors.ts'
 import type { Context } from '../../platform/context.ts'
 import { isUniqueViolation, type Tx } from '../../platform/database.ts'
 import type { Did } from '../../protocol/identifiers.ts'
-import { addressOf, type CodeFault, codeRefused, deleteMailedCodesOf, holderOf, mailCode, parseEmailAddress, redeemCode, updateEmail, updateEmailConfirmed } from '../accounts/accounts.ts'
+import { addressOf, type CodeFault, codeRefused, deleteMailedCodesOf, emailNotSupported, holderOf, mailCode, parseEmailAddress, redeemCode, requireLastingAddress, updateEmail, updateEmailConfirmed } from '../accounts/accounts.ts'
 import { isEmailUnderWay } from '../identity/identity.ts'
 
 /**
@@ -13,13 +13,14 @@ import { isEmailUnderWay } from '../identity/identity.ts'
 export async function changeEmail(ctx: Context, did: Did, wanted: string, token: string | undefined): Promise<void> {
   const { emailConfirmedAt } = await holderOf(ctx, did)
   if (emailConfirmedAt !== null && token === undefined) throw new Refusal(400, 'TokenRequired', 'confirmation token required')
+  await requireLastingAddress(ctx, wanted)
   await replaceEmail(ctx, did, wanted, async (tx) => (token === undefined ? null : redeemCode(ctx, tx, { did, purpose: 'update_email', code: token })))
 }
 
 /** Store another address if `permits`, in the same transaction, finds no fault. */
 export async function replaceEmail(ctx: Context, did: Did, wanted: string, permits: (tx: Tx) => Promise<CodeFault | null>): Promise<void> {
   const email = parseEmailAddress(wanted)
-  if (email === null) throw invalidRequest('This email address is not supported, please use a different email.')
+  if (email === null) throw emailNotSupported()
   try {
     const fault = await ctx.db.transaction(async (tx) => {
       const fault = await permits(tx)

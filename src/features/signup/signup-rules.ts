@@ -4,7 +4,7 @@ import type { Context } from '../../platform/context.ts'
 import type { Reader } from '../../platform/database.ts'
 import type { Did, Handle, Millis } from '../../protocol/identifiers.ts'
 import { parseDidKey } from '../../protocol/keys.ts'
-import { accountOf, parseEmailAddress, passwordFault } from '../accounts/accounts.ts'
+import { accountOf, emailNotSupported, parseEmailAddress, passwordFault, requireLastingAddress } from '../accounts/accounts.ts'
 import { admitHandle, isNameTaken } from '../identity/identity.ts'
 import { isInviteUsable } from '../invites/invites.ts'
 
@@ -39,7 +39,8 @@ export async function checkRequest(ctx: Context, request: SignupRequest, provenD
   if (config.inviteCodeRequired && inviteCode === null) throw invalidInviteCode('No invite code provided')
   if (!request.email) throw invalidRequest('Email is required')
   const email = parseEmailAddress(request.email)
-  if (email === null) throw invalidRequest('This email address is not supported, please use a different email.')
+  if (email === null) throw emailNotSupported()
+  await requireLastingAddress(ctx, email)
   const handle = await admitHandle(ctx, request.handle, did)
   await requireUsable(db, inviteCode, clock.now())
   await requireFree(db, { handle, email }, clock.now())
