@@ -34,7 +34,7 @@ describe('the page', () => {
     expect({ status, isPage }).toEqual({ status: 200, isPage: true })
     for (const text of ['transition:email', 'See your email address', 'repo:com.example.note', '127.0.0.1:9', 'value="alice.test"']) expect(body).toContain(text)
     expect(body).toContain(Bun.escapeHTML(app.clientId))
-    expect(Object.keys(hiddenFields(body))).toEqual(['request_uri', 'client_id'])
+    expect(Object.keys(hiddenFields(body))).toEqual(['request_uri', 'client_id', 'form_token'])
     expect(Object.fromEntries(answer.headers)).toMatchObject({ 'cache-control': 'no-store', 'x-frame-options': 'DENY', 'referrer-policy': 'no-referrer', 'x-content-type-options': 'nosniff' })
     const policy = answer.headers.get('content-security-policy')!
     for (const rule of ["default-src 'none'", "frame-ancestors 'none'", "base-uri 'none'", "script-src 'self'"]) expect(policy).toContain(rule)
@@ -147,6 +147,11 @@ describe('the answer', () => {
     expect(await post(fields, { 'sec-fetch-site': 'cross-site' })).toMatchObject({ status: 403 })
     expect(await post(fields, { 'sec-fetch-site': 'same-site' })).toMatchObject({ status: 403 })
     expect(await post(fields, { origin: 'https://elsewhere.example' })).toMatchObject({ status: 403 })
+    expect(await post(fields, { origin: 'null' })).toMatchObject({ status: 403 })
+    const shown = await request(app.authorizeUrl(fields.request_uri))
+    const { form_token = '' } = hiddenFields(shown.body)
+    const cookie = shown.headers.get('set-cookie')!.split(';')[0]!
+    expect(await post({ ...fields, form_token, state: 'another' }, { origin: 'null', cookie })).toMatchObject({ status: 400 })
     expect(await post({ ...fields, state: 'some state', scope: 'atproto transition:generic', redirect_uri: REDIRECT_URI })).toMatchObject({ status: 303 })
   })
 

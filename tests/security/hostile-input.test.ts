@@ -128,7 +128,7 @@ describe('what a stranger sends', () => {
     for (const handle of ['x\r\nset-cookie:a=b.test', 'x\n.test', 'x%0d%0a.test'])
       expect(await post('/xrpc/com.atproto.server.createAccount', JSON.stringify({ handle, email: 'm@example.com', password: 'a password' }))).toMatchObject({ status: 400 })
     const { headers } = await request(`${pds.url}/account/sign-in?done=%0d%0aset-cookie:a=b`)
-    expect(headers.get('set-cookie')).toBeNull()
+    expect(headers.get('set-cookie')).not.toContain('a=b')
   })
 })
 

@@ -13,6 +13,8 @@ export interface AuthorizeView {
   pending: PendingRequest
   scopes: readonly ExpandedScope[]
   device: Device | null
+  /** That the form comes from this page. */
+  proof: Html[] | null
   /** What the person has filled in before, when the page is shown again. */
   filled: Filled | null
   fault: Fault | null
@@ -34,7 +36,7 @@ export const signUpUrl = (requestUri: string, clientId: string): string => `/acc
 export const appHost = (clientId: string): string => (isLoopbackClientId(clientId) ? 'an app on this device' : new URL(clientId).host)
 
 export function authorizePage({ config }: Context, view: AuthorizeView): Response {
-  const { requestUri, pending, scopes, device, filled, fault } = view
+  const { requestUri, pending, scopes, device, proof, filled, fault } = view
   const { client } = pending
   const name = appHost(client.clientId)
   const request = { request_uri: requestUri, client_id: client.clientId }
@@ -45,7 +47,7 @@ export function authorizePage({ config }: Context, view: AuthorizeView): Respons
     body: html`
 <form method="post" action="/oauth/authorize?${new URLSearchParams(request).toString()}" class="card">
   ${hidden(request)}
-  ${device && hidden({ form_token: device.formToken })}
+  ${proof}
   <div class="tight">
     <h1>Sign in to ${name}?</h1>
     <p class="quiet">This app asks for access to your account on ${new URL(config.publicUrl).host}.</p>

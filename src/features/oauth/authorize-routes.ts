@@ -9,14 +9,14 @@ import {
   type Confirm,
   type Device,
   deviceOf,
+  formProof,
   type Fault,
   faultOf,
   type PageCall,
   pageRefusal,
-  readForm,
+  readOwnForm,
   requireFormToken,
   requireNavigation,
-  requireOwnForm,
   seeOther,
   signIn,
   withPassword,
@@ -64,7 +64,8 @@ async function show(call: PageCall): Promise<Response> {
 async function shown(call: PageCall, opened: Opened, { filled, fault }: { filled: Filled | null; fault: Fault | null }): Promise<Response> {
   const expansion = await expanded(call.ctx, opened.pending.request.scopes)
   if (!expansion.ok) return decided(call, opened, { kind: 'refuse', error: 'invalid_scope', reason: expansion.reason })
-  return authorizePage(call.ctx, { ...opened, scopes: expansion.scopes, device: await deviceOf(call), filled, fault })
+  const device = await deviceOf(call)
+  return authorizePage(call.ctx, { ...opened, scopes: expansion.scopes, device, proof: formProof(call, device), filled, fault })
 }
 
 async function decided({ ctx }: PageCall, { idHash }: Opened, decision: Decision, confirm?: Confirm): Promise<Response> {
@@ -77,8 +78,7 @@ async function decided({ ctx }: PageCall, { idHash }: Opened, decision: Decision
 }
 
 async function decide(call: PageCall): Promise<Response> {
-  requireOwnForm(call)
-  const form = await readForm(call)
+  const form = await readOwnForm(call)
   const opened = await openedRequest(call, form)
   if (!agrees(form, opened.pending)) throw pageRefusal('The form does not belong to this request.')
   switch (form.get('action')) {

@@ -11,9 +11,9 @@ import { deleteOAuthSession, findOAuthSession, oauthSessionsOf } from '../oauth/
 import { accountPage } from './account-page.ts'
 import type { AccountView, Section } from './account-view.ts'
 import { countOtherSignIns, deleteOtherSignIns } from './device-store.ts'
-import { type Device, deviceOf, requireFormToken, requireNavigation, requireOwnForm, signIn, signOut } from './devices.ts'
+import { type Device, deviceOf, readOwnForm, requireFormToken, requireNavigation, signIn, signOut } from './devices.ts'
 import { faultOf } from './faults.ts'
-import { readForm, seeOther, type PageCall } from './page-parts.ts'
+import { seeOther, type PageCall } from './page-parts.ts'
 
 interface Holder {
   account: Account
@@ -76,8 +76,7 @@ type Work = (call: PageCall, holder: Holder, form: URLSearchParams) => Promise<R
 const act = (path: string, section: Section, done: string, work: Work): Endpoint[] => [
   route('POST', `/account/${path}`, {
     async handler(call) {
-      requireOwnForm(call)
-      const form = await readForm(call)
+      const form = await readOwnForm(call)
       const holder = await holderOf(call, form.get('account'))
       if (!holder) return seeOther('/account/sign-in')
       requireFormToken(holder.device, form)

@@ -7,6 +7,7 @@
 import { createHmac } from 'node:crypto'
 import type { Exchange } from '../../http/endpoint.ts'
 import { Refusal } from '../../http/errors.ts'
+import type { Html } from '../../http/html.ts'
 import { ageOf } from '../../platform/clock.ts'
 import type { Context } from '../../platform/context.ts'
 import { newToken } from '../../platform/new-token.ts'
@@ -14,6 +15,7 @@ import type { Did } from '../../protocol/identifiers.ts'
 import { opaqueTokenHash, parseOpaqueToken } from '../../protocol/opaque-token.ts'
 import { accountOf, type Account } from '../accounts/accounts.ts'
 import { deleteDevice, deleteSignIn, insertDevice, signInsOf, type SignIn } from './device-store.ts'
+import { hidden, readForm, type PageCall } from './page-parts.ts'
 import type { Confirm } from './sign-in.ts'
 
 /** With "stay signed in", and without: until the browser closes, but not for long. */
@@ -40,6 +42,7 @@ export interface Device {
 const isSecure = ({ config }: Context) => config.publicUrl.startsWith('https://')
 /** The prefix makes browsers insist on https, on this very host, and on the whole of it. */
 const cookieName = (ctx: Context) => (isSecure(ctx) ? '__Host-holdfast' : 'holdfast')
+const formCookieName = (ctx: Context) => `${cookieName(ctx)}-form`
 
 /** Null when nobody is signed in in this browser. */
 export async function deviceOf({ ctx, request }: Exchange): Promise<Device | null> {
@@ -77,32 +80,60 @@ export async function signIn(exchange: Exchange, did: Did, { remember, confirm }
     if (before) await deleteDevice(tx, before)
     await insertDevice(tx, hash, [{ did, signedInAt: now }, ...others].slice(0, MAX_ACCOUNTS), now + lifeSecs * 1000)
   })
-  replyHeaders.append('Set-Cookie', cookie(ctx, token, remember ? lifeSecs : null))
+  replyHeaders.append('Set-Cookie', cookie(ctx, cookieName(ctx), token, remember ? lifeSecs : null))
 }
 
 /** Sign one account out of this browser, and forget the browser with the last one. */
 export async function signOut({ ctx, replyHeaders }: Exchange, device: Device, did: Did): Promise<void> {
   const isLast = device.accounts.every(({ account }) => account.did === did)
   await ctx.db.transaction((tx): Promise<unknown> => (isLast ? deleteDevice(tx, device.tokenHash) : deleteSignIn(tx, device.tokenHash, did)))
-  if (isLast) replyHeaders.append('Set-Cookie', cookie(ctx, '', 0))
+  if (isLast) replyHeaders.append('Set-Cookie', cookie(ctx, cookieName(ctx), '', 0))
 }
 
 /** Without an age it goes with the browser. */
-function cookie(ctx: Context, value: string, maxAgeSecs: number | null): string {
+function cookie(ctx: Context, name: string, value: string, maxAgeSecs: number | null): string {
   const age = maxAgeSecs === null ? '' : `; Max-Age=${maxAgeSecs}`
-  return `${cookieName(ctx)}=${value}; Path=/; HttpOnly; SameSite=Lax${isSecure(ctx) ? '; Secure' : ''}${age}`
+  return `${name}=${value}; Path=/; HttpOnly; SameSite=Lax${isSecure(ctx) ? '; Secure' : ''}${age}`
 }
 
-// Against requests that another site makes in the name of somebody who is signed in here
+// Against requests that another site makes in somebody's browser
 
 const refusedForm = () => new Refusal(403, 'Forbidden', 'This form was not sent from a page of ours. Please go back, reload and try again.')
 
-/** A form must come from a page of this origin. Browsers say so; what says nothing is no browser. */
-export function requireOwnForm({ ctx, request }: Exchange): void {
+/**
+ * For forms that anybody may send. Browsers that do not name the site a form comes from (Fetch Metadata) and hide its
+ * origin, as they do for pages without referrer, have to bring the token of the page: it belongs to a cookie of its
+ * own, which another site can neither read nor set. Null for browsers that need none.
+ */
+export function formProof(call: PageCall, device: Device | null = null): Html[] | null {
+  if (device) return hidden({ form_token: device.formToken })
+  const { ctx, request, replyHeaders } = call
+  if (request.headers.has('sec-fetch-site')) return null
+  const kept = cookieOf(request, formCookieName(ctx)) ?? ''
+  const token = parseOpaqueToken(kept) ? kept : newToken().token
+  if (token !== kept) replyHeaders.append('Set-Cookie', cookie(ctx, formCookieName(ctx), token, null))
+  return hidden({ form_token: formTokenOf(token) })
+}
+
+/** A form, which must come from a page of this origin. What says nothing about where it comes from is no browser. */
+export async function readOwnForm(call: PageCall): Promise<URLSearchParams> {
+  const { ctx, request } = call
   const site = request.headers.get('sec-fetch-site')
   const origin = request.headers.get('origin')
-  if (site !== null ? site !== 'same-origin' : origin !== null && origin !== 'null' && origin !== ctx.config.publicUrl) throw refusedForm()
+  const isHidden = site === null && origin === 'null'
+  const isOwn = site === null ? origin === null || origin === ctx.config.publicUrl : site === 'same-origin'
+  if (!isOwn && !isHidden) throw refusedForm()
+  const form = await readForm(call)
+  if (isHidden && !ownFormTokens(call).includes(form.get('form_token') ?? '')) throw refusedForm()
+  return form
 }
+
+/** Tokens that pages shown in this browser may carry. */
+const ownFormTokens = ({ ctx, request }: PageCall): string[] =>
+  [cookieName(ctx), formCookieName(ctx)].flatMap((name) => {
+    const token = cookieOf(request, name) ?? ''
+    return parseOpaqueToken(token) ? [formTokenOf(token)] : []
+  })
 
 /** And what acts for somebody who is signed in must carry the token of the page. */
 export function requireFormToken(device: Device, form: URLSearchParams): void {

@@ -4,16 +4,17 @@ import { html } from '../../http/html.ts'
 import { chargeAddress } from '../../http/limiting.ts'
 import { page } from '../../http/page.ts'
 import { requestPasswordReset, resetPassword } from '../account-changes/account-changes.ts'
-import { requireNavigation, requireOwnForm } from './devices.ts'
+import { formProof, readOwnForm, requireNavigation } from './devices.ts'
 import { faultOf, type Fault } from './faults.ts'
-import { codeField, errorNote, field, goodNote, passwordField, readForm, seeOther, type PageCall } from './page-parts.ts'
+import { codeField, errorNote, field, goodNote, passwordField, seeOther, type PageCall } from './page-parts.ts'
 
-function forgottenPage({ ctx }: PageCall, given: URLSearchParams, fault: Fault | null): Response {
-  return page(ctx.config, {
+function forgottenPage(call: PageCall, given: URLSearchParams, fault: Fault | null): Response {
+  return page(call.ctx.config, {
     title: 'Reset your password',
     status: fault?.status,
     body: html`
 <form method="post" action="/account/reset-password" class="card">
+  ${formProof(call)}
   <div class="tight">
     <h1>Reset your password</h1>
     <p class="quiet">We send a code to the email address of your account.</p>
@@ -27,8 +28,7 @@ function forgottenPage({ ctx }: PageCall, given: URLSearchParams, fault: Fault |
 }
 
 async function sendCode(call: PageCall): Promise<Response> {
-  requireOwnForm(call)
-  const form = await readForm(call)
+  const form = await readOwnForm(call)
   const fault = await faultOf(() => {
     chargeAddress(call, ['requestPasswordReset'])
     requestPasswordReset(call.ctx, (form.get('email') ?? '').trim())
@@ -36,13 +36,14 @@ async function sendCode(call: PageCall): Promise<Response> {
   return fault === null ? seeOther('/account/reset-password/code?sent=yes') : forgottenPage(call, form, fault)
 }
 
-function codePage({ ctx }: PageCall, given: URLSearchParams, fault: Fault | null): Response {
+function codePage(call: PageCall, given: URLSearchParams, fault: Fault | null): Response {
   const sent = given.has('sent') ? 'If there is an account with this address, a code is on its way to it.' : null
-  return page(ctx.config, {
+  return page(call.ctx.config, {
     title: 'Choose a new password',
     status: fault?.status,
     body: html`
 <form method="post" action="/account/reset-password/code" class="card">
+  ${formProof(call)}
   <div class="tight">
     <h1>Choose a new password</h1>
     <p class="quiet">It signs you out everywhere, and ends the access of all apps.</p>
@@ -58,8 +59,7 @@ function codePage({ ctx }: PageCall, given: URLSearchParams, fault: Fault | null
 }
 
 async function reset(call: PageCall): Promise<Response> {
-  requireOwnForm(call)
-  const form = await readForm(call)
+  const form = await readOwnForm(call)
   const fault = await faultOf(async () => {
     chargeAddress(call, ['resetPassword'])
     await resetPassword(call.ctx, (form.get('code') ?? '').trim(), form.get('password') ?? '')

@@ -3,9 +3,9 @@ import { route } from '../../http/endpoint.ts'
 import { html } from '../../http/html.ts'
 import { chargeAddress } from '../../http/limiting.ts'
 import { page } from '../../http/page.ts'
-import { requireNavigation, requireOwnForm, signIn } from './devices.ts'
+import { formProof, readOwnForm, requireNavigation, signIn } from './devices.ts'
 import { faultAt, faultOf, type Fault } from './faults.ts'
-import { errorNote, goodNote, identifierField, passwordField, readForm, rememberField, seeOther, type PageCall } from './page-parts.ts'
+import { errorNote, goodNote, identifierField, passwordField, rememberField, seeOther, type PageCall } from './page-parts.ts'
 import { withPassword } from './sign-in.ts'
 
 const notices = new Map([
@@ -13,14 +13,15 @@ const notices = new Map([
   ['signed-out', 'You are signed out.'],
 ])
 
-function signInPage({ ctx }: PageCall, given: URLSearchParams, fault: Fault | null): Response {
+function signInPage(call: PageCall, given: URLSearchParams, fault: Fault | null): Response {
   const identifier = given.get('identifier') ?? ''
   const isTyped = identifier !== ''
-  return page(ctx.config, {
+  return page(call.ctx.config, {
     title: 'Sign in',
     status: fault?.status,
     body: html`
 <form method="post" action="/account/sign-in" class="card">
+  ${formProof(call)}
   <div class="tight">
     <h1>Sign in</h1>
     <p class="quiet">To see your account and the apps that use it.</p>
@@ -39,8 +40,7 @@ function signInPage({ ctx }: PageCall, given: URLSearchParams, fault: Fault | nu
 const takenDown = faultAt(null, 'This account has been taken down. Please ask whoever runs this server.', 200)
 
 async function enter(call: PageCall): Promise<Response> {
-  requireOwnForm(call)
-  const form = await readForm(call)
+  const form = await readOwnForm(call)
   const limited = await faultOf(() => chargeAddress(call, ['createSession']))
   if (limited) return signInPage(call, form, limited)
   const outcome = await withPassword(call.ctx, form.get('identifier') ?? '', form.get('password') ?? '', async (account, confirm) => {

@@ -6,9 +6,9 @@ import { page } from '../../http/page.ts'
 import type { Context } from '../../platform/context.ts'
 import { HAS_ACCOUNT } from '../oauth/oauth.ts'
 import { createAccount } from '../signup/signup.ts'
-import { requireNavigation, requireOwnForm, signIn } from './devices.ts'
+import { formProof, readOwnForm, requireNavigation, signIn } from './devices.ts'
 import { faultOf, type Fault } from './faults.ts'
-import { errorNote, field, hidden, passwordField, readForm, seeOther, type PageCall } from './page-parts.ts'
+import { errorNote, field, hidden, passwordField, seeOther, type PageCall } from './page-parts.ts'
 
 /** The authorization request that somebody comes from and wants to go back to. Null for who comes by themselves. */
 function requestOf(given: URLSearchParams): Record<string, string> | null {
@@ -29,14 +29,15 @@ function domainPart(domains: readonly string[], chosen: string | null): Html {
   return html`<select name="domain" aria-label="Domain of the handle">${options}</select>`
 }
 
-function signUpPage({ ctx }: PageCall, given: URLSearchParams, fault: Fault | null): Response {
-  const { publicUrl, inviteCodeRequired, links } = ctx.config
+function signUpPage(call: PageCall, given: URLSearchParams, fault: Fault | null): Response {
+  const { publicUrl, inviteCodeRequired, links } = call.ctx.config
   const request = requestOf(given)
-  return page(ctx.config, {
+  return page(call.ctx.config, {
     title: 'Create an account',
     status: fault?.status,
     body: html`
 <form method="post" action="/account/sign-up${request && `?${new URLSearchParams(request)}`}" class="card">
+  ${formProof(call)}
   <div class="tight">
     <h1>Create an account</h1>
     <p class="quiet">Your posts, follows and everything else will live on ${new URL(publicUrl).host}. You can move away at any time.</p>
@@ -47,7 +48,7 @@ function signUpPage({ ctx }: PageCall, given: URLSearchParams, fault: Fault | nu
     name: 'handle',
     label: 'Handle',
     value: given.get('handle') ?? '',
-    affix: domainPart(servedDomains(ctx), given.get('domain')),
+    affix: domainPart(servedDomains(call.ctx), given.get('domain')),
     required: true,
     autofocus: fault === null,
     hint: 'How others find and mention you. Letters, digits and hyphens. You can change it later, also to a domain of your own.',
@@ -73,9 +74,8 @@ function signUpPage({ ctx }: PageCall, given: URLSearchParams, fault: Fault | nu
 }
 
 async function join(call: PageCall): Promise<Response> {
-  requireOwnForm(call)
   const { ctx } = call
-  const form = await readForm(call)
+  const form = await readOwnForm(call)
   const fault = await faultOf(async () => {
     chargeAddress(call, ['createAccount'])
     const { did } = await createAccount(ctx, wantedAccount(ctx, form), null)
