@@ -60,6 +60,9 @@ export function page(config: Config, { title, body, status = 200, leavesOrigin =
       'X-Frame-Options': 'DENY',
       'X-Content-Type-Options': 'nosniff',
       'Cross-Origin-Resource-Policy': 'same-origin',
+      // Whoever opened the page keeps no hold on it. Apps that sign in by a pop-up, which deployed servers treat alike,
+      // hear from the page at their own redirect address.
+      'Cross-Origin-Opener-Policy': 'same-origin',
       ...(config.publicUrl.startsWith('https://') ? { 'Strict-Transport-Security': 'max-age=31536000' } : {}),
       ...headers,
     },

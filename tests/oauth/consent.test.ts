@@ -35,7 +35,7 @@ describe('the page', () => {
     for (const text of ['transition:email', 'See your email address', 'repo:com.example.note', '127.0.0.1:9', 'value="alice.test"']) expect(body).toContain(text)
     expect(body).toContain(Bun.escapeHTML(app.clientId))
     expect(Object.keys(hiddenFields(body))).toEqual(['request_uri', 'client_id', 'form_token'])
-    expect(Object.fromEntries(answer.headers)).toMatchObject({ 'cache-control': 'no-store', 'x-frame-options': 'DENY', 'referrer-policy': 'no-referrer', 'x-content-type-options': 'nosniff' })
+    expect(Object.fromEntries(answer.headers)).toMatchObject({ 'cache-control': 'no-store', 'x-frame-options': 'DENY', 'referrer-policy': 'no-referrer', 'x-content-type-options': 'nosniff', 'cross-origin-opener-policy': 'same-origin' })
     const policy = answer.headers.get('content-security-policy')!
     for (const rule of ["default-src 'none'", "frame-ancestors 'none'", "base-uri 'none'", "script-src 'self'"]) expect(policy).toContain(rule)
     expect(policy).not.toContain('unsafe')

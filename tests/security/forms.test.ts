@@ -96,3 +96,8 @@ test('the cookie of forms is for this host alone, and out of reach of scripts', 
   const { headers } = await request(`${secure.url}/account/sign-in`)
   expect(headers.get('set-cookie')).toMatch(/^__Host-holdfast-form=[\w-]{43}; Path=\/; HttpOnly; SameSite=Lax; Secure$/)
 })
+
+test('a page is out of the hands of whoever opened it', async () => {
+  for (const path of ['/', '/account/sign-in', '/account/sign-up', '/oauth/authorize', '/account/reset-password'])
+    expect([path, (await request(`${pds.url}${path}`, { headers: { accept: 'text/html' } })).headers.get('cross-origin-opener-policy')]).toEqual([path, 'same-origin'])
+})
