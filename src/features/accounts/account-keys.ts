@@ -5,7 +5,7 @@ import { newSigningSecret, openSigningKey } from '../../platform/signing-keys.ts
 import { Generations } from '../../protocol/generations.ts'
 import type { Did } from '../../protocol/identifiers.ts'
 import { curveOf, formatDidKey, type Curve, type SigningKey } from '../../protocol/keys.ts'
-import { requireActive, statusOf } from './account-status.ts'
+import { requireActive, statusOf, type AccountStatus } from './account-status.ts'
 import { findSigner, findSigningKey, type WrappedKey } from './account-store.ts'
 
 /** Keys kept unwrapped. */
@@ -23,6 +23,12 @@ export function makeAccountKey({ vault }: Pick<Context, 'vault'>, curve: Curve):
 export async function signingKeyOf(ctx: Context, reader: Reader, did: Did): Promise<SigningKey | null> {
   const row = await findSigningKey(reader, did)
   return row && unwrapped(ctx, row)
+}
+
+/** With the state of the account: whoever signs for somebody asks whether that account may still speak. */
+export async function signerOf(ctx: Context, reader: Reader, did: Did): Promise<{ key: SigningKey; status: AccountStatus } | null> {
+  const signer = await findSigner(reader, did)
+  return signer && { key: unwrapped(ctx, signer), status: statusOf(signer) }
 }
 
 /** The key of an account that may write. Refuses every other one. */

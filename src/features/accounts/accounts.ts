@@ -5,7 +5,7 @@
  * changes an account, and ends sessions or writes events with it, is `account-changes`.
  */
 export { accountCursor, parseAccountCursor } from './account-cursor.ts'
-export { activeSigningKey, makeAccountKey, signingKeyOf } from './account-keys.ts'
+export { activeSigningKey, makeAccountKey, signerOf, signingKeyOf } from './account-keys.ts'
 export {
   accountNotFound,
   accountTakedown,

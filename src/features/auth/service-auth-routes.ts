@@ -5,7 +5,7 @@ import { invalidRequest, invalidToken, Refusal } from '../../http/errors.ts'
 import type { Millis } from '../../protocol/identifiers.ts'
 import { isDraftAudience, isDraftMethod, isPrivilegedMethod, isProtectedMethod } from '../../protocol/guarded-methods.ts'
 import { formatServiceToken } from '../../protocol/service-token.ts'
-import { accountNotFound, accountStatus, signingKeyOf } from '../accounts/accounts.ts'
+import { refuseMissing, signerOf } from '../accounts/accounts.ts'
 import { access, EVERY_SESSION, requirePermission } from './auth.ts'
 
 const DEFAULT_TTL_SECS = 60
@@ -40,7 +40,8 @@ export const serviceAuthRoutes = [
       const { did, credential } = caller
       requirePermission(caller, (permissions) => permissions.assertRpc({ lxm: lxm ?? '*', aud }))
       if (!isAudience(aud)) throw invalidRequest('aud must be a valid atproto DID or did#serviceId reference')
-      const isTakendown = credential === 'takendown' || (await accountStatus(ctx.db, did)) === 'takendown'
+      const signer = await signerOf(ctx, ctx.db, did)
+      const isTakendown = credential === 'takendown' || signer?.status === 'takendown'
       if (isTakendown && lxm !== MOVING_METHOD) throw invalidToken('Bad token scope')
       if (credential === 'app' && lxm !== undefined && isPrivilegedMethod(lxm))
         throw invalidRequest(`insufficient access to request a service auth token for the following method: ${lxm}`)
@@ -48,10 +49,9 @@ export const serviceAuthRoutes = [
       const expiresAt = expiry(now, exp, lxm)
       if (lxm !== undefined && isProtectedMethod(lxm)) throw invalidRequest(`cannot request a service auth token for the following protected method: ${lxm}`)
       if (isDraftAudience(aud) || (lxm !== undefined && isDraftMethod(lxm))) throw invalidRequest('permissioned data is not served here, and no service token is made for it')
-      const key = await signingKeyOf(ctx, ctx.db, did)
-      if (!key) throw accountNotFound()
+      refuseMissing(signer?.status ?? null)
       const claims = { iss: did, aud, ...(lxm === undefined ? {} : { lxm }), iat: Math.floor(now / 1000), exp: expiresAt, jti: randomBytes(16).toString('hex') }
-      return { token: formatServiceToken(key, claims) }
+      return { token: formatServiceToken(signer!.key, claims) }
     },
   }),
 ]

@@ -32,6 +32,8 @@ export interface Forwarding {
   /** What the token is for, where it is not the request's own method and the service's own DID. */
   lxm?: string
   aud?: Did
+  /** Also for an account that was taken down. */
+  appeals?: boolean
   /** Instead of the request's own path and query. */
   path?: string
   /** Instead of the request's own body. */
@@ -92,11 +94,11 @@ export async function ask(call: Exchange, forwarding: Forwarding): Promise<Respo
   }
 }
 
-async function outgoingHeaders({ ctx, request, nsid }: Exchange, { service, iss, lxm, aud, acceptEncoding }: Forwarding): Promise<Headers> {
+async function outgoingHeaders({ ctx, request, nsid }: Exchange, { service, iss, lxm, aud, appeals, acceptEncoding }: Forwarding): Promise<Headers> {
   const headers = new Headers({ 'accept-encoding': acceptEncoding ?? request.headers.get('accept-encoding') ?? 'identity' })
   copy(request.headers, headers, passedHeaders)
   if (iss === null) return headers
-  const token = await upstreamToken(ctx, { iss, aud: aud ?? service.did, lxm: lxm ?? nsid! })
+  const token = await upstreamToken(ctx, { iss, aud: aud ?? service.did, lxm: lxm ?? nsid!, appeals })
   headers.set('authorization', `Bearer ${token}`)
   return headers
 }

@@ -9,7 +9,7 @@ import { defaultService, namedService } from './upstream-services.ts'
 /** With the service that the request names, or else the one its method goes to. */
 export type RpcCaller = AccessCaller & { service: ServiceName }
 
-interface RpcOptions extends Pick<AccessOptions, 'sessions' | 'standing'> {
+interface RpcOptions extends Pick<AccessOptions, 'sessions'> {
   /** Another method of the service that is called with the token. */
   also?: string
 }

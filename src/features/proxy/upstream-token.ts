@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto'
 import type { Context } from '../../platform/context.ts'
 import type { Did } from '../../protocol/identifiers.ts'
 import { formatServiceToken } from '../../protocol/service-token.ts'
-import { accountNotFound, signingKeyOf } from '../accounts/accounts.ts'
+import { refuseMissing, refuseTakendown, signerOf } from '../accounts/accounts.ts'
 
 const TTL_SECS = 60
 
@@ -12,12 +12,19 @@ export interface TokenSubject {
   /** The bare DID of the service. */
   aud: Did
   lxm: string
+  /** Also of an account that was taken down: its holder turns to the moderators. */
+  appeals?: boolean
 }
 
-/** A token for one service and one method, signed with the account's repository key. */
-export async function upstreamToken(ctx: Context, subject: TokenSubject): Promise<string> {
-  const key = await signingKeyOf(ctx, ctx.db, subject.iss)
-  if (key === null) throw accountNotFound()
+/**
+ * A token for one service and one method, signed with the account's repository key. Whatever session asks, nobody
+ * speaks for an account that is gone, nor, except to appeal, for one that was taken down.
+ */
+export async function upstreamToken(ctx: Context, { appeals = false, ...subject }: TokenSubject): Promise<string> {
+  const signer = await signerOf(ctx, ctx.db, subject.iss)
+  const status = signer?.status ?? null
+  if (appeals) refuseMissing(status)
+  else refuseTakendown(status)
   const iat = Math.floor(ctx.clock.now() / 1000)
-  return formatServiceToken(key, { iat, ...subject, exp: iat + TTL_SECS, jti: randomBytes(16).toString('hex') })
+  return formatServiceToken(signer!.key, { iat, ...subject, exp: iat + TTL_SECS, jti: randomBytes(16).toString('hex') })
 }
