@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { signingKey as documentKey } from '../../src/protocol/did-document.ts'
 import type { Did } from '../../src/protocol/identifiers.ts'
 import { createAccount, logIn, xrpc, type TestAccount } from '../harness/account.ts'
-import { bearer } from '../harness/http.ts'
+import { bearer, request } from '../harness/http.ts'
 import { startPds, type TestPds } from '../harness/pds.ts'
 import { stranger } from '../harness/stranger.ts'
 
@@ -63,6 +63,39 @@ test('whoever proves a DID may move it here, with keys of either curve, and star
     expect(await xrpc(pds, 'com.atproto.server.getSession', { headers: bearer(body.accessJwt) })).toMatchObject({ body: { active: false, status: 'deactivated' } })
     expect(await move(did, token(), `again-${curve}`)).toMatchObject({ status: 400, body: { error: 'AlreadyExists' } })
   }
+})
+
+test('a move whose answer was lost goes on, for the owner of the DID with the same names, until the account was active', async () => {
+  const { did, token, publish } = await stranger(pds, 'p256')
+  const first = await move(did, token(), 'returning')
+  expect(first.status).toBe(200)
+  const again = await move(did, token(), 'returning')
+  expect(again).toMatchObject({ status: 200, body: { did, handle: 'returning.test' } })
+  expect(await xrpc(pds, 'com.atproto.server.getSession', { headers: bearer(again.body.accessJwt) })).toMatchObject({ status: 200, body: { did, active: false } })
+  const taken = { status: 400, body: { error: 'AlreadyExists' } }
+  expect(await move(did, token(), 'returning-elsewhere')).toMatchObject(taken)
+  const other = await stranger(pds, 'p256')
+  expect((await move(did, other.token(), 'returning')).status).toBeGreaterThanOrEqual(400)
+  expect((await xrpc(pds, 'com.atproto.server.createAccount', { json: { did, handle: 'returning.test', email: 'returning@example.com', password: 'long enough' } })).status).toBeGreaterThanOrEqual(400)
+
+  const { body: wanted } = await xrpc(pds, 'com.atproto.identity.getRecommendedDidCredentials', { headers: bearer(again.body.accessJwt) })
+  const late = token()
+  await publish(wanted)
+  expect(await xrpc(pds, 'com.atproto.server.activateAccount', { method: 'POST', headers: bearer(again.body.accessJwt) })).toMatchObject({ status: 200 })
+  pds.clock.advance({ secs: 1 })
+  expect(await xrpc(pds, 'com.atproto.server.deactivateAccount', { json: {}, headers: bearer(again.body.accessJwt) })).toMatchObject({ status: 200 })
+  expect((await move(did, late, 'returning')).status).toBeGreaterThanOrEqual(400)
+})
+
+test('with a port in the public address, the DID of the server names it, and tokens for another spelling are not for us', async () => {
+  const { port } = new URL(pds.url)
+  const { did, token } = await stranger(pds, 'p256')
+  const own = `did:web:localhost%3A${port}`
+  expect((await xrpc(pds, 'com.atproto.server.describeServer')).body.did).toBe(own)
+  expect(await request(`${pds.url}/.well-known/did.json`)).toMatchObject({ status: 200, body: { id: own } })
+  expect(await ask({ aud: own, lxm: 'com.atproto.server.createAccount' })).toMatchObject({ status: 200 })
+  for (const aud of ['did:web:localhost', `did:web:localhost:${port}`]) expect(await move(did, token({ aud }), 'ported')).toMatchObject({ status: 401, body: { error: 'BadJwtAudience' } })
+  expect(await move(did, token({ aud: own }), 'ported')).toMatchObject({ status: 200 })
 })
 
 test('a DID is not taken without proof of it', async () => {

@@ -52,7 +52,7 @@ export async function checkRequest(ctx: Context, request: SignupRequest, provenD
 }
 
 /** Null: the account has none. */
-function checkPassword(password: string | undefined, isOptional: boolean): string | null {
+export function checkPassword(password: string | undefined, isOptional: boolean): string | null {
   if (password === undefined && isOptional) return null
   if (password === undefined || password === '') throw new Refusal(400, 'InvalidPassword', 'A password is required')
   const refused = passwordFault(password)

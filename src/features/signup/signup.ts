@@ -10,17 +10,17 @@
  */
 import { Refusal } from '../../http/errors.ts'
 import type { Context } from '../../platform/context.ts'
-import type { Tx } from '../../platform/database.ts'
-import type { Did, Handle } from '../../protocol/identifiers.ts'
+import type { Reader, Tx } from '../../platform/database.ts'
+import { parseHandle, type Did, type Handle } from '../../protocol/identifiers.ts'
 import { formatDidKey } from '../../protocol/keys.ts'
 import { genesisDid, genesisOperation, signOperation, type LogOperation } from '../../protocol/plc.ts'
-import { hashPassword, insertAccount, makeAccountKey, signingKeyOf, type WrappedKey } from '../accounts/accounts.ts'
+import { accountOf, hashPassword, insertAccount, makeAccountKey, signingKeyOf, updatePassword, type WrappedKey } from '../accounts/accounts.ts'
 import { openSession, sessionTokens, type Tokens } from '../auth/auth.ts'
 import { sequenceEvents } from '../firehose/firehose.ts'
 import { createRepo } from '../repo/repo.ts'
 import { claimName, curveFor, endClaim, forgetName, type HeldName, isDirectoryRefusal, leaveName, replaceName, serverRotationKey, submitOnce, takeReservedKey } from '../identity/identity.ts'
 import { useInvite } from '../invites/invites.ts'
-import { type AdmittedSignup, checkRequest, handleTaken, requireFree, requireNew, requireUsable, type SignupRequest } from './signup-rules.ts'
+import { type AdmittedSignup, checkPassword, checkRequest, handleTaken, requireFree, requireNew, requireUsable, type SignupRequest } from './signup-rules.ts'
 
 /** An account that moved here and is not activated after this time may be deleted. */
 const UNFINISHED_MOVE_SECS = 3 * 86_400
@@ -35,6 +35,8 @@ export interface NewIdentity {
 
 /** Create an account. `provenDid` is the DID whose owner asked, as a service token showed. */
 export async function createAccount(ctx: Context, request: SignupRequest, provenDid: Did | null): Promise<NewIdentity> {
+  const arrived = await arriveAgain(ctx, request, provenDid)
+  if (arrived) return arrived
   const admitted = await checkRequest(ctx, request, provenDid)
   const { handle, email, password, inviteCode } = admitted
   const passwordHash = password === null ? null : await hashPassword(ctx, password)
@@ -56,6 +58,29 @@ export async function createAccount(ctx: Context, request: SignupRequest, proven
     await (isUntold ? forgetName(ctx, claimed) : leaveName(ctx, claimed))
     throw error
   }
+}
+
+/**
+ * A move that was begun goes on: the owner of a DID, with the handle and the address of before, gets a new session of the
+ * account that was made for it, and the password that is given now. Null for everybody else, and once it was active.
+ */
+async function arriveAgain(ctx: Context, request: SignupRequest, provenDid: Did | null): Promise<NewIdentity | null> {
+  if (provenDid === null || request.did !== provenDid) return null
+  const isHere = async (reader: Reader) => {
+    const account = await accountOf(reader, provenDid)
+    const isNew = account !== null && account.takedownRef === null && account.deactivatedAt === account.createdAt
+    return isNew && account.handle === parseHandle(request.handle) && account.email === request.email?.toLowerCase() ? account : null
+  }
+  if (!(await isHere(ctx.db))) return null
+  const password = checkPassword(request.password, true)
+  const passwordHash = password === null ? null : await hashPassword(ctx, password)
+  return ctx.db.transaction(async (tx) => {
+    const account = await isHere(tx)
+    if (!account) return null
+    if (passwordHash !== null) await updatePassword(tx, provenDid, passwordHash)
+    const tokens = await sessionTokens(ctx, provenDid, null, await openSession(ctx, tx, provenDid, null))
+    return { did: provenDid, handle: account.handle!, genesis: null, tokens }
+  })
 }
 
 type Identity = Pick<HeldName, 'did' | 'prepared'>
