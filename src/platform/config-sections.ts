@@ -73,7 +73,7 @@ export const declared = {
   serviceName: field(line, { default: 'holdfast', doc: 'Display name of this service, for people.' }),
   serverDid: field(did, {
     default: derived('`did:web:` and the host of `public_url`', ({ publicUrl }) => webDid(publicUrl)),
-    doc: 'DID of this service.',
+    doc: 'DID of this service. With a port in `public_url` it names the port, which other services accept of `localhost` alone: atproto knows no other did:web with one.',
   }),
   availableUserDomains: required(handleDomains, { development: ['test'], doc: 'Domains under which handles are served. At least one.' }),
   reservedHandles: field(lowerCaseList, {
