@@ -135,6 +135,18 @@ test('a backup that was named while the clock was wrong does not outlive the one
   expect(await holdfast(folder('after the clock'), ['restore', place])).toMatchObject({ code: 0 })
 })
 
+test('backups of a clock that was ahead go before those that it was not', async () => {
+  const place = folder('ahead')
+  await holdfast(pds.dataDir, ['backup', place])
+  const snapshots = join(place, 'snapshots')
+  const [made] = readdirSync(snapshots)
+  renameSync(join(snapshots, made!), join(snapshots, '20200101T000000Z'))
+  for (const ahead of ['29991231T000000Z', '29991230T000000Z']) cpSync(join(snapshots, '20200101T000000Z'), join(snapshots, ahead), { recursive: true })
+  expect(await holdfast(pds.dataDir, ['backup', place, '--keep', '2'])).toMatchObject({ code: 0, text: expect.stringContaining('2 old backups dropped') })
+  const left = readdirSync(snapshots).filter((name) => existsSync(join(snapshots, name, 'manifest.json'))).toSorted()
+  expect(left).toEqual(['20200101T000000Z', expect.stringMatching(/^20[^0]/)])
+})
+
 test('a backup that fails leaves nothing behind that takes room', async () => {
   const place = folder('failing')
   mkdirSync(place)

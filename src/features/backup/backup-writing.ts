@@ -172,8 +172,8 @@ async function copyBlobs(database: Database, files: BlobFiles, archive: Archive,
  * speaks of any more. Answers how many snapshots went.
  */
 async function dropOld(archive: Archive, { made, keep, suffix, database }: { made: string; keep: number; suffix: string; database: Database }): Promise<number> {
-  // By its name it need not be the newest: a clock that was wrong names snapshots too.
-  const others = (await listSnapshots(archive)).filter((snapshot) => snapshot !== made).toReversed()
+  // A clock that was wrong names snapshots too: what claims to be newer than the newest is older than the rest.
+  const others = (await listSnapshots(archive)).filter((snapshot) => snapshot !== made).toReversed().toSorted((a, b) => Number(a > made) - Number(b > made))
   const kept = others.slice(0, keep - 1)
   const old = others.slice(keep - 1)
   if (old.length === 0) return 0
