@@ -50,6 +50,23 @@ test('a write that the disk refuses makes it ill; it recovers by itself, and so 
   expect(body.records).toHaveLength(written + 2)
 })
 
+test('a log that cannot be copied into the database any more ends no writing for good', async () => {
+  const path = join(folder, 'filled.db')
+  const child = Bun.spawn(['sh', '-c', 'ulimit -Sf 260000; exec "$@"', 'sh', process.execPath, join(import.meta.dir, 'filler.ts'), path], { stdin: 'pipe', stdout: 'pipe', stderr: 'inherit' })
+  let output = ''
+  for await (const text of child.stdout.pipeThrough(new TextDecoderStream())) {
+    output += text
+    if (output !== 'full\n') break
+    Bun.spawnSync(['prlimit', `--pid=${child.pid}`, '--fsize=unlimited:'])
+    child.stdin.write('go on\n')
+    child.stdin.flush()
+  }
+  child.kill()
+  await child.exited
+  rmSync(path)
+  expect(output).toBe('full\nwritten\n')
+})
+
 test('asking writes nothing and reads next to nothing, however often', async () => {
   await using pds = await startPds()
   await pds.runSweep('name-claims')
