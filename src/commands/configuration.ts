@@ -12,7 +12,7 @@ export function configured({ options, run, ...command }: ConfiguredCommand): Com
     ...command,
     options: { ...options, ...devOption },
     async run(invocation) {
-      const config = configurationOf(invocation)
+      const config = configurationOf(invocation, (warning) => invocation.terminal.err(`warning: ${warning}`))
       return config === null ? EXIT.failed : run({ ...invocation, config })
     },
   }
@@ -21,9 +21,9 @@ export function configured({ options, run, ...command }: ConfiguredCommand): Com
 export const devOption = { dev: { doc: 'Use the configuration of "dev" instead of "serve".' } } as const satisfies Command['options']
 
 /** The configuration that the command is to use; or `null`, once its problems have been written to standard error. */
-export function configurationOf({ terminal, options }: Invocation): Config | null {
+export function configurationOf({ terminal, options }: Invocation, warn: (warning: string) => void): Config | null {
   const mode = options['dev'] === true ? 'dev' : 'serve'
-  const config = loadOrExplain(terminal, mode, (warning) => terminal.err(`warning: ${warning}`))
+  const config = loadOrExplain(terminal, mode, warn)
   if (config === null && mode === 'serve' && loadConfig(terminal, 'dev').ok) terminal.err('It will do for "dev": add --dev to work with what that has made.')
   return config
 }

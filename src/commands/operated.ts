@@ -51,7 +51,8 @@ async function serverFor(invocation: Invocation): Promise<Server | null> {
     if (!token) throw new OperatorError(`the admin token of ${url} is needed, in ${TOKEN} or by --token-file`)
     return new Server(originOf(url), token)
   }
-  const config = configurationOf(invocation)
+  // The warnings are about the server, which has said them.
+  const config = configurationOf(invocation, () => {})
   return config && serverOf(config, given ?? config.adminToken?.reveal() ?? null)
 }
 
