@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import { chosenCoding, matches, weakEtag } from './encoding.ts'
+import { chosenCoding, knownTag, weakEtag } from './encoding.ts'
 
 test.each([
   [null, null],
@@ -20,9 +20,12 @@ test.each([
 
 test('validators compare weakly', () => {
   const etag = weakEtag('{"a":1}')
-  expect(matches(etag, etag)).toBe(true)
-  expect(matches(`"other", ${etag.replace('W/', '')}`, etag)).toBe(true)
-  expect(matches('*', etag)).toBe(true)
-  expect(matches('"other"', etag)).toBe(false)
-  expect(matches(null, etag)).toBe(false)
+  expect(knownTag(etag, etag)).toBe(etag)
+  expect(knownTag(`"other", ${etag.replace('W/', '')}`, etag)).toBe(etag.replace('W/', ''))
+  expect(knownTag('*', etag)).toBe(etag)
+  expect(knownTag('"other"', etag)).toBeNull()
+  expect(knownTag(null, etag)).toBeNull()
+  expect(knownTag('"other-gzip", "content-br"', '"content"')).toBe('"content-br"')
+  expect(knownTag('W/"content-gzip"', '"content"')).toBe('W/"content-gzip"')
+  expect(knownTag('"content-zip"', '"content"')).toBeNull()
 })

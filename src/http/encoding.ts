@@ -45,6 +45,8 @@ export function encoded(request: Request, response: Response): Response {
   const { body } = response
   if (body === null) return response
   headers.set('Content-Encoding', coding)
+  const etag = headers.get('etag')
+  if (etag !== null) headers.set('ETag', codedEtag(etag, coding))
   headers.delete('Content-Length')
   const coder = coders[coding]!()
   const source = Readable.fromWeb(body as Parameters<typeof Readable.fromWeb>[0])
@@ -56,9 +58,21 @@ export function encoded(request: Request, response: Response): Response {
 /** A weak validator of a JSON text: it says that the meaning is the same, not the bytes. */
 export const weakEtag = (text: string): string => `W/"${text.length.toString(16)}-${Bun.hash(text).toString(16)}"`
 
-/** RFC 9110 section 13.1.2: weak comparison. */
-export function matches(ifNoneMatch: string | null, etag: string): boolean {
-  if (ifNoneMatch === null) return false
-  const opaque = (tag: string) => tag.trim().replace(/^W\//, '')
-  return ifNoneMatch.trim() === '*' || ifNoneMatch.split(',').some((tag) => opaque(tag) === opaque(etag))
+/** A strong validator is of bytes, and a coding makes others of them: a part of these must not be joined to those. */
+const codedEtag = (etag: string, coding: string): string => (etag.startsWith('W/') ? etag : etag.replace(/"$/, `-${coding}"`))
+
+const coded = new RegExp(`-(?:${Object.keys(coders).join('|')})"$`)
+
+/**
+ * The tag of the request that stands for the same content, in whatever coding; null without one. It is the `ETag` of
+ * the 304: any other would rename the copy that the client has.
+ *
+ * RFC 9110 section 13.1.2: weak comparison.
+ */
+export function knownTag(ifNoneMatch: string | null, etag: string): string | null {
+  if (ifNoneMatch === null) return null
+  if (ifNoneMatch.trim() === '*') return etag
+  const opaque = (tag: string) => tag.replace(/^W\//, '')
+  const tags = ifNoneMatch.split(',').map((tag) => tag.trim())
+  return tags.find((tag) => opaque(tag) === opaque(etag) || opaque(tag).replace(coded, '"') === etag) ?? null
 }

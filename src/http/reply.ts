@@ -1,6 +1,6 @@
 /** From what a handler answers, or throws, to the response on the wire. */
 import { JsonText } from './endpoint.ts'
-import { encoded, matches, MIN_CODED_BYTES } from './encoding.ts'
+import { encoded, knownTag, MIN_CODED_BYTES } from './encoding.ts'
 import { errorPage } from './error-page.ts'
 import { internalError, refusalOf, type Refusal } from './errors.ts'
 import type { RequestExchange } from './exchange.ts'
@@ -22,7 +22,7 @@ export function success(exchange: RequestExchange, value: unknown): Response {
   const json = value instanceof JsonText ? value : new JsonText(JSON.stringify(value))
   if (request.method === 'POST') return textual(exchange, 200, JSON_TYPE, json.text)
   const { etag } = json
-  const isKnown = matches(request.headers.get('if-none-match'), etag)
+  const isKnown = knownTag(request.headers.get('if-none-match'), etag) !== null
   const response = isKnown ? new Response(null, { status: 304, headers: exchange.headersToSend }) : textual(exchange, 200, JSON_TYPE, json.text)
   response.headers.set('ETag', etag)
   return response

@@ -82,6 +82,21 @@ test('a part is a part of the bytes themselves, whatever codings the client take
   expect([whole.headers.get('content-encoding'), await whole.text()]).toEqual(['gzip', text])
 })
 
+test('each coding has a tag of its own, and none is joined to a part of the bytes', async () => {
+  const text = 'again and again '.repeat(500)
+  const cid = await published(Buffer.from(`tagged ${text}`), 'a.b.c/tagged', 'text/plain')
+  const tagIn = async (coding: string) => (await alice.read(cid, { 'accept-encoding': coding })).headers.get('etag')!
+  const tags = [await tagIn('identity'), await tagIn('gzip'), await tagIn('br')]
+  expect(tags).toEqual([`"${cid}"`, `"${cid}-gzip"`, `"${cid}-br"`])
+  const part = (etag: string) => alice.read(cid, { 'range': 'bytes=10-19', 'if-range': etag, 'accept-encoding': 'identity' })
+  expect([(await part(tags[0]!)).status, (await part(tags[1]!)).status, (await part(tags[2]!)).status]).toEqual([206, 200, 200])
+  // The copy that a client keeps goes on being called what it is.
+  for (const etag of tags) {
+    const same = await alice.read(cid, { 'if-none-match': `"other", ${etag}`, 'accept-encoding': 'gzip' })
+    expect([same.status, same.headers.get('etag')]).toEqual([304, etag])
+  }
+})
+
 test('HEAD tells size and type', async () => {
   const response = await fetch(`${pds.url}/xrpc/com.atproto.sync.getBlob?did=${alice.did}&cid=${avatar.ref.$link}`, { method: 'HEAD' })
   expect([response.status, response.headers.get('content-type'), response.headers.get('content-length')]).toEqual([200, 'image/png', String(png.length)])

@@ -1,5 +1,5 @@
 /** Giving out a blob: whole, in part, or the word that the copy at hand is still good. */
-import { matches } from '../../http/encoding.ts'
+import { knownTag } from '../../http/encoding.ts'
 import type { Exchange } from '../../http/endpoint.ts'
 import { Refusal } from '../../http/errors.ts'
 import type { Did } from '../../protocol/identifiers.ts'
@@ -30,7 +30,8 @@ export async function downloadBlob(exchange: Exchange, viewer: Viewer, did: Did,
   if (viewer.did === null && !viewer.admin) replyHeaders.set('Cache-Control', `public, max-age=${CACHE_SECS}, immutable`)
   const etag = `"${cid}"`
   const headers = { ETag: etag, 'Accept-Ranges': 'bytes', ...SAFETY_HEADERS }
-  if (matches(request.headers.get('if-none-match'), etag)) return new Response(null, { status: 304, headers })
+  const known = knownTag(request.headers.get('if-none-match'), etag)
+  if (known !== null) return new Response(null, { status: 304, headers: { ...headers, ETag: known } })
 
   const file = await blobFiles(ctx).readable(cid)
   if (file === null) throw new Error(`the file of blob ${cid} is missing or damaged`)
