@@ -24,6 +24,7 @@ import stagedRepos from '../../migrations/0072-staged-repos.sql' with { type: 't
 import refreshRetries from '../../migrations/0060-refresh-retries.sql' with { type: 'text' }
 import clockSeen from '../../migrations/0063-clock-seen.sql' with { type: 'text' }
 import nameClaims from '../../migrations/0064-name-claims.sql' with { type: 'text' }
+import origins from '../../migrations/0070-origins.sql' with { type: 'text' }
 import type { Migration } from './migrations.ts'
 
 const migration = (number: number, name: string, text: string): Migration => ({ number, name, text })
@@ -54,4 +55,5 @@ export const migrations: readonly Migration[] = [
   migration(73, 'framings-backfilled', framingsBackfilled),
   migration(63, 'clock-seen', clockSeen),
   migration(64, 'name-claims', nameClaims),
+  migration(70, 'origins', origins),
 ]

@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import { isIpAddress, isLoopbackAddress, isPublicAddress } from './ip-address.ts'
+import { isIpAddress, isLoopbackAddress, isPublicAddress, networkOf } from './ip-address.ts'
 
 const reserved = `
   0.0.0.0 0.1.2.3 10.0.0.1 10.255.255.255 100.64.0.1 100.127.255.255 127.0.0.1 127.255.255.254 169.254.169.254
@@ -38,3 +38,11 @@ test('loopback has three spellings', () => {
   expect(['127.0.0.1', '127.8.9.1', '::1', '::ffff:127.0.0.1', '::ffff:7f00:1', '0:0:0:0:0:0:0:1'].filter((address) => !isLoopbackAddress(address))).toEqual([])
   expect(['0.0.0.0', '::', '10.0.0.1', '8.8.8.8', '::2', 'localhost'].filter(isLoopbackAddress)).toEqual([])
 })
+
+test.each([
+  ['203.0.113.77', '203.0.113.0/24'],
+  ['2001:db8:1:2::3', '2001:db8:1::/48'],
+  ['::1', '::/48'],
+  ['', null],
+  ['unknown', null],
+])('the network of %s', (address, network) => expect(networkOf(address)).toBe(network))

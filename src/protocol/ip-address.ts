@@ -108,3 +108,13 @@ function withHexTail(text: string): string | null {
   const tail = parseIpv4(dotted[2]!)
   return tail && `${dotted[1]}${(tail.value >> 16n).toString(16)}:${(tail.value & 0xffffn).toString(16)}`
 }
+
+/** The network that an address is in, coarse enough to stand for many people: /24, or /48 of IPv6. Null for what is no address. */
+export function networkOf(text: string): string | null {
+  const address = parseAddress(text)
+  if (address === null) return null
+  if (address.bits === 32) return `${[24n, 16n, 8n].map((shift) => (address.value >> shift) & 0xffn).join('.')}.0/24`
+  const groups = [112n, 96n, 80n].map((shift) => ((address.value >> shift) & 0xffffn).toString(16))
+  while (groups.at(-1) === '0') groups.pop()
+  return `${groups.join(':')}::/48`
+}

@@ -23,7 +23,7 @@ export { createAppPassword, revokeAppPassword } from './app-passwords.ts'
 export { deleteAppPasswordsOf, listAppPasswords, type AppPassword } from './app-password-store.ts'
 export { optionalServiceAuth } from './service-auth.ts'
 export { openSession, sessionTokens, type Tokens } from './sessions.ts'
-export { deleteSession, findSession, listSessions } from './session-store.ts'
+export { deleteSession, findSession, listSessions, type ListedSession } from './session-store.ts'
 export { requireVisible, requireVisibleRepo } from './visibility.ts'
 
 /** Sign an account out everywhere: its sessions, the apps that it lets in, the browsers in which it is signed in. Counts what ended. */

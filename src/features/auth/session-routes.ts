@@ -1,7 +1,7 @@
 /** com.atproto.server.*Session. */
-import { procedure, query } from '../../http/endpoint.ts'
+import { type Exchange, procedure, query } from '../../http/endpoint.ts'
 import { authenticationRequired } from '../../http/errors.ts'
-import type { Context } from '../../platform/context.ts'
+import { originOf } from '../../http/origin.ts'
 import { accountOf, accountStatus, accountTakedown, attemptLogin, loginRefused, MAX_TRIED_PASSWORD_CHARS, provePassword, refuseTakendown, type Account } from '../accounts/accounts.ts'
 import { matchAppPassword } from './app-passwords.ts'
 import { access, refresh } from './auth.ts'
@@ -10,7 +10,8 @@ import { endSession, openSession, refreshSession, sessionAccount, sessionTokens,
 const wrongCredentials = () => authenticationRequired('Invalid identifier or password')
 
 /** Null when no password fits. Refuses a taken-down account unless it asks for its limited session. */
-async function logIn(ctx: Context, account: Account | null, password: string, allowTakendown: boolean): Promise<{ account: Account; tokens: Tokens } | null> {
+async function logIn(exchange: Exchange, account: Account | null, password: string, allowTakendown: boolean): Promise<{ account: Account; tokens: Tokens } | null> {
+  const { ctx } = exchange
   const ownHolds = await provePassword(ctx, account, password)
   const match = ownHolds ? null : await matchAppPassword(ctx, account?.did ?? null, password)
   const stillHolds = ownHolds ?? match?.stillHolds
@@ -24,7 +25,7 @@ async function logIn(ctx: Context, account: Account | null, password: string, al
   const tokenId = await ctx.db.transaction(async (tx) => {
     if (!(await stillHolds(tx))) throw wrongCredentials()
     refuseTakendown(await accountStatus(tx, account.did))
-    return openSession(ctx, tx, account.did, credential)
+    return openSession(tx, account.did, credential, originOf(exchange))
   })
   return { account, tokens: await sessionTokens(ctx, account.did, credential, tokenId) }
 }
@@ -32,9 +33,11 @@ async function logIn(ctx: Context, account: Account | null, password: string, al
 export const sessionRoutes = [
   procedure('com.atproto.server.createSession', {
     limit: 'createSession',
-    async handler({ ctx, input: { identifier, password, allowTakendown = false } }) {
+    async handler(call) {
+      const { ctx, input } = call
+      const { identifier, password, allowTakendown = false } = input
       if (password.length > MAX_TRIED_PASSWORD_CHARS) throw authenticationRequired('Password too long. Consider resetting your password.')
-      const login = await attemptLogin(ctx, identifier, (account) => logIn(ctx, account, password, allowTakendown))
+      const login = await attemptLogin(ctx, identifier, (account) => logIn(call, account, password, allowTakendown))
       if (!login.ok) throw loginRefused(login.fault, wrongCredentials())
       return { ...sessionAccount(login.value.account), ...login.value.tokens }
     },

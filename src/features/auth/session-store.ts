@@ -1,4 +1,5 @@
 /** Rows of `session`. */
+import type { KnownOrigin, Origin } from '../../http/origin.ts'
 import type { Did, Millis } from '../../protocol/identifiers.ts'
 import { sql, type Reader, type Tx, type Writer } from '../../platform/database.ts'
 
@@ -11,10 +12,11 @@ export interface Session {
   rotatedAt: Millis | null
 }
 
-export async function insertSession(tx: Tx, session: Omit<Session, 'previousToken' | 'rotatedAt'> & { expiresAt: Millis }): Promise<void> {
+export async function insertSession(tx: Tx, session: Omit<Session, 'previousToken' | 'rotatedAt'> & { expiresAt: Millis }, { openedAt, openedWith, openedFrom }: Origin): Promise<void> {
   const { id, did, appPassword, currentToken, expiresAt } = session
   await tx.run(sql`
-    INSERT INTO session (id, did, app_password, current_token, expires_at) VALUES (${id}, ${did}, ${appPassword}, ${currentToken}, ${expiresAt})`)
+    INSERT INTO session (id, did, app_password, current_token, expires_at, opened_at, opened_with, opened_from)
+    VALUES (${id}, ${did}, ${appPassword}, ${currentToken}, ${expiresAt}, ${openedAt}, ${openedWith}, ${openedFrom})`)
 }
 
 export const findSession = (reader: Reader, id: string, did: Did): Promise<Session | null> =>
@@ -22,10 +24,16 @@ export const findSession = (reader: Reader, id: string, did: Did): Promise<Sessi
     SELECT id, did, app_password AS "appPassword", current_token AS "currentToken", previous_token AS "previousToken", rotated_at AS "rotatedAt"
     FROM session WHERE id = ${id} AND did = ${did}`)
 
+export interface ListedSession extends Pick<Session, 'id' | 'appPassword' | 'rotatedAt'>, KnownOrigin {
+  expiresAt: Millis
+}
+
 /** Those that have not ended; the one that was used last comes first. */
-export const listSessions = (reader: Reader, did: Did, now: Millis): Promise<(Pick<Session, 'id' | 'appPassword' | 'rotatedAt'> & { expiresAt: Millis })[]> =>
+export const listSessions = (reader: Reader, did: Did, now: Millis): Promise<ListedSession[]> =>
   reader.all(sql`
-    SELECT id, app_password AS "appPassword", rotated_at AS "rotatedAt", expires_at AS "expiresAt" FROM session
+    SELECT id, app_password AS "appPassword", rotated_at AS "rotatedAt", expires_at AS "expiresAt",
+      opened_at AS "openedAt", opened_with AS "openedWith", opened_from AS "openedFrom"
+    FROM session
     WHERE did = ${did} AND expires_at > ${now} ORDER BY expires_at DESC`)
 
 /** The current token becomes the previous one. */

@@ -7,6 +7,7 @@
  */
 import { randomBytes } from 'node:crypto'
 import { expiredToken, invalidRequest } from '../../http/errors.ts'
+import type { Origin } from '../../http/origin.ts'
 import type { Context } from '../../platform/context.ts'
 import type { Tx } from '../../platform/database.ts'
 import type { Did, Millis } from '../../protocol/identifiers.ts'
@@ -32,10 +33,10 @@ export interface Tokens {
 }
 
 /** Store a new session, in the caller's transaction. Returns the id of its first refresh token. */
-export async function openSession({ clock }: Pick<Context, 'clock'>, tx: Tx, did: Did, credential: Credential): Promise<string> {
+export async function openSession(tx: Tx, did: Did, credential: Credential, origin: Origin): Promise<string> {
   const tokenId = randomBytes(TOKEN_ID_BYTES).toString('base64')
-  const expiresAt = expiry(clock.now())
-  await insertSession(tx, { id: sessionIdOf(tokenId), did, appPassword: credential?.name ?? null, currentToken: tokenId, expiresAt })
+  const expiresAt = expiry(origin.openedAt)
+  await insertSession(tx, { id: sessionIdOf(tokenId), did, appPassword: credential?.name ?? null, currentToken: tokenId, expiresAt }, origin)
   return tokenId
 }
 

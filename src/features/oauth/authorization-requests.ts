@@ -3,6 +3,7 @@
  *
  * Whoever decides (the form of the page, an account that is signed in there, a wallet) goes through `decideRequest`.
  */
+import type { Origin } from '../../http/origin.ts'
 import type { Context } from '../../platform/context.ts'
 import type { Tx } from '../../platform/database.ts'
 import { newToken } from '../../platform/new-token.ts'
@@ -33,10 +34,12 @@ export interface Grant extends PendingRequest {
   scopes: readonly string[]
   /** The scopes are what a wallet signed: permission sets are in their place already. */
   scopeIsFixed: boolean
+  /** Of who decided. Codes of an older version lack it. */
+  origin?: Origin
 }
 
 export type Decision =
-  | { kind: 'approve'; did: Did; scopes: readonly string[]; scopeIsFixed: boolean }
+  | { kind: 'approve'; did: Did; scopes: readonly string[]; scopeIsFixed: boolean; origin: Origin }
   | { kind: 'refuse'; error: 'access_denied' | 'login_required' | 'invalid_scope'; reason: string }
 
 export async function pushRequest({ db, clock }: Context, pending: PendingRequest): Promise<{ request_uri: string; expires_in: number }> {
@@ -67,8 +70,8 @@ export async function decideRequest({ clock, config }: Context, tx: Tx, idHash: 
   if (!pending) return null
   if (decision.kind === 'refuse') return answerUrl(config.publicUrl, pending.request, { error: decision.error, error_description: decision.reason })
   const { token: code, hash } = newToken()
-  const { did, scopes, scopeIsFixed } = decision
-  await insertCode(tx, hash, { ...pending, did, scopes, scopeIsFixed }, now + CODE_TTL_SECS * 1000)
+  const { did, scopes, scopeIsFixed, origin } = decision
+  await insertCode(tx, hash, { ...pending, did, scopes, scopeIsFixed, origin }, now + CODE_TTL_SECS * 1000)
   return answerUrl(config.publicUrl, pending.request, { code })
 }
 

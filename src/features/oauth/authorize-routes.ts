@@ -1,6 +1,7 @@
 /** Where an app sends the browser: the page is shown, the person decides, the browser goes back. */
 import { route } from '../../http/endpoint.ts'
 import { chargeAddress } from '../../http/limiting.ts'
+import { originOf } from '../../http/origin.ts'
 import { parseDid } from '../../protocol/identifiers.ts'
 import { isRegistered } from '../../protocol/redirect-uris.ts'
 import { narrowedScopes } from '../../protocol/scopes.ts'
@@ -96,7 +97,7 @@ async function approve(call: PageCall, opened: Opened, form: URLSearchParams): P
   const accept = async (account: Account, confirm?: Confirm): Promise<Response> => {
     if (!activityOf(account).active) return decided(call, opened, { kind: 'refuse', error: 'access_denied', reason: 'The account is not active' })
     const scopes = narrowedScopes(opened.pending.request.scopes, granted)
-    return decided(call, opened, { kind: 'approve', did: account.did, scopes, scopeIsFixed: false }, confirm)
+    return decided(call, opened, { kind: 'approve', did: account.did, scopes, scopeIsFixed: false, origin: originOf(call) }, confirm)
   }
   const remember = form.get('remember') === 'yes'
   const device = await deviceOf(call)

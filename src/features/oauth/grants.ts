@@ -97,6 +97,8 @@ function sessionOf(id: string, grant: Grant, { client, key, jkt }: Requester, re
     scopeIsFixed: grant.scopeIsFixed,
     jkt,
     clientKey: key,
+    openedWith: grant.origin?.openedWith ?? null,
+    openedFrom: grant.origin?.openedFrom ?? null,
     createdAt: now,
     refreshedAt: now,
     expiresAt: now + maxSecs * 1000,

@@ -14,6 +14,9 @@ export interface OAuthSession {
   scopeIsFixed: boolean
   jkt: string
   clientKey: ClientKey | null
+  /** With what and from where the account holder let the app in; null when that is not known. */
+  openedWith: string | null
+  openedFrom: string | null
   createdAt: Millis
   refreshedAt: Millis
   /** Whatever happens, it ends then. */
@@ -40,7 +43,8 @@ interface SessionRow extends Omit<OAuthSession, 'scopeIsFixed' | 'clientKey' | '
 }
 
 const columns = sql`id, did, client_id AS "clientId", client_name AS "clientName", scope, scope_is_fixed AS "scopeIsFixed", jkt,
-  client_key AS "clientKey", created_at AS "createdAt", refreshed_at AS "refreshedAt", expires_at AS "expiresAt", idle_expires_at AS "idleExpiresAt",
+  client_key AS "clientKey", opened_with AS "openedWith", opened_from AS "openedFrom",
+  created_at AS "createdAt", refreshed_at AS "refreshedAt", expires_at AS "expiresAt", idle_expires_at AS "idleExpiresAt",
   refresh_hash AS "refreshHash", previous_refresh_hash AS "previousHash", rotated_at AS "rotatedAt"`
 
 function sessionOf({ refreshHash, previousHash, rotatedAt, ...row }: SessionRow): OAuthSession {
@@ -53,12 +57,12 @@ function sessionOf({ refreshHash, previousHash, rotatedAt, ...row }: SessionRow)
 }
 
 export function insertSession(tx: Tx, session: OAuthSession, codeHash: string): Promise<number> {
-  const { id, did, clientId, clientName, scope, scopeIsFixed, jkt, clientKey, createdAt, refreshedAt, expiresAt, idleExpiresAt, refresh } = session
+  const { id, did, clientId, clientName, scope, scopeIsFixed, jkt, clientKey, openedWith, openedFrom, createdAt, refreshedAt, expiresAt, idleExpiresAt, refresh } = session
   return tx.run(sql`
     INSERT INTO oauth_session (id, did, client_id, client_name, scope, scope_is_fixed, jkt, client_key, code_hash, refresh_hash,
-      created_at, refreshed_at, expires_at, idle_expires_at)
+      opened_with, opened_from, created_at, refreshed_at, expires_at, idle_expires_at)
     VALUES (${id}, ${did}, ${clientId}, ${clientName}, ${scope}, ${scopeIsFixed ? 1 : 0}, ${jkt}, ${clientKey && JSON.stringify(clientKey)},
-      ${codeHash}, ${refresh?.tokenHash ?? null}, ${createdAt}, ${refreshedAt}, ${expiresAt}, ${idleExpiresAt})`)
+      ${codeHash}, ${refresh?.tokenHash ?? null}, ${openedWith}, ${openedFrom}, ${createdAt}, ${refreshedAt}, ${expiresAt}, ${idleExpiresAt})`)
 }
 
 export async function findSession(reader: Reader, id: string): Promise<OAuthSession | null> {

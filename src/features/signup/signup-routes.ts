@@ -1,14 +1,15 @@
 /** com.atproto.server.createAccount and what surrounds it. */
 import { procedure, query } from '../../http/endpoint.ts'
+import { originOf } from '../../http/origin.ts'
 import type { Context } from '../../platform/context.ts'
 import { renderDidDocument, type DidDocument } from '../../protocol/did-document.ts'
 import { stateOf } from '../../protocol/plc.ts'
-import { access, optionalServiceAuth } from '../auth/auth.ts'
+import { access, openSession, optionalServiceAuth, sessionTokens } from '../auth/auth.ts'
 import { resolveDid } from '../identity/identity.ts'
 import { createAccount, type NewIdentity } from './signup.ts'
 
 /** Undefined when the DID does not resolve; the account is there all the same. */
-async function documentOf(ctx: Context, { did, genesis }: NewIdentity): Promise<DidDocument | undefined> {
+async function documentOf(ctx: Context, { did, genesis }: NewIdentity<unknown>): Promise<DidDocument | undefined> {
   const state = genesis && stateOf(genesis)
   if (state) return renderDidDocument(did, state)
   const resolution = await resolveDid(ctx, did, { live: true })
@@ -19,9 +20,12 @@ export const signupRoutes = [
   procedure('com.atproto.server.createAccount', {
     auth: optionalServiceAuth,
     limit: 'createAccount',
-    async handler({ ctx, caller, input }) {
-      const made = await createAccount(ctx, input, caller?.iss ?? null)
-      return { handle: made.handle, did: made.did, didDoc: await documentOf(ctx, made), ...made.tokens }
+    async handler(call) {
+      const { ctx, caller, input } = call
+      const origin = originOf(call)
+      const made = await createAccount(ctx, input, caller?.iss ?? null, (tx, did) => openSession(tx, did, null, origin))
+      const tokens = await sessionTokens(ctx, made.did, null, made.entry)
+      return { handle: made.handle, did: made.did, didDoc: await documentOf(ctx, made), ...tokens }
     },
   }),
   query('com.atproto.temp.checkSignupQueue', {

@@ -4,7 +4,7 @@
  * 1. everything is checked that can be checked without effect;
  * 2. handle, address and invite are claimed in the database, where races are decided (`name-claims.ts`);
  * 3. the directory learns of the identity, unless an attempt that was cut off told it already;
- * 4. one transaction makes the account, its repository, its first session and its events, and ends the claim.
+ * 4. one transaction makes the account, its repository, its events and its first way in, and ends the claim.
  *
  * Of an attempt that is cut off in between, only the identity stays, for whoever signs up with the handle next.
  */
@@ -15,7 +15,6 @@ import { parseHandle, type Did, type Handle } from '../../protocol/identifiers.t
 import { formatDidKey } from '../../protocol/keys.ts'
 import { genesisDid, genesisOperation, signOperation, type LogOperation } from '../../protocol/plc.ts'
 import { accountOf, hashPassword, insertAccount, makeAccountKey, signingKeyOf, updatePassword, type WrappedKey } from '../accounts/accounts.ts'
-import { openSession, sessionTokens, type Tokens } from '../auth/auth.ts'
 import { sequenceEvents } from '../firehose/firehose.ts'
 import { createRepo } from '../repo/repo.ts'
 import { claimName, curveFor, endClaim, forgetName, type HeldName, isDirectoryRefusal, leaveName, replaceName, serverRotationKey, submitOnce, takeReservedKey } from '../identity/identity.ts'
@@ -25,17 +24,21 @@ import { type AdmittedSignup, checkPassword, checkRequest, handleTaken, requireF
 /** An account that moved here and is not activated after this time may be deleted. */
 const UNFINISHED_MOVE_SECS = 3 * 86_400
 
-export interface NewIdentity {
+export interface NewIdentity<Entry> {
   did: Did
   handle: Handle
-  tokens: Tokens
+  /** What lets the person in. */
+  entry: Entry
   /** The first operation of a did:plc that was made here. */
   genesis: LogOperation | null
 }
 
+/** Lets the person in whose account is being made, in the same transaction: nobody has an account and no way into it, nor the reverse. */
+export type Enter<Entry> = (tx: Tx, did: Did) => Promise<Entry>
+
 /** Create an account. `provenDid` is the DID whose owner asked, as a service token showed. */
-export async function createAccount(ctx: Context, request: SignupRequest, provenDid: Did | null): Promise<NewIdentity> {
-  const arrived = await arriveAgain(ctx, request, provenDid)
+export async function createAccount<Entry>(ctx: Context, request: SignupRequest, provenDid: Did | null, enter: Enter<Entry>): Promise<NewIdentity<Entry>> {
+  const arrived = await arriveAgain(ctx, request, provenDid, enter)
   if (arrived) return arrived
   const admitted = await checkRequest(ctx, request, provenDid)
   const { handle, email, password, inviteCode } = admitted
@@ -51,8 +54,11 @@ export async function createAccount(ctx: Context, request: SignupRequest, proven
   if (!claimed) throw handleTaken(handle)
   try {
     const { did, prepared } = await register(ctx, claimed, fresh)
-    const tokenId = await ctx.db.transaction((tx) => establish(ctx, tx, admitted, { ...claimed, did }, { ...(prepared?.key ?? key), passwordHash }))
-    return { did, handle, genesis: prepared?.genesis ?? null, tokens: await sessionTokens(ctx, did, null, tokenId) }
+    const entry = await ctx.db.transaction(async (tx) => {
+      await establish(ctx, tx, admitted, { ...claimed, did }, { ...(prepared?.key ?? key), passwordHash })
+      return enter(tx, did)
+    })
+    return { did, handle, genesis: prepared?.genesis ?? null, entry }
   } catch (error) {
     const isUntold = claimed.prepared === null || isDirectoryRefusal(error)
     await (isUntold ? forgetName(ctx, claimed) : leaveName(ctx, claimed))
@@ -64,7 +70,7 @@ export async function createAccount(ctx: Context, request: SignupRequest, proven
  * A move that was begun goes on: the owner of a DID, with the handle and the address of before, gets a new session of the
  * account that was made for it, and the password that is given now. Null for everybody else, and once it was active.
  */
-async function arriveAgain(ctx: Context, request: SignupRequest, provenDid: Did | null): Promise<NewIdentity | null> {
+async function arriveAgain<Entry>(ctx: Context, request: SignupRequest, provenDid: Did | null, enter: Enter<Entry>): Promise<NewIdentity<Entry> | null> {
   if (provenDid === null || request.did !== provenDid) return null
   const isHere = async (reader: Reader) => {
     const account = await accountOf(reader, provenDid)
@@ -78,8 +84,7 @@ async function arriveAgain(ctx: Context, request: SignupRequest, provenDid: Did 
     const account = await isHere(tx)
     if (!account) return null
     if (passwordHash !== null) await updatePassword(tx, provenDid, passwordHash)
-    const tokens = await sessionTokens(ctx, provenDid, null, await openSession(ctx, tx, provenDid, null))
-    return { did: provenDid, handle: account.handle!, genesis: null, tokens }
+    return { did: provenDid, handle: account.handle!, genesis: null, entry: await enter(tx, provenDid) }
   })
 }
 
@@ -108,8 +113,8 @@ async function register(ctx: Context, claimed: HeldName, fresh: Identity): Promi
 
 const tookTooLong = () => new Refusal(503, 'NotEnoughResources', 'The sign-up took too long')
 
-/** The account, in one transaction. Returns the id of the refresh token of its first session. */
-async function establish(ctx: Context, tx: Tx, admitted: AdmittedSignup, claimed: HeldName, made: WrappedKey & { passwordHash: string | null }): Promise<string> {
+/** The account, its repository and its events. */
+async function establish(ctx: Context, tx: Tx, admitted: AdmittedSignup, claimed: HeldName, made: WrappedKey & { passwordHash: string | null }): Promise<void> {
   const { handle, email, inviteCode } = admitted
   const { did } = claimed
   const isMadeHere = admitted.did === null
@@ -134,5 +139,4 @@ async function establish(ctx: Context, tx: Tx, admitted: AdmittedSignup, claimed
   if (isMadeHere) {
     await sequenceEvents(ctx, tx, [{ type: 'identity', did, handle }, { type: 'account', did, status: 'active' }, ...repoEvents])
   }
-  return openSession(ctx, tx, did, null)
 }

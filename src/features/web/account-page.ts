@@ -1,11 +1,14 @@
 /** The page on which a person looks after the account: who has access, and how to change what identifies it. */
 import { html, type Html } from '../../http/html.ts'
+import type { KnownOrigin } from '../../http/origin.ts'
 import { page } from '../../http/page.ts'
 import type { Context } from '../../platform/context.ts'
 import { activityOf } from '../accounts/accounts.ts'
+import type { ListedSession } from '../auth/auth.ts'
 import { appHost, sentence, wordsOf } from '../oauth/oauth.ts'
 import { accountDetails } from './account-details.ts'
 import { accountForm, accountName, outcomeOf, type AccountView } from './account-view.ts'
+import type { KnownBrowser } from './device-store.ts'
 import { day, field, hidden } from './page-parts.ts'
 
 export function accountPage({ config }: Context, view: AccountView): Response {
@@ -50,6 +53,7 @@ function apps(view: AccountView): Html {
   <div class="body">
     <strong>${sentence(appHost(app.clientId))}</strong>
     <small>Since ${day(app.createdAt)}, last seen ${day(app.refreshedAt)}</small>
+    ${app.openedWith !== null && html`<small>Let in with ${app.openedWith}${app.openedFrom !== null && html` from the network ${app.openedFrom}`}</small>`}
     <details><summary><small>What it may do</small></summary><ul>${app.scope.split(' ').map(scopeLine)}</ul></details>
   </div>
   ${accountForm(view, 'apps', html`${hidden({ id: app.id })}<button class="small danger" aria-label="End the access of ${appHost(app.clientId)}">End access</button>`)}
@@ -102,27 +106,51 @@ const secretNote = ({ name, password }: { name: string; password: string }): Htm
 </div>`
 
 function sessions(view: AccountView): Html {
-  const { otherBrowsers } = view
-  const browsers = `${otherBrowsers} other ${otherBrowsers === 1 ? 'browser' : 'browsers'}`
-  const rows = view.sessions.map(
-    ({ id, appPassword, rotatedAt, expiresAt }) => html`
-<li>
-  <div class="body">
-    <strong>${appPassword === null ? 'Signed in with your password' : `With the app password “${appPassword}”`}</strong>
-    <small>${rotatedAt !== null && html`Last used ${day(rotatedAt)}, `}ends ${day(expiresAt)} unless it is used</small>
-  </div>
-  ${accountForm(view, 'sessions', html`${hidden({ id })}<button class="small danger">End</button>`)}
-</li>`,
-  )
-  const browserRow = html`
-<li>
-  <div class="body"><strong>${browsers}</strong><small>signed in to this page</small></div>
-  ${accountForm(view, 'browsers', html`<button class="small danger">Sign out there</button>`)}
-</li>`
+  const others = view.browsers.filter(({ tokenHash }) => tokenHash !== view.device.tokenHash)
+  const rows = [...view.browsers.map((browser) => browserRow(view, browser)), ...view.sessions.map((session) => sessionRow(view, session))]
   return html`
 <section class="card" id="sessions">
-  <div class="tight"><h2>Sessions</h2><p class="quiet">Apps in which you have signed in with a password, and browsers that know you.</p></div>
+  <div class="tight">
+    <h2>Sessions</h2>
+    <p class="quiet">Where you are signed in: browsers that know you, and apps in which you have entered a password. Of addresses we keep the network only.</p>
+  </div>
   ${outcomeOf(view, 'sessions')}
-  ${rows.length === 0 && otherBrowsers === 0 ? html`<p class="note">Only this browser.</p>` : html`<ul class="list">${otherBrowsers > 0 && browserRow}${rows}</ul>`}
+  <ul class="list">${rows}</ul>
+  ${others.length > 1 && accountForm(view, 'browsers', html`<div><button class="small danger">Sign out of all other browsers</button></div>`)}
 </section>`
+}
+
+function browserRow(view: AccountView, browser: KnownBrowser): Html {
+  const { tokenHash, signedInAt, openedWith } = browser
+  const name = openedWith ?? 'A browser'
+  const isThis = tokenHash === view.device.tokenHash
+  return html`
+<li>
+  <div class="body">
+    <strong>${name}</strong>
+    <small>${isThis ? 'This browser' : 'Browser'}, signed in to this page</small>
+    <small>${firstUse(browser)}, password entered ${day(signedInAt)}</small>
+  </div>
+  ${!isThis && accountForm(view, 'browsers', html`${hidden({ id: tokenHash })}<button class="small danger" aria-label="Sign out of ${name}">Sign out</button>`)}
+</li>`
+}
+
+function sessionRow(view: AccountView, session: ListedSession): Html {
+  const { id, appPassword, rotatedAt, expiresAt, openedWith } = session
+  const name = openedWith ?? 'An app'
+  return html`
+<li>
+  <div class="body">
+    <strong>${name}</strong>
+    <small>App, signed in with ${appPassword === null ? 'your password' : html`the app password “${appPassword}”`}</small>
+    <small>${firstUse(session)}, ${rotatedAt !== null && html`last used ${day(rotatedAt)}, `}ends ${day(expiresAt)} unless it is used</small>
+  </div>
+  ${accountForm(view, 'sessions', html`${hidden({ id })}<button class="small danger" aria-label="End ${name}">End</button>`)}
+</li>`
+}
+
+/** When and where it began. */
+function firstUse({ openedAt, openedFrom }: KnownOrigin): Html {
+  if (openedAt === null) return html`First use not known`
+  return html`First used ${day(openedAt)}${openedFrom !== null && html` from the network ${openedFrom}`}`
 }

@@ -10,7 +10,7 @@ import { changeHandle } from '../identity/identity.ts'
 import { deleteOAuthSession, findOAuthSession, oauthSessionsOf } from '../oauth/oauth.ts'
 import { accountPage } from './account-page.ts'
 import type { AccountView, Section } from './account-view.ts'
-import { countOtherSignIns, deleteOtherSignIns } from './device-store.ts'
+import { browsersOf, deleteOtherSignIns, deleteSignIn } from './device-store.ts'
 import { type Device, deviceOf, readOwnForm, requireFormToken, requireNavigation, signIn, signOut } from './devices.ts'
 import { faultOf } from './faults.ts'
 import { seeOther, type PageCall } from './page-parts.ts'
@@ -34,13 +34,13 @@ async function shown({ ctx }: PageCall, { account, device }: Holder, { outcome =
   const { db, clock } = ctx
   const { did } = account
   const now = clock.now()
-  const [apps, appPasswords, sessions, otherBrowsers] = await Promise.all([
+  const [apps, appPasswords, sessions, browsers] = await Promise.all([
     oauthSessionsOf(db, did, now),
     listAppPasswords(db, did),
     listSessions(db, did, now),
-    countOtherSignIns(db, did, device.tokenHash, now),
+    browsersOf(db, did, now),
   ])
-  return accountPage(ctx, { account, device, apps, appPasswords, sessions, otherBrowsers, outcome, secret, awaitsEmailCode })
+  return accountPage(ctx, { account, device, apps, appPasswords, sessions, browsers, outcome, secret, awaitsEmailCode })
 }
 
 const notices = new Map<string, { section: Section; notice: string }>([
@@ -118,8 +118,9 @@ export const accountRoutes: Endpoint[] = [
     })
     return null
   }),
-  ...act('browsers', 'sessions', 'session', async ({ ctx }, { account, device }) => {
-    await ctx.db.transaction((tx) => deleteOtherSignIns(tx, account.did, device.tokenHash))
+  ...act('browsers', 'sessions', 'session', async ({ ctx }, { account: { did }, device }, form) => {
+    const id = form.get('id')
+    await ctx.db.transaction((tx) => (id === null ? deleteOtherSignIns(tx, did, device.tokenHash) : deleteSignIn(tx, id, did)))
     return null
   }),
   ...act('app-passwords', 'app-passwords', '', async (call, holder, form) => {

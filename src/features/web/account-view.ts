@@ -1,9 +1,9 @@
 /** What the account page shows, and what its sections have in common. */
 import { html, type Html } from '../../http/html.ts'
-import type { Millis } from '../../protocol/identifiers.ts'
 import type { Account } from '../accounts/accounts.ts'
-import type { AppPassword } from '../auth/auth.ts'
+import type { AppPassword, ListedSession } from '../auth/auth.ts'
 import type { OAuthSession } from '../oauth/oauth.ts'
+import type { KnownBrowser } from './device-store.ts'
 import type { Device } from './devices.ts'
 import type { Fault } from './faults.ts'
 import { errorNote, goodNote, hidden } from './page-parts.ts'
@@ -16,8 +16,8 @@ export interface AccountView {
   device: Device
   apps: readonly OAuthSession[]
   appPasswords: readonly AppPassword[]
-  sessions: readonly OwnSession[]
-  otherBrowsers: number
+  sessions: readonly ListedSession[]
+  browsers: readonly KnownBrowser[]
   /** What happened to the form that was sent. */
   outcome: Outcome | null
   /** An app password that was just made; shown this once. */
@@ -32,13 +32,6 @@ export interface Outcome {
   notice: string | null
   /** What was typed, to be mended. */
   typed: URLSearchParams | null
-}
-
-export interface OwnSession {
-  id: string
-  appPassword: string | null
-  rotatedAt: Millis | null
-  expiresAt: Millis
 }
 
 /** A form that acts for the account. Its address leads back to the page when it is opened by itself. */

@@ -1,23 +1,28 @@
 /** Browsers and who is signed in there, at rest. */
 import { sql, type Reader, type Tx } from '../../platform/database.ts'
+import type { KnownOrigin } from '../../http/origin.ts'
 import type { Did, Millis } from '../../protocol/identifiers.ts'
 
-export interface SignIn {
+export interface SignIn extends KnownOrigin {
   did: Did
   /** When the password was given last. */
   signedInAt: Millis
 }
 
+const origin = sql`a.opened_at AS "openedAt", a.opened_with AS "openedWith", a.opened_from AS "openedFrom"`
+
 /** The newest first. Empty for a browser that is not known, or whose time is over. */
 export const signInsOf = (reader: Reader, tokenHash: string, now: Millis): Promise<SignIn[]> =>
   reader.all<SignIn>(sql`
-    SELECT a.did, a.signed_in_at AS "signedInAt" FROM oauth_device_account a JOIN oauth_device d ON d.token_hash = a.token_hash
+    SELECT a.did, a.signed_in_at AS "signedInAt", ${origin} FROM oauth_device_account a JOIN oauth_device d ON d.token_hash = a.token_hash
     WHERE a.token_hash = ${tokenHash} AND d.expires_at > ${now} ORDER BY a.signed_in_at DESC`)
 
 export async function insertDevice(tx: Tx, tokenHash: string, signIns: readonly SignIn[], expiresAt: Millis): Promise<void> {
   await tx.run(sql`INSERT INTO oauth_device (token_hash, expires_at) VALUES (${tokenHash}, ${expiresAt})`)
-  for (const { did, signedInAt } of signIns)
-    await tx.run(sql`INSERT INTO oauth_device_account (token_hash, did, signed_in_at) VALUES (${tokenHash}, ${did}, ${signedInAt})`)
+  for (const { did, signedInAt, openedAt, openedWith, openedFrom } of signIns)
+    await tx.run(sql`
+      INSERT INTO oauth_device_account (token_hash, did, signed_in_at, opened_at, opened_with, opened_from)
+      VALUES (${tokenHash}, ${did}, ${signedInAt}, ${openedAt}, ${openedWith}, ${openedFrom})`)
 }
 
 export async function deleteDevice(tx: Tx, tokenHash: string): Promise<void> {
@@ -34,10 +39,17 @@ export const deleteSignInsOf = (tx: Tx, did: Did): Promise<number> => tx.run(sql
 export const deleteOtherSignIns = (tx: Tx, did: Did, tokenHash: string): Promise<number> =>
   tx.run(sql`DELETE FROM oauth_device_account WHERE did = ${did} AND token_hash <> ${tokenHash}`)
 
-export const countOtherSignIns = async (reader: Reader, did: Did, tokenHash: string, now: Millis): Promise<number> =>
-  (await reader.get<{ count: number }>(sql`
-    SELECT count(*) AS count FROM oauth_device_account a JOIN oauth_device d ON d.token_hash = a.token_hash
-    WHERE a.did = ${did} AND a.token_hash <> ${tokenHash} AND d.expires_at > ${now}`))!.count
+/** A browser in which an account is signed in. Its id is the hash of a token that only the browser has. */
+export interface KnownBrowser extends SignIn {
+  tokenHash: string
+}
+
+/** The one that was signed in last comes first. */
+export const browsersOf = (reader: Reader, did: Did, now: Millis): Promise<KnownBrowser[]> =>
+  reader.all<KnownBrowser>(sql`
+    SELECT a.token_hash AS "tokenHash", a.did, a.signed_in_at AS "signedInAt", ${origin}
+    FROM oauth_device_account a JOIN oauth_device d ON d.token_hash = a.token_hash
+    WHERE a.did = ${did} AND d.expires_at > ${now} ORDER BY a.signed_in_at DESC`)
 
 export async function deleteDevicesBefore(tx: Tx, now: Millis): Promise<number> {
   await tx.run(sql`DELETE FROM oauth_device_account WHERE token_hash IN (SELECT token_hash FROM oauth_device WHERE expires_at <= ${now})`)

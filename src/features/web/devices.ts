@@ -9,12 +9,14 @@ import type { Exchange } from '../../http/endpoint.ts'
 import { Refusal } from '../../http/errors.ts'
 import type { Html } from '../../http/html.ts'
 import { ageOf } from '../../platform/clock.ts'
+import { originOf } from '../../http/origin.ts'
 import type { Context } from '../../platform/context.ts'
+import type { Tx } from '../../platform/database.ts'
 import { newToken } from '../../platform/new-token.ts'
 import type { Did } from '../../protocol/identifiers.ts'
 import { opaqueTokenHash, parseOpaqueToken } from '../../protocol/opaque-token.ts'
 import { accountOf, type Account } from '../accounts/accounts.ts'
-import { deleteDevice, deleteSignIn, insertDevice, signInsOf, type SignIn } from './device-store.ts'
+import { deleteDevice, deleteSignIn, insertDevice, signInsOf } from './device-store.ts'
 import { hidden, readForm, type PageCall } from './page-parts.ts'
 import type { Confirm } from './sign-in.ts'
 
@@ -69,18 +71,32 @@ const formTokenOf = (token: string): string => createHmac('sha256', parseOpaqueT
 
 /** Sign an account in, in this browser. The answer gets a new cookie. */
 export async function signIn(exchange: Exchange, did: Did, { remember, confirm }: { remember: boolean; confirm?: Confirm }): Promise<void> {
+  const entry = entryOf(exchange, { remember })
+  await exchange.ctx.db.transaction(async (tx) => {
+    await confirm?.(tx)
+    await entry.keep(tx, did)
+  })
+  entry.tell()
+}
+
+/** A sign-in in two halves, for who has a transaction of their own: `keep` stores it there, `tell` gives the browser its cookie afterwards. */
+export function entryOf(exchange: Exchange, { remember }: { remember: boolean }): { keep(tx: Tx, did: Did): Promise<void>; tell(): void } {
   const { ctx, replyHeaders, request } = exchange
   const before = opaqueTokenHash(cookieOf(request, cookieName(ctx)) ?? '')
   const { token, hash } = newToken()
   const now = ctx.clock.now()
   const lifeSecs = remember ? REMEMBERED_SECS : UNREMEMBERED_SECS
-  await ctx.db.transaction(async (tx) => {
-    await confirm?.(tx)
-    const others: SignIn[] = before ? (await signInsOf(tx, before, now)).filter((known) => known.did !== did) : []
-    if (before) await deleteDevice(tx, before)
-    await insertDevice(tx, hash, [{ did, signedInAt: now }, ...others].slice(0, MAX_ACCOUNTS), now + lifeSecs * 1000)
-  })
-  replyHeaders.append('Set-Cookie', cookie(ctx, cookieName(ctx), token, remember ? lifeSecs : null))
+  const origin = originOf(exchange)
+  return {
+    async keep(tx, did) {
+      const known = before ? await signInsOf(tx, before, now) : []
+      const first = known.find((one) => one.did === did && one.openedAt !== null) ?? origin
+      const others = known.filter((one) => one.did !== did)
+      if (before) await deleteDevice(tx, before)
+      await insertDevice(tx, hash, [{ ...first, did, signedInAt: now }, ...others].slice(0, MAX_ACCOUNTS), now + lifeSecs * 1000)
+    },
+    tell: () => replyHeaders.append('Set-Cookie', cookie(ctx, cookieName(ctx), token, remember ? lifeSecs : null)),
+  }
 }
 
 /** Sign one account out of this browser, and forget the browser with the last one. */

@@ -6,7 +6,7 @@ import { page } from '../../http/page.ts'
 import type { Context } from '../../platform/context.ts'
 import { HAS_ACCOUNT } from '../oauth/oauth.ts'
 import { createAccount } from '../signup/signup.ts'
-import { formProof, readOwnForm, requireNavigation, signIn } from './devices.ts'
+import { entryOf, formProof, readOwnForm, requireNavigation } from './devices.ts'
 import { faultOf, type Fault } from './faults.ts'
 import { errorNote, field, hidden, passwordField, seeOther, type PageCall } from './page-parts.ts'
 
@@ -78,8 +78,9 @@ async function join(call: PageCall): Promise<Response> {
   const form = await readOwnForm(call)
   const fault = await faultOf(async () => {
     chargeAddress(call, ['createAccount'])
-    const { did } = await createAccount(ctx, wantedAccount(ctx, form), null)
-    await signIn(call, did, { remember: false })
+    const entry = entryOf(call, { remember: false })
+    await createAccount(ctx, wantedAccount(ctx, form), null, (tx, did) => entry.keep(tx, did))
+    entry.tell()
   })
   return fault === null ? seeOther(returnPath(form)) : signUpPage(call, form, fault)
 }
