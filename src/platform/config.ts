@@ -36,6 +36,9 @@ const DEFAULT_FILE = './pds.toml'
 const UNREADABLE: Readonly<Record<string, string>> = { EACCES: 'this user may not read it; give it to the user or its group', EISDIR: 'it is a folder' }
 export const CONFIG_VARIABLE = 'SERVICE_CONFIG'
 
+/** What systemd sets for the commands that run when a service has stopped. */
+const SYSTEMD_VARIABLE = 'SERVICE_RESULT'
+
 /** What commands take from the environment alone. */
 export const REWRAP_VARIABLES = { old: 'SERVICE_REWRAP_OLD_MASTER_KEY', new: 'SERVICE_REWRAP_NEW_MASTER_KEY' } as const
 
@@ -163,7 +166,7 @@ function unknownKeys(table: Table): Problem[] {
     })
 }
 
-const knownVariables = [...configKeys.flatMap(({ env }) => env), CONFIG_VARIABLE, ...Object.values(REWRAP_VARIABLES)]
+const knownVariables = [...configKeys.flatMap(({ env }) => env), CONFIG_VARIABLE, SYSTEMD_VARIABLE, ...Object.values(REWRAP_VARIABLES)]
 
 /** Unlike a key of the file, a variable may be all that an operator writes: one that does nothing is refused. */
 function unknownVariables(env: Sources['env']): Problem[] {

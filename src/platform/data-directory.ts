@@ -173,6 +173,19 @@ export function exposedPaths({ dataDir, databaseUrl }: DataPlace): Exposed[] {
   return found
 }
 
+/** Who owns what the server has made: more than one user where somebody has worked here as root. By user, some path of theirs. */
+export function ownersOf({ dataDir, databaseUrl }: DataPlace): Map<number, string> {
+  const database = sqlitePath(databaseUrl)
+  const blobs = blobsFolder(dataDir)
+  const paths = [database, `${database}-wal`, `${database}-shm`, join(dataDir, LOCK_FILE), join(dataDir, MARKER), masterKeyFile(dataDir), blobs, ...namesIn(blobs).map((name) => join(blobs, name))]
+  const owners = new Map<number, string>()
+  for (const path of paths) {
+    const owner = statSync(path, { throwIfNoEntry: false })?.uid
+    if (owner !== undefined && !owners.has(owner)) owners.set(owner, path)
+  }
+  return owners
+}
+
 /** Folders that an older version made, or that were made for this one, become private. What stays open the doctor tells. */
 function keepPrivate(place: DataPlace, log: Log): void {
   for (const { path, mode, isOwn } of exposedPaths(place)) {

@@ -63,9 +63,9 @@ function forbidden({ path, folder }: About): Explained {
   const there = nearestExisting(path)
   const owner = statSync(there).uid
   const who = user === undefined ? 'this process' : `this process (user ${user})`
-  if (!existsSync(path)) return says(`${folder} cannot be made by ${who}, because ${there} belongs to ${nameOf(owner)}`, 'make it and give it to that user, or set data_dir to another folder')
+  if (!existsSync(path)) return says(`${folder} cannot be made by ${who}, because ${there} belongs to ${userName(owner)}`, 'make it and give it to that user, or set data_dir to another folder')
   if (owner === user) return says(`${path} cannot be used by its owner (user ${user})`, `"chmod -R u+rwX ${folder}" gives the access back`)
-  return says(`${path} belongs to ${nameOf(owner)} and cannot be used by ${who}`, `run as its owner, or give it to that user with "chown -R ${user} ${folder}"`)
+  return says(`${path} belongs to ${userName(owner)} and cannot be used by ${who}`, `run as its owner, or give it to that user with "chown -R ${user} ${folder}"`)
 }
 
 function nearestExisting(path: string): string {
@@ -73,4 +73,4 @@ function nearestExisting(path: string): string {
   return existsSync(whole) ? whole : nearestExisting(dirname(whole))
 }
 
-const nameOf = (uid: number) => (uid === 0 ? 'root' : `user ${uid}`)
+export const userName = (uid: number) => (uid === 0 ? 'root' : `user ${uid}`)

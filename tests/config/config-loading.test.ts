@@ -270,8 +270,8 @@ describe('a variable that is none of ours', () => {
     expect(lines({ KUBERNETES_SERVICE_HOST: '10.0.0.1', SERVICES: '', OTEL_SERVICE_VERSION: '1' })).toEqual([])
   })
 
-  test('is not what commands read', () => {
-    expect(lines({ SERVICE_CONFIG: '', SERVICE_REWRAP_OLD_MASTER_KEY: 'x', SERVICE_REWRAP_NEW_MASTER_KEY: 'y' })).toEqual([])
+  test('is not what commands read, nor what systemd tells them', () => {
+    expect(lines({ SERVICE_RESULT: 'success', SERVICE_CONFIG: '', SERVICE_REWRAP_OLD_MASTER_KEY: 'x', SERVICE_REWRAP_NEW_MASTER_KEY: 'y' })).toEqual([])
   })
 })
 

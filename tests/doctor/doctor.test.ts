@@ -1,6 +1,6 @@
 /** What the doctor finds in deployments that are well, and in those that are not. */
 import { expect, test } from 'bun:test'
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdtempSync, readdirSync, readFileSync, renameSync, rmSync, truncateSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { makeBackup, openArchive } from '../../src/features/backup/backup.ts'
@@ -39,7 +39,7 @@ async function all(patient: Patient): Promise<Record<string, string>> {
 test('a server that is reached, with its names in order, is well', async () => {
   await using pds = await startPds()
   const patient = patientOf(pds)
-  const well = ['disk', 'database', 'master-key', 'dns', 'handles', 'server', 'operator', 'proxy', 'client-address', 'body-size', 'websocket', 'oauth', 'plc']
+  const well = ['disk', 'owners', 'database', 'master-key', 'dns', 'handles', 'server', 'operator', 'proxy', 'client-address', 'body-size', 'websocket', 'oauth', 'plc']
   for (const name of well) expect([name, await find(name, patient)]).toEqual([name, { state: 'ok', text: expect.any(String) }])
   expect(await find('tls', patient)).toMatchObject({ state: 'warning', remedy: expect.stringContaining('https') })
   expect(await find('mail', patient)).toMatchObject({ state: 'warning', text: 'mail goes to the log' })
@@ -179,6 +179,9 @@ test('backups that are late, that fail, or that lack blobs are told', async () =
     expect(await find('backups', with_({}, 49))).toMatchObject({ state: 'fault', text: 'the newest backup is 49 hours old, though one is due every 24.0 hours' })
     expect(await find('backups', with_({ intervalSecs: 0 }, 49))).toMatchObject({ state: 'ok' })
     expect(await find('backups', with_({ intervalSecs: 0 }, 200))).toMatchObject({ state: 'warning' })
+    renameSync(join(place, 'snapshots', readdirSync(join(place, 'snapshots'))[0]!), join(place, 'snapshots', '29991231T000000Z'))
+    expect(await find('backups', with_({}))).toMatchObject({ state: 'warning', text: expect.stringContaining('no backup in') })
+    renameSync(join(place, 'snapshots', '29991231T000000Z'), join(place, 'snapshots', before.map(String).find((name) => /snapshots\/[^/]+$/.test(name))!.slice('snapshots/'.length)))
     expect(await find('backups', with_({ passphrase: new Secret('a passphrase') }))).toMatchObject({ state: 'fault', text: expect.stringContaining('not encrypted') })
     expect(await find('backups', with_({ destination: 's3://bucket/prefix' }))).toMatchObject({ state: 'fault', text: expect.stringContaining('blob_mirror.endpoint') })
     expect(readdirSync(place, { recursive: true }).sort()).toEqual(before)

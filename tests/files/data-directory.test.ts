@@ -278,6 +278,18 @@ describe('what cannot be used is told with its path and what to do', () => {
     expect(ofFile).toContain(`holdfast dev: ${join(dataDir, 'holdfast.db')} `)
   })
 
+  test('files of several users, by the doctor', async () => {
+    const dataDir = await used()
+    const { out: before } = await runProgram(['doctor', '--dev'], await envOf(dataDir))
+    expect(before).toMatch(/^ok {4}owners /m)
+    // Only root can give files away.
+    if (process.getuid?.() !== 0) return
+    const [shard = ''] = readdirSync(join(dataDir, 'blobs')).filter((name) => !name.startsWith('.'))
+    give(join(dataDir, 'blobs', shard))
+    const { out } = await runProgram(['doctor', '--dev'], await envOf(dataDir))
+    expect(out).toContain(`FAULT owners          the data belongs to several users: ${join(dataDir, 'holdfast.db')} to root, ${join(dataDir, 'blobs', shard)} to user 65534`)
+  })
+
   test('a file where the folder should be', async () => {
     const dataDir = place()
     writeFileSync(dataDir, '')

@@ -11,7 +11,7 @@ export { openArchive } from './archive.ts'
 export { makeBackup } from './backup-writing.ts'
 export { continueSequence, fetchSnapshot, installDatabase } from './restoring.ts'
 export { sealOf, unsealOf } from './sealing.ts'
-export { listSnapshots, readManifest } from './snapshot.ts'
+export { listSnapshots, readManifest, snapshotName } from './snapshot.ts'
 export { verifyEverything } from './verification.ts'
 
 const backupSweep: Sweep = {

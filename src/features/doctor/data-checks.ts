@@ -4,13 +4,13 @@ import { statfs } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { Database } from 'bun:sqlite'
 import type { Config } from '../../platform/config.ts'
-import { blobsFolder, exposedPaths, tracesOf } from '../../platform/data-directory.ts'
+import { blobsFolder, exposedPaths, ownersOf, tracesOf } from '../../platform/data-directory.ts'
 import type { SqlValue } from '../../platform/database.ts'
 import { openNameless, writeAt } from '../../platform/nameless-file.ts'
 import { isDatabaseThere, sqlitePath } from '../../platform/sqlite.ts'
-import { explain } from '../../platform/system-faults.ts'
+import { explain, userName } from '../../platform/system-faults.ts'
 import { masterKeyFault, secretsQuery } from '../../platform/vault.ts'
-import { listSnapshots, openArchive, readManifest, sealOf } from '../backup/backup.ts'
+import { listSnapshots, openArchive, readManifest, sealOf, snapshotName } from '../backup/backup.ts'
 import { fault, ok, warning, wordsOf, type Check, type Finding, type Patient } from './finding.ts'
 
 const DISK_FAULT_BYTES = 256 * 1024 ** 2
@@ -24,6 +24,7 @@ const UNSCHEDULED_WARNING_HOURS = 7 * 24
 
 export const dataChecks: readonly Check[] = [
   { name: 'disk', run: checkDisk },
+  { name: 'owners', run: checkOwners },
   { name: 'privacy', run: checkPrivacy },
   { name: 'database', run: checkDatabase },
   { name: 'master-key', needs: 'database', run: checkMasterKey },
@@ -59,6 +60,14 @@ function writeFault({ dataDir, databaseUrl }: Config): Finding | null {
     }
   }
   return null
+}
+
+/** A command that ran as root leaves files that the server may not write, and notices when it has to. */
+async function checkOwners({ config }: Patient): Promise<Finding> {
+  const owners = ownersOf(config)
+  if (owners.size < 2) return ok('the data belongs to one user')
+  const examples = [...owners].map(([owner, path]) => `${path} to ${userName(owner)}`)
+  return fault(`the data belongs to several users: ${examples.join(', ')}`, `give all of it to the user that the server runs as ("chown -R … ${config.dataDir}"), and run commands as that user`)
 }
 
 /** The server closes what is its own when it starts, and what belongs to others never. */
@@ -125,7 +134,9 @@ async function examineArchive({ config, now }: Patient, destination: string): Pr
   // Looking must not make what the server makes when it has a backup to write.
   if (!destination.startsWith('s3://') && !existsSync(destination)) return none
   const archive = openArchive(destination, config)
-  const newest = (await listSnapshots(archive)).at(-1)
+  // One that was named while the clock was wrong would pass for new for years.
+  const latest = snapshotName(new Date(now()))
+  const newest = (await listSnapshots(archive)).findLast((snapshot) => snapshot <= latest)
   if (newest === undefined) return none
   await sealOf(archive, passphrase?.reveal() ?? null)
   if (!destination.startsWith('s3://')) closeSync(openNameless(destination))
