@@ -1,5 +1,8 @@
 /** Who gets a name when several want it, the directory fails, or the server is killed: against a real directory on a bad line. */
 import { afterEach, beforeEach, expect, test } from 'bun:test'
+import type { Did } from '../../src/protocol/identifiers.ts'
+import { formatDidKey, signingKey } from '../../src/protocol/keys.ts'
+import { nextOperation, signOperation, type LogOperation } from '../../src/protocol/plc.ts'
 import { createAccount, PASSWORD, xrpc, type TestAccount } from '../harness/account.ts'
 import { startFaultyLine, type Fate, type FaultyLine, type PassingRequest } from '../harness/faulty-line.ts'
 import { request } from '../harness/http.ts'
@@ -155,6 +158,19 @@ test('an identity that was ended meanwhile gives way to a fresh one', async () =
   const { status, body } = await signUp(alice)
   expect(status).toBe(200)
   expect(`/${body.did}`).not.toBe(path)
+})
+
+test('an identity that its owner has used since is left alone', async () => {
+  const owner = signingKey('k256', crypto.getRandomValues(new Uint8Array(32)))
+  line.fate = downAfterOperation()
+  expect(await signUp({ ...alice, recoveryKey: formatDidKey(owner.publicKey) })).toMatchObject({ status: 502 })
+  const did = writes()[0]!.path.slice(1) as Did
+  const genesis = JSON.parse(writes()[0]!.body) as LogOperation
+  line.fate = () => 'answered'
+  await pds.ctx.plc.submit(did, signOperation(nextOperation(genesis, { alsoKnownAs: ['at://elsewhere.example.com'] })!, owner))
+  pds.clock.advance({ secs: 7200 })
+  expect(await pds.runSweep('name-claims')).toEqual({ seen: 1, settled: 1, failed: 0 })
+  expect(await namesInDirectory(did)).toEqual(['at://elsewhere.example.com'])
 })
 
 test('a sign-up that nobody comes back to leaves no identity in the directory, and no name', async () => {

@@ -18,6 +18,7 @@ import type { Did } from '../../protocol/identifiers.ts'
 import { accountOf, signingKeyOf, statusOf } from '../accounts/accounts.ts'
 import { blobFilesIn, type BlobFiles } from '../blobs/blobs.ts'
 import { headSeq, raiseSeq, sequenceEvents, type RepoEvent } from '../firehose/firehose.ts'
+import { deleteAllClaims } from '../identity/identity.ts'
 import { repoHeads, resignHead } from '../repo/repo.ts'
 import { bytesOf, spool, spoolWhole, type Archive } from './archive.ts'
 import type { Unseal } from './sealing.ts'
@@ -93,7 +94,11 @@ export const installDatabase = (config: Config, { databasePath }: Fetched): Prom
 export async function continueSequence(ctx: Context): Promise<{ seq: number; accounts: number }> {
   // Numbers on the scale of the clock cannot have been reached by counting events, whatever the backup missed.
   const seq = Math.max(ctx.clock.now(), (await headSeq(ctx.db)) + MIN_SEQ_GAP)
-  await ctx.db.transaction((tx) => raiseSeq(tx, seq))
+  await ctx.db.transaction(async (tx) => {
+    await raiseSeq(tx, seq)
+    // What was under way when the backup was made has ended since: an identity that was left may be somebody's.
+    await deleteAllClaims(tx)
+  })
   const start: { did: Did | null } = { did: null }
   let accounts = 0
   for await (const page of inPages(BATCH, start, ({ did }, limit) => repoHeads(ctx.db, did, limit))) {

@@ -11,6 +11,7 @@ export { curveFor, heldRotationKey, serverRotationKey, takeReservedKey } from '.
 export { INVALID_HANDLE } from './identity-lookup.ts'
 export {
   claimName,
+  deleteAllClaims,
   endClaim,
   forgetName,
   isDirectoryRefusal,

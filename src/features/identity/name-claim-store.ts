@@ -100,6 +100,8 @@ export const endAttempts = (writer: Writer, heldUntil: Millis): Promise<number> 
 export const releaseOverdueEmail = (tx: Tx, email: string, now: Millis): Promise<number> =>
   tx.run(sql`UPDATE name_claim SET email = NULL WHERE email = ${email} AND held_until <= ${now}`)
 
+export const deleteAllClaims = (tx: Tx): Promise<number> => tx.run(sql`DELETE FROM name_claim`)
+
 export const isHandleUnderWay = async (reader: Reader, handle: Handle, now: Millis): Promise<boolean> =>
   (await reader.get(sql`SELECT 1 FROM name_claim WHERE handle = ${handle} AND attempt IS NOT NULL AND held_until > ${now}`)) !== null
 

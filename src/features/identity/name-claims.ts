@@ -36,9 +36,10 @@ import {
   type Claim,
   type Claimant,
   type Hold,
+  type PreparedIdentity,
 } from './name-claim-store.ts'
 
-export { deleteClaim as endClaim, isEmailUnderWay } from './name-claim-store.ts'
+export { deleteAllClaims, deleteClaim as endClaim, isEmailUnderWay } from './name-claim-store.ts'
 export type { PreparedIdentity } from './name-claim-store.ts'
 
 /** No attempt takes longer: all it waits for has time-outs. */
@@ -130,7 +131,7 @@ async function settle(ctx: Context, claim: HeldName): Promise<boolean> {
   const { handle, did, prepared, attempt } = claim
   try {
     if (prepared) {
-      await endIdentity(ctx, did)
+      await endIdentity(ctx, did, prepared)
       return true
     }
     const state = isPlcDid(did) && (await accountOf(ctx.db, did)) ? await ctx.plc.state(did) : null
@@ -142,12 +143,15 @@ async function settle(ctx: Context, claim: HeldName): Promise<boolean> {
   }
 }
 
-async function endIdentity(ctx: Context, did: Did): Promise<void> {
+/** Unless the directory has not heard of it, or somebody has used it since. */
+async function endIdentity(ctx: Context, did: Did, { genesis }: PreparedIdentity): Promise<void> {
   const last = await ctx.plc.lastOperation(did)
-  const state = last && stateOf(last)
-  const key = state && (await heldRotationKey(ctx, did, state.rotationKeys))
-  if (key) await submitOnce(ctx, did, signOperation(tombstone(last), key))
+  if (last === null || !isSame(last, genesis)) return
+  const key = await heldRotationKey(ctx, did, stateOf(genesis)!.rotationKeys)
+  if (key) await submitOnce(ctx, did, signOperation(tombstone(genesis), key))
 }
+
+const isSame = (one: LogOperation, other: LogOperation): boolean => operationCid(one).equals(operationCid(other))
 
 /** Add an operation to the directory's log of a DID. When it refuses, or does not answer, its log says whether it has it. */
 export async function submitOnce({ plc }: Pick<Context, 'plc'>, did: Did, operation: LogOperation): Promise<void> {
@@ -156,7 +160,7 @@ export async function submitOnce({ plc }: Pick<Context, 'plc'>, did: Did, operat
   } catch (error) {
     if (!(error instanceof PlcDirectoryError)) throw error
     const last = await plc.lastOperation(did)
-    if (last === null || !operationCid(last).equals(operationCid(operation))) throw error
+    if (last === null || !isSame(last, operation)) throw error
   }
 }
 
