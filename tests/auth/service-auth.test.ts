@@ -98,6 +98,12 @@ test('with a port in the public address, the DID of the server names it, and tok
   expect(await move(did, token({ aud: own }), 'ported')).toMatchObject({ status: 200 })
 })
 
+test('of two arrivals of one DID at once, one counts', async () => {
+  const { did, token } = await stranger(pds, 'p256')
+  const answers = await Promise.all(['twin-one', 'twin-two', 'twin-three'].map((name) => move(did, token(), name)))
+  expect(answers.map(({ status, body }) => [status, body.error ?? null]).toSorted()).toEqual([[200, null], [400, 'AlreadyExists'], [400, 'AlreadyExists']])
+})
+
 test('a DID is not taken without proof of it', async () => {
   const { did, token } = await stranger(pds, 'p256')
   const other = await stranger(pds, 'p256')

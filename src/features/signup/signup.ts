@@ -119,6 +119,8 @@ async function establish(ctx: Context, tx: Tx, admitted: AdmittedSignup, claimed
   const { did } = claimed
   const isMadeHere = admitted.did === null
   if ((await endClaim(tx, claimed)) === 0) throw tookTooLong()
+  // Under another handle, its owner may have come in meanwhile.
+  await requireNew(tx, did)
   const now = ctx.clock.now()
   // The owner of a DID that was brought along may have published the key that was promised to it.
   const { signingKey, wrapped } = (isMadeHere ? null : await takeReservedKey(tx, did)) ?? made
