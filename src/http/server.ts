@@ -283,10 +283,13 @@ function openSocket(exchange: RequestExchange, endpoint: Extract<Endpoint, { kin
       handler.closed()
     },
   }
-  if (!exchange.server.upgrade(exchange.request, { data })) {
-    handler.closed()
-    throw invalidRequest('Expected a WebSocket upgrade')
+  let upgraded = false
+  try {
+    upgraded = exchange.server.upgrade(exchange.request, { data })
+  } finally {
+    if (!upgraded) handler.closed()
   }
+  if (!upgraded) throw invalidRequest('Expected a WebSocket upgrade')
   // The connection belongs to the socket now; what is answered here reaches nobody.
   return new Response(null)
 }

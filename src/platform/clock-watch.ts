@@ -13,12 +13,14 @@ import type { Millis } from '../protocol/identifiers.ts'
 const MAX_DRIFT_MILLIS = 60_000
 /** A server that was stopped for longer cannot tell the time that has passed from a clock that was set. */
 const MAX_PAUSE_MILLIS = 24 * 60 * 60 * 1000
+/** A look is written down when the one before is older than this, or lies ahead. */
+const NOTE_MILLIS = 600_000
 
 export class ClockWatch {
   #wall: Millis
   #monotonic: number
   #jumps = 0
-  #start: Promise<void> | null = null
+  #hasComparedStart = false
 
   constructor(
     readonly db: Database,
@@ -30,19 +32,15 @@ export class ClockWatch {
 
   /** Look at the clock. Returns how often it was found to have been set, counted from the start of this process. */
   async jumps(): Promise<number> {
-    await (this.#start ??= this.#compareStart())
-    const { clock } = this
+    const { clock, db } = this
+    const seenAt = (await db.get<{ at: Millis | null }>(sql`SELECT seen_at AS at FROM clock_seen`))!.at
+    if (!this.#hasComparedStart && seenAt !== null && (this.#wall < seenAt - MAX_DRIFT_MILLIS || this.#wall > seenAt + MAX_PAUSE_MILLIS)) this.#jumps++
+    this.#hasComparedStart = true
     const [wall, monotonic] = [clock.now(), clock.monotonic()]
     if (Math.abs(wall - this.#wall - (monotonic - this.#monotonic)) > MAX_DRIFT_MILLIS) this.#jumps++
     this.#wall = wall
     this.#monotonic = monotonic
-    await this.db.run(sql`UPDATE clock_seen SET seen_at = ${wall}`)
+    if (seenAt === null || wall < seenAt || wall > seenAt + NOTE_MILLIS) await db.run(sql`UPDATE clock_seen SET seen_at = ${wall}`)
     return this.#jumps
-  }
-
-  async #compareStart(): Promise<void> {
-    const row = await this.db.get<{ at: Millis | null }>(sql`SELECT seen_at AS at FROM clock_seen`)
-    const seenAt = row!.at
-    if (seenAt !== null && (this.#wall < seenAt - MAX_DRIFT_MILLIS || this.#wall > seenAt + MAX_PAUSE_MILLIS)) this.#jumps++
   }
 }

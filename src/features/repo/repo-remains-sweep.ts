@@ -10,6 +10,7 @@ const ROWS = 500
 
 export const repoRemainsSweep: Sweep = {
   name: 'repo-remains',
+  destructive: true,
   intervalSecs: () => INTERVAL_SECS,
   atStart: true,
   async run(ctx) {
