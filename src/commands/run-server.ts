@@ -26,23 +26,28 @@ export async function runServer(terminal: Terminal, mode: Mode, onListening: (ap
   return EXIT.ok
 }
 
-/** npm passes on the Ctrl-C that the terminal sent to both: what comes so soon is the same one. */
-const ECHO_MILLIS = 200
+/** npm passes on the Ctrl-C that the terminal has sent to both. So long it is waited for what belongs to the first signal. */
+const ECHO_MILLIS = 100
 const PARENT_CHECK_MILLIS = 500
 
 /** Resolves to why to stop, at the first signal; a second one ends the process, whatever it is doing. */
 function stopRequest({ env }: Terminal, mode: Mode, log: Log): Promise<string> {
   const isUnderNpm = env['npm_lifecycle_event'] !== undefined
   return new Promise((resolve) => {
-    let firstAt: number | null = null
+    let state: 'running' | 'asked' | 'stopping' = 'running'
+    const stop = (signal: NodeJS.Signals) => {
+      state = 'stopping'
+      resolve(signal)
+    }
     const onSignal = (signal: NodeJS.Signals) => {
-      if (firstAt === null) {
-        firstAt = performance.now()
-        resolve(signal)
-      } else if (!isUnderNpm || performance.now() - firstAt > ECHO_MILLIS) {
+      if (state === 'stopping') {
         log.warn('stopped at once by a second signal', { signal })
         process.exit(EXIT.interrupted)
       }
+      if (state === 'asked') return
+      state = 'asked'
+      if (isUnderNpm) setTimeout(stop, ECHO_MILLIS, signal)
+      else stop(signal)
     }
     process.on('SIGTERM', onSignal)
     process.on('SIGINT', onSignal)
