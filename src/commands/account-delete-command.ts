@@ -16,7 +16,7 @@ export const accountDeleteCommand = operated({
     if (options['yes'] !== true) {
       if (!terminal.isInteractive) throw new Misuse('nobody can be asked here: add --yes')
       const typed = await terminal.ask(`${nameOf(account)} will be deleted for good.\nType ${proof} to go on: `)
-      if (typed.trim().toLowerCase() !== proof) throw new OperatorError('not confirmed; nothing was deleted')
+      if (typed.trim().toLowerCase() !== proof.toLowerCase()) throw new OperatorError('not confirmed; nothing was deleted')
     }
     await server.post('/xrpc/com.atproto.admin.deleteAccount', { did })
     return { value: { did, handle }, text: `${nameOf(account)} is deleted.` }

@@ -1,4 +1,4 @@
-import { type Invocation, Misuse } from './command.ts'
+import { chosenOption, type Invocation } from './command.ts'
 import { type Answer, operated } from './operated.ts'
 import { findAccount, type FoundAccount, HOW_PASSWORDS_COME, nameOf, NAMED_BY, newPassword, passwordOptions } from './operator-accounts.ts'
 import type { Server } from './operator-server.ts'
@@ -6,11 +6,11 @@ import type { Server } from './operator-server.ts'
 /** The ways to a new password, by the option that asks for it. */
 const ways: Record<string, (account: FoundAccount, invocation: Invocation & { server: Server }) => Promise<Answer>> = {
   async mail(account, { server }) {
-    await server.post(`/v1/admin/accounts/${account.did}/reset-mail`)
+    await server.post(`/v1/admin/accounts/${encodeURIComponent(account.did)}/reset-mail`)
     return { value: { did: account.did, mailedTo: account.email }, text: `A code to reset the password was mailed to ${account.email}.` }
   },
   async code({ did }, { server }) {
-    const { token, expiresIn } = await server.post<{ token: string; expiresIn: number }>(`/v1/admin/accounts/${did}/reset-token`)
+    const { token, expiresIn } = await server.post<{ token: string; expiresIn: number }>(`/v1/admin/accounts/${encodeURIComponent(did)}/reset-token`)
     return { value: { did, code: token, expiresIn }, text: `${token}\nresets the password once, in the next ${expiresIn / 60} minutes.` }
   },
 }
@@ -24,10 +24,8 @@ A new password signs out whoever came in with the old one. With --mail or --code
   options: { ...passwordOptions, mail: { doc: 'Mail a reset code to the account.' }, code: { doc: 'Print a reset code, to be passed on to the holder.' } },
   async run(invocation) {
     const { server, options, positionals: [name = ''] } = invocation
-    const chosen = Object.keys({ ...passwordOptions, ...ways }).filter((option) => options[option] === true)
-    if (chosen.length > 1) throw new Misuse(`--${chosen[0]} and --${chosen[1]} exclude each other`)
+    const way = ways[chosenOption(options, Object.keys({ ...passwordOptions, ...ways })) ?? '']
     const account = await findAccount(server, name)
-    const way = ways[chosen[0] ?? '']
     return way ? way(account, invocation) : setPassword(account, invocation)
   },
 })

@@ -60,3 +60,10 @@ export function integerOption(options: Invocation['options'], name: string, leas
   if (typeof text !== 'string' || !/^\d{1,15}$/.test(text) || Number(text) < least) throw new Misuse(`--${name} takes a whole number of at least ${least}`)
   return Number(text)
 }
+
+/** The one that was given of options that exclude each other. */
+export function chosenOption<Name extends string>(options: Invocation['options'], names: readonly Name[]): Name | undefined {
+  const [chosen, other] = names.filter((name) => options[name] === true)
+  if (other !== undefined) throw new Misuse(`--${chosen} and --${other} exclude each other`)
+  return chosen
+}

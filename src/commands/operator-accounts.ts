@@ -1,7 +1,7 @@
 /** What several commands about accounts do: find the one that is meant, and come by a password. */
 import { randomBytes } from 'node:crypto'
 import { base32 } from '../protocol/cid.ts'
-import { type Invocation, Misuse, type Option } from './command.ts'
+import { chosenOption, type Invocation, Misuse, type Option } from './command.ts'
 import type { Server } from './operator-server.ts'
 
 export const NAMED_BY = 'The account is named by its handle, DID or address.'
@@ -36,11 +36,12 @@ export const HOW_PASSWORDS_COME = 'The password is asked for twice, unless --gen
 
 /** `generated` is what has to be told to the operator; null for a password that the operator knows. */
 export async function newPassword({ terminal, options }: Invocation): Promise<{ password: string; generated: string | null }> {
-  if (options['generate'] === true) {
+  const way = chosenOption(options, ['generate', 'password-stdin'])
+  if (way === 'generate') {
     const password = generatedPassword()
     return { password, generated: password }
   }
-  if (options['password-stdin'] === true) {
+  if (way === 'password-stdin') {
     const password = await terminal.nextLine()
     if (!password) throw new Misuse('no password came on standard input')
     return { password, generated: null }

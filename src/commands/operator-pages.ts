@@ -1,3 +1,4 @@
+import { OperatorError } from '../platform/operator-error.ts'
 import type { Parameters, Server } from './operator-server.ts'
 
 interface Bounds {
@@ -13,7 +14,9 @@ export async function pages<Item>(server: Server, path: string, name: string, pa
   let cursor: string | undefined
   do {
     const page = await server.get<Record<string, Item[]> & { cursor?: string }>(path, { ...parameters, limit: Math.min(pageSize, limit - items.length), cursor })
-    items.push(...page[name]!)
+    const found = page[name]
+    if (!Array.isArray(found)) throw new OperatorError(`what answers at ${server.url} is no server of this kind`)
+    items.push(...found)
     cursor = page.cursor
   } while (cursor !== undefined && items.length < limit)
   return items

@@ -47,8 +47,9 @@ export class Server {
   }
 
   #fetch(path: string, init: Request): Promise<Response> {
-    // A redirect would take the credential elsewhere.
-    return fetch(this.url + path, { ...init, redirect: 'manual', signal: AbortSignal.timeout(TIMEOUT_MILLIS) }).catch((error: Error & { code?: string }) => {
+    // A redirect would take the credential elsewhere, and the proxy of the environment would read what is not encrypted.
+    const route = { redirect: 'manual', ...(this.url.startsWith('http:') ? { proxy: false } : {}) } as const
+    return fetch(this.url + path, { ...init, ...route, signal: AbortSignal.timeout(TIMEOUT_MILLIS) }).catch((error: Error & { code?: string }) => {
       if (error.code === 'ECONNREFUSED' || error.code === 'ConnectionRefused') throw new NoServer(`no server answers at ${this.url}: start it, or name another with --url`)
       throw new OperatorError(`${this.url} cannot be reached: ${error.message}`)
     })

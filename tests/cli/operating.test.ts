@@ -61,6 +61,7 @@ describe('account create', () => {
     expect(await typeAtProgram(words, env, [['Password: ', 'one password\r'], ['Once more: ', 'another one\r']])).toMatchObject({ code: 2, screen: expect.stringContaining('the two passwords differ') })
     expect((await typeAtProgram(words, env, [['Password: ', 'one pass\x03']])).code).toBe(130)
     expect(await runProgram(words, env)).toMatchObject({ code: 2, out: '', err: expect.stringContaining('--password-stdin') })
+    expect(await runProgram([...words, '--generate', '--password-stdin'], env)).toMatchObject({ code: 2, err: expect.stringContaining('exclude each other') })
     expect((await run(['account', 'show', 'dave.test'])).err).toBe('holdfast account show: No such account\n')
   })
 
@@ -205,6 +206,14 @@ describe('the server that is meant', () => {
     expect(await runProgram(['account', 'list', ...there()])).toMatchObject({ code: 1, err: expect.stringContaining('is needed, in SERVICE_ADMIN_TOKEN or by --token-file') })
     expect(await runProgram(['account', 'list', ...there()], { SERVICE_ADMIN_TOKEN: 'wrong' })).toMatchObject({ code: 1, err: expect.stringContaining('does not take this admin token') })
     expect(await runProgram(['account', 'list', '--url', 'http://pds.example.com'], env)).toMatchObject({ code: 2, err: expect.stringContaining('use https') })
+  })
+
+  test('is spoken to directly, whatever proxy the environment names', async () => {
+    let asked = 0
+    using proxy = Bun.serve({ port: 0, hostname: '127.0.0.1', fetch: () => Response.json({ asked: asked++ }) })
+    const proxied = { ...env, HTTP_PROXY: `http://127.0.0.1:${proxy.port}`, http_proxy: `http://127.0.0.1:${proxy.port}` }
+    expect(await runProgram(['invite', 'list', '--all', ...there()], proxied)).toMatchObject({ code: 0, out: expect.stringContaining('CODE') })
+    expect(asked).toBe(0)
   })
 
   test('is not followed elsewhere', async () => {
