@@ -17,7 +17,7 @@ import { Metrics } from './platform/metrics.ts'
 import { createOutbound } from './platform/outbound.ts'
 import { systemResolver } from './platform/resolver.ts'
 import { Signal } from './platform/signal.ts'
-import { existingSqlitePath } from './platform/sqlite.ts'
+import { requireDatabase } from './platform/open-database.ts'
 import { SweepRunner } from './platform/sweeps.ts'
 import { startTracing } from './platform/tracing.ts'
 import { openVault } from './platform/vault.ts'
@@ -66,7 +66,7 @@ export async function startApp(config: Config, overrides: Overrides = {}): Promi
 
 /** Work with the handles alone, without a port, as commands do, on a database that is there. They are closed when it is done. */
 export async function withContext<T>(config: Config, work: (ctx: Context) => Promise<T>): Promise<T> {
-  existingSqlitePath(config.databaseUrl)
+  requireDatabase(config.databaseUrl)
   const undos: Undo[] = []
   try {
     return await work(await openContext(config, {}, undos))

@@ -1,4 +1,5 @@
 import { type Config, configKeys } from '../platform/config.ts'
+import { withoutPassword } from '../platform/postgres.ts'
 import { Secret } from '../platform/secret.ts'
 import { EXIT } from './command.ts'
 import { configured } from './configuration.ts'
@@ -17,7 +18,8 @@ Opens no port and no database.`,
 
 function describeConfig(config: Config): string {
   const lines = configKeys.map(({ name, path }) => {
-    const value = path.reduce<unknown>((under, step) => (under as Record<string, unknown>)[step], config)
+    const kept = path.reduce<unknown>((under, step) => (under as Record<string, unknown>)[step], config)
+    const value = name === 'database_url' ? withoutPassword(kept as string) : kept
     return value === null ? `# ${name} is not set` : `${name} = ${toToml(value)}`
   })
   return lines.join('\n')

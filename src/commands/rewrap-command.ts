@@ -4,7 +4,7 @@ import { openData } from '../platform/data-directory.ts'
 import { processLog } from '../platform/log.ts'
 import { OperatorError } from '../platform/operator-error.ts'
 import { rewrap } from '../platform/rewrap.ts'
-import { existingSqlitePath } from '../platform/sqlite.ts'
+import { requireDatabase } from '../platform/open-database.ts'
 import { keyFileBeside, masterKeyFile, Vault } from '../platform/vault.ts'
 import { EXIT } from './command.ts'
 import { configured } from './configuration.ts'
@@ -26,7 +26,7 @@ changes. The server has to be stopped; then start it with the new key as SERVICE
     const from = given ?? keyFileBeside(config.dataDir)
     if (Buffer.from(from).equals(to)) throw new OperatorError('the two keys are the same')
 
-    existingSqlitePath(config.databaseUrl)
+    requireDatabase(config.databaseUrl)
     const { db, close } = await openData(config, { log: processLog(config.telemetry), now: Date.now() })
     try {
       const counts = await rewrap(db, new Vault(from), new Vault(to))

@@ -3,6 +3,7 @@
  * that was asked (`surfaces.ts`). Anything else that is thrown is a bug or an outage and answers 500 without its text.
  */
 
+import { TextNotStorable } from '../platform/database.ts'
 import { PlcDirectoryError } from '../platform/directory-client.ts'
 import { LookupsFull } from '../platform/resolver.ts'
 
@@ -55,6 +56,7 @@ export function refusalOf(error: unknown): Refusal | null {
   if (error instanceof Refusal) return error
   if (error instanceof LookupsFull)
     return new Refusal(503, 'ServiceUnavailable', 'Too many names are being looked up at the moment', { headers: { 'Retry-After': String(error.retryAfterSecs) } })
+  if (error instanceof TextNotStorable) return invalidRequest(error.message)
   if (!(error instanceof PlcDirectoryError)) return null
   const isCallers = error.status !== null && error.status >= 400 && error.status < 500
   return isCallers ? invalidRequest(error.message) : new Refusal(502, 'UpstreamFailure', error.message, { code: 'PLC_DIRECTORY_ERROR' })

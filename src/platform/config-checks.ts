@@ -1,6 +1,7 @@
 /** What only several keys together can get wrong. Each check reports on one key, and is left out when that key is faulty already. */
 import { isIPv4 } from 'node:net'
 import type { Config, Mode } from './config.ts'
+import { isPostgresUrl } from './postgres.ts'
 
 export interface Check {
   key: string
@@ -44,6 +45,7 @@ export const checks: readonly Check[] = [
     'when blob_mirror.bucket is set',
     ({ blobMirror }) => blobMirror.bucket !== null && blobMirror.secretAccessKey === null,
   ),
+  fault('backup.destination', ({ backup, databaseUrl }) => (backup.destination !== null && isPostgresUrl(databaseUrl) ? "is for a database in a file: PostgreSQL's own tools back up its databases" : null)),
   requiredWhen('email.from', 'unless email.provider is log', ({ email }) => email.provider !== 'log' && email.from === null),
   requiredWhen('email.smtp_host', 'when email.provider is smtp', ({ email }) => email.provider === 'smtp' && email.smtpHost === null),
   requiredWhen('email.http_token', 'when email.provider is mailtrap', ({ email }) => email.provider === 'mailtrap' && email.httpToken === null),

@@ -118,7 +118,7 @@ export const scope = textual('scope', (given) => {
 })
 
 export const databaseLocation = textual('path', (given) =>
-  /^[a-z][a-z0-9+.-]+:/i.test(given) && !given.startsWith('sqlite:') ? bad('expected a path or a sqlite: URL') : good(given),
+  /^[a-z][a-z0-9+.-]+:/i.test(given) && !/^(?:sqlite:|postgres(?:ql)?:\/\/)/.test(given) ? bad('expected a path, a sqlite: URL or a postgres:// URL') : good(given),
 )
 
 export const boolean: Kind<boolean> = {

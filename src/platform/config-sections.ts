@@ -64,7 +64,7 @@ export const declared = {
   dataDir: required(path, { development: './data', doc: 'Data directory. Created when it does not exist.' }),
   databaseUrl: field(databaseLocation, {
     default: derived('`{data_dir}/holdfast.db`', ({ dataDir }) => `${dataDir.replace(/\/+$/, '')}/holdfast.db`),
-    doc: 'Database location: a path, or a `sqlite:` URL.',
+    doc: 'Database location: a path, or a `sqlite:` URL; or a `postgres://` URL, of a database that one server alone uses.',
   }),
   publicUrl: required(originUrl, {
     development: derived('`http://localhost:{port}`', ({ port }) => `http://localhost:${port}`),

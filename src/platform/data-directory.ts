@@ -16,7 +16,9 @@ import type { Log } from './log.ts'
 import { migrate } from './migrations.ts'
 import { OperatorError } from './operator-error.ts'
 import { migrations } from './schema.ts'
-import { isDatabaseThere, openSqlite, sqlitePath } from './sqlite.ts'
+import { openDatabase } from './open-database.ts'
+import { isPostgresUrl, withoutPassword } from './postgres.ts'
+import { isDatabaseThere, sqlitePath } from './sqlite.ts'
 import { masterKeyFile } from './vault.ts'
 
 export type DataPlace = Pick<Config, 'dataDir' | 'databaseUrl'>
@@ -45,15 +47,18 @@ interface OpenOptions {
   strict?: boolean
 }
 
+/** What the database keeps on this disk: nothing, when a server has it. */
+export const databaseFiles = (databaseUrl: string): string[] => (isPostgresUrl(databaseUrl) ? [] : ['', '-wal', '-shm'].map((suffix) => sqlitePath(databaseUrl) + suffix))
+
 /** Take the directory for this process, and open its database with the schema of this version. */
 export async function openData(place: DataPlace, { log, now, strict }: OpenOptions): Promise<OpenData> {
   makeDataDirectory(place)
-  const path = sqlitePath(place.databaseUrl)
+  const [path] = databaseFiles(place.databaseUrl)
   const unlock = lockDirectory(place.dataDir)
   try {
     keepPrivate(place, log)
-    if (!isDatabaseThere(path)) refuseLoss(place, existsSync(path) ? 'is empty' : 'is missing')
-    const db = openSqlite({ path, strict })
+    if (path !== undefined && !isDatabaseThere(path)) refuseLoss(place, existsSync(path) ? 'is empty' : 'is missing')
+    const db = await openDatabase({ databaseUrl: place.databaseUrl, strict, exclusive: true })
     try {
       const applied = await migrate(db, migrations, now, () => refuseLoss(place, 'holds nothing'))
       mark(place)
@@ -71,7 +76,7 @@ export async function openData(place: DataPlace, { log, now, strict }: OpenOptio
     }
   } catch (error) {
     unlock()
-    throw explained(error, { path, folder: place.dataDir })
+    throw explained(error, { path: path ?? place.dataDir, folder: place.dataDir })
   }
 }
 
@@ -86,14 +91,10 @@ export function makeDataDirectory({ dataDir, databaseUrl }: DataPlace): void {
   }
   attempt(dataDir, () => mkdirSync(dataDir, { recursive: true }))
   const { R_OK, W_OK, X_OK } = constants
-  const database = sqlitePath(databaseUrl)
   const [folder, file] = [R_OK | W_OK | X_OK, R_OK | W_OK]
   const needed: [path: string, access: number][] = [
     [dataDir, folder],
-    [dirname(database), folder],
-    [database, file],
-    [`${database}-wal`, file],
-    [`${database}-shm`, file],
+    ...databaseFiles(databaseUrl).flatMap((path): [string, number][] => [[dirname(path), folder], [path, file]]),
     [join(dataDir, LOCK_FILE), file],
     [masterKeyFile(dataDir), R_OK],
     [blobsFolder(dataDir), folder],
@@ -107,15 +108,15 @@ function refuseLoss(place: DataPlace, state: string): void {
   if (found.length === 0) return
   const cutOff = existsSync(restoringPath(place)) ? '; a restore was cut off here' : ''
   throw new OperatorError(
-    `the database ${sqlitePath(place.databaseUrl)} ${state}, but the folder is not that of a new server (${found.join(', ')})${cutOff}: bring it back with "holdfast restore" and the place of the backups, or start a new server in an empty folder`,
+    `the database ${withoutPassword(sqlitePath(place.databaseUrl))} ${state}, but the folder is not that of a new server (${found.join(', ')})${cutOff}: bring it back with "holdfast restore" and the place of the backups, or start a new server in an empty folder`,
   )
 }
 
 /** What tells of a server that has been here. */
 export function tracesOf({ dataDir, databaseUrl }: DataPlace): string[] {
-  const database = sqlitePath(databaseUrl)
+  const [database, log] = databaseFiles(databaseUrl)
   const paths = [join(dataDir, MARKER), masterKeyFile(dataDir), restoringPath({ databaseUrl })].filter((path) => existsSync(path))
-  if (!isDatabaseThere(database) && isDatabaseThere(`${database}-wal`)) paths.push(`${database}-wal`)
+  if (database !== undefined && log !== undefined && !isDatabaseThere(database) && isDatabaseThere(log)) paths.push(log)
   paths.push(...namesIn(dataDir).filter((name) => name.startsWith(BACKUP_PREFIX)))
   if (namesIn(blobsFolder(dataDir)).some((name) => !name.startsWith('.'))) paths.push(blobsFolder(dataDir))
   return paths.map((path) => basename(path))
@@ -127,7 +128,7 @@ const namesIn = (dir: string): string[] => (existsSync(dir) ? readdirSync(dir) :
 function mark({ dataDir, databaseUrl }: DataPlace): void {
   const path = join(dataDir, MARKER)
   if (existsSync(path)) return
-  syncFolder(dirname(sqlitePath(databaseUrl)))
+  for (const path of databaseFiles(databaseUrl).slice(0, 1)) syncFolder(dirname(path))
   writeFileSync(path, MARKER_TEXT, { mode: 0o600 })
 }
 
@@ -159,11 +160,11 @@ export interface Exposed {
 export function exposedPaths({ dataDir, databaseUrl }: DataPlace): Exposed[] {
   // Where there are no users, modes mean nothing.
   if (process.getuid === undefined || !existsSync(dataDir)) return []
-  const database = sqlitePath(databaseUrl)
-  const isOwn = (name: string) => OWN_NAMES.test(name) || (name.startsWith(basename(database)) && resolve(dirname(database)) === resolve(dataDir))
+  const files = databaseFiles(databaseUrl)
+  const isOwn = (name: string) => OWN_NAMES.test(name) || files.some((path) => name.startsWith(basename(path)) && resolve(dirname(path)) === resolve(dataDir))
   const names = readdirSync(dataDir)
   const inside = names.filter((name) => isOwn(name) && name !== 'lost+found').map((name) => join(dataDir, name))
-  const apart = [database, `${database}-wal`, `${database}-shm`].filter((path) => existsSync(path))
+  const apart = files.filter((path) => existsSync(path))
   const found: Exposed[] = []
   for (const path of new Set([...inside, ...apart].map((each) => resolve(each)))) {
     const stats = statSync(path, { throwIfNoEntry: false })

@@ -11,7 +11,7 @@
  * - `db.all` and `db.get` read what is committed. Inside a transaction read through `tx`.
  *
  * SQL is written in the subset that SQLite and PostgreSQL share. Column types in migrations are INTEGER (64 bit),
- * TEXT and BLOB; booleans are 0 and 1; instants are milliseconds.
+ * TEXT and BLOB; booleans are 0 and 1; instants are milliseconds. Sums are cast to BIGINT: PostgreSQL makes decimals of them.
  */
 
 export type SqlValue = string | number | null | Uint8Array
@@ -141,6 +141,15 @@ export interface Writer {
   run(query: Sql): Promise<number>
 }
 
+/** PostgreSQL keeps no NUL in text. Where strangers choose a text, they are told so. */
+export class TextNotStorable extends Error {
+  override name = 'TextNotStorable'
+
+  constructor() {
+    super('text must not contain NUL characters')
+  }
+}
+
 /** A row is not what the transaction has read. An adapter that runs transactions side by side runs this one again. */
 export class WriteConflict extends Error {
   override name = 'WriteConflict'
@@ -158,7 +167,15 @@ export interface Tx extends Reader, Writer {
   afterCommit(act: () => void): void
 }
 
+/** What differs between databases beneath the shared subset of SQL. */
+export interface Dialect {
+  readonly name: 'sqlite' | 'postgres'
+  /** A statement of a migration in the types of this database. */
+  definition(statement: string): string
+}
+
 export interface Database extends Reader, Writer {
+  readonly dialect: Dialect
   transaction<T>(work: (tx: Tx) => Promise<T>): Promise<T>
   /**
    * Reads that all see one state of the database. `work` may leave turns to others, but waits for nobody outside: what
@@ -167,6 +184,8 @@ export interface Database extends Reader, Writer {
   snapshot<T>(work: (reader: Reader) => Promise<T>): Promise<T>
   /** The same for `work` that waits for nothing but these reads, on the connection that everybody shares. */
   glance<T>(work: (reader: Reader) => Promise<T>): Promise<T>
+  /** What the database itself finds damaged, in words. */
+  integrityFaults(): Promise<string[]>
   readonly counters: DatabaseCounters
   /** What kept the last transaction from the disk, other than the caller's own fault; null when it got there. */
   readonly writeFault: WriteFault | null

@@ -12,14 +12,16 @@ export interface Migration {
   name: string
   /** Statements, each ended by a semicolon at the end of a line. */
   text: string
+  /** What PostgreSQL runs instead, where statements are not in the shared subset. */
+  postgres?: string
 }
 
 export class SchemaTooNew extends OperatorError {}
 
 /** Bring the schema up to date, after `beforeFirst` where there is none yet. Returns the names of the migrations that were applied. */
 export async function migrate(db: Database, migrations: readonly Migration[], now: Millis, beforeFirst: () => void = () => {}): Promise<string[]> {
-  await db.run(sql`CREATE TABLE IF NOT EXISTS schema_migration (
-    number INTEGER PRIMARY KEY, name TEXT NOT NULL, applied_at INTEGER NOT NULL)`)
+  const { dialect } = db
+  await db.run(new Sql([dialect.definition('CREATE TABLE IF NOT EXISTS schema_migration (number INTEGER PRIMARY KEY, name TEXT NOT NULL, applied_at INTEGER NOT NULL)')], []))
   const applied = new Set((await db.all<{ number: number }>(sql`SELECT number FROM schema_migration`)).map((row) => row.number))
   if (applied.size === 0) beforeFirst()
   const known = new Set(migrations.map((migration) => migration.number))
@@ -29,9 +31,9 @@ export async function migrate(db: Database, migrations: readonly Migration[], no
     throw new SchemaTooNew(`the database has migration ${foreign.join(', ')}, which this version does not know; start the newer version that wrote it`)
 
   const missing = migrations.filter((migration) => !applied.has(migration.number)).sort((a, b) => a.number - b.number)
-  for (const { number, name, text } of missing) {
+  for (const { number, name, text, postgres = text } of missing) {
     await db.transaction(async (tx) => {
-      for (const statement of statements(text)) await tx.run(new Sql([statement], []))
+      for (const statement of statements(dialect.name === 'postgres' ? postgres : text)) await tx.run(new Sql([dialect.definition(statement)], []))
       await tx.run(sql`INSERT INTO schema_migration (number, name, applied_at) VALUES (${number}, ${name}, ${now})`)
     })
   }

@@ -19,6 +19,8 @@ import nodeRevisions from '../../migrations/0053-node-revisions.sql' with { type
 import takedownCount from '../../migrations/0054-takedown-count.sql' with { type: 'text' }
 import framings from '../../migrations/0055-framings.sql' with { type: 'text' }
 import takedowns from '../../migrations/0056-takedowns.sql' with { type: 'text' }
+import eventFramesPostgres from '../../migrations/0052-event-frames.postgres.sql' with { type: 'text' }
+import framingsBackfilledPostgres from '../../migrations/0073-framings-backfilled.postgres.sql' with { type: 'text' }
 import framingsBackfilled from '../../migrations/0073-framings-backfilled.sql' with { type: 'text' }
 import stagedRepos from '../../migrations/0072-staged-repos.sql' with { type: 'text' }
 import refreshRetries from '../../migrations/0060-refresh-retries.sql' with { type: 'text' }
@@ -27,7 +29,7 @@ import nameClaims from '../../migrations/0064-name-claims.sql' with { type: 'tex
 import origins from '../../migrations/0070-origins.sql' with { type: 'text' }
 import type { Migration } from './migrations.ts'
 
-const migration = (number: number, name: string, text: string): Migration => ({ number, name, text })
+const migration = (number: number, name: string, text: string, postgres?: string): Migration => ({ number, name, text, postgres })
 
 export const migrations: readonly Migration[] = [
   migration(1, 'server', server),
@@ -45,14 +47,14 @@ export const migrations: readonly Migration[] = [
   migration(31, 'claim-codes', claimCodes),
   migration(50, 'mailed-codes', mailedCodes),
   migration(51, 'preferences', preferences),
-  migration(52, 'event-frames', eventFrames),
+  migration(52, 'event-frames', eventFrames, eventFramesPostgres),
   migration(53, 'node-revisions', nodeRevisions),
   migration(54, 'takedown-count', takedownCount),
   migration(55, 'framings', framings),
   migration(56, 'takedowns', takedowns),
   migration(60, 'refresh-retries', refreshRetries),
   migration(72, 'staged-repos', stagedRepos),
-  migration(73, 'framings-backfilled', framingsBackfilled),
+  migration(73, 'framings-backfilled', framingsBackfilled, framingsBackfilledPostgres),
   migration(63, 'clock-seen', clockSeen),
   migration(64, 'name-claims', nameClaims),
   migration(70, 'origins', origins),

@@ -12,8 +12,9 @@
 import { statSync } from 'node:fs'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { Database as Connection, type SQLQueryBindings, type Statement } from 'bun:sqlite'
-import type { Database, DatabaseCounters, Reader, Sql, SqlValue, Tx, WriteFault } from './database.ts'
+import { sql, type Database, type DatabaseCounters, type Reader, type Sql, type SqlValue, type Tx, type WriteFault } from './database.ts'
 import { OperatorError } from './operator-error.ts'
+import { isPostgresUrl, withoutPassword } from './postgres.ts'
 import { Checkpointer, WriteAheadLog } from './wal.ts'
 
 /** Transactions that may share one COMMIT, so that the first of them is not kept waiting. */
@@ -56,6 +57,7 @@ export const isDatabaseThere = (path: string): boolean => (statSync(path, { thro
 
 /** The same where something must be there already. Opening would make it: commands would work on nothing, and find it well. */
 export function existingSqlitePath(databaseUrl: string): string {
+  if (isPostgresUrl(databaseUrl)) throw new OperatorError(`${withoutPassword(databaseUrl)} is no file: PostgreSQL's own tools copy it and bring it back (pg_dump, or a base backup and its log)`)
   const path = sqlitePath(databaseUrl)
   if (!isDatabaseThere(path)) throw new OperatorError(`there is no database at ${path}`)
   return path
@@ -72,6 +74,7 @@ export function openSqlite({ path, strict = false }: SqliteOptions): Database {
   const reads: Reader = { all: async <Row>(query: Sql) => reader.all<Row>(query), get: async <Row>(query: Sql) => reader.get<Row>(query) }
 
   return {
+    dialect: { name: 'sqlite', definition: (statement) => statement },
     counters,
     get writeFault() {
       return queue.fault
@@ -90,6 +93,10 @@ export function openSqlite({ path, strict = false }: SqliteOptions): Database {
     async snapshot(work) {
       await queue.durable()
       return snapshots.read(work)
+    },
+    async integrityFaults() {
+      const rows = reader.all<{ integrity_check: string }>(sql`PRAGMA integrity_check`)
+      return rows.map((row) => row.integrity_check).filter((found) => found !== 'ok')
     },
     async close() {
       await queue.close()

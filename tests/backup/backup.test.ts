@@ -23,7 +23,7 @@ let pds: TestPds
 let alice: TestAccount
 let blobCid: string
 beforeAll(async () => {
-  pds = await startPds()
+  pds = await startPds({}, { onFile: true })
   alice = await createAccount(pds, 'alice')
   const uploaded = await alice.call('com.atproto.repo.uploadBlob', { method: 'POST', body: 'the bytes of a blob', headers: { 'content-type': 'text/plain' } })
   blobCid = uploaded.body.blob.ref.$link
@@ -96,7 +96,7 @@ test('a restored server holds what was there, and relays that were ahead follow 
 })
 
 test('keys of either curve come back, and sign on', async () => {
-  await using origin = await startPds()
+  await using origin = await startPds({}, { onFile: true })
   const accounts = [await createAccount(origin, 'native'), await moveIn(origin, await stranger(origin, 'k256'), 'moved')]
   const write = (account: TestAccount) => account.call('com.atproto.repo.createRecord', { json: { repo: account.did, collection: 'org.example.note', record: { text: 'signed' } } })
   for (const account of accounts) expect(await write(account)).toMatchObject({ status: 200 })
@@ -217,7 +217,7 @@ test('a restore never overwrites', async () => {
 
 test('a restore is not mixed with what another database has left behind', async () => {
   await holdfast(pds.dataDir, ['backup', folder('unmixed')])
-  await using other = await startPds()
+  await using other = await startPds({}, { onFile: true })
   await createAccount(other, 'mallory')
   const restoreBeside = async (left: string, from = left) => {
     const dir = folder(`with ${left}`)

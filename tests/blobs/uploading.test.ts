@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
-import { sql } from '../../src/platform/database.ts'
+import { sql, type Sql } from '../../src/platform/database.ts'
 import { signingKeyOf } from '../../src/features/accounts/accounts.ts'
 import { setBlobTakedown } from '../../src/features/blobs/blobs.ts'
 import { cidOfBlob } from '../../src/protocol/cid.ts'
@@ -151,11 +151,16 @@ test('an upload whose row cannot be written leaves no file, unless somebody else
   const shared = randomBytes(701)
   const ivy = await Uploader.join(pds, 'ivy')
   await ivy.upload(shared)
-  await pds.ctx.db.run(sql`CREATE TRIGGER broken BEFORE INSERT ON blob WHEN NEW.size IN (700, 701) BEGIN SELECT RAISE(ABORT, 'no'); END`)
+  const { db } = pds.ctx
+  const [refuse, allow] = {
+    sqlite: [sql`CREATE TRIGGER broken BEFORE INSERT ON blob WHEN NEW.size IN (700, 701) BEGIN SELECT RAISE(ABORT, 'no'); END`, sql`DROP TRIGGER broken`],
+    postgres: [sql`ALTER TABLE blob ADD CONSTRAINT broken CHECK (size NOT IN (700, 701)) NOT VALID`, sql`ALTER TABLE blob DROP CONSTRAINT broken`],
+  }[db.dialect.name] as [Sql, Sql]
+  await db.run(refuse)
   expect(await alice.post(bytes)).toMatchObject({ status: 500 })
   expect(await alice.post(shared)).toMatchObject({ status: 500 })
   expect(files()).not.toContain(cidOf(bytes))
   expect((await ivy.read(cidOf(shared), bearer(ivy.token))).status).toBe(200)
-  await pds.ctx.db.run(sql`DROP TRIGGER broken`)
+  await db.run(allow)
   expect(await alice.upload(bytes)).toMatchObject({ size: 700 })
 })

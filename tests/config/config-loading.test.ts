@@ -395,7 +395,7 @@ describe('values', () => {
     ['SERVICE_APPVIEW_DID', 'did:web:api.bsky.app'],
     ['SERVICE_APPVIEW_URL', 'ftp://api.example.com'],
     ['SERVICE_AVAILABLE_USER_DOMAINS', 'exa mple.com'],
-    ['SERVICE_DATABASE_URL', 'postgres://localhost/holdfast'],
+    ['SERVICE_DATABASE_URL', 'mysql://localhost/holdfast'],
     ['SERVICE_NOTIFICATIONS_RELAY', 'not-a-node'],
     ['SERVICE_TRUSTED_PROXIES', '10.0.0.0/33'],
     ['SERVICE_LOG_FORMAT', 'xml'],

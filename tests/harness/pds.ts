@@ -1,6 +1,5 @@
 /** The real server on a free port with a folder of its own, and what a test needs around it. */
 import { mkdtempSync, rmSync } from 'node:fs'
-import { createServer, type AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { startApp, type App, type Overrides } from '../../src/app.ts'
@@ -12,9 +11,16 @@ import { Secret } from '../../src/platform/secret.ts'
 import type { SweepReport } from '../../src/platform/sweeps.ts'
 import { TestClock } from './clock.ts'
 import { fakeDns, type FakeDns } from './dns.ts'
+import { freePort } from './ports.ts'
+import { onPostgres, testDatabase } from './postgres.ts'
+
+export { freePort } from './ports.ts'
 
 /** What `admin_token` is in tests. */
 export const ADMIN_TOKEN = 'test-admin-token-of-more-than-32-characters'
+
+/** `onFile`: what is tested is the database's file, so it is one whichever database the suite runs on. */
+type StartOptions = Overrides & { onFile?: boolean }
 
 export interface TestPds extends AsyncDisposable {
   /** Where to send requests; also the configured public address. */
@@ -32,11 +38,12 @@ export interface TestPds extends AsyncDisposable {
   stop(): Promise<void>
 }
 
-export async function startPds(config: ConfigOverrides = {}, overrides: Overrides = {}): Promise<TestPds> {
+export async function startPds(config: ConfigOverrides = {}, { onFile = false, ...overrides }: StartOptions = {}): Promise<TestPds> {
   const dataDir = mkdtempSync(join(tmpdir(), 'holdfast-test-'))
   const port = await freePort()
   const clock = new TestClock()
   const dns = fakeDns()
+  const database = onPostgres && !onFile ? await testDatabase() : null
   const mails: Mail[] = []
   const mailer: Mailer = {
     async send(mail) {
@@ -46,7 +53,7 @@ export async function startPds(config: ConfigOverrides = {}, overrides: Override
   }
   const url = `http://localhost:${port}`
   const start = (changes: ConfigOverrides) =>
-    startApp(testConfig({ dataDir, port, publicUrl: url }, { adminToken: new Secret(ADMIN_TOKEN), ...config, ...changes }), {
+    startApp(testConfig({ dataDir, port, publicUrl: url }, { adminToken: new Secret(ADMIN_TOKEN), ...(database && { databaseUrl: database.databaseUrl }), ...config, ...changes }), {
       clock,
       mailer,
       resolver: dns,
@@ -79,19 +86,8 @@ export async function startPds(config: ConfigOverrides = {}, overrides: Override
     stop,
     async [Symbol.asyncDispose]() {
       await stop()
+      await database?.drop()
       rmSync(dataDir, { recursive: true, force: true })
     },
   }
-}
-
-/** A port that was free a moment ago: the public address must be known before the server listens. */
-export function freePort(): Promise<number> {
-  const { promise, resolve, reject } = Promise.withResolvers<number>()
-  const probe = createServer()
-  probe.once('error', reject)
-  probe.listen(0, '127.0.0.1', () => {
-    const { port } = probe.address() as AddressInfo
-    probe.close(() => resolve(port))
-  })
-  return promise
 }

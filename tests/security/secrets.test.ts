@@ -42,7 +42,7 @@ beforeAll(async () => {
       // Nobody answers there, so that its faults are told too.
       blobMirror: { bucket: 'copies', endpoint: 'http://127.0.0.1:1', accessKeyId: 'mirror-key-id', secretAccessKey: new Secret(MIRROR_SECRET), forcePathStyle: true },
     },
-    { log: createLog({ format: 'json', level: 'debug', now: Date.now, write: (line) => lines.push(line) }) },
+    { onFile: true, log: createLog({ format: 'json', level: 'debug', now: Date.now, write: (line) => lines.push(line) }) },
   )
 })
 afterAll(() => collector[Symbol.asyncDispose]())

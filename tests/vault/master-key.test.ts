@@ -20,7 +20,7 @@ let alice: TestAccount
 /** Has a key of the other curve. */
 let moved: TestAccount
 beforeAll(async () => {
-  pds = await startPds()
+  pds = await startPds({}, { onFile: true })
   alice = await createAccount(pds, 'alice')
   moved = await moveIn(pds, await stranger(pds, 'k256'), 'moved')
 })

@@ -43,7 +43,7 @@ export function listAccounts(reader: Reader, { status, text, after }: AccountFil
   if (after !== null) conditions.push(sql`(${flagged} < ${after.flagged} OR (${flagged} = ${after.flagged} AND did > ${after.did}))`)
   return reader.all<AccountRow>(sql`
     SELECT did, handle, created_at AS "createdAt", deactivated_at AS "deactivatedAt", takedown_ref AS "takedownRef", ${flagged} AS flagged,
-      (SELECT coalesce(sum(size), 0) FROM blob WHERE blob.did = account.did) AS "totalBytes"
+      (SELECT CAST(coalesce(sum(size), 0) AS BIGINT) FROM blob WHERE blob.did = account.did) AS "totalBytes"
     FROM account WHERE ${sqlAnd(conditions)} ORDER BY flagged DESC, did LIMIT ${limit}`)
 }
 
@@ -64,7 +64,7 @@ export interface StorageRow {
 
 export async function storageOf(reader: Reader, did: Did): Promise<StorageRow> {
   const row = await reader.get<StorageRow>(sql`
-    SELECT count(*) AS "blobCount", coalesce(sum(size), 0) AS "totalBytes",
+    SELECT count(*) AS "blobCount", CAST(coalesce(sum(size), 0) AS BIGINT) AS "totalBytes",
       (SELECT cid FROM blob WHERE did = ${did} ORDER BY size DESC, cid LIMIT 1) AS "largestCid",
       (SELECT max(size) FROM blob WHERE did = ${did}) AS "largestSize"
     FROM blob WHERE did = ${did}`)
@@ -86,7 +86,7 @@ export async function usageOf(reader: Reader, did: Did): Promise<UsageRow> {
     SELECT (SELECT count(*) FROM record JOIN repo ON repo.id = record.repo_id WHERE repo.did = ${did}) AS "recordsCount",
       (SELECT count(*) FROM repo_seq WHERE repo_seq.did = ${did} AND event_type = 'commit') AS "commitsCount",
       (SELECT count(*) FROM blob WHERE blob.did = ${did}) AS "blobsCount",
-      (SELECT coalesce(sum(size), 0) FROM blob WHERE blob.did = ${did}) AS "storageBytes",
+      (SELECT CAST(coalesce(sum(size), 0) AS BIGINT) FROM blob WHERE blob.did = ${did}) AS "storageBytes",
       (SELECT max(indexed_at) FROM record JOIN repo ON repo.id = record.repo_id WHERE repo.did = ${did}) AS "lastActive"`)
   return row!
 }

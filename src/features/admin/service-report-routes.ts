@@ -32,9 +32,9 @@ async function blockCountOf(ctx: Context): Promise<number> {
 /** A blob row belongs to an account by its key, so that what is unowned is a row whose account is gone. */
 async function storageTotals(reader: Reader) {
   const row = await reader.get<Record<'blobCount' | 'blobBytes' | 'blobUnownedCount' | 'blobUnownedBytes', number>>(sql`
-    SELECT count(*) AS "blobCount", coalesce(sum(size), 0) AS "blobBytes",
-      coalesce(sum(CASE WHEN account.did IS NULL THEN 1 ELSE 0 END), 0) AS "blobUnownedCount",
-      coalesce(sum(CASE WHEN account.did IS NULL THEN size ELSE 0 END), 0) AS "blobUnownedBytes"
+    SELECT count(*) AS "blobCount", CAST(coalesce(sum(size), 0) AS BIGINT) AS "blobBytes",
+      CAST(coalesce(sum(CASE WHEN account.did IS NULL THEN 1 ELSE 0 END), 0) AS BIGINT) AS "blobUnownedCount",
+      CAST(coalesce(sum(CASE WHEN account.did IS NULL THEN size ELSE 0 END), 0) AS BIGINT) AS "blobUnownedBytes"
     FROM blob LEFT JOIN account ON account.did = blob.did`)
   return row!
 }

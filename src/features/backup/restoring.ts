@@ -12,6 +12,7 @@ import type { Context } from '../../platform/context.ts'
 import { makeDataDirectory, restoringPath } from '../../platform/data-directory.ts'
 import { inPages, type Tx } from '../../platform/database.ts'
 import { OperatorError } from '../../platform/operator-error.ts'
+import { isPostgresUrl } from '../../platform/postgres.ts'
 import { isDatabaseThere, sqlitePath } from '../../platform/sqlite.ts'
 import { masterKeyFile } from '../../platform/vault.ts'
 import type { Did } from '../../protocol/identifiers.ts'
@@ -38,6 +39,7 @@ export interface Fetched {
 
 /** Fetch a snapshot into the data directory of `config`, which must hold none. */
 export async function fetchSnapshot(config: Config, archive: Archive, unseal: Unseal, snapshot: string): Promise<Fetched> {
+  if (isPostgresUrl(config.databaseUrl)) throw new OperatorError('a backup is brought back into a database in a file, and database_url names a PostgreSQL server')
   const target = sqlitePath(config.databaseUrl)
   // A log without its database would be read as a part of the next database of that name.
   for (const path of [target, `${target}-wal`]) if (isDatabaseThere(path)) throw new OperatorError(`${path} exists; a restore needs an empty data directory`)

@@ -36,7 +36,7 @@ export async function verifyEverything(ctx: Context, { onFault, lostBlobs = new 
 type Blame = VerifyOptions['onFault']
 
 async function verifyDatabase({ db }: Context, blame: Blame): Promise<void> {
-  for (const row of await db.all<{ integrity_check: string }>(sql`PRAGMA integrity_check`)) if (row.integrity_check !== 'ok') blame(`database: ${row.integrity_check}`)
+  for (const fault of await db.integrityFaults()) blame(`database: ${fault}`)
   const ahead = await db.get<{ count: number }>(sql`SELECT count(*) AS count FROM account WHERE NOT EXISTS (SELECT 1 FROM repo WHERE repo.did = account.did)`)
   if (ahead!.count > 0) blame(`${ahead!.count} accounts have no repository`)
 }

@@ -140,7 +140,7 @@ export function blobTakedown(reader: Reader, did: Did, cid: string): Promise<{ r
 /** Number and bytes of what the account owns. */
 export async function blobUsage(reader: Reader, did: Did): Promise<{ count: number; bytes: number }> {
   return (await reader.get<{ count: number; bytes: number }>(sql`
-    SELECT COUNT(*) AS count, COALESCE(SUM(size), 0) AS bytes FROM blob WHERE did = ${did}`))!
+    SELECT COUNT(*) AS count, CAST(COALESCE(SUM(size), 0) AS BIGINT) AS bytes FROM blob WHERE did = ${did}`))!
 }
 
 /** Whether any account has the blob, so that its file must stay. */

