@@ -9,6 +9,8 @@ import { migrate } from '../../src/platform/migrations.ts'
 import { openPostgres, withoutPassword } from '../../src/platform/postgres.ts'
 import { migrations } from '../../src/platform/schema.ts'
 import { openSqlite } from '../../src/platform/sqlite.ts'
+import { checks, examine, type Patient } from '../../src/features/doctor/doctor.ts'
+import { testConfig } from '../harness/config.ts'
 import { postgresServer, testDatabase, type TestDatabase } from '../harness/postgres.ts'
 
 let place: TestDatabase
@@ -112,4 +114,12 @@ test('both databases have the same tables, columns and indices', async () => {
     SELECT table_name || '.' || column_name AS name FROM information_schema.columns WHERE table_schema = 'public' AND table_name <> 'item'
     UNION ALL SELECT indexname FROM pg_indexes WHERE schemaname = 'public' AND indexname NOT LIKE '%_pkey' AND indexname NOT LIKE '%_key'`)
   expect(ofPostgres.map(({ name }) => name).toSorted()).toEqual(ofSqlite.map(({ name }) => name).toSorted())
+})
+
+test('the doctor asks the server, and says which tools make its backups', async () => {
+  const config = testConfig({ dataDir: tmpdir(), port: 0, publicUrl: 'http://localhost:2583' }, { databaseUrl: place.databaseUrl })
+  const find = (name: string, databaseUrl: string) => examine(checks.find((check) => check.name === name)!, { config: { ...config, databaseUrl } } as Patient)
+  expect(await find('database', place.databaseUrl)).toMatchObject({ state: 'ok' })
+  expect(await find('database', 'postgres://me:secret@127.0.0.1:1/holdfast')).toMatchObject({ state: 'fault', text: expect.stringContaining('postgres://me@127.0.0.1:1/holdfast cannot be used') })
+  expect(await find('backups', place.databaseUrl)).toMatchObject({ state: 'warning', remedy: expect.stringContaining('pg_dump') })
 })

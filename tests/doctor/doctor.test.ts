@@ -11,6 +11,7 @@ import { systemResolver } from '../../src/platform/resolver.ts'
 import { Secret } from '../../src/platform/secret.ts'
 import { bearer, request } from '../harness/http.ts'
 import { ADMIN_TOKEN, startPds, freePort, type TestPds } from '../harness/pds.ts'
+import { onPostgres } from '../harness/postgres.ts'
 import { startReverseProxy, type ProxyHabits } from '../harness/reverse-proxy.ts'
 import { startUpstream } from '../harness/upstream.ts'
 
@@ -44,7 +45,7 @@ test('a server that is reached, with its names in order, is well', async () => {
   expect(await find('tls', patient)).toMatchObject({ state: 'warning', remedy: expect.stringContaining('https') })
   expect(await find('mail', patient)).toMatchObject({ state: 'warning', text: 'mail goes to the log' })
   expect(await find('relay', patient)).toMatchObject({ state: 'warning', text: 'no relay is configured' })
-  expect(await find('backups', patient)).toMatchObject({ state: 'warning', text: 'no backups are configured' })
+  expect(await find('backups', patient)).toMatchObject({ state: 'warning', text: onPostgres ? expect.stringContaining('PostgreSQL') : 'no backups are configured' })
 })
 
 test('a proxy that does its work is well', async () => {
@@ -151,7 +152,7 @@ test('the master key is held against the secrets, without starting anything', as
 })
 
 test('a database that is gone, or is none, is told with what to do', async () => {
-  await using pds = await startPds()
+  await using pds = await startPds({}, { onFile: true })
   const patient = patientOf(pds)
   await pds.stop()
   const path = join(pds.dataDir, 'holdfast.db')
@@ -163,7 +164,7 @@ test('a database that is gone, or is none, is told with what to do', async () =>
 })
 
 test('backups that are late, that fail, or that lack blobs are told', async () => {
-  await using pds = await startPds()
+  await using pds = await startPds({}, { onFile: true })
   const place = mkdtempSync(join(tmpdir(), 'holdfast-doctor-'))
   const with_ = (backup: Partial<Patient['config']['backup']>, afterHours = 0) =>
     patientOf(pds, { config: { ...pds.ctx.config, backup: { ...pds.ctx.config.backup, destination: place, intervalSecs: 86_400, ...backup } }, now: () => Date.now() + afterHours * 3_600_000 })
