@@ -49,6 +49,10 @@ const rules = {
     { windowSecs: HOUR, points: () => 5 },
     { windowSecs: DAY, points: () => 15 },
   ],
+  takenAddress: [
+    { windowSecs: HOUR, points: () => 5 },
+    { windowSecs: DAY, points: () => 15 },
+  ],
   uploadBlob: [{ windowSecs: DAY, points: () => 1000 }],
   reserveSigningKey: [{ windowSecs: MINUTES_5, points: () => 30 }],
 } satisfies Record<string, readonly Rule[]>

@@ -410,6 +410,7 @@ export const deviations = new Map<string, Deviation>([
   ['the server', extension],
   ['app passwords', { why: 'grants of our own', adds: ['.personalDetails'] }],
   ['an app password of the same name', mistake()],
+  ['sign-up with a taken address', instead('who has an account is not told', { status: 400, error: 'InvalidRequest', message: 'This email address is not supported, please use a different email.' })],
   ['sign-up with a long handle', instead('a label may be as long as DNS lets it be', { status: 200 })],
   [`getBlocks?did=$&cids=${OTHER_CID} of an account`, instead('the name that the lexicon gives it', { status: 400, error: 'BlockNotFound', message: 'Could not find cids: CID' })],
   ['a reset for nobody', instead('who has an account is not told', { status: 200 })],

@@ -42,6 +42,7 @@ export {
 export { chargeMail, holderOf, mailCode, requestCode } from './code-requests.ts'
 export { parseEmailAddress } from './email-address.ts'
 export { emailNotSupported, requireLastingAddress } from './lasting-address.ts'
+export { AddressTaken, withinRefusedAddresses } from './taken-address.ts'
 export { attemptLogin, loginRefused, loginWithPassword, provePassword, type StillHolds } from './logins.ts'
 export { deleteMailedCode, deleteMailedCodesOf } from './mailed-code-store.ts'
 export { CODE_TTL_SECS, codeRefused, issueCode, mailedCodeSweep, redeemAnonymousCode, redeemCode, type CodeFault } from './mailed-codes.ts'

@@ -56,6 +56,13 @@ export function codeMail({ config }: Pick<Context, 'config'>, { handle, did, ema
   return { to: email, subject: `${subject} (${host})`, text }
 }
 
+/** To whoever has the address that somebody wanted to sign up with. */
+export function signUpTriedMail({ config }: Pick<Context, 'config'>, { handle, did, email }: Account & { email: string }): Mail {
+  const { host } = new URL(config.publicUrl)
+  const text = `Somebody wanted to make an account at ${host} with this address. It belongs to your account ${handle ?? did}, so none was made.\n\nIf that was you: sign in at ${config.publicUrl}/account, where you can also set a new password if you have forgotten yours. If it was not you, you need not do anything; nobody was told that the address is yours.\n`
+  return { to: email, subject: `You have an account already (${host})`, text }
+}
+
 /** Resolves when the provider has taken the message. Refuses with 503 when it does not. */
 export async function sendMail({ mailer, log }: Pick<Context, 'mailer' | 'log'>, mail: Mail): Promise<void> {
   if (mail.to.endsWith(NOBODYS_DOMAIN)) return

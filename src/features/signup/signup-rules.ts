@@ -1,10 +1,10 @@
-/** What a request for an account must be, in the order in which the reference refuses. */
+/** What a request for an account must be, in the order in which the reference refuses, but for the address that is taken. */
 import { authenticationRequired, invalidRequest, Refusal } from '../../http/errors.ts'
 import type { Context } from '../../platform/context.ts'
 import type { Reader } from '../../platform/database.ts'
 import type { Did, Handle, Millis } from '../../protocol/identifiers.ts'
 import { parseDidKey } from '../../protocol/keys.ts'
-import { accountOf, emailNotSupported, parseEmailAddress, passwordFault, requireLastingAddress } from '../accounts/accounts.ts'
+import { accountOf, AddressTaken, emailNotSupported, parseEmailAddress, passwordFault, requireLastingAddress } from '../accounts/accounts.ts'
 import { admitHandle, isNameTaken } from '../identity/identity.ts'
 import { isInviteUsable } from '../invites/invites.ts'
 
@@ -43,11 +43,13 @@ export async function checkRequest(ctx: Context, request: SignupRequest, provenD
   await requireLastingAddress(ctx, email)
   const handle = await admitHandle(ctx, request.handle, did)
   await requireUsable(db, inviteCode, clock.now())
-  await requireFree(db, { handle, email }, clock.now())
+  await requireFreeHandle(db, handle, clock.now())
   if (did !== provenDid && did !== null) throw authenticationRequired(`Missing auth to create account with did: ${did}`)
   if (did !== null) await requireNew(db, did)
   const recoveryKey = request.recoveryKey ?? null
   if (recoveryKey !== null && !parseDidKey(recoveryKey)) throw invalidRequest('The recovery key is not a did:key of a supported curve')
+  // Last: whoever could learn by something else being wrong that the address is free would learn it for nothing.
+  await requireFreeAddress(db, email, clock.now())
   return { did, handle, email, password, inviteCode, recoveryKey }
 }
 
@@ -64,9 +66,12 @@ export async function requireUsable(reader: Reader, inviteCode: string | null, n
   if (inviteCode !== null && !(await isInviteUsable(reader, inviteCode, now))) throw invalidInviteCode('Provided invite code not available')
 }
 
-export async function requireFree(reader: Reader, { handle, email }: Pick<AdmittedSignup, 'handle' | 'email'>, now: Millis): Promise<void> {
+export async function requireFreeHandle(reader: Reader, handle: Handle, now: Millis): Promise<void> {
   if (await isNameTaken.handle(reader, handle, now)) throw handleTaken(handle)
-  if (await isNameTaken.email(reader, email, now)) throw invalidRequest(`Email already taken: ${email}`)
+}
+
+export async function requireFreeAddress(reader: Reader, email: string, now: Millis): Promise<void> {
+  if (await isNameTaken.email(reader, email, now)) throw new AddressTaken(email)
 }
 
 export const handleTaken = (handle: Handle) => invalidRequest(`Handle already taken: ${handle}`)

@@ -19,7 +19,7 @@ import { sequenceEvents } from '../firehose/firehose.ts'
 import { createRepo } from '../repo/repo.ts'
 import { claimName, curveFor, endClaim, forgetName, type HeldName, isDirectoryRefusal, leaveName, replaceName, serverRotationKey, submitOnce, takeReservedKey } from '../identity/identity.ts'
 import { useInvite } from '../invites/invites.ts'
-import { type AdmittedSignup, checkPassword, checkRequest, handleTaken, requireFree, requireNew, requireUsable, type SignupRequest } from './signup-rules.ts'
+import { type AdmittedSignup, checkPassword, checkRequest, handleTaken, requireFreeAddress, requireFreeHandle, requireNew, requireUsable, type SignupRequest } from './signup-rules.ts'
 
 /** An account that moved here and is not activated after this time may be deleted. */
 const UNFINISHED_MOVE_SECS = 3 * 86_400
@@ -48,8 +48,9 @@ export async function createAccount<Entry>(ctx: Context, request: SignupRequest,
   const claimed = await claimName(ctx, { handle, email, inviteCode, ...fresh }, async (tx) => {
     const now = ctx.clock.now()
     await requireUsable(tx, inviteCode, now)
-    await requireFree(tx, admitted, now)
+    await requireFreeHandle(tx, handle, now)
     await requireNew(tx, fresh.did)
+    await requireFreeAddress(tx, email, now)
   })
   if (!claimed) throw handleTaken(handle)
   try {

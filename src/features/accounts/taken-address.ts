@@ -1,0 +1,48 @@
+/**
+ * What a stranger learns of an address that has an account: that it cannot be used, in the words for any other address
+ * that cannot. Everything else about a sign-up is checked first, so asking whether an address is free costs an account
+ * where it is. An address of the network is refused a few times; then it has to wait whatever it asks for. Whoever has
+ * the address gets a mail.
+ */
+import { limitKey } from '../../http/client-address.ts'
+import type { Exchange } from '../../http/endpoint.ts'
+import { Refusal } from '../../http/errors.ts'
+import { refuseSpent } from '../../http/limiting.ts'
+import type { Context } from '../../platform/context.ts'
+import { accountWithEmail } from './account-store.ts'
+import { emailNotSupported } from './lasting-address.ts'
+import { sendMail, signUpTriedMail } from './mails.ts'
+
+/** Nobody else is told more than that the address is refused. */
+export class AddressTaken extends Refusal {
+  constructor(readonly email: string) {
+    const { status, name, message } = emailNotSupported()
+    super(status, name, message)
+  }
+}
+
+/** Let `signUp` refuse an address that has an account, within the limit. */
+export async function withinRefusedAddresses<T>(exchange: Exchange, signUp: () => Promise<T>): Promise<T> {
+  refuseSpent(exchange, 'takenAddress')
+  try {
+    return await signUp()
+  } catch (error) {
+    if (error instanceof AddressTaken) {
+      void tellHolder(exchange.ctx, error.email)
+      // Without a word of it in the headers.
+      exchange.ctx.limits.charge({ name: 'takenAddress', key: limitKey(exchange.ip) })
+    }
+    throw error
+  }
+}
+
+/** Not waited for: that there is somebody to be told takes no time. */
+async function tellHolder(ctx: Context, email: string): Promise<void> {
+  try {
+    const account = await accountWithEmail(ctx.db, email)
+    const state = account && ctx.limits.charge({ name: 'requestMail', key: `sign_up ${account.did}` })
+    if (account && state?.allowed !== false) await sendMail(ctx, signUpTriedMail(ctx, { ...account, email }))
+  } catch (error) {
+    ctx.log.error('a sign-up with an address that is taken was not mailed', { error })
+  }
+}
