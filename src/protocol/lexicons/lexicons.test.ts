@@ -132,6 +132,15 @@ const refusals: [string, Record<string, unknown>, string][] = [
   ['app.bsky.feed.post', { text: '', createdAt, embed: { x: 1, y: 2, z: 3 } }, 'Expected an object which includes the "$type" property value type (got {"x": ..., "y": ..., ...}) at $.record.embed'],
   ['app.bsky.feed.post', { text: '', createdAt, langs: ['x'.repeat(300)] }, `Invalid language (got "${'x'.repeat(255)}…") at $.record.langs[0]`],
 ]
+test('a refusal is short, whatever it refuses', () => {
+  let nested: unknown = 'x'
+  for (let level = 0; level < 20; level++) nested = [nested, nested]
+  for (const text of [nested, { ['k'.repeat(100_000)]: 1 }, 'x'.repeat(100_000), [{ ['k'.repeat(100_000)]: 1 }]]) {
+    const outcome = validateRecord('app.bsky.feed.post', { $type: 'app.bsky.feed.post', text, createdAt, langs: [text] })
+    expect(outcome.status === 'invalid' && outcome.message.length < 1000).toBe(true)
+  }
+})
+
 test.each(refusals)('%s with %j: %s', (collection, record, message) => {
   expect(validateRecord(collection, { $type: collection, ...record })).toEqual({ status: 'invalid', message: `Invalid ${collection} record: ${message}` })
 })

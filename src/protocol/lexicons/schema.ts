@@ -140,9 +140,9 @@ const MAX_SHOWN_ENTRIES = 2
 export function shown(value: unknown): string {
   if (typeof value === 'string') return JSON.stringify(value.length < MAX_SHOWN_CHARS ? value : `${value.slice(0, MAX_SHOWN_CHARS - 1)}…`)
   if (value === null || typeof value === 'number' || typeof value === 'boolean') return String(value)
-  if (Array.isArray(value)) return `[${firstOf(value, shown)}]`
+  if (Array.isArray(value)) return `[${firstOf(value, (entry) => (Array.isArray(entry) ? '[...]' : shown(entry)))}]`
   if (value instanceof Cid) return 'cid'
-  return isObject(value) ? `{${firstOf(Object.keys(value), (key) => `${JSON.stringify(key)}: ...`)}}` : 'object'
+  return isObject(value) ? `{${firstOf(Object.keys(value), (key) => `${shown(key)}: ...`)}}` : 'object'
 }
 
 const firstOf = <T>(entries: readonly T[], show: (entry: T) => string): string =>
