@@ -5,20 +5,23 @@ import { type Explained, inWords } from './operator-error.ts'
 
 interface About {
   path: string
-  /** The data directory. */
+  /** The data directory, or that of another configuration key. */
   folder: string
+  /** The key that names the folder, when it is not `data_dir`. */
+  key?: string
 }
 
 const says = (what: string, remedy: string): Explained => ({ what, remedy })
 
 const fullDisk = ({ path }: About) => says(`the disk of ${path} is full`, 'make room')
-const notFolder = ({ folder }: About) => says(`${folder} is not a folder`, 'set data_dir to one')
+const notFolder = ({ folder, key = 'data_dir' }: About) => says(`${folder} is not a folder`, `set ${key} to one`)
 
 /** By what the system or SQLite calls the fault. */
 const fileFaults: Readonly<Record<string, (about: About) => Explained>> = {
   EACCES: forbidden,
   EPERM: forbidden,
-  EROFS: ({ path }) => says(`${path} is on a file system that is mounted for reading only`, 'mount it for writing, or set data_dir to another folder'),
+  EROFS: ({ path, key = 'data_dir' }) => says(`${path} is on a file system that is mounted for reading only`, `mount it for writing, or set ${key} to another folder`),
+  ENOENT: ({ path, key = 'data_dir' }) => says(`${path} cannot be made`, `set ${key} to a folder on a disk`),
   EEXIST: notFolder,
   ENOTDIR: notFolder,
   ENOSPC: fullDisk,
@@ -58,12 +61,12 @@ function lookUp<About>(error: unknown, table: Readonly<Record<string, (about: Ab
 
 const sentence = (error: unknown, found: Explained | null): unknown => (found === null ? error : inWords(found, error))
 
-function forbidden({ path, folder }: About): Explained {
+function forbidden({ path, folder, key = 'data_dir' }: About): Explained {
   const user = process.getuid?.()
   const there = nearestExisting(path)
   const owner = statSync(there).uid
   const who = user === undefined ? 'this process' : `this process (user ${user})`
-  if (!existsSync(path)) return says(`${folder} cannot be made by ${who}, because ${there} belongs to ${userName(owner)}`, 'make it and give it to that user, or set data_dir to another folder')
+  if (!existsSync(path)) return says(`${folder} cannot be made by ${who}, because ${there} belongs to ${userName(owner)}`, `make it and give it to that user, or set ${key} to another folder`)
   if (owner === user) return says(`${path} cannot be used by its owner (user ${user})`, `"chmod -R u+rwX ${folder}" gives the access back`)
   return says(`${path} belongs to ${userName(owner)} and cannot be used by ${who}`, `run as its owner, or give it to that user with "chown -R ${user} ${folder}"`)
 }

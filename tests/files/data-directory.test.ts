@@ -290,11 +290,25 @@ describe('what cannot be used is told with its path and what to do', () => {
     expect(out).toContain(`FAULT owners          the data belongs to several users: ${join(dataDir, 'holdfast.db')} to root, ${join(dataDir, 'blobs', shard)} to user 65534`)
   })
 
+  test('a place for backups that cannot be written', async () => {
+    const dataDir = await used()
+    const backup = async (destination: string, program?: string[]) => (await runProgram(['backup', destination, '--dev'], await envOf(dataDir), program)).err.trimEnd()
+    const file = place()
+    writeFileSync(file, '')
+    expect(await backup(file)).toBe(`holdfast backup: ${file} is not a folder: set backup.destination to one`)
+    for (const path of [dataDir, join(dataDir, 'holdfast.db')]) give(path)
+    const closed = place()
+    mkdirSync(closed)
+    chmodSync(closed, 0o500)
+    expect(await backup(closed, asOrdinaryUser)).toMatch(new RegExp(`^holdfast backup: ${closed} (?:belongs to root and cannot be used by|cannot be used by its owner).*"ch(?:own|mod) .*${closed}"`))
+  })
+
   test('a file where the folder should be', async () => {
     const dataDir = place()
     writeFileSync(dataDir, '')
     expect(await refusal(dataDir)).toBe(`holdfast dev: ${dataDir} is not a folder: set data_dir to one`)
     expect(await refusal(join(dataDir, 'below'))).toContain('is not a folder')
+    expect(await refusal('/proc/data')).toBe('holdfast dev: /proc/data cannot be made: set data_dir to a folder on a disk')
   })
 
   test('a database that is none, which stays as it is', async () => {

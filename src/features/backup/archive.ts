@@ -2,12 +2,13 @@
  * Where backups are kept: a folder or a bucket, seen as named contents. A content appears under its name whole, or not
  * at all.
  */
-import { mkdir, open, readdir, rename, rm } from 'node:fs/promises'
+import { access, constants, mkdir, open, readdir, rename, rm } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { Bucket } from '../../platform/bucket.ts'
 import type { Config } from '../../platform/config.ts'
 import { BACKUP_PREFIX } from '../../platform/data-directory.ts'
 import { OperatorError } from '../../platform/operator-error.ts'
+import { explained } from '../../platform/system-faults.ts'
 
 export interface Archive {
   write(name: string, content: AsyncIterable<Uint8Array>): Promise<void>
@@ -33,7 +34,7 @@ function folderArchive(dir: string): Archive {
   return {
     async write(name, content) {
       const path = join(dir, name)
-      await mkdir(dirname(path), { recursive: true })
+      await haveFolder(dirname(path), dir)
       await spoolWhole(path, content)
     },
     async read(name) {
@@ -51,6 +52,15 @@ function folderArchive(dir: string): Archive {
       }
     },
     delete: (name) => rm(join(dir, name), { force: true }),
+  }
+}
+
+async function haveFolder(path: string, dir: string): Promise<void> {
+  try {
+    await mkdir(path, { recursive: true })
+    await access(path, constants.W_OK | constants.X_OK)
+  } catch (error) {
+    throw explained(error, { path, folder: dir, key: 'backup.destination' })
   }
 }
 
