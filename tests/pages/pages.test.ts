@@ -230,7 +230,7 @@ test('handle, address and password are changed on the account page', async () =>
   await page.getByLabel('New email address').fill('erin@elsewhere.example')
   await page.getByLabel('Your password').fill(erin.password)
   await page.getByRole('button', { name: 'Change email address' }).click()
-  expect(await page.getByText('erin@elsewhere.example').isVisible()).toBe(true)
+  expect(await page.getByText('erin@elsewhere.example').first().isVisible()).toBe(true)
 
   const elsewhere = await freshPage(browser)
   await signIn(elsewhere, { handle: 'erin-elsewhere.test', password: erin.password })

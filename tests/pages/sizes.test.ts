@@ -124,6 +124,21 @@ const pages: Record<string, (page: Page) => Promise<unknown>> = {
     await signIn(page)
     await unfold(page)
   },
+  async 'own-domain'(page) {
+    await signIn(page)
+    await page.goto(`${pds.url}/account/handle/domain?handle=${LONG_HANDLE.replace('aaa', 'eee')}`)
+    await page.getByRole('button', { name: 'Check and change my handle' }).click()
+    if ((await page.getByRole('status').count()) !== 1) throw new Error('nothing was found out')
+  },
+  async deactivated(page) {
+    const sleeper = await createAccount(pds, 'sleeper')
+    await sleeper.call('com.atproto.server.deactivateAccount', { json: { deleteAfter: new Date(pds.clock.now() + 86_400_000).toISOString() } })
+    await page.goto(`${pds.url}/account/sign-in`)
+    await page.getByLabel('Handle or email address').fill(sleeper.handle)
+    await page.getByLabel('Password', { exact: true }).fill(sleeper.password)
+    await page.getByRole('button', { name: 'Sign in' }).click()
+    await page.getByRole('link', { name: 'Confirm it' }).click()
+  },
   async 'app-password-made'(page) {
     await signIn(page)
     await page.getByText('New app password').click()

@@ -6,5 +6,5 @@
  */
 export { deleteAccount } from './account-deletion.ts'
 export { activateAccount, deactivateAccount, sequenceStatus, setTakedown } from './account-lifecycle.ts'
-export { changeEmail, replaceEmail, requestEmailUpdate } from './email-changes.ts'
+export { changeEmail, confirmEmail, replaceEmail, requestEmailUpdate } from './email-changes.ts'
 export { changePassword, requestPasswordReset, resetPassword, setPassword } from './password-changes.ts'

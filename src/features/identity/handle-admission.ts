@@ -17,6 +17,12 @@ export const isServedHandle = ({ config }: Pick<Context, 'config'>, handle: Hand
 export const isOwnName = (ctx: Pick<Context, 'config'>, handle: Handle): boolean =>
   isServedHandle(ctx, handle) || ctx.config.availableUserDomains.includes(handle)
 
+/** The handle, when it is one of a domain elsewhere, which its owner has to speak for. Null for ours, and for what no account may take. */
+export function externalHandle(ctx: Pick<Context, 'config'>, text: string): Handle | null {
+  const outcome = checkHandle(text, handlePolicy(ctx))
+  return outcome.ok && outcome.kind === 'external' ? outcome.handle : null
+}
+
 /**
  * The handle that an account may take, or the refusal. Whether it is free is the caller's next question.
  *

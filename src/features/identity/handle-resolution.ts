@@ -19,6 +19,17 @@ export async function lookUpHandle(ctx: Pick<Context, 'resolver' | 'outbound'>, 
   return (await askDns(ctx, handle)) ?? (await askWeb(ctx, handle))
 }
 
+export interface PublishedDids {
+  dns: Did | null
+  web: Did | null
+}
+
+/** What is published in either way, for who wants to know what is missing. */
+export async function publishedDids(ctx: Pick<Context, 'resolver' | 'outbound'>, handle: Handle): Promise<PublishedDids> {
+  const [dns, web] = await Promise.all([askDns(ctx, handle), askWeb(ctx, handle)])
+  return { dns, web }
+}
+
 const askDns = ({ resolver }: Pick<Context, 'resolver'>, handle: Handle): Promise<Did | null> =>
   resolver.texts(`_atproto.${handle}`).then(recordedDid, (error: unknown) => {
     if (error instanceof LookupsFull) throw error

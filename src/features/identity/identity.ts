@@ -4,8 +4,9 @@
  * It asks accounts who lives here, so accounts never ask it; what needs both is on this side, or above.
  */
 export { resolveDid } from './did-resolution.ts'
-export { admitHandle } from './handle-admission.ts'
+export { admitHandle, externalHandle } from './handle-admission.ts'
 export { changeHandle } from './handle-change.ts'
+export { publishedDids, type PublishedDids } from './handle-resolution.ts'
 export { forgetDocument } from './did-document-store.ts'
 export { curveFor, heldRotationKey, serverRotationKey, takeReservedKey } from './identity-keys.ts'
 export { INVALID_HANDLE } from './identity-lookup.ts'

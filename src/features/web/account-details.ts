@@ -1,7 +1,7 @@
 /** The part of the account page in which handle, address and password are changed. */
 import { html, type Html } from '../../http/html.ts'
 import { accountForm, accountName, outcomeOf, type AccountView, type Section } from './account-view.ts'
-import { codeField, field, passwordField } from './page-parts.ts'
+import { codeField, field, hidden, passwordField } from './page-parts.ts'
 
 export function accountDetails(view: AccountView): Html {
   const { account } = view
@@ -14,6 +14,7 @@ export function accountDetails(view: AccountView): Html {
     <div><dt>Email address</dt><dd>${email ?? 'none'} ${email !== null && html`<small>(${emailConfirmedAt === null && 'not '}confirmed)</small>`}</dd></div>
   </dl>
   ${folded(view, 'handle', 'Change handle', handleForm(view))}
+  ${email !== null && emailConfirmedAt === null && folded(view, 'confirm-email', 'Confirm email address', confirmForms(view, email))}
   ${folded(view, 'email', 'Change email address', emailForm(view))}
   ${account.hasPassword && folded(view, 'password', 'Change password', passwordForm(view))}
 </section>`
@@ -41,11 +42,24 @@ ${field({
   label: 'New handle',
   value: typed?.get('handle') ?? '',
   required: true,
-  hint: 'One of ours, or a domain name of your own that points to your account.',
+  hint: 'A name here, or a domain of your own: we show you what to publish for it.',
   fault,
 })}
 <div><button>Change handle</button></div>`,
   )
+}
+
+/** The code is for the address that the page shows: one that was changed meanwhile is not confirmed by it. */
+function confirmForms(view: AccountView, email: string): Html {
+  const { typed, fault } = sent(view, 'confirm-email')
+  const ask = html`
+<p class="quiet">We send a code to ${email}. A confirmed address lets you back in when you forget your password.</p>
+<div><button>Send a code</button></div>`
+  const answer = html`
+${hidden({ email })}
+${codeField({ id: 'confirm-code', value: typed?.get('code') ?? '', fault })}
+<div><button>Confirm email address</button></div>`
+  return html`${accountForm(view, 'email/code', ask)}${accountForm(view, 'email/confirm', answer)}`
 }
 
 function emailForm(view: AccountView): Html {

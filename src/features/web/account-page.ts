@@ -37,13 +37,24 @@ function identity(view: AccountView): Html {
     ${accountForm(view, 'sign-out', html`<button class="small">Sign out</button>`)}
   </div>
   ${outcomeOf(view, 'account')}
-  ${status && html`<p class="note warn">This account is ${status === 'deactivated' ? 'deactivated: others do not see it' : 'taken down'}.</p>`}
+  ${status === 'takendown' && html`<p class="note warn">This account is taken down. Please ask whoever runs this server.</p>`}
+  ${status === 'deactivated' && deactivatedNote(view)}
+  ${account.email !== null && account.emailConfirmedAt === null && html`<p class="note">Your email address is not confirmed. <a href="#confirm-email">Confirm it</a></p>`}
   <nav class="links" aria-label="On this page">
     <a href="#apps">Apps</a> <a href="#app-passwords">App passwords</a> <a href="#sessions">Sessions</a>
     <a href="#handle">Handle</a> <a href="#email">Email address</a> <a href="#password">Password</a>
   </nav>
   ${others.length > 0 && html`<p class="links">${links}<a href="/account/sign-in">Add an account</a></p>`}
 </section>`
+}
+
+function deactivatedNote(view: AccountView): Html {
+  const { deleteAfter } = view.account
+  return html`
+<div class="note warn stack">
+  <p>This account is deactivated: others do not see it${deleteAfter !== null && html`, and it will be deleted after ${day(deleteAfter)}`}.</p>
+  ${accountForm(view, 'reactivate', html`<div><button class="primary small">Reactivate account</button></div>`)}
+</div>`
 }
 
 function apps(view: AccountView): Html {

@@ -2,31 +2,20 @@
 import { route, type Endpoint } from '../../http/endpoint.ts'
 import { authenticationRequired } from '../../http/errors.ts'
 import { chargeAddress } from '../../http/limiting.ts'
-import { parseDid } from '../../protocol/identifiers.ts'
-import { type Account, chargeMail, loginRefused, loginWithPassword } from '../accounts/accounts.ts'
-import { changeEmail, changePassword, requestEmailUpdate } from '../account-changes/account-changes.ts'
+import type { Context } from '../../platform/context.ts'
+import { type Account, activityOf, chargeMail, loginRefused, loginWithPassword, requestCode } from '../accounts/accounts.ts'
+import { activateAccount, changeEmail, changePassword, confirmEmail, requestEmailUpdate } from '../account-changes/account-changes.ts'
 import { createAppPassword, deleteSession, findSession, listAppPasswords, listSessions, revokeAppPassword } from '../auth/auth.ts'
-import { changeHandle } from '../identity/identity.ts'
+import { changeHandle, externalHandle, publishedDids } from '../identity/identity.ts'
 import { deleteOAuthSession, findOAuthSession, oauthSessionsOf } from '../oauth/oauth.ts'
 import { accountPage } from './account-page.ts'
 import type { AccountView, Section } from './account-view.ts'
 import { browsersOf, deleteOtherSignIns, deleteSignIn } from './device-store.ts'
-import { type Device, deviceOf, readOwnForm, requireFormToken, requireNavigation, signIn, signOut } from './devices.ts'
+import { requireNavigation, signIn, signOut } from './devices.ts'
 import { faultOf } from './faults.ts'
+import { holderForm, holderOf, type Holder } from './holders.ts'
+import { ownDomainRoutes, ownDomainUrl } from './own-domain-page.ts'
 import { seeOther, type PageCall } from './page-parts.ts'
-
-interface Holder {
-  account: Account
-  device: Device
-}
-
-/** Who is signed in here, recently enough: the account that is asked for, or the one that signed in last. */
-async function holderOf(call: PageCall, wanted: string | null): Promise<Holder | null> {
-  const device = await deviceOf(call)
-  const did = wanted === null ? null : parseDid(wanted)
-  const found = device?.accounts.find(({ account }) => did === null || account.did === did)
-  return device && found && !found.isStale ? { account: found.account, device } : null
-}
 
 type Shown = Partial<Pick<AccountView, 'outcome' | 'secret' | 'awaitsEmailCode'>>
 
@@ -48,6 +37,9 @@ const notices = new Map<string, { section: Section; notice: string }>([
   ['app-password', { section: 'app-passwords', notice: 'The app password is revoked, and what was signed in with it is signed out.' }],
   ['session', { section: 'sessions', notice: 'It is signed out.' }],
   ['handle', { section: 'handle', notice: 'Your handle is changed.' }],
+  ['email-code', { section: 'confirm-email', notice: 'A code is on its way to your email address. It is good for 15 minutes.' }],
+  ['email-confirmed', { section: 'account', notice: 'Your email address is confirmed.' }],
+  ['reactivated', { section: 'account', notice: 'Your account is active again.' }],
   ['email', { section: 'email', notice: 'Your email address is changed.' }],
   ['password', { section: 'password', notice: 'Your password is changed. You are signed out everywhere else.' }],
 ])
@@ -74,15 +66,9 @@ type Work = (call: PageCall, holder: Holder, form: URLSearchParams) => Promise<R
  * tab that is restored), leads back to the section in the page.
  */
 const act = (path: string, section: Section, done: string, work: Work): Endpoint[] => [
-  route('POST', `/account/${path}`, {
-    async handler(call) {
-      const form = await readOwnForm(call)
-      const holder = await holderOf(call, form.get('account'))
-      if (!holder) return seeOther('/account/sign-in')
-      requireFormToken(holder.device, form)
-      const response = await work(call, holder, form)
-      return response ?? seeOther(placeInPage(section, { account: holder.account.did, done }))
-    },
+  holderForm(`/account/${path}`, async (call, holder, form) => {
+    const response = await work(call, holder, form)
+    return response ?? seeOther(placeInPage(notices.get(done)?.section ?? section, { account: holder.account.did, done }))
   }),
   route('GET', `/account/${path}`, {
     async handler({ url }) {
@@ -100,6 +86,7 @@ async function showFault(call: PageCall, holder: Holder, { section, form: typed 
 
 export const accountRoutes: Endpoint[] = [
   route('GET', '/account', { handler: show }),
+  ...ownDomainRoutes,
   ...act('sign-out', 'account', '', async (call, { account, device }) => {
     await signOut(call, device, account.did)
     return seeOther(device.accounts.length > 1 ? '/account' : '/account/sign-in?done=signed-out')
@@ -135,11 +122,30 @@ export const accountRoutes: Endpoint[] = [
     await revokeAppPassword(ctx, account.did, form.get('name') ?? '')
     return null
   }),
-  ...act('handle', 'handle', 'handle', (call, holder, form) =>
-    showFault(call, holder, { section: 'handle', form }, async () => {
-      chargeAddress(call, ['updateHandle'])
-      await changeHandle(call.ctx, holder.account.did, (form.get('handle') ?? '').trim().replace(/^@/, ''))
+  ...act('reactivate', 'account', 'reactivated', (call, holder, form) =>
+    showFault(call, holder, { section: 'account', form }, async () => {
+      if (!activityOf(holder.account).active) await activateAccount(call.ctx, holder.account.did)
     }),
+  ),
+  ...act('handle', 'handle', 'handle', async (call, holder, form) => {
+    const { ctx } = call
+    const { did } = holder.account
+    const wanted = wantedHandle(ctx, form)
+    const external = externalHandle(ctx, wanted)
+    let isMissing = false
+    const refused = await showFault(call, holder, { section: 'handle', form }, async () => {
+      chargeAddress(call, ['updateHandle'])
+      if (external !== null) {
+        const { dns, web } = await publishedDids(ctx, external)
+        isMissing = (dns ?? web) !== did
+      }
+      if (!isMissing) await changeHandle(ctx, did, wanted)
+    })
+    return isMissing && external !== null ? seeOther(ownDomainUrl(did, external)) : refused
+  }),
+  ...act('email/code', 'confirm-email', 'email-code', (call, holder, form) => showFault(call, holder, { section: 'confirm-email', form }, () => requestCode(call, holder.account.did, 'confirm_email'))),
+  ...act('email/confirm', 'confirm-email', 'email-confirmed', (call, holder, form) =>
+    showFault(call, holder, { section: 'confirm-email', form }, () => confirmEmail(call.ctx, holder.account.did, form.get('email') ?? '', (form.get('code') ?? '').trim())),
   ),
   ...act('email', 'email', 'email', changeAddress),
   ...act('password', 'password', 'password', async (call, holder, form) => {
@@ -152,6 +158,12 @@ export const accountRoutes: Endpoint[] = [
     return refused
   }),
 ]
+
+/** One of ours may be given without its domain. */
+function wantedHandle({ config }: Context, form: URLSearchParams): string {
+  const typed = (form.get('handle') ?? '').trim().replace(/^@/, '')
+  return typed === '' || typed.includes('.') ? typed : `${typed}.${config.availableUserDomains[0]}`
+}
 
 async function changeAddress(call: PageCall, holder: Holder, form: URLSearchParams): Promise<Response | null> {
   let notice: string | null = null

@@ -9,7 +9,7 @@ import type { Fault } from './faults.ts'
 import { errorNote, goodNote, hidden } from './page-parts.ts'
 
 /** What forms are about. Each is the id of a place in the page. */
-export type Section = 'account' | 'apps' | 'app-passwords' | 'sessions' | 'handle' | 'email' | 'password'
+export type Section = 'account' | 'apps' | 'app-passwords' | 'sessions' | 'handle' | 'email' | 'confirm-email' | 'password'
 
 export interface AccountView {
   account: Account
@@ -35,8 +35,8 @@ export interface Outcome {
 }
 
 /** A form that acts for the account. Its address leads back to the page when it is opened by itself. */
-export const accountForm = ({ account, device }: Pick<AccountView, 'account' | 'device'>, action: string, content: Html): Html => html`
-<form method="post" action="/account/${action}?${new URLSearchParams({ account: account.did }).toString()}" class="stack">
+export const accountForm = ({ account, device }: Pick<AccountView, 'account' | 'device'>, action: string, content: Html, parameters: Record<string, string> = {}): Html => html`
+<form method="post" action="/account/${action}?${new URLSearchParams({ account: account.did, ...parameters }).toString()}" class="stack">
   ${hidden({ form_token: device.formToken, account: account.did })}
   ${content}
 </form>`

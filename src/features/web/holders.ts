@@ -1,0 +1,31 @@
+/** Forms that act for an account: who may send them, and where their addresses lead. */
+import { route, type Endpoint } from '../../http/endpoint.ts'
+import { parseDid } from '../../protocol/identifiers.ts'
+import type { Account } from '../accounts/accounts.ts'
+import { type Device, deviceOf, readOwnForm, requireFormToken } from './devices.ts'
+import { seeOther, type PageCall } from './page-parts.ts'
+
+export interface Holder {
+  account: Account
+  device: Device
+}
+
+/** Who is signed in here, recently enough: the account that is asked for, or the one that signed in last. */
+export async function holderOf(call: PageCall, wanted: string | null): Promise<Holder | null> {
+  const device = await deviceOf(call)
+  const did = wanted === null ? null : parseDid(wanted)
+  const found = device?.accounts.find(({ account }) => did === null || account.did === did)
+  return device && found && !found.isStale ? { account: found.account, device } : null
+}
+
+/** A form for account holders, which names its account and carries the token of the page. */
+export const holderForm = (path: string, work: (call: PageCall, holder: Holder, form: URLSearchParams) => Promise<Response>): Endpoint =>
+  route('POST', path, {
+    async handler(call) {
+      const form = await readOwnForm(call)
+      const holder = await holderOf(call, form.get('account'))
+      if (!holder) return seeOther('/account/sign-in')
+      requireFormToken(holder.device, form)
+      return work(call, holder, form)
+    },
+  })
