@@ -85,5 +85,5 @@ test('a transaction that its caller spoils is no fault of the disk', async () =>
 test('a folder without room, and one that is not there, have a fault', async () => {
   expect(await folderFault(folder, 1)).toBeNull()
   expect(await folderFault(folder, Number.MAX_SAFE_INTEGER)).toBe('the disk is full')
-  expect(await folderFault(join(folder, 'none'), 1)).toBe('the database cannot be written')
+  expect(await folderFault(join(folder, 'none'), 1)).toBe('the data directory cannot be written')
 })

@@ -6,11 +6,11 @@
  * whether they still do.
  */
 import { access, constants, statfs } from 'node:fs/promises'
-import { dirname, join } from 'node:path'
+import { dirname } from 'node:path'
 import { perContext, type Context } from '../../platform/context.ts'
+import { blobsFolder, databaseFiles } from '../../platform/data-directory.ts'
 import { sql } from '../../platform/database.ts'
 import { SingleFlight } from '../../platform/single-flight.ts'
-import { databaseFiles } from '../../platform/data-directory.ts'
 
 /** How long what was found is told again. After a failed write, also how long it takes until another one is tried. */
 const LOOK_MILLIS = 5000
@@ -20,7 +20,8 @@ const TIMEOUT_MILLIS = 2000
 const MIN_FREE_BYTES = 4 * 1024 ** 2
 
 /** Told to whoever asks, so without paths and names. */
-type Fault = 'the disk is full' | 'the file system is read-only' | 'the database cannot be written' | 'the database cannot be read' | 'disk or database do not answer'
+type Unwritable = 'the disk is full' | 'the file system is read-only' | 'the data directory cannot be written' | 'the database cannot be written'
+type Fault = Unwritable | 'the database cannot be read' | 'disk or database do not answer'
 
 class Health {
   #fault: Fault | null = null
@@ -34,7 +35,7 @@ class Health {
   async fault(): Promise<Fault | null> {
     const { clock, db } = this.ctx
     if (clock.monotonic() - this.#lookedAt >= LOOK_MILLIS) await this.#looks.run(null, () => this.#look())
-    const fault = this.#fault ?? (db.writeFault === null ? null : writeFaultOf(db.writeFault.error))
+    const fault = this.#fault ?? (db.writeFault === null ? null : writeFaultOf(db.writeFault.error, 'the database cannot be written'))
     this.#tell(fault)
     return fault
   }
@@ -49,7 +50,7 @@ class Health {
 
   async #examine(): Promise<Fault | null> {
     const { clock, config, db } = this.ctx
-    for (const folder of new Set([config.dataDir, join(config.dataDir, 'blobs'), ...databaseFiles(config.databaseUrl).map((path) => dirname(path))])) {
+    for (const folder of new Set([config.dataDir, blobsFolder(config.dataDir), ...databaseFiles(config.databaseUrl).map((path) => dirname(path))])) {
       const fault = await folderFault(folder, MIN_FREE_BYTES)
       if (fault !== null) return fault
     }
@@ -81,18 +82,18 @@ export async function folderFault(folder: string, minFreeBytes: number): Promise
     await access(folder, constants.W_OK)
     return null
   } catch (error) {
-    return writeFaultOf(error)
+    return writeFaultOf(error, 'the data directory cannot be written')
   }
 }
 
-const writeFaults: readonly [RegExp, Fault][] = [
+const writeFaults: readonly [RegExp, Unwritable][] = [
   [/^(SQLITE_FULL|ENOSPC|EDQUOT|EFBIG)/, 'the disk is full'],
   [/^(SQLITE_READONLY|EROFS)/, 'the file system is read-only'],
 ]
 
-function writeFaultOf(error: unknown): Fault {
+function writeFaultOf(error: unknown, otherwise: Unwritable): Unwritable {
   const code = String((error as { code?: unknown }).code)
-  return writeFaults.find(([pattern]) => pattern.test(code))?.[1] ?? 'the database cannot be written'
+  return writeFaults.find(([pattern]) => pattern.test(code))?.[1] ?? otherwise
 }
 
 const healthOf = perContext((ctx) => new Health(ctx))
