@@ -167,8 +167,10 @@ export function exposedPaths({ dataDir, databaseUrl }: DataPlace): Exposed[] {
   const apart = files.filter((path) => existsSync(path))
   const found: Exposed[] = []
   for (const path of new Set([...inside, ...apart].map((each) => resolve(each)))) {
+    // Journals and copies come and go meanwhile.
     const stats = statSync(path, { throwIfNoEntry: false })
-    if (stats !== undefined && (stats.mode & OTHERS) !== 0) found.push({ path, mode: stats.isDirectory() ? 0o700 : 0o600, isOwn: !lstatSync(path).isSymbolicLink() })
+    const isLink = lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink() ?? true
+    if (stats !== undefined && (stats.mode & OTHERS) !== 0) found.push({ path, mode: stats.isDirectory() ? 0o700 : 0o600, isOwn: !isLink })
   }
   if ((statSync(dataDir).mode & OTHERS) !== 0) found.unshift({ path: dataDir, mode: 0o700, isOwn: names.every(isOwn) })
   return found

@@ -290,6 +290,14 @@ describe('what cannot be used is told with its path and what to do', () => {
     expect(out).toContain(`FAULT owners          the data belongs to several users: ${join(dataDir, 'holdfast.db')} to root, ${join(dataDir, 'blobs', shard)} to user 65534`)
   })
 
+  test('a folder behind a closed one is not called missing by the doctor', async () => {
+    const dataDir = await used()
+    chmodSync(join(dataDir, '..'), 0o000)
+    const { out } = await runProgram(['doctor', '--dev'], await envOf(dataDir), asOrdinaryUser)
+    expect(out).toContain(`${dataDir} is closed to this user`)
+    chmodSync(join(dataDir, '..'), 0o755)
+  })
+
   test('a place for backups that cannot be written', async () => {
     const dataDir = await used()
     const backup = async (destination: string, program?: string[]) => (await runProgram(['backup', destination, '--dev'], await envOf(dataDir), program)).err.trimEnd()

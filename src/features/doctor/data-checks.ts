@@ -1,5 +1,5 @@
 /** What is on the disk: room, modes, the database, the key of its secrets, and copies of it elsewhere. */
-import { closeSync, existsSync } from 'node:fs'
+import { closeSync, existsSync, statSync } from 'node:fs'
 import { statfs } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { Database as Connection } from 'bun:sqlite'
@@ -35,7 +35,12 @@ export const dataChecks: readonly Check[] = [
 
 async function checkDisk({ config }: Patient): Promise<Finding> {
   const { dataDir } = config
-  if (!existsSync(dataDir)) return fault(`${dataDir} does not exist`, 'create it, or set data_dir to where the data is')
+  try {
+    statSync(dataDir)
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') return fault(`${dataDir} is closed to this user`, 'run the doctor as the user of the server, or as root')
+    return fault(`${dataDir} does not exist`, 'create it, or set data_dir to where the data is')
+  }
   const unwritable = writeFault(config)
   if (unwritable !== null) return unwritable
   const { bavail, bsize } = await statfs(dataDir)
