@@ -2,9 +2,16 @@
 import { runCommand } from './cli.ts'
 import { EXIT } from './commands/command.ts'
 import { processTerminal } from './commands/process-terminal.ts'
+import { isCompiled } from './platform/self.ts'
 
 // What is written here is private: databases, keys, backups. SQLite sets no mode of its own.
 process.umask(0o077)
+
+// The runtime has obeyed it already; nobody is to get used to that.
+if (isCompiled && process.env.BUN_OPTIONS !== undefined) {
+  process.stderr.write('holdfast: BUN_OPTIONS is set: it changes how the program runs, which has its own configuration. Please unset it.\n')
+  process.exit(EXIT.misused)
+}
 
 const status = await runCommand(processTerminal(), process.argv.slice(2))
 if (status !== EXIT.ok) process.exitCode = status

@@ -3,10 +3,10 @@ import { fstatSync, readFileSync } from 'node:fs'
 import { basename } from 'node:path'
 import { createInterface } from 'node:readline/promises'
 import { Writable } from 'node:stream'
+import { isCompiled } from '../platform/self.ts'
 import { EXIT, Interrupted, type Terminal } from './command.ts'
 
 const STDOUT = 1
-const isCompiled = import.meta.path.startsWith('/$bunfs/') || import.meta.path.includes('~BUN')
 
 export function processTerminal(): Terminal {
   const { promise: closed, resolve: close } = Promise.withResolvers<void>()

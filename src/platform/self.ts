@@ -1,9 +1,9 @@
 /** Starting this program once more: the binary itself, or the runtime with the entry file. */
-import { basename } from 'node:path'
+
+/** Whether this is the executable, whose files lie in a file system that exists only inside of it. */
+export const isCompiled = import.meta.path.startsWith('/$bunfs/') || import.meta.path.includes('~BUN')
 
 /** Command line of `holdfast <words>`. */
 export function selfCommand(...words: string[]): string[] {
-  // In a binary the entry lies in a file system that exists only inside of it.
-  const isCompiled = basename(process.execPath).replace(/\.exe$/, '') !== 'bun'
   return isCompiled ? [process.execPath, ...words] : [process.execPath, Bun.main, ...words]
 }
