@@ -37,6 +37,8 @@ export async function buildExecutable(outfile: string, target: Target | null): P
     format: 'esm',
     minify: true,
     bytecode: true,
+    // As files, for the program to unpack: `native-library.ts` says why.
+    loader: { '.node': 'file' },
     sourcemap: 'inline',
     define: { 'process.env.NODE_ENV': '"production"' },
     compile: { outfile, autoloadDotenv: false, autoloadBunfig: false, ...(target !== null && { target: `bun-${target}` }) },

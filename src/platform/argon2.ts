@@ -6,6 +6,7 @@
  */
 import { argon2, randomBytes, timingSafeEqual } from 'node:crypto'
 import { promisify } from 'node:util'
+import { loadNative } from './native-library.ts'
 
 export interface Argon2Cost {
   memoryKib: number
@@ -22,18 +23,42 @@ const runtimes = promisify(argon2)
 const computeInRuntime: Compute = (password, salt, { memoryKib, passes }) =>
   runtimes('argon2id', { message: password, nonce: salt, parallelism: 1, tagLength: HASH_BYTES, memory: memoryKib, passes })
 
-async function load(): Promise<Compute> {
-  try {
-    const { hashRaw } = await import('@node-rs/argon2')
-    return (password, salt, { memoryKib, passes }) => hashRaw(password, { salt, memoryCost: memoryKib, timeCost: passes, parallelism: 1, outputLen: HASH_BYTES })
-  } catch {
-    return computeInRuntime
+type Library = Pick<typeof import('@node-rs/argon2'), 'hashRaw'>
+
+/**
+ * Conditions that the bundler can decide: the executable holds builds for its own platform and no other. It takes
+ * packages that are not installed only from within a `try`.
+ */
+function* builds(): Iterable<Library | string> {
+  if (process.platform === 'linux' && process.arch === 'x64') {
+    try { yield require('@node-rs/argon2-linux-x64-gnu') } catch { /* not installed */ }
+    try { yield require('@node-rs/argon2-linux-x64-musl') } catch { /* not installed */ }
+  }
+  if (process.platform === 'linux' && process.arch === 'arm64') {
+    try { yield require('@node-rs/argon2-linux-arm64-gnu') } catch { /* not installed */ }
+    try { yield require('@node-rs/argon2-linux-arm64-musl') } catch { /* not installed */ }
+  }
+  if (process.platform === 'darwin' && process.arch === 'x64') {
+    try { yield require('@node-rs/argon2-darwin-x64') } catch { /* not installed */ }
+  }
+  if (process.platform === 'darwin' && process.arch === 'arm64') {
+    try { yield require('@node-rs/argon2-darwin-arm64') } catch { /* not installed */ }
+  }
+  if (process.platform === 'win32' && process.arch === 'x64') {
+    try { yield require('@node-rs/argon2-win32-x64-msvc') } catch { /* not installed */ }
   }
 }
 
-let loading: Promise<Compute> | null = null
+function load(): Compute {
+  const library = loadNative(builds())
+  if (library === null) return computeInRuntime
+  return (password, salt, { memoryKib, passes }) =>
+    library.hashRaw(password, { salt, memoryCost: memoryKib, timeCost: passes, parallelism: 1, outputLen: HASH_BYTES })
+}
 
-const compute: Compute = async (password, salt, cost) => (await (loading ??= load()))(password, salt, cost)
+let loaded: Compute | null = null
+
+const compute: Compute = (password, salt, cost) => (loaded ??= load())(password, salt, cost)
 
 const text = (bytes: Uint8Array) => Buffer.from(bytes).toString('base64').replace(/=+$/, '')
 

@@ -6,6 +6,7 @@
  */
 import { generateKeyPairSync, randomBytes } from 'node:crypto'
 import { k256InScript, signingKey, type Curve, type K256, type SigningKey } from '../protocol/keys.ts'
+import { loadNative } from './native-library.ts'
 
 /** The secret of a new key: its scalar, 32 bytes. */
 export const newSigningSecret = (curve: Curve): Uint8Array => makers[curve]()
@@ -32,28 +33,28 @@ const k256 = (): K256 => (loaded ??= loadNativeK256() ?? k256InScript)
 
 /** Null where there is no build for the platform, or it cannot be loaded. */
 export function loadNativeK256(): K256 | null {
-  try {
-    const build = nativeBuild()
-    if (build === null) return null
-    // By its parts: the package looks for its build at run time, and an executable has no folder to look in.
-    const library = require('secp256k1/lib/index.js')(new build.Secp256k1()) as Library
-    library.contextRandomize(randomBytes(32))
-    return { pointOf: (secret) => library.publicKeyCreate(secret), sign: (digest, secret) => library.ecdsaSign(digest, secret).signature }
-  } catch {
-    return null
-  }
+  const build = loadNative(builds())
+  if (build === null) return null
+  // By its parts: the package looks for its build at run time, and an executable has no folder to look in.
+  const library = require('secp256k1/lib/index.js')(new build.Secp256k1()) as Library
+  library.contextRandomize(randomBytes(32))
+  return { pointOf: (secret) => library.publicKeyCreate(secret), sign: (digest, secret) => library.ecdsaSign(digest, secret).signature }
 }
 
-/** Conditions that the bundler can decide: the executable holds the build of its own platform and no other. */
-function nativeBuild(): { Secp256k1: new () => object } | null {
+interface Build {
+  Secp256k1: new () => object
+}
+
+/** Conditions that the bundler can decide: the executable holds builds for its own platform and no other. */
+function* builds(): Iterable<Build | string> {
   if (process.platform === 'linux' && process.arch === 'x64') {
-    try {
-      return require('secp256k1/prebuilds/linux-x64/secp256k1.glibc.node')
-    } catch {
-      return require('secp256k1/prebuilds/linux-x64/secp256k1.musl.node')
-    }
+    try { yield require('secp256k1/prebuilds/linux-x64/secp256k1.glibc.node') } catch { /* does not load here */ }
+    try { yield require('secp256k1/prebuilds/linux-x64/secp256k1.musl.node') } catch { /* does not load here */ }
   }
-  if (process.platform === 'darwin' && process.arch === 'arm64') return require('secp256k1/prebuilds/darwin-arm64/secp256k1.node')
-  if (process.platform === 'win32' && process.arch === 'x64') return require('secp256k1/prebuilds/win32-x64/secp256k1.node')
-  return null
+  if (process.platform === 'darwin' && process.arch === 'arm64') {
+    try { yield require('secp256k1/prebuilds/darwin-arm64/secp256k1.node') } catch { /* does not load here */ }
+  }
+  if (process.platform === 'win32' && process.arch === 'x64') {
+    try { yield require('secp256k1/prebuilds/win32-x64/secp256k1.node') } catch { /* does not load here */ }
+  }
 }

@@ -1,6 +1,6 @@
 /** The executable does everything that the source does: each part once that needs something built in, or that starts itself again. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, watch, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { buildExecutable } from '../../build.ts'
@@ -159,14 +159,31 @@ test('exports its traces, stops when it is told to, and comes back from a backup
   expect(await request(`${server.url}/xrpc/com.atproto.server.getSession`, { headers: bearer(alice.accessJwt) })).toMatchObject({ status: 200 })
 })
 
-test('brings the native library for passwords along, and unpacks it when the first one is hashed', async () => {
+test('refuses options for the runtime inside of it', async () => {
+  const { code, err, out } = await runProgram(['version'], { BUN_OPTIONS: '--smol' }, [executable])
+  expect({ code, out }).toEqual({ code: 2, out: '' })
+  expect(err).toContain('BUN_OPTIONS')
+})
+
+test('brings native libraries along, and loads them from nowhere that others can write to or foresee', async () => {
   const temporary = place('temporary')
   mkdirSync(temporary)
   const changes = { SERVICE_DATA_DIR: place('native'), SERVICE_PORT: String(await freePort()), TMPDIR: temporary }
+  const watched: string[] = []
+  const watcher = watch(temporary, (_, name) => void watched.push(name!))
   await using other = await startProgram(['dev'], { ...env, ...changes }, folder, { program: [executable] })
-  const natives = () => readdirSync(temporary).filter((name) => name.endsWith('.node')).length
-  expect(natives()).toBe(0)
   const { did } = await createAccount(other, 'bob')
   expect(did).toStartWith('did:plc:')
-  expect(natives()).toBe(1)
+  watcher.close()
+  expect(new Set(watched).size).toBe(1)
+  expect(watched[0]).toMatch(/^holdfast-\w{6}$/)
+  expect(readdirSync(temporary)).toEqual([])
+  expect(other.output()).not.toContain('native library')
+})
+
+test('does without native libraries where nothing can be unpacked, and says so', async () => {
+  const changes = { SERVICE_DATA_DIR: place('without'), SERVICE_PORT: String(await freePort()) }
+  await using other = await startProgram(['dev'], { ...env, ...changes }, folder, { program: ['sh', '-c', 'exec "$0" "$@" 2>&1', executable] })
+  for (const name of ['bob', 'carol']) expect((await createAccount(other, name)).did).toStartWith('did:plc:')
+  expect(other.output().match(/a native library cannot be loaded/g)).toHaveLength(1)
 })
