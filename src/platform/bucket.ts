@@ -7,6 +7,7 @@
  */
 import { setImmediate, setTimeout as sleep } from 'node:timers/promises'
 import { AwsV4Signer } from 'aws4fetch'
+import { systemResolver } from './resolver.ts'
 import type { Secret } from './secret.ts'
 
 /** Until an answer begins. */
@@ -59,6 +60,8 @@ export class Bucket {
   readonly #base: string
   /** Signing keys, one for each day. */
   readonly #keys = new Map<string, ArrayBuffer>()
+  /** By itself `fetch` would look the name up on the pool that flushes the log. */
+  readonly #resolver = systemResolver({ asksSystem: true })
 
   constructor(options: BucketOptions) {
     this.#options = options
@@ -133,6 +136,11 @@ export class Bucket {
       cache: this.#keys,
     })
     const { headers } = await signer.sign()
+    const [address] = await this.#resolver.addresses(url.hostname.replace(/^\[(.*)\]$/, '$1'))
+    if (address === undefined) throw new Error(`${url.hostname} has no address`)
+    const { host, hostname, protocol } = url
+    headers.set('host', host)
+    url.hostname = address.includes(':') ? `[${address}]` : address
     const late = new AbortController()
     const timer = setTimeout(() => late.abort(new Error('the bucket does not answer')), body ? OBJECT_TIMEOUT_MILLIS : ANSWER_TIMEOUT_MILLIS)
     try {
@@ -141,6 +149,7 @@ export class Bucket {
         headers,
         body: body ? Bun.file(body.path) : undefined,
         redirect: 'error',
+        ...(protocol === 'https:' && { tls: { serverName: hostname } }),
         // Only what is read to its end later needs a limit for the whole. A timeout outlives its request: thousands of them are a burden.
         signal: method === 'GET' ? AbortSignal.any([late.signal, AbortSignal.timeout(OBJECT_TIMEOUT_MILLIS)]) : late.signal,
       })

@@ -1,4 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { Bucket } from '../../src/platform/bucket.ts'
+import { Secret } from '../../src/platform/secret.ts'
 import { encodeObject } from '../../src/protocol/jws.ts'
 import { LookupsFull, systemResolver, type ResolverOptions } from '../../src/platform/resolver.ts'
 import { createAccount, logIn, PASSWORD, xrpc, type TestAccount } from '../harness/account.ts'
@@ -162,4 +164,20 @@ test('localhost is this machine without asking anybody', async () => {
   expect(await resolverFor().addresses('pds.localhost')).toEqual(['127.0.0.1', '::1'])
   expect(await resolverFor().addresses('192.0.2.1')).toEqual(['192.0.2.1'])
   expect(names.questions.length).toBe(before)
+})
+
+test('a bucket is looked up in the same way, and told its own name', async () => {
+  const asked: string[] = []
+  await using store = Bun.serve({
+    hostname: '127.0.0.1',
+    port: 0,
+    fetch(request) {
+      asked.push(request.headers.get('host')!)
+      return new Response('<ListBucketResult><IsTruncated>false</IsTruncated></ListBucketResult>')
+    },
+  })
+  const endpoint = `http://s3.localhost:${store.port}`
+  const bucket = new Bucket({ bucket: 'blobs', endpoint, region: 'auto', accessKeyId: 'key', secretAccessKey: new Secret('secret'), forcePathStyle: false })
+  expect(await Array.fromAsync(bucket.list(''))).toEqual([])
+  expect(asked).toEqual([`blobs.s3.localhost:${store.port}`])
 })
