@@ -366,6 +366,23 @@ describe('what is wrong with a form is told at the field, in words for people, w
     expect(await page.getByLabel('Password', { exact: true }).inputValue()).toBe('')
   })
 
+  test('a password that is too short: sign-up and change', async () => {
+    const ida = await createAccount(pds, 'ida')
+    const page = await freshPage(browser)
+    await page.goto(`${pds.url}/account/sign-up`)
+    await page.getByLabel('Handle', { exact: true }).fill('too-short')
+    await page.getByLabel('Email address').fill('too-short@example.com')
+    await page.getByLabel('Password', { exact: true }).fill('short')
+    await page.getByRole('button', { name: 'Create account' }).click()
+    await refused(page, 'Password', 'at least 8 characters')
+    await signIn(page, ida)
+    await page.getByText('Change password').first().click()
+    await page.getByLabel('Current password').fill(ida.password)
+    await page.getByLabel('New password').fill('short')
+    await page.getByRole('button', { name: 'Change password' }).click()
+    await refused(page, 'New password', 'at least 8 characters')
+  })
+
   test('account page: handle, address, password, name of an app password', async () => {
     const gil = await createAccount(pds, 'gil')
     const page = await freshPage(browser)

@@ -162,6 +162,36 @@ test.each(Object.keys(pages))('the page %s fits on every screen and can be read'
   }
 })
 
+const isFocusInSight = `(() => {
+  const { x, y, width, height } = document.activeElement.getBoundingClientRect()
+  return document.elementFromPoint(x + width / 2, y + height / 2) === document.activeElement
+})()`
+
+test('on a phone the decision about a long request is in sight from the start, and covers no field', async () => {
+  const page = await freshPage(browser, { viewport: { width: 320, height: 568 } })
+  await openRequest(page)
+  const bottom = async (name: string) => {
+    const { y, height } = (await page.getByRole('button', { name }).boundingBox())!
+    return y + height
+  }
+  expect(await page.evaluate('document.scrollingElement.scrollHeight > 2 * innerHeight')).toBe(true)
+  for (const name of ['Allow access', 'Deny']) expect(await bottom(name)).toBeLessThanOrEqual(568)
+  for (const label of ['Handle or email address', 'Password']) {
+    await page.getByLabel(label, { exact: true }).focus()
+    expect(await page.evaluate(isFocusInSight)).toBe(true)
+    for (const name of ['Allow access', 'Deny']) expect(await bottom(name)).toBeLessThanOrEqual(568)
+  }
+})
+
+test('what programs call a permission is folded away', async () => {
+  const page = await freshPage(browser)
+  await openRequest(page)
+  const raw = page.getByText('repo:app.bsky.feed.threadgate', { exact: true })
+  expect(await raw.isVisible()).toBe(false)
+  await page.getByText('Technical details').click()
+  for (const scope of SCOPES) expect(await page.getByText(scope, { exact: true }).isVisible()).toBe(true)
+})
+
 interface Measures {
   /** How far the page can be scrolled sideways. */
   overflow: number

@@ -47,4 +47,4 @@ export { attemptLogin, loginRefused, loginWithPassword, provePassword, type Stil
 export { deleteMailedCode, deleteMailedCodesOf } from './mailed-code-store.ts'
 export { CODE_TTL_SECS, codeRefused, issueCode, mailedCodeSweep, redeemAnonymousCode, redeemCode, type CodeFault } from './mailed-codes.ts'
 export { addressOf, sendMail } from './mails.ts'
-export { hashGeneratedPassword, hashPassword, MAX_TRIED_PASSWORD_CHARS, passwordFault } from './passwords.ts'
+export { hashGeneratedPassword, hashPassword, MAX_TRIED_PASSWORD_CHARS, MIN_PASSWORD_CHARS, passwordFault } from './passwords.ts'

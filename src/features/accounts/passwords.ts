@@ -16,7 +16,7 @@ const MAX_CONCURRENT = Math.min(4, availableParallelism())
 const MAX_WAITING = 512
 
 /** Of a password that an account is given. Shorter ones of before go on working. */
-const MIN_PASSWORD_CHARS = 8
+export const MIN_PASSWORD_CHARS = 8
 const MAX_PASSWORD_CHARS = 256
 /** What is longer is nobody's password and is not hashed. */
 export const MAX_TRIED_PASSWORD_CHARS = 512

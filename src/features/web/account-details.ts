@@ -1,7 +1,7 @@
 /** The part of the account page in which handle, address and password are changed. */
 import { html, type Html } from '../../http/html.ts'
 import { accountForm, accountName, outcomeOf, type AccountView, type Section } from './account-view.ts'
-import { codeField, field, hidden, passwordField } from './page-parts.ts'
+import { codeField, field, hidden, newPasswordField, passwordField } from './page-parts.ts'
 
 export function accountDetails(view: AccountView): Html {
   const { account } = view
@@ -84,7 +84,7 @@ function passwordForm(view: AccountView): Html {
     html`
 <input type="hidden" autocomplete="username" value="${view.account.handle ?? view.account.did}">
 ${passwordField({ id: 'current-password', name: 'current', label: 'Current password', required: true, fault })}
-${passwordField({ id: 'new-password', name: 'next', label: 'New password', autocomplete: 'new-password', required: true, fault: fault?.field === 'password' ? { ...fault, field: 'next' } : fault })}
+${newPasswordField({ id: 'new-password', name: 'next', fault: fault?.field === 'password' ? { ...fault, field: 'next' } : fault })}
 <p class="note warn">This signs you out everywhere else. Apps that you have let in keep their access until you end it above.</p>
 <div><button>Change password</button></div>`,
   )

@@ -5,6 +5,7 @@
  * nowhere else.
  */
 import { refusalOf, type Refusal } from '../../http/errors.ts'
+import { MIN_PASSWORD_CHARS } from '../accounts/accounts.ts'
 
 export interface Fault {
   message: string
@@ -35,13 +36,15 @@ const byMessage: readonly Row[] = [
   ['This email address is already in use', 'email', 'This email address belongs to another account here. Please use another one.'],
   ['This email address is not supported', 'email', 'This email address cannot be used. Please check it for typing mistakes, or use another one. If it has an account here already, we have sent a mail to it.'],
   ['A password is required', 'password', 'Please choose a password.'],
+  ['Password too short', 'password', `This password is too short. Please use at least ${MIN_PASSWORD_CHARS} characters.`],
   ['Password too long', 'password', 'This password is too long. Please choose a shorter one.'],
-  ['Invalid password length', 'password', 'Please choose a password of another length.'],
+  ['Invalid password length', 'password', 'This password is too long. Please choose a shorter one.'],
   ['Invalid password', 'current', 'That is not your current password. App passwords do not work here.'],
   ['No invite code', 'invite_code', 'This server is open to people with an invite code. Please enter yours.'],
   ['The name must not be blank', 'name', 'Please enter a name of at most 255 characters.'],
   ['There is an app password of that name', 'name', 'You have an app password of this name already. Please choose another name.'],
   ['The account has as many app passwords', null, 'You have as many app passwords as an account may have. Please revoke one that you no longer use.'],
+  ['invalid email', null, 'Your address was changed since this page was shown. Please open the page again.'],
   ['account does not have an email address', 'email', 'Your account has no email address. Please add one first.'],
   ['Could not resolve DID', null, 'Your identity cannot be read at the moment. Please try again later.'],
   ['Server rotation key not included', null, 'Your identity is not under the control of this server. If you have moved to another server, sign in there.'],

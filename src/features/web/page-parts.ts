@@ -3,6 +3,7 @@ import type { RouteCall } from '../../http/endpoint.ts'
 import { Refusal } from '../../http/errors.ts'
 import { html, type Html } from '../../http/html.ts'
 import { wireTime, type Millis } from '../../protocol/identifiers.ts'
+import { MIN_PASSWORD_CHARS } from '../accounts/accounts.ts'
 import type { Fault } from './faults.ts'
 
 export type PageCall = RouteCall<null>
@@ -64,6 +65,9 @@ export const identifierField = (options: Partial<Field> = {}): Html =>
 
 export const passwordField = (options: Partial<Field> = {}): Html =>
   field({ name: 'password', label: 'Password', type: 'password', autocomplete: 'current-password', ...options })
+
+export const newPasswordField = (options: Partial<Field> = {}): Html =>
+  passwordField({ label: 'New password', autocomplete: 'new-password', required: true, hint: `At least ${MIN_PASSWORD_CHARS} characters. A password manager can make one for you.`, ...options })
 
 export const codeField = (options: Partial<Field> = {}): Html =>
   field({ name: 'code', label: 'Code from the email', autocomplete: 'one-time-code', required: true, ...options })

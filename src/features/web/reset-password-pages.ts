@@ -6,7 +6,7 @@ import { page } from '../../http/page.ts'
 import { requestPasswordReset, resetPassword } from '../account-changes/account-changes.ts'
 import { formProof, readOwnForm, requireNavigation } from './devices.ts'
 import { faultOf, type Fault } from './faults.ts'
-import { codeField, errorNote, field, goodNote, passwordField, seeOther, type PageCall } from './page-parts.ts'
+import { codeField, errorNote, field, goodNote, newPasswordField, seeOther, type PageCall } from './page-parts.ts'
 
 function forgottenPage(call: PageCall, given: URLSearchParams, fault: Fault | null): Response {
   return page(call.ctx.config, {
@@ -51,7 +51,7 @@ function codePage(call: PageCall, given: URLSearchParams, fault: Fault | null): 
   ${fault === null && goodNote(sent)}
   ${errorNote(fault)}
   ${codeField({ value: given.get('code') ?? '', autofocus: fault === null, fault })}
-  ${passwordField({ label: 'New password', autocomplete: 'new-password', required: true, fault })}
+  ${newPasswordField({ fault })}
   <div class="actions"><button class="primary">Change password</button></div>
   <p class="links"><a href="/account/reset-password">Send another code</a></p>
 </form>`,

@@ -9,7 +9,7 @@ import { HAS_ACCOUNT } from '../oauth/oauth.ts'
 import { createAccount } from '../signup/signup.ts'
 import { entryOf, formProof, readOwnForm, requireNavigation } from './devices.ts'
 import { faultOf, type Fault } from './faults.ts'
-import { errorNote, field, hidden, passwordField, seeOther, type PageCall } from './page-parts.ts'
+import { errorNote, field, hidden, newPasswordField, seeOther, type PageCall } from './page-parts.ts'
 
 /** The authorization request that somebody comes from and wants to go back to. Null for who comes by themselves. */
 function requestOf(given: URLSearchParams): Record<string, string> | null {
@@ -65,7 +65,7 @@ function signUpPage(call: PageCall, given: URLSearchParams, fault: Fault | null)
     hint: 'For codes when something important changes. Nobody else sees it.',
     fault,
   })}
-  ${passwordField({ autocomplete: 'new-password', required: true, hint: 'Long is good. A password manager can make one for you.', fault })}
+  ${newPasswordField({ label: 'Password', fault })}
   ${inviteCodeRequired && field({ name: 'invite_code', label: 'Invite code', value: given.get('invite_code') ?? '', required: true, hint: 'From somebody who is here, or from whoever runs this server.', fault })}
   ${links.termsOfService && html`<p class="quiet">By creating an account you agree to the <a href="${links.termsOfService}">terms</a>.</p>`}
   <div class="actions"><button class="primary">Create account</button></div>
