@@ -12,7 +12,7 @@ export async function runServer(terminal: Terminal, mode: Mode, onListening: (ap
   if (config === null) return EXIT.failed
 
   const log = processLog(config.telemetry)
-  for (const warning of warnings) log.warn(`configuration: ${warning}`)
+  for (const warning of warnings) log.warn('configuration', { warning })
   process.on('unhandledRejection', (error) => log.error('a background task failed', { error }))
 
   const stopRequested = stopRequest(terminal, mode, log)
@@ -20,7 +20,7 @@ export async function runServer(terminal: Terminal, mode: Mode, onListening: (ap
   log.info('listening', { software: SOFTWARE, url: app.url, publicUrl: config.publicUrl })
   onListening(app, config)
 
-  log.info('stopping', { cause: await stopRequested })
+  log.info('stopping', { reason: await stopRequested })
   await app.stop()
   log.info('stopped')
   return EXIT.ok

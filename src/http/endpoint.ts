@@ -10,7 +10,6 @@
 import type { CapabilityName } from '../platform/capabilities.ts'
 import type { Context } from '../platform/context.ts'
 import type { LimitName } from '../platform/limits.ts'
-import type { Log } from '../platform/log.ts'
 import type { LexMethods } from '../protocol/lexicons/generated/types.ts'
 import type { RequestBody } from './body.ts'
 import { weakEtag } from './encoding.ts'
@@ -26,8 +25,8 @@ export interface Exchange {
   readonly rawPath: string
   /** Address of the client, `::ffff:` removed, proxies seen through; `unknown` when a proxy does not tell. */
   readonly ip: string
+  /** Every line that the log gets while the request is answered carries it. */
   readonly requestId: string
-  readonly log: Log
   /** NSID of the method that was called; null outside `/xrpc`. */
   readonly nsid: string | null
   /** Headers for the answer, whatever it will be. */

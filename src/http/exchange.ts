@@ -1,6 +1,5 @@
 /** One request on its way through the edge; what is seldom needed is worked out when asked for. */
 import { perContext, type Context } from '../platform/context.ts'
-import type { Log } from '../platform/log.ts'
 import { RequestBody } from './body.ts'
 import { clientAddress, proxyList } from './client-address.ts'
 import type { Common, Exchange } from './endpoint.ts'
@@ -24,7 +23,6 @@ export class RequestExchange implements Exchange {
   #url: URL | null = null
   #ip: string | null = null
   #requestId: string | null = null
-  #log: Log | null = null
   #replyHeaders: Headers | null = null
 
   constructor(
@@ -67,9 +65,5 @@ export class RequestExchange implements Exchange {
 
   get requestId(): string {
     return (this.#requestId ??= crypto.randomUUID())
-  }
-
-  get log(): Log {
-    return (this.#log ??= this.ctx.log.child({ requestId: this.requestId }))
   }
 }

@@ -34,7 +34,7 @@ export function failure(exchange: RequestExchange, error: unknown): Response {
   const known = refusalOf(error)
   const refusal = known ?? internalError()
   // A client that went away gets no answer, and is no fault of ours.
-  if (known === null && !request.signal.aborted) exchange.log.error('request failed', { route: nsid ?? surface.prefix, error })
+  if (known === null && !request.signal.aborted) exchange.ctx.log.error('request failed', { route: nsid ?? surface.prefix, error })
   if (isShown(exchange)) return finished(exchange, pageOf(exchange, refusal))
   const { contentType, text } = surface.body(refusal)
   const response = textual(exchange, refusal.status, contentType, text)

@@ -10,6 +10,7 @@ import type { ServerWebSocket } from 'bun'
 import type { Context } from '../platform/context.ts'
 import type { LimitName } from '../platform/limits.ts'
 import { decodeParams, methods, validateInput, validateOutput, type Method, type MethodName } from '../protocol/lexicons/lexicons.ts'
+import { inRequest } from '../platform/request-scope.ts'
 import { listenFault } from '../platform/system-faults.ts'
 import { parseNsid } from '../protocol/identifiers.ts'
 import { announcedBytes, DEFAULT_JSON_BYTES, type RequestBody } from './body.ts'
@@ -66,8 +67,13 @@ export function serve(ctx: Context, endpoints: readonly Endpoint[]): Edge {
   let running = 0
   let stopping = false
 
+  const logsRequests = ctx.log.writes('debug')
+
   /** Everything a request goes through, whichever route it takes. `work` gives what the handler answers. */
-  const answer = async (exchange: RequestExchange, { route, limits }: Found, work: () => unknown) => {
+  const answer = (exchange: RequestExchange, found: Found, work: () => unknown) => inRequest(exchange, answerIn, exchange, found, work)
+
+  const answerIn = async (exchange: RequestExchange, { route, limits }: Found, work: () => unknown) => {
+    const startedAt = logsRequests ? performance.now() : 0
     const { request, rawPath } = exchange
     const site = hosts.siteAt(request.headers.get('host'))
     if (stopping) return new Response('shutting down\n', { status: 503, headers: { Connection: 'close' } })
@@ -88,6 +94,7 @@ export function serve(ctx: Context, endpoints: readonly Endpoint[]): Edge {
       const status = response?.status ?? 500
       ctx.metrics.request(route, status)
       span?.end(status)
+      if (logsRequests) ctx.log.debug('request answered', { method: request.method, route, status, durationMillis: Math.round((performance.now() - startedAt) * 1000) / 1000 })
     }
   }
 

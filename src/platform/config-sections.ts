@@ -1,5 +1,5 @@
 /** Every configuration key, in the order of the documentation. */
-import { LOG_LEVELS } from './log.ts'
+import { LOG_LEVELS } from './log-line.ts'
 import { trustedIssuers } from './trusted-issuers.ts'
 import { watchedLabelers } from './watched-labelers.ts'
 import { derived, field, fileOnly, optional, required, section, unused } from './config-fields.ts'

@@ -1,16 +1,20 @@
 import { describe, expect, test } from 'bun:test'
-import { type LogLevel, createLog } from './log.ts'
+import { createLog } from './log.ts'
+import type { LogLevel } from './log-line.ts'
+import { inRequest } from './request-scope.ts'
 import { Secret } from './secret.ts'
 
 function recorded(format: 'text' | 'json', level: LogLevel = 'debug') {
   const lines: string[] = []
-  return { lines, log: createLog({ format, level, now: () => 1_700_000_000_000, write: (line) => void lines.push(line) }) }
+  // Lines must be bounded and clean whatever they are given, so here they are given anything.
+  const log = createLog({ format, level, now: () => 1_700_000_000_000, write: (line) => void lines.push(line) }) as unknown as Record<LogLevel, (message: string, fields?: object) => void>
+  return { lines, log }
 }
 
 test('people read time, level, target, message and fields on one line', () => {
   const { lines, log } = recorded('text')
-  log.child({ target: 'repo', requestId: 'r1' }).info('commit', { did: 'did:plc:a', seq: 5, path: 'a b' })
-  expect(lines).toEqual(['2023-11-14T22:13:20.000Z INFO  repo: commit requestId=r1 did=did:plc:a seq=5 path="a b"'])
+  inRequest({ requestId: 'r1' }, () => log.info('commit', { did: 'did:plc:a', seq: 5, path: 'a b', handle: null }))
+  expect(lines).toEqual(['2023-11-14T22:13:20.000Z INFO  holdfast: commit requestId=r1 did=did:plc:a seq=5 path="a b"'])
 })
 
 test('machines read one object per line', () => {
@@ -30,6 +34,7 @@ test('machines read one object per line', () => {
 
 test('what is below the level is not written', () => {
   const { lines, log } = recorded('text', 'warn')
+  expect(createLog({ format: 'text', level: 'warn', now: Date.now, write: () => undefined }).writes('info')).toBe(false)
   log.debug('a')
   log.info('b')
   log.warn('c')

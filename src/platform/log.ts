@@ -5,19 +5,16 @@
  */
 import { wireTime, type Millis } from '../protocol/identifiers.ts'
 import type { Config } from './config.ts'
-
-export const LOG_LEVELS = ['debug', 'info', 'warn', 'error'] as const
-export type LogLevel = (typeof LOG_LEVELS)[number]
-
-export type Fields = Readonly<Record<string, unknown>>
+import { LOG_LEVELS, type Fields, type LogLevel } from './log-line.ts'
+import { requestIdHere } from './request-scope.ts'
 
 export interface Log {
   debug(message: string, fields?: Fields): void
   info(message: string, fields?: Fields): void
   warn(message: string, fields?: Fields): void
   error(message: string, fields?: Fields): void
-  /** A log that adds these fields to every line. `target` names the part of the service that speaks. */
-  child(fields: Fields): Log
+  /** Whether lines of the level are written: to be asked where making one costs something. */
+  writes(level: LogLevel): boolean
 }
 
 export interface LogOptions {
@@ -35,28 +32,19 @@ interface Line {
   fields: Fields
 }
 
-const DEFAULT_TARGET = 'holdfast'
+const TARGET = 'holdfast'
 
 export function createLog({ format, level: least, now, write }: LogOptions): Log {
   const render = format === 'json' ? jsonLine : textLine
-
-  const scoped = (target: string, context: Fields): Log => {
-    const logAt =
-      (level: LogLevel) =>
-      (message: string, fields: Fields = {}): void => {
-        if (LOG_LEVELS.indexOf(level) < LOG_LEVELS.indexOf(least)) return
-        write(render({ at: now(), level, target, message, fields: { ...context, ...fields } }))
-      }
-    return {
-      debug: logAt('debug'),
-      info: logAt('info'),
-      warn: logAt('warn'),
-      error: logAt('error'),
-      child: ({ target: childTarget, ...fields }) =>
-        scoped(typeof childTarget === 'string' ? childTarget : target, { ...context, ...fields }),
+  const writes = (level: LogLevel) => LOG_LEVELS.indexOf(level) >= LOG_LEVELS.indexOf(least)
+  const logAt = (level: LogLevel) => {
+    if (!writes(level)) return () => undefined
+    return (message: string, fields: Fields = {}): void => {
+      const requestId = requestIdHere()
+      write(render({ at: now(), level, target: TARGET, message, fields: requestId === undefined ? fields : { requestId, ...fields } }))
     }
   }
-  return scoped(DEFAULT_TARGET, {})
+  return { debug: logAt('debug'), info: logAt('info'), warn: logAt('warn'), error: logAt('error'), writes }
 }
 
 /** The log of a running process: on standard output, by the system's clock. */
@@ -98,7 +86,7 @@ const MAX_DEPTH = 4
 const MAX_ITEMS = 50
 const MAX_TEXT_CHARS = 10_000
 
-const plainFields = (fields: Fields) => plain(fields, 0) as Record<string, unknown>
+const plainFields = (fields: Fields) => Object.fromEntries(Object.entries(plain(fields, 0) as object).filter(([, value]) => value !== null))
 
 interface LoggedError {
   name: string

@@ -51,7 +51,7 @@ function logMailer(log: Log): Mailer {
   return {
     check: async () => null,
     async send({ to, subject, text }) {
-      log.info('mail', { to, subject, text })
+      log.info('mail', { to, mailSubject: subject, text })
     },
   }
 }

@@ -8,6 +8,7 @@ import { SQL, type ReservedSQL } from 'bun'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { TextNotStorable, type Database, type DatabaseCounters, type Dialect, type Reader, type Sql, type SqlValue, type Tx, type WriteFault } from './database.ts'
 import { OperatorError } from './operator-error.ts'
+import { outsideRequests } from './request-scope.ts'
 
 /** Connections for single reads and short series of them. */
 const READER_CONNECTIONS = 8
@@ -194,7 +195,7 @@ class WriterQueue {
     const { promise, resolve, reject } = Promise.withResolvers<T>()
     this.#waiting.push({ work, resolve: resolve as (value: unknown) => void, reject })
     // A turn of the event loop lets the requests of one tick share a commit.
-    this.#running ??= nextTurn().then(() => this.#drain())
+    this.#running ??= outsideRequests(() => nextTurn().then(() => this.#drain()))
     return promise
   }
 

@@ -15,6 +15,7 @@ import { Database as Connection, type SQLQueryBindings, type Statement } from 'b
 import { sql, type Database, type DatabaseCounters, type Reader, type Sql, type SqlValue, type Tx, type WriteFault } from './database.ts'
 import { OperatorError } from './operator-error.ts'
 import { isPostgresUrl, withoutPassword } from './postgres.ts'
+import { outsideRequests } from './request-scope.ts'
 import { Checkpointer, WriteAheadLog } from './wal.ts'
 
 /** Transactions that may share one COMMIT, so that the first of them is not kept waiting. */
@@ -306,7 +307,7 @@ class WriterQueue {
     const { promise, resolve, reject } = Promise.withResolvers<T>()
     this.#waiting.push({ work, resolve: resolve as (value: unknown) => void, reject })
     // A turn of the event loop lets the requests of one tick share a commit.
-    this.#running ??= nextTurn().then(() => this.#drain())
+    this.#running ??= outsideRequests(() => nextTurn().then(() => this.#drain()))
     return promise
   }
 

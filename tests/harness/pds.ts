@@ -5,12 +5,12 @@ import { join } from 'node:path'
 import { startApp, type App, type Overrides } from '../../src/app.ts'
 import { testConfig, type ConfigOverrides } from './config.ts'
 import type { Context } from '../../src/platform/context.ts'
-import { createLog } from '../../src/platform/log.ts'
 import type { Mail, Mailer } from '../../src/platform/mailer.ts'
 import { Secret } from '../../src/platform/secret.ts'
 import type { SweepReport } from '../../src/platform/sweeps.ts'
 import { TestClock } from './clock.ts'
 import { fakeDns, type FakeDns } from './dns.ts'
+import { testLog, type LogLine } from './log.ts'
 import { freePort } from './ports.ts'
 import { onPostgres, testDatabase } from './postgres.ts'
 
@@ -32,6 +32,8 @@ export interface TestPds extends AsyncDisposable {
   readonly ctx: Context
   /** Mail that was sent, oldest first. */
   readonly mails: Mail[]
+  /** What the log says, oldest first; the lines of requests too. */
+  readonly log: readonly LogLine[]
   runSweep(name: string): Promise<SweepReport>
   /** Stop and start again on the same folder and port. */
   restart(config?: ConfigOverrides): Promise<void>
@@ -45,6 +47,7 @@ export async function startPds(config: ConfigOverrides = {}, { onFile = false, .
   const dns = fakeDns()
   const database = onPostgres && !onFile ? await testDatabase() : null
   const mails: Mail[] = []
+  const { log, lines, verify } = testLog(() => clock.now())
   const mailer: Mailer = {
     async send(mail) {
       mails.push(mail)
@@ -57,7 +60,7 @@ export async function startPds(config: ConfigOverrides = {}, { onFile = false, .
       clock,
       mailer,
       resolver: dns,
-      log: createLog({ format: 'text', level: 'error', now: () => clock.now(), write: (line) => void process.stderr.write(`${line}\n`) }),
+      log,
       strictTransactions: true,
       stopGraceMillis: 2000,
       ...overrides,
@@ -74,6 +77,7 @@ export async function startPds(config: ConfigOverrides = {}, { onFile = false, .
     clock,
     dns,
     mails,
+    log: lines,
     get ctx() {
       if (!app) throw new Error('the server is stopped')
       return app.ctx
@@ -88,6 +92,7 @@ export async function startPds(config: ConfigOverrides = {}, { onFile = false, .
       await stop()
       await database?.drop()
       rmSync(dataDir, { recursive: true, force: true })
+      verify()
     },
   }
 }

@@ -8,6 +8,7 @@ import { createAccount, logIn, PASSWORD } from '../harness/account.ts'
 import { startCollector, type Collector } from '../harness/collector.ts'
 import { basic, bearer, request } from '../harness/http.ts'
 import { OAuthClient } from '../harness/oauth-client.ts'
+import { lineFault } from '../harness/log.ts'
 import { ADMIN_TOKEN, startPds, type TestPds } from '../harness/pds.ts'
 
 const NEW_PASSWORD = 'battery horse correct staple'
@@ -128,6 +129,7 @@ test('nothing of it is written down', async () => {
   const traces = JSON.stringify(collector.spans)
   expect(secrets.size).toBeGreaterThan(30)
   expect(lines).not.toEqual([])
+  expect(lines.map(lineFault)).toEqual(lines.map(() => null))
   expect(collector.spans.length).toBeGreaterThan(30)
   for (const [name, secret] of secrets) {
     const found = lines.filter((line) => line.includes(secret) || line.includes(encodeURIComponent(secret)))

@@ -1,9 +1,14 @@
 /** Metrics and traces, and what must not be in them. */
 import { expect, test } from 'bun:test'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { VERSION } from '../../src/platform/version.ts'
 import { bearer, request } from '../harness/http.ts'
 import { startCollector } from '../harness/collector.ts'
+import { lineFault } from '../harness/log.ts'
 import { ADMIN_TOKEN, freePort, startPds } from '../harness/pds.ts'
+import { startProgram } from '../harness/program.ts'
 
 const TRACE_ID = '4bf92f3577b34da6a3ce929d0e0e4736'
 
@@ -67,4 +72,46 @@ test('each request is a span of the trace it belongs to, without its query', asy
 test('a collector that is not there stops nobody', async () => {
   await using pds = await startPds({ telemetry: { enabled: true, otlpEndpoint: `http://127.0.0.1:${await freePort()}` } })
   expect(await request(`${pds.url}/xrpc/_health`)).toMatchObject({ status: 200 })
+})
+
+test('each request is a line at debug with its route, and every line that it causes names it', async () => {
+  await using pds = await startPds()
+  await request(`${pds.url}/did:plc:somebody/secret-path?token=hunter2`)
+  await request(`${pds.url}/xrpc/com.atproto.identity.resolveDid?did=${pds.ctx.config.serverDid}`)
+  await request(`${pds.url}/xrpc/com.atproto.server.createInviteCode`, { json: { useCount: 1 }, headers: bearer(ADMIN_TOKEN) })
+  const answered = pds.log.filter(({ message }) => message === 'request answered')
+  expect(answered).toMatchObject([
+    { level: 'debug', method: 'GET', route: 'unmatched', status: 404, durationMillis: expect.any(Number) },
+    { route: 'com.atproto.identity.resolveDid' },
+    { method: 'POST', route: 'com.atproto.server.createInviteCode', status: 200 },
+  ])
+  const ids = answered.map(({ requestId }) => requestId)
+  expect(new Set(ids).size).toBe(3)
+  expect(pds.log.find(({ message }) => message === 'operator action')).toMatchObject({ level: 'info', actor: 'master-token', action: 'claim_codes_minted', requestId: ids[2] })
+  expect(JSON.stringify(pds.log)).not.toMatch(/hunter2|secret-path/)
+})
+
+test('requests that run at a time keep their ids apart', async () => {
+  await using pds = await startPds()
+  await Promise.all(Array.from({ length: 20 }, () => request(`${pds.url}/xrpc/com.atproto.server.createInviteCode`, { json: { useCount: 1 }, headers: bearer(ADMIN_TOKEN) })))
+  const idsOf = (message: string) => pds.log.filter((line) => line.message === message).map(({ requestId }) => requestId)
+  expect(new Set(idsOf('request answered')).size).toBe(20)
+  expect(idsOf('operator action').toSorted()).toEqual(idsOf('request answered').toSorted())
+})
+
+test('a server that logs in JSON writes nothing else', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'holdfast-log-'))
+  const env = { SERVICE_LOG_FORMAT: 'json', SERVICE_LOG_LEVEL: 'debug', SERVICE_PORT: '0', SERVICE_BIND_ADDRESS: '127.0.0.1', SERVICE_DATA_DIR: join(folder, 'data') }
+  const place = { SERVICE_PUBLIC_URL: 'https://pds.example.com', SERVICE_AVAILABLE_USER_DOMAINS: 'example.com', SERVICE_CRAWLERS: '', SERVICE_ADMIN_TOKEN: 'short' }
+  try {
+    await using server = await startProgram(['serve'], { ...env, ...place }, folder)
+    await request(`${server.url}/xrpc/_health`, { headers: { host: 'pds.example.com' } })
+    server.signal('SIGTERM')
+    expect(await server.exited).toBe(0)
+    const lines = server.output().trimEnd().split('\n')
+    expect(lines.map((line) => JSON.parse(line).message)).toEqual(expect.arrayContaining(['configuration', 'listening', 'request answered', 'stopping', 'stopped']))
+    expect(lines.map(lineFault)).toEqual(lines.map(() => null))
+  } finally {
+    rmSync(folder, { recursive: true, force: true })
+  }
 })

@@ -1,5 +1,5 @@
 /** com.atproto.admin.* about accounts: what is known of them, and repairs. */
-import { procedure, query } from '../../http/endpoint.ts'
+import { procedure, query, type Exchange } from '../../http/endpoint.ts'
 import { invalidRequest, Refusal } from '../../http/errors.ts'
 import type { Context } from '../../platform/context.ts'
 import type { Reader } from '../../platform/database.ts'
@@ -9,7 +9,7 @@ import { accountAt, accountCursor, accountOf, accountsByEmail, addressOf, parseA
 import { admin, moderator } from '../auth/auth.ts'
 import { changeHandle, INVALID_HANDLE } from '../identity/identity.ts'
 import { codeView, codeViewsOf, findCodeUsedBy } from '../invites/invites.ts'
-import { recordAudit, type AuditAction } from '../operators/operators.ts'
+import { logOperator, recordAudit, type AuditAction } from '../operators/operators.ts'
 
 const DEFAULT_SUBJECT = 'Message via your PDS'
 
@@ -44,8 +44,8 @@ async function required({ db }: Context, did: Did): Promise<Account> {
 }
 
 /** After the change, where that takes more than one transaction. */
-const audited = (ctx: Context, actor: string, action: AuditAction, subject: Did): Promise<void> =>
-  ctx.db.transaction((tx) => recordAudit(tx, ctx.clock.now(), { actor, action, subject }))
+const audited = (call: Exchange, actor: string, action: AuditAction, subject: Did): Promise<void> =>
+  call.ctx.db.transaction((tx) => recordAudit(call, tx, { actor, action, subject }))
 
 export const accountAdminRoutes = [
   query('com.atproto.admin.getAccountInfo', {
@@ -69,43 +69,54 @@ export const accountAdminRoutes = [
   }),
   procedure('com.atproto.admin.sendEmail', {
     auth: moderator,
-    async handler({ ctx, input: { recipientDid, content, subject = DEFAULT_SUBJECT } }) {
+    async handler(call) {
+      const { ctx, caller, input } = call
+      const { recipientDid, content, subject = DEFAULT_SUBJECT } = input
       const account = await accountOf(ctx.db, recipientDid)
       if (!account) throw invalidRequest('Recipient not found')
       await sendMail(ctx, { to: addressOf(account), subject, text: content })
+      logOperator(call, { actor: caller.actor, action: 'email_sent', subject: recipientDid })
       return { sent: true }
     },
   }),
   procedure('com.atproto.admin.updateAccountEmail', {
     auth: admin,
-    async handler({ ctx, caller, input: { account: identifier, email } }) {
+    async handler(call) {
+      const { ctx, caller, input } = call
+      const { account: identifier, email } = input
       const account = await accountAt(ctx.db, identifier)
       if (!account) throw invalidRequest(`Account does not exist: ${identifier}`)
       await replaceEmail(ctx, account.did, email, async (tx) => {
-        await recordAudit(tx, ctx.clock.now(), { actor: caller.actor, action: 'email_updated', subject: account.did })
+        await recordAudit(call, tx, { actor: caller.actor, action: 'email_updated', subject: account.did })
         return null
       })
     },
   }),
   procedure('com.atproto.admin.updateAccountHandle', {
     auth: admin,
-    async handler({ ctx, caller, input: { did, handle } }) {
+    async handler(call) {
+      const { ctx, caller, input } = call
+      const { did, handle } = input
       await changeHandle(ctx, did, handle, { allowReserved: true })
-      await audited(ctx, caller.actor, 'handle_updated', did)
+      await audited(call, caller.actor, 'handle_updated', did)
     },
   }),
   procedure('com.atproto.admin.updateAccountPassword', {
     auth: admin,
-    async handler({ ctx, caller, input: { did, password } }) {
+    async handler(call) {
+      const { ctx, caller, input } = call
+      const { did, password } = input
       await required(ctx, did)
       await setPassword(ctx, did, password)
-      await audited(ctx, caller.actor, 'password_updated', did)
+      await audited(call, caller.actor, 'password_updated', did)
     },
   }),
   procedure('com.atproto.admin.deleteAccount', {
     auth: admin,
-    async handler({ ctx, caller, input: { did } }) {
-      if (await deleteAccount(ctx, did)) await audited(ctx, caller.actor, 'account_deleted', did)
+    async handler(call) {
+      const { ctx, caller, input } = call
+      const { did } = input
+      if (await deleteAccount(ctx, did)) await audited(call, caller.actor, 'account_deleted', did)
     },
   }),
 ]

@@ -14,11 +14,12 @@ const noPassword = () => invalidRequest('The account has no password to reset')
 export const accountRepairRoutes = [
   route('POST', '/v1/admin/accounts/:did/email', {
     auth: operator(),
-    async handler({ ctx, caller, path, body }) {
+    async handler(call) {
+      const { ctx, caller, path, body } = call
       const { email } = await readJson(body, Type.Object({ email: Type.String() }))
       const { did } = await namedAccount(ctx.db, path)
       await replaceEmail(ctx, did, email.trim(), async (tx) => {
-        await recordAudit(tx, ctx.clock.now(), { actor: actorOf(caller), action: 'email_updated', subject: did })
+        await recordAudit(call, tx, { actor: actorOf(caller), action: 'email_updated', subject: did })
         return null
       })
       return { did, email: parseEmailAddress(email.trim()), emailConfirmed: false }
@@ -28,11 +29,12 @@ export const accountRepairRoutes = [
   // The one answer of the operator's interface that holds a secret: what the mail would have said.
   route('POST', '/v1/admin/accounts/:did/reset-token', {
     auth: operator(),
-    async handler({ ctx, caller, path }) {
+    async handler(call) {
+      const { ctx, caller, path } = call
       const { did, hasPassword } = await namedAccount(ctx.db, path)
       if (!hasPassword) throw noPassword()
       const token = await ctx.db.transaction(async (tx) => {
-        await recordAudit(tx, ctx.clock.now(), { actor: actorOf(caller), action: 'reset_token_issued', subject: did })
+        await recordAudit(call, tx, { actor: actorOf(caller), action: 'reset_token_issued', subject: did })
         return issueCode(ctx, tx, did, 'reset_password')
       })
       return { did, token, expiresIn: CODE_TTL_SECS }
@@ -41,24 +43,26 @@ export const accountRepairRoutes = [
 
   route('POST', '/v1/admin/accounts/:did/reset-mail', {
     auth: operator(),
-    async handler({ ctx, caller, path }) {
+    async handler(call) {
+      const { ctx, caller, path } = call
       const { did, hasPassword } = await namedAccount(ctx.db, path)
       if (!hasPassword) throw noPassword()
-      await mailCode(ctx, did, 'reset_password', (tx) => recordAudit(tx, ctx.clock.now(), { actor: actorOf(caller), action: 'reset_token_issued', subject: did }))
+      await mailCode(ctx, did, 'reset_password', (tx) => recordAudit(call, tx, { actor: actorOf(caller), action: 'reset_token_issued', subject: did }))
       return { did, expiresIn: CODE_TTL_SECS }
     },
   }),
 
   route('POST', '/v1/admin/accounts/:did/revoke-credentials', {
     auth: operator(),
-    async handler({ ctx, caller, path }) {
+    async handler(call) {
+      const { ctx, caller, path } = call
       const { did } = await namedAccount(ctx.db, path)
       return ctx.db.transaction(async (tx) => {
         const { sessions, oauthSessions, oauthCodes } = await signOutEverywhere(tx, did)
         const appPasswords = await deleteAppPasswordsOf(tx, did)
         const revoked = { sessionsRevoked: sessions, appPasswordsRevoked: appPasswords, oauthTokensRevoked: oauthSessions, oauthCodesRevoked: oauthCodes }
         if (Object.values(revoked).some((count) => count > 0)) {
-          await recordAudit(tx, ctx.clock.now(), { actor: actorOf(caller), action: 'credentials_revoked', subject: did, detail: JSON.stringify(revoked) })
+          await recordAudit(call, tx, { actor: actorOf(caller), action: 'credentials_revoked', subject: did, detail: JSON.stringify(revoked) })
         }
         return revoked
       })

@@ -45,7 +45,8 @@ function parseCursor(text: string | null): { createdAt: Millis; code: string } |
 export const claimCodeRoutes = [
   route('POST', '/v1/accounts/claim-codes', {
     auth: operator(),
-    async handler({ ctx, caller, body }) {
+    async handler(call) {
+      const { ctx, caller, body } = call
       const { count, expiresInHours = DEFAULT_HOURS } = await readJson(body, Type.Object({ count: Type.Integer(), expiresInHours: Type.Optional(Type.Integer()) }))
       if (count < 1 || count > MAX_BATCH) throw outOfRange(`count must be from 1 to ${MAX_BATCH}`)
       if (expiresInHours < 1 || expiresInHours > MAX_HOURS) throw outOfRange(`expiresInHours must be from 1 to ${MAX_HOURS}`)
@@ -55,7 +56,7 @@ export const claimCodeRoutes = [
         try {
           await ctx.db.transaction(async (tx) => {
             await insertClaimCodes(tx, codes, { createdBy: actorOf(caller), now, expiresAt: now + expiresInHours * 3_600_000 })
-            await recordAudit(tx, now, { actor: actorOf(caller), action: 'claim_codes_minted', detail: JSON.stringify({ count, expiresInHours }) })
+            await recordAudit(call, tx, { actor: actorOf(caller), action: 'claim_codes_minted', detail: JSON.stringify({ count, expiresInHours }) })
           })
           return { codes }
         } catch (error) {
@@ -89,14 +90,15 @@ export const claimCodeRoutes = [
   // The code travels in the body: paths end up in logs.
   route('POST', '/v1/accounts/claim-codes/revoke', {
     auth: operator(),
-    async handler({ ctx, caller, body }) {
+    async handler(call) {
+      const { ctx, caller, body } = call
       const { code } = await readJson(body, Type.Object({ code: Type.String() }))
       const now = ctx.clock.now()
       await ctx.db.transaction(async (tx) => {
         const found = await findClaimCode(tx, code)
         if (found === null) throw notFound('No such code')
         if (found.redeemedAt !== null) throw new Refusal(409, 'ClaimCodeRedeemed', 'The code has been used')
-        if (await revokeClaimCode(tx, code, now)) await recordAudit(tx, now, { actor: actorOf(caller), action: 'claim_code_revoked' })
+        if (await revokeClaimCode(tx, code, now)) await recordAudit(call, tx, { actor: actorOf(caller), action: 'claim_code_revoked' })
       })
       return { code, status: 'revoked' }
     },

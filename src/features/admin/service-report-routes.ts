@@ -7,7 +7,7 @@ import { VERSION } from '../../platform/version.ts'
 import { wireTime } from '../../protocol/identifiers.ts'
 import { askCrawlers, firehoseReadout, headSeq, sequencedAt } from '../firehose/firehose.ts'
 import { countFlaggedAccounts } from '../labels/labels.ts'
-import { actorOf, operator, recordAudit } from '../operators/operators.ts'
+import { actorOf, logOperator, operator, recordAudit } from '../operators/operators.ts'
 import { countAccounts, countBlocks } from './account-report-store.ts'
 
 /** Asking the relay what it knows of us. */
@@ -118,18 +118,23 @@ export const serviceReportRoutes = [
   route('POST', '/v1/admin/sweeps/:name/run', {
     auth: operator(),
     long: true,
-    async handler({ ctx: { sweeps }, path: { name = '' } }) {
+    async handler(call) {
+      const { caller, path } = call
+      const { sweeps } = call.ctx
+      const { name = '' } = path
       if (!sweeps.sweeps.some((sweep) => sweep.name === name)) throw notFound(`There is no such sweep; there are ${sweeps.sweeps.map((sweep) => sweep.name).join(', ')}`)
+      logOperator(call, { actor: actorOf(caller), action: 'sweep_run', subject: name })
       return sweeps.run(name)
     },
   }),
 
   route('POST', '/v1/admin/request-crawl', {
     auth: operator(),
-    async handler({ ctx, caller }) {
+    async handler(call) {
+      const { ctx, caller } = call
       const relays = await askCrawlers(ctx)
       if (relays.length === 0) throw invalidRequest('no crawler is configured, or none could reach this host')
-      await ctx.db.transaction((tx) => recordAudit(tx, ctx.clock.now(), { actor: actorOf(caller), action: 'request_crawl' }))
+      await ctx.db.transaction((tx) => recordAudit(call, tx, { actor: actorOf(caller), action: 'request_crawl' }))
       return { requested: relays.length, accepted: relays.filter(({ accepted }) => accepted).length, relays }
     },
   }),

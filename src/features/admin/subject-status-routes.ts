@@ -1,5 +1,5 @@
 /** Moderation: taking down accounts, records and blobs, and saying what is down. */
-import { procedure, query } from '../../http/endpoint.ts'
+import { procedure, query, type Exchange } from '../../http/endpoint.ts'
 import { invalidRequest, Refusal } from '../../http/errors.ts'
 import type { Context } from '../../platform/context.ts'
 import type { Reader, Tx } from '../../platform/database.ts'
@@ -9,7 +9,7 @@ import { activateAccount, deactivateAccount, sequenceStatus, setTakedown } from 
 import { accountAt, accountOf } from '../accounts/accounts.ts'
 import { moderator } from '../auth/auth.ts'
 import { blobTakedown, setBlobTakedown } from '../blobs/blobs.ts'
-import { recordAudit } from '../operators/operators.ts'
+import { logOperator, recordAudit } from '../operators/operators.ts'
 import { readRecord, setRecordTakedown } from '../repo/repo.ts'
 
 type StatusAttr = LexDefs['com.atproto.admin.defs#statusAttr']
@@ -21,20 +21,22 @@ const attr = (ref: string | null): StatusAttr => (ref === null ? { applied: fals
 const takedownRef = ({ clock }: Context, takedown: StatusAttr): string | null => (takedown.applied ? (takedown.ref ?? wireTime(clock.now())) : null)
 
 /** An account is down or up again: everybody hears of it, once. */
-async function takeAccountDown(ctx: Context, tx: Tx, did: Did, ref: string | null, actor: string): Promise<void> {
+async function takeAccountDown(exchange: Exchange, tx: Tx, did: Did, ref: string | null, actor: string): Promise<void> {
   const account = await accountOf(tx, did)
   if (!account) throw subjectNotFound()
   if ((account.takedownRef === null) === (ref === null)) return
-  await setTakedown(ctx, tx, did, ref)
-  await recordAudit(tx, ctx.clock.now(), { actor, action: ref === null ? 'account_restore' : 'account_takedown', subject: did })
+  await setTakedown(exchange.ctx, tx, did, ref)
+  await recordAudit(exchange, tx, { actor, action: ref === null ? 'account_restore' : 'account_takedown', subject: did })
 }
 
-async function updateAccount(ctx: Context, did: Did, { takedown, deactivated, actor }: { takedown?: StatusAttr; deactivated?: StatusAttr; actor: string }): Promise<void> {
+async function updateAccount(exchange: Exchange, did: Did, { takedown, deactivated, actor }: { takedown?: StatusAttr; deactivated?: StatusAttr; actor: string }): Promise<void> {
+  const { ctx } = exchange
   if (!(await accountOf(ctx.db, did))) throw subjectNotFound()
-  if (takedown) await ctx.db.transaction((tx) => takeAccountDown(ctx, tx, did, takedownRef(ctx, takedown), actor))
+  if (takedown) await ctx.db.transaction((tx) => takeAccountDown(exchange, tx, did, takedownRef(ctx, takedown), actor))
   if (!takedown && !deactivated) await ctx.db.transaction((tx) => sequenceStatus(ctx, tx, did))
-  if (deactivated?.applied === true) await deactivateAccount(ctx, did, null)
-  if (deactivated?.applied === false) await activateAccount(ctx, did)
+  if (!deactivated) return
+  await (deactivated.applied ? deactivateAccount(ctx, did, null) : activateAccount(ctx, did))
+  logOperator(exchange, { actor, action: deactivated.applied ? 'account_deactivated' : 'account_activated', subject: did })
 }
 
 interface RecordPlace {
@@ -75,21 +77,25 @@ async function accountState({ db }: Context, did: Did) {
 export const subjectStatusRoutes = [
   procedure('com.atproto.admin.updateSubjectStatus', {
     auth: moderator,
-    async handler({ ctx, caller, input: { subject, takedown, deactivated } }) {
+    async handler(call) {
+      const { ctx, caller, input } = call
+      const { subject, takedown, deactivated } = input
       if (takedown?.applied === true && deactivated?.applied === false) throw invalidRequest('Cannot activate and takedown an account at the same time')
       const ref = takedown && takedownRef(ctx, takedown)
       switch (subject.$type) {
         case 'com.atproto.admin.defs#repoRef':
-          await updateAccount(ctx, subject.did, { takedown, deactivated, actor: caller.actor })
+          await updateAccount(call, subject.did, { takedown, deactivated, actor: caller.actor })
           break
         case 'com.atproto.repo.strongRef': {
           const place = await placeOf(ctx.db, subject.uri)
           if (ref !== undefined && !(await ctx.db.transaction((tx) => setRecordTakedown(tx, { ...place, ref })))) throw subjectNotFound()
+          if (ref !== undefined) logOperator(call, { actor: caller.actor, action: ref === null ? 'record_restore' : 'record_takedown', subject: recordUri(place.did, place.path) })
           break
         }
         case 'com.atproto.admin.defs#repoBlobRef': {
           const { did, cid } = subject
           if (ref !== undefined && !(await ctx.db.transaction((tx) => setBlobTakedown(tx, { did, cid, ref })))) throw subjectNotFound()
+          if (ref !== undefined) logOperator(call, { actor: caller.actor, action: ref === null ? 'blob_restore' : 'blob_takedown', subject: cid })
           break
         }
         default:

@@ -23,7 +23,7 @@ export async function restoreMissing(ctx: Context): Promise<void> {
       const outcome = await restoreFromMirror(ctx, mirror, blob)
       failuresInARow = 0
       if (outcome === 'restored') tally.restored++
-      else ctx.log.error('blob not restored', { cid: blob.cid, copy: outcome })
+      else ctx.log.error('blob not restored', { cid: blob.cid, outcome })
     } catch (error) {
       ctx.log.error('blob not restored', { cid: blob.cid, error })
       if (++failuresInARow === MAX_FAILURES_IN_A_ROW) ctx.log.error('the mirror does not answer: starting without the missing blobs')

@@ -3,7 +3,7 @@ import { procedure, query } from '../../http/endpoint.ts'
 import { invalidRequest, Refusal } from '../../http/errors.ts'
 import { accountOf, setInvitesDisabled, statusOf } from '../accounts/accounts.ts'
 import { admin, fullAccess, moderator } from '../auth/auth.ts'
-import { recordAudit } from '../operators/operators.ts'
+import { logOperator, recordAudit } from '../operators/operators.ts'
 import { disableCodes, disableCodesOf, listCodePage, listCodesOf, type CodePlace, type CodeSort } from './invite-store.ts'
 import { codeView, isUsedUp, makeCodes, makeEarnedCodes, OPERATOR } from './invites.ts'
 
@@ -27,10 +27,12 @@ function requireSensible(uses: number, count: number): void {
 export const inviteRoutes = [
   procedure('com.atproto.server.createInviteCode', {
     auth: admin,
-    async handler({ ctx, caller, input: { useCount, forAccount = OPERATOR } }) {
+    async handler(call) {
+      const { ctx, caller, input } = call
+      const { useCount, forAccount = OPERATOR } = input
       requireSensible(useCount, 1)
       const [code] = await ctx.db.transaction(async (tx) => {
-        await recordAudit(tx, ctx.clock.now(), { actor: caller.actor, action: 'claim_codes_minted', subject: forAccount, detail: '1' })
+        await recordAudit(call, tx, { actor: caller.actor, action: 'claim_codes_minted', subject: forAccount, detail: '1' })
         return makeCodes(ctx, tx, { forAccount, createdBy: OPERATOR, uses: useCount, count: 1 })
       })
       return { code: code! }
@@ -38,13 +40,15 @@ export const inviteRoutes = [
   }),
   procedure('com.atproto.server.createInviteCodes', {
     auth: admin,
-    async handler({ ctx, caller, input: { codeCount, useCount, forAccounts = [] } }) {
+    async handler(call) {
+      const { ctx, caller, input } = call
+      const { codeCount, useCount, forAccounts = [] } = input
       const owners = forAccounts.length > 0 ? forAccounts : [OPERATOR]
       requireSensible(useCount, codeCount * owners.length)
       const codes = await ctx.db.transaction(async (tx) => {
         const made: { account: string; codes: string[] }[] = []
         for (const account of owners) {
-          await recordAudit(tx, ctx.clock.now(), { actor: caller.actor, action: 'claim_codes_minted', subject: account, detail: String(codeCount) })
+          await recordAudit(call, tx, { actor: caller.actor, action: 'claim_codes_minted', subject: account, detail: String(codeCount) })
           made.push({ account, codes: await makeCodes(ctx, tx, { forAccount: account, createdBy: OPERATOR, uses: useCount, count: codeCount }) })
         }
         return made
@@ -74,24 +78,33 @@ export const inviteRoutes = [
   }),
   procedure('com.atproto.admin.disableInviteCodes', {
     auth: moderator,
-    async handler({ ctx, input: { codes = [], accounts = [] } }) {
+    async handler(call) {
+      const { ctx, caller, input } = call
+      const { codes = [], accounts = [] } = input
       if (accounts.includes(OPERATOR)) throw invalidRequest('cannot disable admin invite codes')
       await ctx.db.transaction(async (tx) => {
         await disableCodes(tx, codes)
         await disableCodesOf(tx, accounts)
       })
+      logOperator(call, { actor: caller.actor, action: 'invites_disabled' })
     },
   }),
   procedure('com.atproto.admin.disableAccountInvites', {
     auth: moderator,
-    async handler({ ctx, input: { account } }) {
+    async handler(call) {
+      const { ctx, caller, input } = call
+      const { account } = input
       await ctx.db.transaction((tx) => setInvitesDisabled(tx, account, true))
+      logOperator(call, { actor: caller.actor, action: 'invites_disabled', subject: account })
     },
   }),
   procedure('com.atproto.admin.enableAccountInvites', {
     auth: moderator,
-    async handler({ ctx, input: { account } }) {
+    async handler(call) {
+      const { ctx, caller, input } = call
+      const { account } = input
       await ctx.db.transaction((tx) => setInvitesDisabled(tx, account, false))
+      logOperator(call, { actor: caller.actor, action: 'invites_enabled', subject: account })
     },
   }),
 ]

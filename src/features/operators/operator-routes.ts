@@ -38,7 +38,8 @@ const name = Type.String({ minLength: 1, maxLength: MAX_NAME_LENGTH, pattern: '\
 export const operatorRoutes = [
   route('POST', '/v1/admin/pairing-codes', {
     auth: operator('master'),
-    async handler({ ctx, caller, body }) {
+    async handler(call) {
+      const { ctx, caller, body } = call
       const empty = body.announcedBytes === 0 || !body.isAnnounced
       const { expiresInMinutes = DEFAULT_PAIRING_MINUTES } = empty ? {} : await readJson(body, Type.Object({ expiresInMinutes: Type.Optional(Type.Integer({ minimum: 1, maximum: 60 })) }))
       const pairingCode = randomBytes(PAIRING_CODE_BYTES).toString('base64url')
@@ -46,7 +47,7 @@ export const operatorRoutes = [
       const expiresAt = now + expiresInMinutes * 60_000
       await ctx.db.transaction(async (tx) => {
         await insertPairingCode(tx, { codeHash: hashOf(pairingCode), expiresAt })
-        await recordAudit(tx, now, { actor: actorOf(caller), action: 'pairing_code_minted' })
+        await recordAudit(call, tx, { actor: actorOf(caller), action: 'pairing_code_minted' })
       })
       return { pairingCode, expiresAt: wireTime(expiresAt) }
     },
@@ -68,7 +69,7 @@ export const operatorRoutes = [
           if (!(await usePairingCode(tx, hashOf(pairingCode), now))) return null
           const id = crypto.randomUUID()
           await insertDevice(tx, { id, label, publicKey, platform, createdAt: now })
-          await recordAudit(tx, now, { actor: 'pairing-code', action: 'device_registered', subject: id })
+          await recordAudit(call, tx, { actor: 'pairing-code', action: 'device_registered', subject: id })
           return id
         })
       })
@@ -84,10 +85,12 @@ export const operatorRoutes = [
 
   route('POST', '/v1/admin/devices/:id/revoke', {
     auth: operator(),
-    async handler({ ctx, caller, path: { id = '' } }) {
+    async handler(call) {
+      const { ctx, caller, path } = call
+      const { id = '' } = path
       const now = ctx.clock.now()
       const device = await ctx.db.transaction(async (tx) => {
-        if (await revokeDevice(tx, id, now)) await recordAudit(tx, now, { actor: actorOf(caller), action: 'device_revoked', subject: id })
+        if (await revokeDevice(tx, id, now)) await recordAudit(call, tx, { actor: actorOf(caller), action: 'device_revoked', subject: id })
         return findDevice(tx, id)
       })
       if (device === null) throw notFound('No such device')

@@ -12,7 +12,6 @@ import { chargeAddress, refuseSpent } from '../../http/limiting.ts'
 import type { Context } from '../../platform/context.ts'
 import type { Tx } from '../../platform/database.ts'
 import { isSignedBy, requestText } from '../../protocol/admin-request.ts'
-import type { Millis } from '../../protocol/identifiers.ts'
 import { insertAudit, type AuditAction } from './audit-store.ts'
 import { findDevice, insertNonce, touchDevice } from './operator-device-store.ts'
 
@@ -73,8 +72,28 @@ export interface AuditEntry {
   detail?: string
 }
 
-/** To be called in the transaction of the change, and only when something changed. */
-export const recordAudit = (tx: Tx, now: Millis, entry: AuditEntry): Promise<void> => insertAudit(tx, { ...entry, outcome: 'ok', now })
+/** To be called in the transaction of the change, and only when something changed. The log tells it once it is durable. */
+export async function recordAudit(exchange: Exchange, tx: Tx, entry: AuditEntry): Promise<void> {
+  await insertAudit(tx, { ...entry, outcome: 'ok', now: exchange.ctx.clock.now() })
+  tx.afterCommit(() => logOperator(exchange, entry))
+}
+
+/** For what an operator does that the audit does not keep. `action` is said in the words of the audit. */
+export function logOperator({ ctx, requestId }: Exchange, { actor, action, subject }: Pick<AuditEntry, 'actor' | 'subject'> & { action: AuditAction | UnauditedAction }): void {
+  ctx.log.info('operator action', { requestId, actor, action, subject })
+}
+
+type UnauditedAction =
+  | 'account_activated'
+  | 'account_deactivated'
+  | 'record_takedown'
+  | 'record_restore'
+  | 'blob_takedown'
+  | 'blob_restore'
+  | 'email_sent'
+  | 'invites_disabled'
+  | 'invites_enabled'
+  | 'sweep_run'
 
 export const unauthorized = () => authenticationRequired('Operator credentials are missing or wrong')
 

@@ -89,7 +89,7 @@ export async function ask(call: Exchange, forwarding: Forwarding): Promise<Respo
   } catch (error) {
     if (!(error instanceof OutboundError)) throw error
     ctx.metrics.count('proxy_requests_total', { upstream: label, status_class: '5xx' })
-    call.log.warn('upstream unreachable', { method: call.nsid, fault: error.fault })
+    call.ctx.log.warn('upstream unreachable', { route: call.nsid, reason: error.fault })
     throw upstreamFailure()
   }
 }

@@ -58,11 +58,11 @@ async function mungedOutput<N extends MungedMethod>(call: Call<N>, nsid: N, mung
 }
 
 /** Null when nothing can be made of what is there. */
-async function attempt<T>({ log, nsid }: Call<MungedMethod>, make: () => Promise<T>): Promise<T | null> {
+async function attempt<T>({ ctx, nsid }: Call<MungedMethod>, make: () => Promise<T>): Promise<T | null> {
   try {
     return await make()
   } catch (error) {
-    log.warn('answer passed on as it came', { method: nsid, error })
+    ctx.log.warn('answer passed on as it came', { route: nsid, error })
     return null
   }
 }
