@@ -10,7 +10,7 @@
 import { rmSync, statSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { parseArgs } from 'node:util'
-import { SOFTWARE } from './src/platform/version.ts'
+import { SOFTWARE } from './src/base/version.ts'
 
 /** What Bun can build for, without its `bun-`. */
 const targets = [
@@ -30,7 +30,7 @@ const MEBIBYTE = 1024 * 1024
 /** One executable at `outfile`. Answers whether that succeeded; what went wrong is on standard error. */
 export async function buildExecutable(outfile: string, target: Target | null): Promise<boolean> {
   const { success, logs } = await Bun.build({
-    entrypoints: ['src/main.ts', 'src/platform/checkpoint-worker.ts'].map((path) => join(import.meta.dir, path)),
+    entrypoints: ['src/main.ts', 'src/platform/database/checkpoint-worker.ts'].map((path) => join(import.meta.dir, path)),
     // Beside each other, so that the thread is found by the same relative name as in the source.
     naming: { entry: '[name].[ext]' },
     target: 'bun',

@@ -2,9 +2,9 @@
 import { parseArgs } from 'node:util'
 import { type Command, EXIT, type ExitCode, Interrupted, Misuse, type Terminal } from './commands/command.ts'
 import { commands } from './commands/commands.ts'
-import { nearest } from './platform/nearest.ts'
-import { OperatorError } from './platform/operator-error.ts'
-import { SOFTWARE, SOFTWARE_NAME } from './platform/version.ts'
+import { nearest } from './base/nearest.ts'
+import { OperatorError } from './base/operator-error.ts'
+import { SOFTWARE, SOFTWARE_NAME } from './base/version.ts'
 
 export async function runCommand(terminal: Terminal, words: readonly string[]): Promise<ExitCode> {
   const [first, ...others] = words

@@ -6,8 +6,8 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { commands } from './commands/commands.ts'
-import { configTable } from './platform/config-table.ts'
-import { SOFTWARE_NAME } from './platform/version.ts'
+import { configTable } from './platform/configuration/config-table.ts'
+import { SOFTWARE_NAME } from './base/version.ts'
 
 export const README = join(import.meta.dir, '..', 'README.md')
 

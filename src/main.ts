@@ -2,7 +2,7 @@
 import { runCommand } from './cli.ts'
 import { EXIT } from './commands/command.ts'
 import { processTerminal } from './commands/process-terminal.ts'
-import { isCompiled } from './platform/self.ts'
+import { isCompiled } from './platform/running/self.ts'
 
 // What is written here is private: databases, keys, backups. SQLite sets no mode of its own.
 process.umask(0o077)

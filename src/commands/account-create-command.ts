@@ -1,4 +1,4 @@
-import { OperatorError } from '../platform/operator-error.ts'
+import { OperatorError } from '../base/operator-error.ts'
 import { operated } from './operated.ts'
 import { HOW_PASSWORDS_COME, newPassword, passwordOptions } from './operator-accounts.ts'
 import type { Server } from './operator-server.ts'

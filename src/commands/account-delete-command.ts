@@ -1,4 +1,4 @@
-import { OperatorError } from '../platform/operator-error.ts'
+import { OperatorError } from '../base/operator-error.ts'
 import { Misuse } from './command.ts'
 import { operated } from './operated.ts'
 import { findAccount, nameOf, NAMED_BY } from './operator-accounts.ts'

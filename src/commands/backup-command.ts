@@ -1,5 +1,5 @@
 import { makeBackup, openArchive } from '../features/backup/backup.ts'
-import { processLog } from '../platform/log.ts'
+import { processLog } from '../platform/running/log.ts'
 import { EXIT, integerOption, Misuse } from './command.ts'
 import { configured } from './configuration.ts'
 

@@ -1,6 +1,6 @@
 /** What a command of `holdfast` is. `commands.ts` lists them all. */
-import type { Sources } from '../platform/config.ts'
-import { OperatorError } from '../platform/operator-error.ts'
+import type { Sources } from '../platform/configuration/config.ts'
+import { OperatorError } from '../base/operator-error.ts'
 
 export const EXIT = { ok: 0, failed: 1, misused: 2, interrupted: 130 } as const
 export type ExitCode = (typeof EXIT)[keyof typeof EXIT]

@@ -1,6 +1,6 @@
-import { type Config, configKeys } from '../platform/config.ts'
-import { withoutPassword } from '../platform/postgres.ts'
-import { Secret } from '../platform/secret.ts'
+import { type Config, configKeys } from '../platform/configuration/config.ts'
+import { withoutPassword } from '../platform/database/postgres.ts'
+import { Secret } from '../base/secret.ts'
 import { EXIT } from './command.ts'
 import { configured } from './configuration.ts'
 

@@ -1,5 +1,5 @@
 import type { App } from '../app.ts'
-import type { Config } from '../platform/config.ts'
+import type { Config } from '../platform/configuration/config.ts'
 import type { Command } from './command.ts'
 import { runServer } from './run-server.ts'
 

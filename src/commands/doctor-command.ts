@@ -1,8 +1,8 @@
 import { checks, examineAll, type Finding } from '../features/doctor/doctor.ts'
-import { processLog } from '../platform/log.ts'
-import { createMailer } from '../platform/mailer.ts'
-import { createOutbound } from '../platform/outbound.ts'
-import { systemResolver } from '../platform/resolver.ts'
+import { processLog } from '../platform/running/log.ts'
+import { createMailer } from '../platform/network/mailer.ts'
+import { createOutbound } from '../platform/network/outbound.ts'
+import { systemResolver } from '../platform/network/resolver.ts'
 import { EXIT } from './command.ts'
 import { configured } from './configuration.ts'
 

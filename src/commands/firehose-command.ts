@@ -1,5 +1,5 @@
 import { type Data, decodeFirst } from '../protocol/cbor.ts'
-import { OperatorError } from '../platform/operator-error.ts'
+import { OperatorError } from '../base/operator-error.ts'
 import { dataToJson } from '../protocol/data-model.ts'
 import { type Command, EXIT, type ExitCode, integerOption, Misuse, type Terminal } from './command.ts'
 

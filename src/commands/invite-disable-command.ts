@@ -1,4 +1,4 @@
-import { OperatorError } from '../platform/operator-error.ts'
+import { OperatorError } from '../base/operator-error.ts'
 import { operated } from './operated.ts'
 import { allInvites } from './operator-invites.ts'
 

@@ -1,5 +1,5 @@
 /** Commands that tell a running server what to do: that of the configuration, or another one that `--url` names. */
-import { OperatorError } from '../platform/operator-error.ts'
+import { OperatorError } from '../base/operator-error.ts'
 import { type Command, EXIT, type ExitCode, type Invocation, Misuse, type Terminal } from './command.ts'
 import { configurationOf, devOption } from './configuration.ts'
 import { Server, serverOf } from './operator-server.ts'

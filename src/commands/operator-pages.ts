@@ -1,4 +1,4 @@
-import { OperatorError } from '../platform/operator-error.ts'
+import { OperatorError } from '../base/operator-error.ts'
 import type { Parameters, Server } from './operator-server.ts'
 
 interface Bounds {

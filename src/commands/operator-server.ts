@@ -1,7 +1,7 @@
 /** A running server, as the holder of the admin token speaks to it. */
-import type { Config } from '../platform/config.ts'
-import { OperatorError } from '../platform/operator-error.ts'
-import { ownUrl } from '../platform/own-url.ts'
+import type { Config } from '../platform/configuration/config.ts'
+import { OperatorError } from '../base/operator-error.ts'
+import { ownUrl } from '../platform/configuration/own-url.ts'
 
 /** Long enough for the deletion of a large account, or a pass over all blobs. */
 const TIMEOUT_MILLIS = 600_000

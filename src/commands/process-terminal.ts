@@ -3,7 +3,7 @@ import { fstatSync, readFileSync } from 'node:fs'
 import { basename } from 'node:path'
 import { createInterface } from 'node:readline/promises'
 import { Writable } from 'node:stream'
-import { isCompiled } from '../platform/self.ts'
+import { isCompiled } from '../platform/running/self.ts'
 import { EXIT, Interrupted, type Terminal } from './command.ts'
 
 const STDOUT = 1

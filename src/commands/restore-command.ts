@@ -1,6 +1,6 @@
 import { withContext } from '../app.ts'
 import { continueSequence, fetchSnapshot, installDatabase, listSnapshots, openArchive, unsealOf, verifyEverything } from '../features/backup/backup.ts'
-import { OperatorError } from '../platform/operator-error.ts'
+import { OperatorError } from '../base/operator-error.ts'
 import { EXIT, Misuse } from './command.ts'
 import { configured } from './configuration.ts'
 

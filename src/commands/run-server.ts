@@ -1,8 +1,8 @@
 /** Run the server until a signal ends it. */
 import { type App, startApp } from '../app.ts'
-import { type Config, type Mode } from '../platform/config.ts'
-import { type Log, processLog } from '../platform/log.ts'
-import { SOFTWARE } from '../platform/version.ts'
+import { type Config, type Mode } from '../platform/configuration/config.ts'
+import { type Log, processLog } from '../platform/running/log.ts'
+import { SOFTWARE } from '../base/version.ts'
 import { EXIT, type ExitCode, type Terminal } from './command.ts'
 import { loadOrExplain } from './configuration.ts'
 

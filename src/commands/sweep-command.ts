@@ -1,6 +1,6 @@
 import { withContext } from '../app.ts'
 import { features } from '../features.ts'
-import type { Config } from '../platform/config.ts'
+import type { Config } from '../platform/configuration/config.ts'
 import { EXIT } from './command.ts'
 import { configured } from './configuration.ts'
 import { NoServer, serverOf } from './operator-server.ts'

@@ -1,4 +1,4 @@
-import { SOFTWARE } from '../platform/version.ts'
+import { SOFTWARE } from '../base/version.ts'
 import { type Command, EXIT } from './command.ts'
 
 export const versionCommand: Command = {

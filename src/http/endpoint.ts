@@ -7,9 +7,9 @@
  * like good ones; unknown paths are charged too, preflights are not. Budgets of an account or a client are charged by
  * the handler, which knows whose they are.
  */
-import type { CapabilityName } from '../platform/capabilities.ts'
+import type { CapabilityName } from '../platform/configuration/capabilities.ts'
 import type { Context } from '../platform/context.ts'
-import type { LimitName } from '../platform/limits.ts'
+import type { LimitName } from '../platform/running/limits.ts'
 import type { LexMethods } from '../protocol/lexicons/generated/types.ts'
 import type { RequestBody } from './body.ts'
 import { weakEtag } from './encoding.ts'

@@ -1,5 +1,5 @@
 /** What a browser shows when a request is refused or fails: what happened, in words for people, and where to go on. */
-import type { Config } from '../platform/config.ts'
+import type { Config } from '../platform/configuration/config.ts'
 import type { Refusal } from './errors.ts'
 import { html } from './html.ts'
 import { page } from './page.ts'

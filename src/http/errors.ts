@@ -3,9 +3,9 @@
  * that was asked (`surfaces.ts`). Anything else that is thrown is a bug or an outage and answers 500 without its text.
  */
 
-import { TextNotStorable } from '../platform/database.ts'
-import { PlcDirectoryError } from '../platform/directory-client.ts'
-import { LookupsFull } from '../platform/resolver.ts'
+import { TextNotStorable } from '../platform/database/database.ts'
+import { PlcDirectoryError } from '../platform/network/directory-client.ts'
+import { LookupsFull } from '../platform/network/resolver.ts'
 
 export interface RefusalOptions {
   /** Code in the nested dialect of `/v1` where it is not the one of `NESTED_CODES`. */

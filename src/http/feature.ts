@@ -1,8 +1,8 @@
 /** How a feature plugs in: a value that names what it brings. `features.ts` lists them. */
 import type { Endpoint } from './endpoint.ts'
-import type { CapabilityName } from '../platform/capabilities.ts'
+import type { CapabilityName } from '../platform/configuration/capabilities.ts'
 import type { Context } from '../platform/context.ts'
-import type { Sweep } from '../platform/sweeps.ts'
+import type { Sweep } from '../platform/running/sweeps.ts'
 
 export interface Feature {
   name: string

@@ -1,6 +1,6 @@
 /** Charging rate limits and telling about them in headers. */
-import type { Charge, LimitName, LimitState } from '../platform/limits.ts'
-import { tighter } from '../platform/limits.ts'
+import type { Charge, LimitName, LimitState } from '../platform/running/limits.ts'
+import { tighter } from '../platform/running/limits.ts'
 import { limitKey } from './client-address.ts'
 import type { Exchange } from './endpoint.ts'
 import { Refusal } from './errors.ts'

@@ -3,7 +3,7 @@
  * here, and no way to put a page into another one.
  */
 import { createHash } from 'node:crypto'
-import type { Config } from '../platform/config.ts'
+import type { Config } from '../platform/configuration/config.ts'
 import { route } from './endpoint.ts'
 import { html, type Html } from './html.ts'
 import style from './style.css' with { type: 'text' }

@@ -7,7 +7,7 @@
  * busy one answers half as many requests, although alone in a loop both take the same.)
  */
 import { createHash, createHmac } from 'node:crypto'
-import { Generations } from './generations.ts'
+import { Generations } from '../base/bounded-cache.ts'
 import type { Millis } from './identifiers.ts'
 import { parseP256Jwk, thumbprint } from './jwk.ts'
 import { decodeObject } from './jws.ts'

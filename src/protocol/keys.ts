@@ -11,7 +11,7 @@ import { createECDH, createPrivateKey, createPublicKey, type KeyObject, sign, ve
 import { p256 } from '@noble/curves/nist.js'
 import { secp256k1 } from '@noble/curves/secp256k1.js'
 import { base58btc } from 'multiformats/bases/base58'
-import { Generations } from './generations.ts'
+import { Generations } from '../base/bounded-cache.ts'
 import type { Did } from './identifiers.ts'
 
 export type Curve = 'p256' | 'k256'

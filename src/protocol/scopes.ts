@@ -3,7 +3,7 @@
  * `@atproto/oauth-scopes`; here is what the service decides around it.
  */
 import { IncludeScope, isAtprotoOauthScope, type LexiconPermissionSet, type RpcPermissionMatch, ScopePermissionsTransition } from '@atproto/oauth-scopes'
-import { Generations } from './generations.ts'
+import { Generations } from '../base/bounded-cache.ts'
 
 /** Every grant holds it, and it alone cannot be declined: the app learns who signed in. */
 export const BASE_SCOPE = 'atproto'

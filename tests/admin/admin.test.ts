@@ -1,6 +1,6 @@
 /** The operator's interface: accounts, health, relay, claim codes. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { sql } from '../../src/platform/database.ts'
+import { sql } from '../../src/platform/database/database.ts'
 import { createAccount, xrpc } from '../harness/account.ts'
 import { bearer, request } from '../harness/http.ts'
 import { ADMIN_TOKEN, startPds, type TestPds } from '../harness/pds.ts'

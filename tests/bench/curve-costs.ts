@@ -6,7 +6,7 @@
  */
 import { writeRecords } from '../../src/features/repo/repo.ts'
 import type { RecordWriteInput } from '../../src/features/repo/record-writing.ts'
-import { loadNativeK256, newSigningSecret } from '../../src/platform/signing-keys.ts'
+import { loadNativeK256, newSigningSecret } from '../../src/platform/secrets/signing-keys.ts'
 import type { Did, Nsid } from '../../src/protocol/identifiers.ts'
 import { k256InScript, signingKey, type Curve, type SigningKey } from '../../src/protocol/keys.ts'
 import { createAccount } from '../harness/account.ts'

@@ -4,7 +4,7 @@
  *
  *     bun tests/bench/name-flood.ts
  */
-import { systemResolver } from '../../src/platform/resolver.ts'
+import { systemResolver } from '../../src/platform/network/resolver.ts'
 import { encodeObject } from '../../src/protocol/jws.ts'
 import { createAccount, PASSWORD, xrpc } from '../harness/account.ts'
 import { raw } from '../harness/http.ts'

@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'bun:test'
 import { existsSync, readdirSync, readFileSync, rmSync, truncateSync, utimesSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { sql } from '../../src/platform/database.ts'
+import { sql } from '../../src/platform/database/database.ts'
 import { startBucket, type BucketHost } from '../harness/bucket-host.ts'
 import { startPds, type TestPds } from '../harness/pds.ts'
 import { randomBytes, SERVED, Uploader, type Blob } from './uploader.ts'

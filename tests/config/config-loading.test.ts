@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test'
 import { generateKeyPairSync } from 'node:crypto'
-import { type Mode, configKeys, describeProblems, loadConfig } from '../../src/platform/config.ts'
+import { type Mode, configKeys, describeProblems, loadConfig } from '../../src/platform/configuration/config.ts'
 
 const REQUIRED = {
   SERVICE_PUBLIC_URL: 'https://pds.example.com',

@@ -2,12 +2,12 @@ import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { copyFileSync, existsSync, mkdtempSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { inPieces, isUniqueViolation, sql, sqlAnd, sqlList, sqlRows, type Database, type Sql } from '../../src/platform/database.ts'
-import { migrate, SchemaTooNew } from '../../src/platform/migrations.ts'
+import { inPieces, isUniqueViolation, sql, sqlAnd, sqlList, sqlRows, type Database, type Sql } from '../../src/platform/database/database.ts'
+import { migrate, SchemaTooNew } from '../../src/platform/database/migrations.ts'
 import { StoredNodes } from '../../src/features/repo/node-store.ts'
 import { countMisframed } from '../../src/features/repo/record-store.ts'
-import { migrations } from '../../src/platform/schema.ts'
-import { openSqlite } from '../../src/platform/sqlite.ts'
+import { migrations } from '../../src/platform/database/embedded-migrations.ts'
+import { openSqlite } from '../../src/platform/database/sqlite.ts'
 
 const dir = mkdtempSync(join(tmpdir(), 'holdfast-db-'))
 let db: Database
@@ -96,8 +96,8 @@ test('what is to be done after transactions is done in their order, and not afte
 const faultAfterCommit = `
   import { StoredNodes } from '../../src/features/repo/node-store.ts'
 import { countMisframed } from '../../src/features/repo/record-store.ts'
-import { migrations } from '../../src/platform/schema.ts'
-import { openSqlite } from ${JSON.stringify(join(import.meta.dir, '../../src/platform/sqlite.ts'))}
+import { migrations } from '../../src/platform/database/embedded-migrations.ts'
+import { openSqlite } from ${JSON.stringify(join(import.meta.dir, '../../src/platform/database/sqlite.ts'))}
   process.on('unhandledRejection', ({ message }) => console.log('told:', message))
   const db = openSqlite({ path: process.argv.at(-1) })
   await db.transaction(async (tx) => {

@@ -2,9 +2,9 @@ import { afterAll, expect, test } from 'bun:test'
 import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { BlockFile } from '../../src/platform/block-file.ts'
-import { BatchFile } from '../../src/platform/batch-file.ts'
-import { SpillQueue, SpillRoom } from '../../src/platform/spill-queue.ts'
+import { BlockFile } from '../../src/platform/files/block-file.ts'
+import { BatchFile } from '../../src/platform/files/batch-file.ts'
+import { SpillQueue, SpillRoom } from '../../src/platform/files/spill-queue.ts'
 import { cidOfCbor } from '../../src/protocol/cid.ts'
 
 const dir = mkdtempSync(join(tmpdir(), 'holdfast-files-'))

@@ -1,7 +1,7 @@
 /** What the event log keeps. */
 import { expect, test } from 'bun:test'
 import type { RepoEvent } from '../../src/features/firehose/firehose.ts'
-import { sql } from '../../src/platform/database.ts'
+import { sql } from '../../src/platform/database/database.ts'
 import type { Did } from '../../src/protocol/identifiers.ts'
 import { sequence } from '../harness/events.ts'
 import { startPds, type TestPds } from '../harness/pds.ts'

@@ -1,7 +1,7 @@
 /** What a subscriber sees: cursors, order, error frames, and no frame left out. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import type { RepoEvent } from '../../src/features/firehose/firehose.ts'
-import { sql } from '../../src/platform/database.ts'
+import { sql } from '../../src/platform/database/database.ts'
 import type { Did, Handle, Tid } from '../../src/protocol/identifiers.ts'
 import { sequence } from '../harness/events.ts'
 import { startPds, type TestPds } from '../harness/pds.ts'

@@ -1,4 +1,4 @@
-import type { Clock } from '../../src/platform/clock.ts'
+import type { Clock } from '../../src/platform/running/clock.ts'
 
 interface Span {
   secs?: number

@@ -1,5 +1,5 @@
 /** A configuration for tests: that of development mode, with changes. */
-import { loadConfig, type Config } from '../../src/platform/config.ts'
+import { loadConfig, type Config } from '../../src/platform/configuration/config.ts'
 
 type Value = readonly unknown[] | string | number | boolean | null
 

@@ -1,5 +1,5 @@
 /** Name resolution from a table that a test fills in. Unknown names do not exist. */
-import type { Resolver } from '../../src/platform/resolver.ts'
+import type { Resolver } from '../../src/platform/network/resolver.ts'
 
 export interface FakeDns extends Resolver {
   /** The addresses of a host; an empty list takes the host away. */

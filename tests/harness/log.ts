@@ -1,8 +1,8 @@
 /** The log of a server under test: JSON, everything, and every line held against the schema. */
 import type { Static } from '@sinclair/typebox'
 import { TypeCompiler } from '@sinclair/typebox/compiler'
-import { createLog, type Log } from '../../src/platform/log.ts'
-import { logLine } from '../../src/platform/log-line.ts'
+import { createLog, type Log } from '../../src/platform/running/log.ts'
+import { logLine } from '../../src/platform/running/log-line.ts'
 
 export type LogLine = Static<typeof logLine>
 

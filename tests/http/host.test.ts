@@ -1,6 +1,6 @@
 /** Which host a request is for, as raw bytes: a bad one reaches no handler, whatever is asked for. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { sql } from '../../src/platform/database.ts'
+import { sql } from '../../src/platform/database/database.ts'
 import { createAccount } from '../harness/account.ts'
 import { raw } from '../harness/http.ts'
 import { ADMIN_TOKEN, startPds, type TestPds } from '../harness/pds.ts'

@@ -1,7 +1,7 @@
 /** Keys of accounts that come from elsewhere: on the curve of the key that their identity named before. */
 import { AtpAgent } from '@atproto/api'
 import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { createOutbound } from '../../src/platform/outbound.ts'
+import { createOutbound } from '../../src/platform/network/outbound.ts'
 import { formatMultikey, type Curve } from '../../src/protocol/keys.ts'
 import { createAccount, PASSWORD, xrpc, type TestAccount } from '../harness/account.ts'
 import { Consumer } from '../harness/consumer.ts'

@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import type { RepoEvent } from '../../src/features/firehose/firehose.ts'
 import { resolveDid } from '../../src/features/identity/identity.ts'
-import { sql } from '../../src/platform/database.ts'
+import { sql } from '../../src/platform/database/database.ts'
 import type { Did } from '../../src/protocol/identifiers.ts'
 import { createAccount, PASSWORD } from '../harness/account.ts'
 import { sequence } from '../harness/events.ts'

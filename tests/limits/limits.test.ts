@@ -1,6 +1,6 @@
 /** Every limiter: what it counts, for whom, what shares it, and what it says. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
-import { limitNames, type LimitName } from '../../src/platform/limits.ts'
+import { limitNames, type LimitName } from '../../src/platform/running/limits.ts'
 import { createAccount, logIn, type TestAccount } from '../harness/account.ts'
 import { basic, bearer, request, type Answer } from '../harness/http.ts'
 import { OperatorDevice } from '../harness/operator-device.ts'

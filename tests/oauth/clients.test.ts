@@ -1,6 +1,6 @@
 /** Clients that publish who they are: their documents, their keys, their assertions, and what goes wrong with them. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
-import { createOutbound } from '../../src/platform/outbound.ts'
+import { createOutbound } from '../../src/platform/network/outbound.ts'
 import { createAccount, type TestAccount } from '../harness/account.ts'
 import { startWebHost, type WebHost } from '../harness/did-web-host.ts'
 import { fakeDns, type FakeDns } from '../harness/dns.ts'

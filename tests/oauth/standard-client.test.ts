@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { JoseKey, type Keyset, NodeOAuthClient, type NodeSavedSession, type NodeSavedState, requestLocalLock } from '@atproto/oauth-client-node'
 import { buildAtprotoLoopbackClientMetadata } from '@atproto/oauth-types'
-import { createOutbound } from '../../src/platform/outbound.ts'
+import { createOutbound } from '../../src/platform/network/outbound.ts'
 import { createAccount, type TestAccount } from '../harness/account.ts'
 import { startWebHost, type WebHost } from '../harness/did-web-host.ts'
 import { fakeDns } from '../harness/dns.ts'

@@ -1,6 +1,6 @@
 /** Operator credentials: the token, paired devices, and the audit of what they do. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { sql } from '../../src/platform/database.ts'
+import { sql } from '../../src/platform/database/database.ts'
 import { basic, bearer, request } from '../harness/http.ts'
 import { OperatorDevice } from '../harness/operator-device.ts'
 import { ADMIN_TOKEN, startPds, type TestPds } from '../harness/pds.ts'

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { createOutbound, OutboundError, type Outbound, type OutboundFault, type OutboundOptions } from '../../src/platform/outbound.ts'
+import { createOutbound, OutboundError, type Outbound, type OutboundFault, type OutboundOptions } from '../../src/platform/network/outbound.ts'
 import { startWebHost, type WebHost } from '../harness/did-web-host.ts'
 import { fakeDns, type FakeDns } from '../harness/dns.ts'
 

@@ -1,7 +1,7 @@
 /** What a person mends on the account page without any app: a domain as the handle, an address, an account that sleeps. */
 import { afterAll, afterEach, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import type { Browser, Page } from 'playwright-core'
-import { createOutbound } from '../../src/platform/outbound.ts'
+import { createOutbound } from '../../src/platform/network/outbound.ts'
 import { createAccount, type TestAccount } from '../harness/account.ts'
 import { freshPage, openBrowser } from '../harness/browser.ts'
 import { startWebHost, type WebHost } from '../harness/did-web-host.ts'

@@ -1,7 +1,7 @@
 /** Lexicons that others publish, and the records they describe. */
 import { afterAll, beforeAll, beforeEach, expect, test } from 'bun:test'
 import { resolveLexicon, validateAsPublished } from '../../src/features/published-lexicons/published-lexicons.ts'
-import { sql } from '../../src/platform/database.ts'
+import { sql } from '../../src/platform/database/database.ts'
 import type { Nsid } from '../../src/protocol/identifiers.ts'
 import { createAccount } from '../harness/account.ts'
 import { startLexiconAuthor, type LexiconAuthor } from '../harness/lexicon-author.ts'

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { AtpAgent, XRPCError } from '@atproto/api'
 import { repoHead, setRecordTakedown } from '../../src/features/repo/repo.ts'
-import { sql } from '../../src/platform/database.ts'
+import { sql } from '../../src/platform/database/database.ts'
 import type { Did } from '../../src/protocol/identifiers.ts'
 import { createAccount, PASSWORD, xrpc, type TestAccount } from '../harness/account.ts'
 import { startPds, type TestPds } from '../harness/pds.ts'

@@ -1,6 +1,6 @@
 import { AtpAgent } from '@atproto/api'
 import { afterAll, beforeAll, expect, spyOn, test } from 'bun:test'
-import { PlcDirectoryError, type PlcDirectory } from '../../src/platform/directory-client.ts'
+import { PlcDirectoryError, type PlcDirectory } from '../../src/platform/network/directory-client.ts'
 import type { Did } from '../../src/protocol/identifiers.ts'
 import { signerOf, stateOf } from '../../src/protocol/plc.ts'
 import { createAccount, PASSWORD, xrpc } from '../harness/account.ts'

@@ -4,7 +4,7 @@ import { readCar as readTheirCar, verifyProofs, verifyRepoCar } from '@atproto/r
 import { formatDidKey } from '../../src/protocol/keys.ts'
 import { signingKeyOf } from '../../src/features/accounts/accounts.ts'
 import { exportBlocks, exportRecord } from '../../src/features/sync/repo-export.ts'
-import { sql } from '../../src/platform/database.ts'
+import { sql } from '../../src/platform/database/database.ts'
 import { parseCid } from '../../src/protocol/cid.ts'
 import type { Did } from '../../src/protocol/identifiers.ts'
 import { createAccount, xrpc, type TestAccount } from '../harness/account.ts'

@@ -4,8 +4,8 @@
  */
 import { authenticationRequired, invalidRequest } from '../../http/errors.ts'
 import type { Context } from '../../platform/context.ts'
-import type { Tx } from '../../platform/database.ts'
-import type { Sweep } from '../../platform/sweeps.ts'
+import type { Tx } from '../../platform/database/database.ts'
+import type { Sweep } from '../../platform/running/sweeps.ts'
 import type { Did } from '../../protocol/identifiers.ts'
 import { accountOf, codeRefused, deleteAccountRow, deleteMailedCodesOf, isDueForDeletion, listDueForDeletion, loginRefused, loginWithPassword, MAX_TRIED_PASSWORD_CHARS, redeemCode } from '../accounts/accounts.ts'
 import { deleteAppPasswordsOf, signOutEverywhere } from '../auth/auth.ts'

@@ -1,7 +1,7 @@
 /** Changes of an account's state, each with the event that tells the network, in one transaction. */
 import { invalidRequest, Refusal } from '../../http/errors.ts'
 import type { Context } from '../../platform/context.ts'
-import type { Tx } from '../../platform/database.ts'
+import type { Tx } from '../../platform/database/database.ts'
 import type { Did, Millis } from '../../protocol/identifiers.ts'
 import { accountOf, signingKeyOf, statusOf, updateActivation, updateTakedown } from '../accounts/accounts.ts'
 import { signOutEverywhere } from '../auth/auth.ts'

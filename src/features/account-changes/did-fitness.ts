@@ -1,6 +1,6 @@
 /** Whether an identity says what it must for the account to be active here. */
 import type { Context } from '../../platform/context.ts'
-import { PlcDirectoryError } from '../../platform/directory-client.ts'
+import { PlcDirectoryError } from '../../platform/network/directory-client.ts'
 import { pdsEndpoint, signingKey } from '../../protocol/did-document.ts'
 import type { Did } from '../../protocol/identifiers.ts'
 import { formatDidKey } from '../../protocol/keys.ts'

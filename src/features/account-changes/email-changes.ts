@@ -1,7 +1,7 @@
 /** Changing and confirming the account's address. */
 import { invalidRequest, Refusal } from '../../http/errors.ts'
 import type { Context } from '../../platform/context.ts'
-import { isUniqueViolation, type Tx } from '../../platform/database.ts'
+import { isUniqueViolation, type Tx } from '../../platform/database/database.ts'
 import type { Did } from '../../protocol/identifiers.ts'
 import { addressOf, type CodeFault, codeRefused, deleteMailedCodesOf, emailNotSupported, holderOf, mailCode, parseEmailAddress, redeemCode, requireLastingAddress, updateEmail, updateEmailConfirmed } from '../accounts/accounts.ts'
 import { isEmailUnderWay } from '../identity/identity.ts'

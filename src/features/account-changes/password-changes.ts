@@ -1,7 +1,7 @@
 /** Setting another password: by the code that was mailed, by knowing the current one, or by the operator. */
 import { authenticationRequired, invalidRequest } from '../../http/errors.ts'
 import type { Context } from '../../platform/context.ts'
-import type { Tx } from '../../platform/database.ts'
+import type { Tx } from '../../platform/database/database.ts'
 import type { Did } from '../../protocol/identifiers.ts'
 import { accountWithEmail, codeRefused, deleteMailedCode, hashPassword, loginRefused, loginWithPassword, mailCode, passwordFault, redeemAnonymousCode, updatePassword, type StillHolds } from '../accounts/accounts.ts'
 import { signOutEverywhere, signOutPasswords } from '../auth/auth.ts'

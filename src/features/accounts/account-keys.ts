@@ -1,8 +1,8 @@
 /** The keys that sign for accounts: made here, stored wrapped, unwrapped when they are needed. */
 import { perContext, type Context } from '../../platform/context.ts'
-import type { Reader, Tx } from '../../platform/database.ts'
-import { newSigningSecret, openSigningKey } from '../../platform/signing-keys.ts'
-import { Generations } from '../../protocol/generations.ts'
+import type { Reader, Tx } from '../../platform/database/database.ts'
+import { newSigningSecret, openSigningKey } from '../../platform/secrets/signing-keys.ts'
+import { Generations } from '../../base/bounded-cache.ts'
 import type { Did } from '../../protocol/identifiers.ts'
 import { curveOf, formatDidKey, type Curve, type SigningKey } from '../../protocol/keys.ts'
 import { requireActive, statusOf, type AccountStatus } from './account-status.ts'

@@ -1,6 +1,6 @@
 /** Rows of `account`. */
 import { parseDid, parseHandle, type Did, type Handle, type Millis } from '../../protocol/identifiers.ts'
-import { sql, type Reader, type Sql, type Tx } from '../../platform/database.ts'
+import { sql, type Reader, type Sql, type Tx } from '../../platform/database/database.ts'
 import { statusOf, type AccountStatus } from './account-status.ts'
 
 export interface Account {

@@ -1,8 +1,8 @@
 /** Trying a password: one way in for sessions and for consent, with one count of what went wrong. */
 import { Refusal } from '../../http/errors.ts'
-import type { Clock } from '../../platform/clock.ts'
+import type { Clock } from '../../platform/running/clock.ts'
 import { perContext, type Context } from '../../platform/context.ts'
-import type { Tx } from '../../platform/database.ts'
+import type { Tx } from '../../platform/database/database.ts'
 import { accountNamed, findPasswordHash, type Account } from './account-store.ts'
 import { verifyPassword } from './passwords.ts'
 

@@ -1,5 +1,5 @@
 /** Rows of `mailed_code`. */
-import { sql, type Reader, type Tx, type Writer } from '../../platform/database.ts'
+import { sql, type Reader, type Tx, type Writer } from '../../platform/database/database.ts'
 import type { Did, Millis } from '../../protocol/identifiers.ts'
 
 export type CodePurpose = 'confirm_email' | 'update_email' | 'reset_password' | 'delete_account' | 'plc_operation'

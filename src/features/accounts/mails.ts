@@ -1,7 +1,7 @@
 /** What the service writes to account holders. Plain text; a code stands alone on its line, so that it can be copied. */
 import { invalidRequest, serviceUnavailable } from '../../http/errors.ts'
 import type { Context } from '../../platform/context.ts'
-import type { Mail } from '../../platform/mailer.ts'
+import type { Mail } from '../../platform/network/mailer.ts'
 import type { Account } from './account-store.ts'
 import type { CodePurpose } from './mailed-code-store.ts'
 

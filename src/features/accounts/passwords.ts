@@ -6,9 +6,9 @@
 import { createHash } from 'node:crypto'
 import { availableParallelism } from 'node:os'
 import { Refusal } from '../../http/errors.ts'
-import { hashArgon2, SALT_BYTES, verifyArgon2, type Argon2Cost } from '../../platform/argon2.ts'
+import { hashArgon2, SALT_BYTES, verifyArgon2, type Argon2Cost } from '../../platform/secrets/argon2.ts'
 import { perContext, type Context } from '../../platform/context.ts'
-import { Slots, SlotsFull } from '../../platform/slots.ts'
+import { Slots, SlotsFull } from '../../base/semaphore.ts'
 import type { Did } from '../../protocol/identifiers.ts'
 
 const COST: Argon2Cost = { memoryKib: 19_456, passes: 2 }

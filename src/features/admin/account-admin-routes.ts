@@ -2,7 +2,7 @@
 import { procedure, query, type Exchange } from '../../http/endpoint.ts'
 import { invalidRequest, Refusal } from '../../http/errors.ts'
 import type { Context } from '../../platform/context.ts'
-import type { Reader } from '../../platform/database.ts'
+import type { Reader } from '../../platform/database/database.ts'
 import { wireTime, type Did } from '../../protocol/identifiers.ts'
 import { deleteAccount, replaceEmail, setPassword } from '../account-changes/account-changes.ts'
 import { accountAt, accountCursor, accountOf, accountsByEmail, addressOf, parseAccountCursor, sendMail, type Account } from '../accounts/accounts.ts'

@@ -1,5 +1,5 @@
 /** What operators read about accounts: across the tables of several features, and never changing any of them. */
-import { sql, sqlAnd, type Reader, type Sql } from '../../platform/database.ts'
+import { sql, sqlAnd, type Reader, type Sql } from '../../platform/database/database.ts'
 import type { Did, Millis } from '../../protocol/identifiers.ts'
 import { isFlagged } from '../labels/labels.ts'
 

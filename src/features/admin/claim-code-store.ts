@@ -1,5 +1,5 @@
 /** Rows of `invite_code` that let one account sign up and have an end; other invites have none. */
-import { sql, sqlRows, type Reader, type Tx } from '../../platform/database.ts'
+import { sql, sqlRows, type Reader, type Tx } from '../../platform/database/database.ts'
 import type { Millis } from '../../protocol/identifiers.ts'
 
 export interface ClaimCode {

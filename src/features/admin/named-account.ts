@@ -1,5 +1,5 @@
 import { notFound } from '../../http/errors.ts'
-import type { Reader } from '../../platform/database.ts'
+import type { Reader } from '../../platform/database/database.ts'
 import { parseDid } from '../../protocol/identifiers.ts'
 import { accountOf, type Account } from '../accounts/accounts.ts'
 

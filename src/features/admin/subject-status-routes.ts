@@ -2,7 +2,7 @@
 import { procedure, query, type Exchange } from '../../http/endpoint.ts'
 import { invalidRequest, Refusal } from '../../http/errors.ts'
 import type { Context } from '../../platform/context.ts'
-import type { Reader, Tx } from '../../platform/database.ts'
+import type { Reader, Tx } from '../../platform/database/database.ts'
 import { parseDid, recordUri, recordUriParts, wireTime, type AtUri, type Did } from '../../protocol/identifiers.ts'
 import type { LexDefs } from '../../protocol/lexicons/generated/types.ts'
 import { activateAccount, deactivateAccount, sequenceStatus, setTakedown } from '../account-changes/account-changes.ts'

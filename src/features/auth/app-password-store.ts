@@ -1,6 +1,6 @@
 /** Rows of `app_password`. */
 import type { Did, Millis } from '../../protocol/identifiers.ts'
-import { sql, type Reader, type Sql, type Tx } from '../../platform/database.ts'
+import { sql, type Reader, type Sql, type Tx } from '../../platform/database/database.ts'
 
 export interface AppPassword {
   name: string

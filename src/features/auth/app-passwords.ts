@@ -1,7 +1,7 @@
 /** App passwords: made here, shown once, each with grants that cannot change. */
 import { invalidRequest } from '../../http/errors.ts'
 import type { Context } from '../../platform/context.ts'
-import { isUniqueViolation } from '../../platform/database.ts'
+import { isUniqueViolation } from '../../platform/database/database.ts'
 import type { Did } from '../../protocol/identifiers.ts'
 import { base32 } from '../../protocol/cid.ts'
 import { accountStatus, hashGeneratedPassword, refuseTakendown, type StillHolds } from '../accounts/accounts.ts'

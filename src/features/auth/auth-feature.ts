@@ -1,6 +1,6 @@
 /** Who is who: sessions, app passwords, service tokens. */
 import type { Feature } from '../../http/feature.ts'
-import type { Sweep } from '../../platform/sweeps.ts'
+import type { Sweep } from '../../platform/running/sweeps.ts'
 import { appPasswordRoutes } from './app-password-routes.ts'
 import { serviceAuthRoutes } from './service-auth-routes.ts'
 import { sessionRoutes } from './session-routes.ts'

@@ -5,7 +5,7 @@
 import type { Exchange, Guard } from '../../http/endpoint.ts'
 import { authenticationRequired, authMissing, expiredToken, forbidden, invalidToken } from '../../http/errors.ts'
 import type { Context } from '../../platform/context.ts'
-import type { Tx } from '../../platform/database.ts'
+import type { Tx } from '../../platform/database/database.ts'
 import type { Did } from '../../protocol/identifiers.ts'
 import { decodeJws } from '../../protocol/jws.ts'
 import type { Permissions } from '../../protocol/scopes.ts'

@@ -1,7 +1,7 @@
 /** Rows of `session`. */
 import type { KnownOrigin, Origin } from '../../http/origin.ts'
 import type { Did, Millis } from '../../protocol/identifiers.ts'
-import { sql, type Reader, type Tx, type Writer } from '../../platform/database.ts'
+import { sql, type Reader, type Tx, type Writer } from '../../platform/database/database.ts'
 
 export interface Session {
   id: string

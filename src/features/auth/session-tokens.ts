@@ -6,8 +6,8 @@
  */
 import { createHmac, createSecretKey, timingSafeEqual, type KeyObject } from 'node:crypto'
 import { perContext, type Context } from '../../platform/context.ts'
-import { Generations } from '../../protocol/generations.ts'
-import { serverSecret } from '../../platform/vault.ts'
+import { Generations } from '../../base/bounded-cache.ts'
+import { serverSecret } from '../../platform/secrets/vault.ts'
 import { parseDid, type Did, type Millis } from '../../protocol/identifiers.ts'
 import { encodeObject } from '../../protocol/jws.ts'
 

@@ -4,11 +4,11 @@
  */
 import { access, constants, mkdir, open, readdir, rename, rm } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
-import { Bucket } from '../../platform/bucket.ts'
-import type { Config } from '../../platform/config.ts'
-import { BACKUP_PREFIX } from '../../platform/data-directory.ts'
-import { OperatorError } from '../../platform/operator-error.ts'
-import { explained } from '../../platform/system-faults.ts'
+import { Bucket } from '../../platform/network/bucket.ts'
+import type { Config } from '../../platform/configuration/config.ts'
+import { BACKUP_PREFIX } from '../../platform/files/data-directory.ts'
+import { OperatorError } from '../../base/operator-error.ts'
+import { explained } from '../../platform/files/system-faults.ts'
 
 export interface Archive {
   write(name: string, content: AsyncIterable<Uint8Array>): Promise<void>

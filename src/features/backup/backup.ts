@@ -4,8 +4,8 @@
  */
 import { constants, setPriority } from 'node:os'
 import type { Feature } from '../../http/feature.ts'
-import { selfCommand } from '../../platform/self.ts'
-import type { Sweep } from '../../platform/sweeps.ts'
+import { selfCommand } from '../../platform/running/self.ts'
+import type { Sweep } from '../../platform/running/sweeps.ts'
 
 export { openArchive } from './archive.ts'
 export { makeBackup } from './backup-writing.ts'

@@ -6,7 +6,7 @@
  */
 import { Readable } from 'node:stream'
 import { Decrypter, Encrypter, generateX25519Identity, identityToRecipient } from 'age-encryption'
-import { OperatorError } from '../../platform/operator-error.ts'
+import { OperatorError } from '../../base/operator-error.ts'
 import { bytesOf, readWhole, type Archive } from './archive.ts'
 
 const ARCHIVE_FILE = 'archive.json'

@@ -1,6 +1,6 @@
 /** Walking everything that is stored and checking that it holds together: `holdfast verify`, and the end of a restore. */
 import type { Context } from '../../platform/context.ts'
-import { inPages, sql } from '../../platform/database.ts'
+import { inPages, sql } from '../../platform/database/database.ts'
 import type { Did } from '../../protocol/identifiers.ts'
 import { accountOf, signingKeyOf } from '../accounts/accounts.ts'
 import { blobFiles, storedBlobs } from '../blobs/blobs.ts'

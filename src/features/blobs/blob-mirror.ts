@@ -1,7 +1,7 @@
 /** Copies of blobs off this machine: one object per CID under the prefix, which belongs to the mirror alone. */
-import { Bucket } from '../../platform/bucket.ts'
+import { Bucket } from '../../platform/network/bucket.ts'
 import { perContext, type Context } from '../../platform/context.ts'
-import type { Pace } from '../../platform/pace.ts'
+import type { Pace } from '../../base/pace.ts'
 import { parseCid } from '../../protocol/cid.ts'
 import { blobFiles } from './blob-files.ts'
 import { hasOwner, type StoredBlob } from './blob-store.ts'

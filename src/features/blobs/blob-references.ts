@@ -3,7 +3,7 @@
  * that go let go of them. A blob that nothing points at any more gets its grace clock; nothing is deleted here.
  */
 import { Refusal } from '../../http/errors.ts'
-import type { Tx } from '../../platform/database.ts'
+import type { Tx } from '../../platform/database/database.ts'
 import type { Did, Millis, Tid } from '../../protocol/identifiers.ts'
 import { claimBlobs, releaseUnreferenced, settleClocks, type ClaimedBlob } from './blob-store.ts'
 import { deleteAllReferences, deleteReferences, insertReferences, type ReferenceRow } from './reference-store.ts'

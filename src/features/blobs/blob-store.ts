@@ -1,7 +1,7 @@
 /** Rows of `blob`: the uploads that accounts own. */
 import type { Did, Millis } from '../../protocol/identifiers.ts'
 import { setImmediate } from 'node:timers/promises'
-import { inPieces, sql, sqlList, sqlRows, type Reader, type Sql, type Tx } from '../../platform/database.ts'
+import { inPieces, sql, sqlList, sqlRows, type Reader, type Sql, type Tx } from '../../platform/database/database.ts'
 
 export interface BlobRow {
   did: Did

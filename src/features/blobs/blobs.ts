@@ -1,5 +1,5 @@
 /** The door of blobs: what other features ask of them. */
-import type { Reader, Tx } from '../../platform/database.ts'
+import type { Reader, Tx } from '../../platform/database/database.ts'
 import type { Did } from '../../protocol/identifiers.ts'
 import { blobUsage, deleteAllBlobs } from './blob-store.ts'
 import { countReferencedCids, deleteAllReferences } from './reference-store.ts'

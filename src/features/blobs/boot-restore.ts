@@ -1,5 +1,5 @@
 /** Before the port opens: blobs whose file is gone or cut short are fetched back from the mirror. What cannot be had is told, and the start goes on. */
-import { concurrently } from '../../platform/concurrently.ts'
+import { concurrently } from '../../base/concurrently.ts'
 import type { Context } from '../../platform/context.ts'
 import { blobFiles } from './blob-files.ts'
 import { blobMirror, restoreFromMirror } from './blob-mirror.ts'

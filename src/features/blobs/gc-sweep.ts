@@ -5,10 +5,10 @@
  * account for which that fails keeps everything it has.
  */
 import type { Context } from '../../platform/context.ts'
-import { inPages } from '../../platform/database.ts'
-import { unhurried, type Unhurried } from '../../platform/pace.ts'
-import type { Sweep } from '../../platform/sweeps.ts'
-import { Generations } from '../../protocol/generations.ts'
+import { inPages } from '../../platform/database/database.ts'
+import { unhurried, type Unhurried } from '../../base/pace.ts'
+import type { Sweep } from '../../platform/running/sweeps.ts'
+import { Generations } from '../../base/bounded-cache.ts'
 import type { Did, Millis } from '../../protocol/identifiers.ts'
 import { repoHeads } from '../repo/repo.ts'
 import { deleteExpired, deleteRemovals, findExpired, findReconciled, listRemovals, upsertReconciled, type ExpiredBlob } from './blob-store.ts'

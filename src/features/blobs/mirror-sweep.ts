@@ -5,10 +5,10 @@
  * is deleted only after two whole passes in a row found it without a row, which protects what is uploaded during a
  * pass; and never while there are no rows at all, which is the sign of a lost database.
  */
-import { concurrently } from '../../platform/concurrently.ts'
+import { concurrently } from '../../base/concurrently.ts'
 import { perContext, type Context } from '../../platform/context.ts'
-import type { Pace } from '../../platform/pace.ts'
-import type { Sweep } from '../../platform/sweeps.ts'
+import type { Pace } from '../../base/pace.ts'
+import type { Sweep } from '../../platform/running/sweeps.ts'
 import { blobMirror, copyToMirror, type BlobMirror } from './blob-mirror.ts'
 import { hasOwner, storedBlobs, type StoredBlob } from './blob-store.ts'
 import { PAGE_ROWS, ROW_COST_BYTES, sweepPace } from './sweep-pace.ts'

@@ -8,10 +8,10 @@
  * and put right, inside one.
  */
 import type { Context } from '../../platform/context.ts'
-import { inPages, type Tx } from '../../platform/database.ts'
+import { inPages, type Tx } from '../../platform/database/database.ts'
 import { decode } from '../../protocol/cbor.ts'
 import { blobCids } from '../../protocol/data-model.ts'
-import type { Unhurried } from '../../platform/pace.ts'
+import type { Unhurried } from '../../base/pace.ts'
 import type { Did, Millis } from '../../protocol/identifiers.ts'
 import { readRecord, recordsOf } from '../repo/repo.ts'
 import { blobFiles, HEAD_BYTES } from './blob-files.ts'

@@ -1,6 +1,6 @@
 /** Rows of `blob_reference`: which record points at which blob, whether or not its bytes are here. */
 import type { Did, Tid } from '../../protocol/identifiers.ts'
-import { sql, sqlList, sqlRows, type Reader, type Tx } from '../../platform/database.ts'
+import { sql, sqlList, sqlRows, type Reader, type Tx } from '../../platform/database/database.ts'
 
 export interface ReferenceRow {
   /** `collection/rkey`. */

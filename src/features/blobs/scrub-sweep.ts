@@ -5,8 +5,8 @@
  * owns is only told of: it may be all that is left of something.
  */
 import type { Context } from '../../platform/context.ts'
-import type { Pace } from '../../platform/pace.ts'
-import type { Sweep } from '../../platform/sweeps.ts'
+import type { Pace } from '../../base/pace.ts'
+import type { Sweep } from '../../platform/running/sweeps.ts'
 import { blobFiles } from './blob-files.ts'
 import { blobMirror, restoreFromMirror } from './blob-mirror.ts'
 import { hasOwner, isDueForRemoval, ownedAmong, storedBlobs, type StoredBlob } from './blob-store.ts'

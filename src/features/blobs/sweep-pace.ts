@@ -1,5 +1,5 @@
 /** How much of the disk the passes over all blobs may take, and in which portions. */
-import { paceOf, type Pace } from '../../platform/pace.ts'
+import { paceOf, type Pace } from '../../base/pace.ts'
 
 const MAX_BYTES_PER_SEC = 50 * 1024 ** 2
 /** Rows, or names of files, that are looked at in one go: requests wait as long as that takes. */

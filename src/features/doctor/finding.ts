@@ -1,8 +1,8 @@
 /** What a check is given, and what it answers: how things are, and what to do about it. */
-import type { Config } from '../../platform/config.ts'
-import type { Mailer } from '../../platform/mailer.ts'
-import type { Outbound } from '../../platform/outbound.ts'
-import type { Resolver } from '../../platform/resolver.ts'
+import type { Config } from '../../platform/configuration/config.ts'
+import type { Mailer } from '../../platform/network/mailer.ts'
+import type { Outbound } from '../../platform/network/outbound.ts'
+import type { Resolver } from '../../platform/network/resolver.ts'
 
 export type Finding =
   | { state: 'ok'; text: string }

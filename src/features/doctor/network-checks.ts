@@ -1,9 +1,9 @@
 /** The way in: names, certificate, the server itself, and the proxy in front of it. */
 import { connect as connectTls } from 'node:tls'
 import { isNear } from '../../http/client-address.ts'
-import type { Config } from '../../platform/config.ts'
-import { ownUrl } from '../../platform/own-url.ts'
-import type { Resolver } from '../../platform/resolver.ts'
+import type { Config } from '../../platform/configuration/config.ts'
+import { ownUrl } from '../../platform/configuration/own-url.ts'
+import type { Resolver } from '../../platform/network/resolver.ts'
 import { ask, fault, ok, parsed, skipped, TIMEOUT_MILLIS, warning, wordsOf, type Check, type Finding, type Patient } from './finding.ts'
 import { PROBE_PATH, type Probed } from './probe-route.ts'
 

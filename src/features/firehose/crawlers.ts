@@ -5,8 +5,8 @@
  * the last event of a burst is not the one that is told late. Never waited for.
  */
 import { perContext, type Context } from '../../platform/context.ts'
-import type { Log } from '../../platform/log.ts'
-import type { Outbound } from '../../platform/outbound.ts'
+import type { Log } from '../../platform/running/log.ts'
+import type { Outbound } from '../../platform/network/outbound.ts'
 import { isIpAddress, isPublicAddress } from '../../protocol/ip-address.ts'
 
 export interface CrawlTiming {

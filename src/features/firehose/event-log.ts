@@ -1,5 +1,5 @@
 /** The SQL of the event log. */
-import { sql, sqlRows, type Reader, type Tx } from '../../platform/database.ts'
+import { sql, sqlRows, type Reader, type Tx } from '../../platform/database/database.ts'
 import type { Did, Millis } from '../../protocol/identifiers.ts'
 import type { EventType } from '../../protocol/frames.ts'
 

@@ -6,7 +6,7 @@
  * A number is read from the log itself: right after a rollback, a restart, and a command of another process.
  */
 import type { Context } from '../../platform/context.ts'
-import type { Tx } from '../../platform/database.ts'
+import type { Tx } from '../../platform/database/database.ts'
 import { crawlersOf, type CrawlAnswer } from './crawlers.ts'
 import { countEvents, deleteEventsOf, headSeq, insertEvents, type EventRow } from './event-log.ts'
 import { tailOf } from './tail.ts'

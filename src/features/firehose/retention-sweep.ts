@@ -2,7 +2,7 @@
  * Forgetting old events, by age and by count. What goes is always a prefix of the log, and the newest event stays.
  */
 import type { Context } from '../../platform/context.ts'
-import type { Sweep } from '../../platform/sweeps.ts'
+import type { Sweep } from '../../platform/running/sweeps.ts'
 import { firstSeqSince, headSeq, pruneEvents } from './event-log.ts'
 
 /** Rows of one transaction, so that writers do not wait for long. */

@@ -1,5 +1,5 @@
 /** Rows of `did_document`. */
-import { sql, type Reader, type Writer } from '../../platform/database.ts'
+import { sql, type Reader, type Writer } from '../../platform/database/database.ts'
 import type { DidDocument } from '../../protocol/did-document.ts'
 import type { Did, Millis } from '../../protocol/identifiers.ts'
 

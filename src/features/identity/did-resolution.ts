@@ -4,13 +4,13 @@
  * A document is fresh for an hour. After that it is still served, for a day since it was fetched, while a newer one
  * is fetched behind the answer. Requests for one DID share one fetch.
  */
-import { ageOf } from '../../platform/clock.ts'
+import { ageOf } from '../../platform/running/clock.ts'
 import { perContext, type Context } from '../../platform/context.ts'
-import { PlcDirectoryError } from '../../platform/directory-client.ts'
-import { OutboundError } from '../../platform/outbound.ts'
-import { LookupsFull } from '../../platform/resolver.ts'
-import { SingleFlight } from '../../platform/single-flight.ts'
-import type { Sweep } from '../../platform/sweeps.ts'
+import { PlcDirectoryError } from '../../platform/network/directory-client.ts'
+import { OutboundError } from '../../platform/network/outbound.ts'
+import { LookupsFull } from '../../platform/network/resolver.ts'
+import { SingleFlight } from '../../base/single-flight.ts'
+import type { Sweep } from '../../platform/running/sweeps.ts'
 import { didWebUrl, parseDidDocument, type DidDocument } from '../../protocol/did-document.ts'
 import type { Did } from '../../protocol/identifiers.ts'
 import { isPlcDid } from '../../protocol/plc.ts'

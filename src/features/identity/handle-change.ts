@@ -1,7 +1,7 @@
 /** Giving an account another handle: it is claimed here, then told to the directory, and then the account's. */
 import { invalidRequest, Refusal } from '../../http/errors.ts'
 import { perContext, type Context } from '../../platform/context.ts'
-import { Lanes } from '../../platform/lanes.ts'
+import { Lanes } from '../../base/keyed-queue.ts'
 import { claimedHandle } from '../../protocol/did-document.ts'
 import type { Did, Handle } from '../../protocol/identifiers.ts'
 import { isPlcDid, nextOperation, signOperation, stateOf, withHandle, type Operation } from '../../protocol/plc.ts'

@@ -5,8 +5,8 @@
  * Source: atproto "Handle", "Handle Resolution".
  */
 import type { Context } from '../../platform/context.ts'
-import { OutboundError } from '../../platform/outbound.ts'
-import { LookupsFull } from '../../platform/resolver.ts'
+import { OutboundError } from '../../platform/network/outbound.ts'
+import { LookupsFull } from '../../platform/network/resolver.ts'
 import { recordedDid } from '../../protocol/did-records.ts'
 import { parseDid, type Did, type Handle } from '../../protocol/identifiers.ts'
 

@@ -1,9 +1,9 @@
 /** Keys of the service in matters of identity: the rotation key it holds in did:plc, and keys promised to accounts. */
 import { perContext, type Context } from '../../platform/context.ts'
-import type { Tx } from '../../platform/database.ts'
-import { newSigningSecret } from '../../platform/signing-keys.ts'
-import type { Sweep } from '../../platform/sweeps.ts'
-import { serverSecret } from '../../platform/vault.ts'
+import type { Tx } from '../../platform/database/database.ts'
+import { newSigningSecret } from '../../platform/secrets/signing-keys.ts'
+import type { Sweep } from '../../platform/running/sweeps.ts'
+import { serverSecret } from '../../platform/secrets/vault.ts'
 import { signingKey as namedKey } from '../../protocol/did-document.ts'
 import type { Did } from '../../protocol/identifiers.ts'
 import { curveOf, formatDidKey, signingKey, type Curve, type SigningKey } from '../../protocol/keys.ts'

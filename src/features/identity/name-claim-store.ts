@@ -1,5 +1,5 @@
 /** Rows of `name_claim`. */
-import { sql, type Reader, type Tx, type Writer } from '../../platform/database.ts'
+import { sql, type Reader, type Tx, type Writer } from '../../platform/database/database.ts'
 import type { Did, Handle, Millis } from '../../protocol/identifiers.ts'
 import { parseOperation, type LogOperation } from '../../protocol/plc.ts'
 import type { WrappedKey } from '../accounts/accounts.ts'

@@ -1,5 +1,5 @@
 /** Rows of `reserved_signing_key`. */
-import { sql, type Reader, type Tx, type Writer } from '../../platform/database.ts'
+import { sql, type Reader, type Tx, type Writer } from '../../platform/database/database.ts'
 import type { Did, Millis } from '../../protocol/identifiers.ts'
 import type { WrappedKey } from '../accounts/accounts.ts'
 

@@ -3,7 +3,7 @@
  * cached document never grants anything.
  */
 import type { Context } from '../../platform/context.ts'
-import { PlcDirectoryError } from '../../platform/directory-client.ts'
+import { PlcDirectoryError } from '../../platform/network/directory-client.ts'
 import { didWebUrl, type DidDocument } from '../../protocol/did-document.ts'
 import type { Did } from '../../protocol/identifiers.ts'
 import { parseMultikey } from '../../protocol/keys.ts'

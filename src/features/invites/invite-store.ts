@@ -1,5 +1,5 @@
 /** Rows of `invite_code` and `invite_use`. */
-import { sql, sqlList, sqlRows, type Reader, type Sql, type Tx } from '../../platform/database.ts'
+import { sql, sqlList, sqlRows, type Reader, type Sql, type Tx } from '../../platform/database/database.ts'
 import type { Did, Millis } from '../../protocol/identifiers.ts'
 
 export interface InviteCode {

@@ -1,7 +1,7 @@
 /** The door of invites: who may sign up, and who may let others in. */
 import { randomBytes } from 'node:crypto'
 import type { Context } from '../../platform/context.ts'
-import type { Reader, Tx } from '../../platform/database.ts'
+import type { Reader, Tx } from '../../platform/database/database.ts'
 import { base32 } from '../../protocol/cid.ts'
 import { codesToCreate } from '../../protocol/invite-accrual.ts'
 import { wireTime, type Did, type Millis } from '../../protocol/identifiers.ts'

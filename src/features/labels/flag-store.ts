@@ -1,5 +1,5 @@
 /** Rows of `account_flag`. */
-import { sql, sqlList, sqlRows, type Reader, type Sql, type Tx } from '../../platform/database.ts'
+import { sql, sqlList, sqlRows, type Reader, type Sql, type Tx } from '../../platform/database/database.ts'
 import type { Did, Millis } from '../../protocol/identifiers.ts'
 import type { AccountLabel } from './account-labels.ts'
 

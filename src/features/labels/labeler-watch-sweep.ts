@@ -5,10 +5,10 @@
  * information. A flag tells the operator something and does nothing else.
  */
 import type { Context } from '../../platform/context.ts'
-import { OutboundError } from '../../platform/outbound.ts'
-import { LookupsFull } from '../../platform/resolver.ts'
-import type { Sweep } from '../../platform/sweeps.ts'
-import type { WatchedLabeler } from '../../platform/watched-labelers.ts'
+import { OutboundError } from '../../platform/network/outbound.ts'
+import { LookupsFull } from '../../platform/network/resolver.ts'
+import type { Sweep } from '../../platform/running/sweeps.ts'
+import type { WatchedLabeler } from '../../platform/configuration/watched-labelers.ts'
 import { serviceEndpoint } from '../../protocol/did-document.ts'
 import type { Did } from '../../protocol/identifiers.ts'
 import { resolveDid } from '../identity/identity.ts'

@@ -4,7 +4,7 @@
  */
 import { randomBytes } from 'node:crypto'
 import { perContext, type Context } from '../../platform/context.ts'
-import { Generations } from '../../protocol/generations.ts'
+import { Generations } from '../../base/bounded-cache.ts'
 import { parseDid, type Did } from '../../protocol/identifiers.ts'
 import { accessTokenHash } from '../../protocol/dpop.ts'
 import { decodeJws, decodeObject, signJws, verifyJws } from '../../protocol/jws.ts'

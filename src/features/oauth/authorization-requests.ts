@@ -5,8 +5,8 @@
  */
 import type { Origin } from '../../http/origin.ts'
 import type { Context } from '../../platform/context.ts'
-import type { Tx } from '../../platform/database.ts'
-import { newToken } from '../../platform/new-token.ts'
+import type { Tx } from '../../platform/database/database.ts'
+import { newToken } from '../../platform/secrets/new-token.ts'
 import type { AuthorizationRequest } from '../../protocol/authorization-request.ts'
 import type { ClientMetadata } from '../../protocol/client-metadata.ts'
 import type { Did } from '../../protocol/identifiers.ts'

@@ -1,6 +1,6 @@
 /** Fetching what a client publishes: small JSON, quickly, from public hosts, without following anybody elsewhere. */
 import type { Context } from '../../platform/context.ts'
-import { LookupsFull } from '../../platform/resolver.ts'
+import { LookupsFull } from '../../platform/network/resolver.ts'
 
 const FETCH_TIMEOUT_MILLIS = 5000
 const MAX_DOCUMENT_BYTES = 64 * 1024

@@ -3,8 +3,8 @@
  * look, but not more often than the cooldown allows; within it a failed fetch goes on failing.
  */
 import { perContext, type Context } from '../../platform/context.ts'
-import { SingleFlight } from '../../platform/single-flight.ts'
-import { Generations } from '../../protocol/generations.ts'
+import { SingleFlight } from '../../base/single-flight.ts'
+import { Generations } from '../../base/bounded-cache.ts'
 import type { ClientMetadata } from '../../protocol/client-metadata.ts'
 import { fetchDocument } from './client-documents.ts'
 

@@ -1,5 +1,5 @@
 /** Documents of clients and values that were used, at rest. */
-import { sql, type Reader, type Writer } from '../../platform/database.ts'
+import { sql, type Reader, type Writer } from '../../platform/database/database.ts'
 import type { Millis } from '../../protocol/identifiers.ts'
 
 export interface KeptDocument {

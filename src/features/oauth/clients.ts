@@ -3,10 +3,10 @@
  * cannot be fetched the last good one serves for a day, so that an outage of the client does not sign people out.
  */
 import { OAuthError } from '../../http/errors.ts'
-import { ageOf } from '../../platform/clock.ts'
+import { ageOf } from '../../platform/running/clock.ts'
 import { perContext, type Context } from '../../platform/context.ts'
-import { SingleFlight } from '../../platform/single-flight.ts'
-import { Generations } from '../../protocol/generations.ts'
+import { SingleFlight } from '../../base/single-flight.ts'
+import { Generations } from '../../base/bounded-cache.ts'
 import type { Millis } from '../../protocol/identifiers.ts'
 import { clientDocumentUrl, discoverableClient, isLoopbackClientId, loopbackClient, type ClientMetadata, type ClientOutcome } from '../../protocol/client-metadata.ts'
 import { fetchDocument } from './client-documents.ts'

@@ -1,5 +1,5 @@
 /** Authorization codes at rest. */
-import { sql, type Reader, type Tx, type Writer } from '../../platform/database.ts'
+import { sql, type Reader, type Tx, type Writer } from '../../platform/database/database.ts'
 import type { Did, Millis } from '../../protocol/identifiers.ts'
 import type { Grant } from './authorization-requests.ts'
 

@@ -1,5 +1,5 @@
 /** Removes what has had its time. Nothing depends on it: every read asks for the time itself. */
-import type { Sweep } from '../../platform/sweeps.ts'
+import type { Sweep } from '../../platform/running/sweeps.ts'
 import { deleteDevicesBefore } from '../web/web.ts'
 import { deleteDocumentsBefore, deleteUsedBefore } from './client-store.ts'
 import { STALE_MILLIS } from './clients.ts'

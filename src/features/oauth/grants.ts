@@ -2,7 +2,7 @@
 import { randomBytes } from 'node:crypto'
 import { OAuthError } from '../../http/errors.ts'
 import type { Context } from '../../platform/context.ts'
-import type { Tx } from '../../platform/database.ts'
+import type { Tx } from '../../platform/database/database.ts'
 import type { Did, Millis } from '../../protocol/identifiers.ts'
 import { opaqueTokenHash } from '../../protocol/opaque-token.ts'
 import { codeChallengeOf, isCodeVerifier } from '../../protocol/pkce.ts'

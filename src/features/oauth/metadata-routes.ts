@@ -1,6 +1,6 @@
 /** What clients read first: where the authorization server is, what it can do, and its public key. */
 import { route } from '../../http/endpoint.ts'
-import type { Config } from '../../platform/config.ts'
+import type { Config } from '../../platform/configuration/config.ts'
 import type { Context } from '../../platform/context.ts'
 import { assertionAlgorithms } from '../../protocol/client-metadata.ts'
 import { serverKey } from './server-key.ts'

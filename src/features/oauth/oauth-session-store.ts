@@ -1,5 +1,5 @@
 /** Sessions of apps and their refresh tokens at rest. */
-import { sql, type Reader, type Tx } from '../../platform/database.ts'
+import { sql, type Reader, type Tx } from '../../platform/database/database.ts'
 import type { Did, Millis } from '../../protocol/identifiers.ts'
 import type { ClientKey } from './client-authentication.ts'
 

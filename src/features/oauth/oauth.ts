@@ -1,7 +1,7 @@
 /** The door for guards: what an app's access token is worth on a request, and the end of an account's sessions. */
 import type { Exchange } from '../../http/endpoint.ts'
 import { Refusal } from '../../http/errors.ts'
-import type { Tx } from '../../platform/database.ts'
+import type { Tx } from '../../platform/database/database.ts'
 import type { Did } from '../../protocol/identifiers.ts'
 import { accessTokenHash } from '../../protocol/dpop.ts'
 import { BASE_SCOPE, permissionsOf, type Permissions } from '../../protocol/scopes.ts'

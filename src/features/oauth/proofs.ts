@@ -1,9 +1,9 @@
 /** DPoP proofs on requests: the nonces that they need and the memory of those that were used. */
 import type { Exchange } from '../../http/endpoint.ts'
 import { OAuthError } from '../../http/errors.ts'
-import type { Clock } from '../../platform/clock.ts'
+import type { Clock } from '../../platform/running/clock.ts'
 import { perContext } from '../../platform/context.ts'
-import { serverSecret } from '../../platform/vault.ts'
+import { serverSecret } from '../../platform/secrets/vault.ts'
 import { acceptedCounters, checkDpop, dpopNonce, nonceCounter } from '../../protocol/dpop.ts'
 import type { Millis } from '../../protocol/identifiers.ts'
 import { ProofMemory } from './proof-memory.ts'

@@ -5,7 +5,7 @@
  */
 import { createHmac, randomBytes } from 'node:crypto'
 import { perContext } from '../../platform/context.ts'
-import { serverSecret } from '../../platform/vault.ts'
+import { serverSecret } from '../../platform/secrets/vault.ts'
 import { formatOpaqueToken, OPAQUE_TOKEN_BYTES, opaqueTokenHash, parseOpaqueToken } from '../../protocol/opaque-token.ts'
 
 export const SESSION_ID_BYTES = 16

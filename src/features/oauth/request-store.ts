@@ -1,5 +1,5 @@
 /** Pushed authorization requests at rest. */
-import { sql, type Reader, type Tx, type Writer } from '../../platform/database.ts'
+import { sql, type Reader, type Tx, type Writer } from '../../platform/database/database.ts'
 import type { Millis } from '../../protocol/identifiers.ts'
 import type { PendingRequest } from './authorization-requests.ts'
 

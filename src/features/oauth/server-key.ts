@@ -1,8 +1,8 @@
 /** The service's own P-256 key. It signs the access tokens of apps and agents; its public half is published. */
 import { p256 } from '@noble/curves/nist.js'
 import { perContext, type Context } from '../../platform/context.ts'
-import { newSigningSecret } from '../../platform/signing-keys.ts'
-import { serverSecret } from '../../platform/vault.ts'
+import { newSigningSecret } from '../../platform/secrets/signing-keys.ts'
+import { serverSecret } from '../../platform/secrets/vault.ts'
 import { thumbprint, type P256Jwk } from '../../protocol/jwk.ts'
 import { signingKey, type SigningKey } from '../../protocol/keys.ts'
 

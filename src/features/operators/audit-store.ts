@@ -1,5 +1,5 @@
 /** Rows of `operator_audit`: what operators did. Only added to. */
-import { sql, sqlAnd, type Reader, type Sql, type Tx } from '../../platform/database.ts'
+import { sql, sqlAnd, type Reader, type Sql, type Tx } from '../../platform/database/database.ts'
 import type { Millis } from '../../protocol/identifiers.ts'
 
 export const AUDIT_ACTIONS = [

@@ -1,5 +1,5 @@
 /** Rows of `operator_device`, `operator_nonce` and `operator_pairing_code`. */
-import { sql, type Reader, type Tx } from '../../platform/database.ts'
+import { sql, type Reader, type Tx } from '../../platform/database/database.ts'
 import type { Millis } from '../../protocol/identifiers.ts'
 
 export interface Device {

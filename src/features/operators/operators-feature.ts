@@ -1,5 +1,5 @@
 import type { Feature } from '../../http/feature.ts'
-import type { Sweep } from '../../platform/sweeps.ts'
+import type { Sweep } from '../../platform/running/sweeps.ts'
 import { deleteNonces, deletePairingCodes } from './operator-device-store.ts'
 import { operatorRoutes } from './operator-routes.ts'
 

@@ -1,6 +1,6 @@
 import { route, type RouteCall } from '../../http/endpoint.ts'
 import { notFound } from '../../http/errors.ts'
-import { PlcDirectoryError } from '../../platform/directory-client.ts'
+import { PlcDirectoryError } from '../../platform/network/directory-client.ts'
 import { parseDid, type Did } from '../../protocol/identifiers.ts'
 import { parseOperation } from '../../protocol/plc.ts'
 import { readLog, readOperationsAfter } from './plc-operation-store.ts'

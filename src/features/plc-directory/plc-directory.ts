@@ -5,8 +5,8 @@
  */
 import type { Feature } from '../../http/feature.ts'
 import type { Context } from '../../platform/context.ts'
-import type { Reader } from '../../platform/database.ts'
-import { PlcDirectoryError, type PlcDirectory } from '../../platform/directory-client.ts'
+import type { Reader } from '../../platform/database/database.ts'
+import { PlcDirectoryError, type PlcDirectory } from '../../platform/network/directory-client.ts'
 import { renderDidDocument } from '../../protocol/did-document.ts'
 import type { Did } from '../../protocol/identifiers.ts'
 import { checkNext, headOf, operationCid, stateOf, type LogOperation, type PlcFault } from '../../protocol/plc.ts'

@@ -1,5 +1,5 @@
 /** Rows of `plc_operation`: the log of the directory that runs inside the process. */
-import { sql, sqlList, type Reader, type Tx } from '../../platform/database.ts'
+import { sql, sqlList, type Reader, type Tx } from '../../platform/database/database.ts'
 import { wireTime, type Millis } from '../../protocol/identifiers.ts'
 import type { AuditEntry, LogOperation } from '../../protocol/plc.ts'
 

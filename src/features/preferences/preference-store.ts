@@ -1,5 +1,5 @@
 /** Rows of `preference`. */
-import { sql, type Reader, type Tx } from '../../platform/database.ts'
+import { sql, type Reader, type Tx } from '../../platform/database/database.ts'
 import type { Did } from '../../protocol/identifiers.ts'
 import type { Preference } from '../../protocol/preferences.ts'
 

@@ -7,8 +7,8 @@
  */
 import type { Exchange } from '../../http/endpoint.ts'
 import { invalidRequest, upstreamFailure } from '../../http/errors.ts'
-import type { CounterLabels } from '../../platform/metrics.ts'
-import { OutboundError, type OutboundRequest } from '../../platform/outbound.ts'
+import type { CounterLabels } from '../../platform/running/metrics.ts'
+import { OutboundError, type OutboundRequest } from '../../platform/network/outbound.ts'
 import type { Did } from '../../protocol/identifiers.ts'
 import type { ServiceName } from './proxy-header.ts'
 import { readJson, relayed } from './upstream-reply.ts'

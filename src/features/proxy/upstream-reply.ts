@@ -4,7 +4,7 @@
  */
 import { brotliDecompressSync, gunzipSync, inflateSync, zstdDecompressSync } from 'node:zlib'
 import { Refusal } from '../../http/errors.ts'
-import { OutboundError } from '../../platform/outbound.ts'
+import { OutboundError } from '../../platform/network/outbound.ts'
 
 export const passedOnSuccess = [
   'content-type',

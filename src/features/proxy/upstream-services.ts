@@ -4,10 +4,10 @@
  */
 import type { Exchange } from '../../http/endpoint.ts'
 import { invalidRequest } from '../../http/errors.ts'
-import type { Config } from '../../platform/config.ts'
+import type { Config } from '../../platform/configuration/config.ts'
 import type { Context } from '../../platform/context.ts'
-import type { CounterLabels } from '../../platform/metrics.ts'
-import type { Outbound } from '../../platform/outbound.ts'
+import type { CounterLabels } from '../../platform/running/metrics.ts'
+import type { Outbound } from '../../platform/network/outbound.ts'
 import { serviceEndpoint } from '../../protocol/did-document.ts'
 import { resolveDid } from '../identity/identity.ts'
 import { parseProxyHeader, serviceText, type ServiceName } from './proxy-header.ts'

@@ -5,8 +5,8 @@
  * Source: atproto "Lexicon", "Publication and Resolution".
  */
 import type { Context } from '../../platform/context.ts'
-import { OutboundError } from '../../platform/outbound.ts'
-import { LookupsFull } from '../../platform/resolver.ts'
+import { OutboundError } from '../../platform/network/outbound.ts'
+import { LookupsFull } from '../../platform/network/resolver.ts'
 import { pdsEndpoint, signingKey } from '../../protocol/did-document.ts'
 import { recordedDid } from '../../protocol/did-records.ts'
 import { type Did, type Nsid } from '../../protocol/identifiers.ts'

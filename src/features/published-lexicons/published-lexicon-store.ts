@@ -1,5 +1,5 @@
 /** Rows of `published_lexicon`. */
-import { sql, type Reader, type Tx } from '../../platform/database.ts'
+import { sql, type Reader, type Tx } from '../../platform/database/database.ts'
 import type { Millis, Nsid } from '../../protocol/identifiers.ts'
 import type { LexiconDocument } from '../../protocol/lexicons/lexicon-document.ts'
 

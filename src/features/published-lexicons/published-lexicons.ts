@@ -5,10 +5,10 @@
  * A document is good for a day, and beyond it as long as its author cannot be reached. What was not found is not
  * looked for again for a minute.
  */
-import { ageOf } from '../../platform/clock.ts'
+import { ageOf } from '../../platform/running/clock.ts'
 import { perContext, type Context } from '../../platform/context.ts'
-import { SingleFlight } from '../../platform/single-flight.ts'
-import { Generations } from '../../protocol/generations.ts'
+import { SingleFlight } from '../../base/single-flight.ts'
+import { Generations } from '../../base/bounded-cache.ts'
 import { parseNsid, type Nsid } from '../../protocol/identifiers.ts'
 import { compilable, type LexiconDocument } from '../../protocol/lexicons/lexicon-document.ts'
 import type { RecordOutcome } from '../../protocol/lexicons/lexicons.ts'

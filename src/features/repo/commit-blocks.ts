@@ -1,8 +1,8 @@
 /** Single blocks of repositories, by their CIDs. What a commit holds it holds for good, so they are kept with its CID. */
 import { perContext, type Context } from '../../platform/context.ts'
-import type { Reader } from '../../platform/database.ts'
+import type { Reader } from '../../platform/database/database.ts'
 import type { Cid } from '../../protocol/cid.ts'
-import { Generations } from '../../protocol/generations.ts'
+import { Generations } from '../../base/bounded-cache.ts'
 import { StoredNodes } from './node-store.ts'
 import { findRecordBlock } from './record-store.ts'
 import type { RepoHead } from './repo-store.ts'

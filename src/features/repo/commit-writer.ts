@@ -7,7 +7,7 @@
  */
 import { Refusal } from '../../http/errors.ts'
 import { perContext, type Context } from '../../platform/context.ts'
-import type { Tx } from '../../platform/database.ts'
+import type { Tx } from '../../platform/database/database.ts'
 import { type Block, carOf } from '../../protocol/car.ts'
 import type { Cid } from '../../protocol/cid.ts'
 import { buildCommit, type BuiltCommit, type CommitFault, type RecordWrite, signCommit, unsignedCommit } from '../../protocol/commit.ts'

@@ -4,7 +4,7 @@
  *
  * In SQLite `||` and `string_agg` make text of blobs, whose bytes stay as they are; the cast tells that they are none.
  */
-import { sql, type Sql } from '../../platform/database.ts'
+import { sql, type Sql } from '../../platform/database/database.ts'
 import { cidBytesLength } from '../../protocol/cid.ts'
 
 /** Bytes of a stretch, about. */

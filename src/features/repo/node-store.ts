@@ -1,5 +1,5 @@
 /** The nodes of a tree, in the row of the repository and outside: see `fresh-nodes.ts`. */
-import { inPages, inPieces, sql, sqlList, sqlRows, type Reader, type Tx } from '../../platform/database.ts'
+import { inPages, inPieces, sql, sqlList, sqlRows, type Reader, type Tx } from '../../platform/database/database.ts'
 import type { Block } from '../../protocol/car.ts'
 import { Cid } from '../../protocol/cid.ts'
 import type { Tid } from '../../protocol/identifiers.ts'

@@ -2,7 +2,7 @@
  * Images of profiles from the time when a reference to a blob was `{ cid, mimeType }`. A client that changes another
  * part of such a profile sends them back as they were, and they are brought into today's form when the blob is here.
  */
-import type { Reader } from '../../platform/database.ts'
+import type { Reader } from '../../platform/database/database.ts'
 import { parseCid } from '../../protocol/cid.ts'
 import { isLegacyBlob } from '../../protocol/data-model.ts'
 import type { Did } from '../../protocol/identifiers.ts'

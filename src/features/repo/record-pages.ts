@@ -4,7 +4,7 @@
  */
 import { JsonText } from '../../http/endpoint.ts'
 import { perContext, type Context } from '../../platform/context.ts'
-import { Generations } from '../../protocol/generations.ts'
+import { Generations } from '../../base/bounded-cache.ts'
 import type { Did } from '../../protocol/identifiers.ts'
 import { listRecordCids, listRecords, type RecordRange } from './record-store.ts'
 import { recordTexts } from './record-texts.ts'

@@ -1,5 +1,5 @@
 /** The SQL of records. A path is `collection/rkey`; the paths of one collection lie together. */
-import { inPages, inPieces, sql, sqlList, sqlRows, type Reader, type Sql, type Tx } from '../../platform/database.ts'
+import { inPages, inPieces, sql, sqlList, sqlRows, type Reader, type Sql, type Tx } from '../../platform/database/database.ts'
 import type { Block } from '../../protocol/car.ts'
 import { Cid } from '../../protocol/cid.ts'
 import type { Did, Millis, Tid } from '../../protocol/identifiers.ts'

@@ -1,6 +1,6 @@
 /** Records as JSON, by CID. A CID names its content for good, so a text is right for as long as it is kept. */
 import { perContext } from '../../platform/context.ts'
-import { Generations } from '../../protocol/generations.ts'
+import { Generations } from '../../base/bounded-cache.ts'
 import { cidText } from '../../protocol/cid.ts'
 import { jsonText } from '../../protocol/json-text.ts'
 

@@ -1,5 +1,5 @@
 /** All blocks of a repository, or those that are new since a revision, in pages: the body of its CAR. */
-import type { Reader } from '../../platform/database.ts'
+import type { Reader } from '../../platform/database/database.ts'
 import type { Block } from '../../protocol/car.ts'
 import type { Tid } from '../../protocol/identifiers.ts'
 import { StoredNodes } from './node-store.ts'

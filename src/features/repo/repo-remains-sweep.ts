@@ -1,5 +1,5 @@
 /** Removes the rows of repositories that belong to nobody any more, a few at a time. */
-import type { Sweep } from '../../platform/sweeps.ts'
+import type { Sweep } from '../../platform/running/sweeps.ts'
 import { deleteSomeNodes } from './node-store.ts'
 import { deleteSomeRecords } from './record-store.ts'
 import { claimAbandonedRepo, deleteRepoRow, listAbandonedRepos } from './repo-store.ts'

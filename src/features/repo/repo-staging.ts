@@ -7,7 +7,7 @@
  */
 import { serviceUnavailable } from '../../http/errors.ts'
 import type { Context } from '../../platform/context.ts'
-import type { Tx } from '../../platform/database.ts'
+import type { Tx } from '../../platform/database/database.ts'
 import type { Block } from '../../protocol/car.ts'
 import type { Did, Millis, Tid } from '../../protocol/identifiers.ts'
 import { FreshNodes } from './fresh-nodes.ts'

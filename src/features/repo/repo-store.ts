@@ -1,5 +1,5 @@
 /** The SQL of repositories; nodes and records have stores of their own. */
-import { sql, sqlList, WriteConflict, type Reader, type Tx, type Writer } from '../../platform/database.ts'
+import { sql, sqlList, WriteConflict, type Reader, type Tx, type Writer } from '../../platform/database/database.ts'
 import { Cid } from '../../protocol/cid.ts'
 import type { Did, Millis, Tid } from '../../protocol/identifiers.ts'
 

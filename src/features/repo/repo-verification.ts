@@ -1,5 +1,5 @@
 /** Checking a stored repository against itself: signature, tree, records, and that nothing is left over. */
-import { inPieces, type Reader } from '../../platform/database.ts'
+import { inPieces, type Reader } from '../../platform/database/database.ts'
 import { cidOfCbor, type Cid } from '../../protocol/cid.ts'
 import { parseCommit, verifyCommit } from '../../protocol/commit.ts'
 import type { PublicKey } from '../../protocol/keys.ts'

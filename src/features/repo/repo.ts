@@ -5,7 +5,7 @@
  * records by their paths. A record that stands under two paths is stored twice, so that no block is ever shared.
  */
 import type { Context } from '../../platform/context.ts'
-import type { Reader, Tx } from '../../platform/database.ts'
+import type { Reader, Tx } from '../../platform/database/database.ts'
 import type { Block } from '../../protocol/car.ts'
 import type { Cid } from '../../protocol/cid.ts'
 import type { Did, Tid } from '../../protocol/identifiers.ts'

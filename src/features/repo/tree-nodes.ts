@@ -6,7 +6,7 @@
  * and the commit is built again.
  */
 import { perContext } from '../../platform/context.ts'
-import { Generations } from '../../protocol/generations.ts'
+import { Generations } from '../../base/bounded-cache.ts'
 import type { Block } from '../../protocol/car.ts'
 import type { Cid } from '../../protocol/cid.ts'
 import { buildCommit, type BuiltCommit, type CommitFault, type CommitRequest } from '../../protocol/commit.ts'

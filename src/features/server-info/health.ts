@@ -8,9 +8,9 @@
 import { access, constants, statfs } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { perContext, type Context } from '../../platform/context.ts'
-import { blobsFolder, databaseFiles } from '../../platform/data-directory.ts'
-import { sql } from '../../platform/database.ts'
-import { SingleFlight } from '../../platform/single-flight.ts'
+import { blobsFolder, databaseFiles } from '../../platform/files/data-directory.ts'
+import { sql } from '../../platform/database/database.ts'
+import { SingleFlight } from '../../base/single-flight.ts'
 
 /** How long what was found is told again. After a failed write, also how long it takes until another one is tried. */
 const LOOK_MILLIS = 5000

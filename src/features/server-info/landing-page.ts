@@ -2,7 +2,7 @@
 import { html, type Html } from '../../http/html.ts'
 import { page } from '../../http/page.ts'
 import type { Context } from '../../platform/context.ts'
-import { SOFTWARE } from '../../platform/version.ts'
+import { SOFTWARE } from '../../base/version.ts'
 
 export function landingPage({ config }: Context): Response {
   const { host } = new URL(config.publicUrl)

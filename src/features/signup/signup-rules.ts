@@ -1,7 +1,7 @@
 /** What a request for an account must be, in the order in which the reference refuses, but for the address that is taken. */
 import { authenticationRequired, invalidRequest, Refusal } from '../../http/errors.ts'
 import type { Context } from '../../platform/context.ts'
-import type { Reader } from '../../platform/database.ts'
+import type { Reader } from '../../platform/database/database.ts'
 import type { Did, Handle, Millis } from '../../protocol/identifiers.ts'
 import { parseDidKey } from '../../protocol/keys.ts'
 import { accountOf, AddressTaken, emailNotSupported, parseEmailAddress, passwordFault, requireLastingAddress } from '../accounts/accounts.ts'

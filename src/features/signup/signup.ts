@@ -10,7 +10,7 @@
  */
 import { Refusal } from '../../http/errors.ts'
 import type { Context } from '../../platform/context.ts'
-import type { Reader, Tx } from '../../platform/database.ts'
+import type { Reader, Tx } from '../../platform/database/database.ts'
 import { parseHandle, type Did, type Handle } from '../../protocol/identifiers.ts'
 import { formatDidKey } from '../../protocol/keys.ts'
 import { genesisDid, genesisOperation, signOperation, type LogOperation } from '../../protocol/plc.ts'

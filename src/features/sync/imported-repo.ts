@@ -6,7 +6,7 @@
  */
 import { setImmediate } from 'node:timers/promises'
 import { forbidden, invalidRequest } from '../../http/errors.ts'
-import { BlockFile } from '../../platform/block-file.ts'
+import { BlockFile } from '../../platform/files/block-file.ts'
 import { readSections, type Block } from '../../protocol/car.ts'
 import { decode, type DataObject } from '../../protocol/cbor.ts'
 import { codecs, type Cid } from '../../protocol/cid.ts'

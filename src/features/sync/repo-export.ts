@@ -7,7 +7,7 @@
  */
 import { setImmediate } from 'node:timers/promises'
 import { perContext, type Context } from '../../platform/context.ts'
-import { SpillQueue, SpillRoom } from '../../platform/spill-queue.ts'
+import { SpillQueue, SpillRoom } from '../../platform/files/spill-queue.ts'
 import { carOf, writeCar, type Block } from '../../protocol/car.ts'
 import type { Cid } from '../../protocol/cid.ts'
 import type { Did, Tid } from '../../protocol/identifiers.ts'

@@ -6,9 +6,9 @@
  * or is killed leaves nothing but rows that a sweep removes.
  */
 import { invalidRequest, Refusal, serviceUnavailable } from '../../http/errors.ts'
-import { BatchFile } from '../../platform/batch-file.ts'
+import { BatchFile } from '../../platform/files/batch-file.ts'
 import { perContext, type Context } from '../../platform/context.ts'
-import { Slots, SlotsFull } from '../../platform/slots.ts'
+import { Slots, SlotsFull } from '../../base/semaphore.ts'
 import type { Block } from '../../protocol/car.ts'
 import { signCommit, unsignedCommit, verifyCommit, type Commit } from '../../protocol/commit.ts'
 import { signingKey } from '../../protocol/did-document.ts'

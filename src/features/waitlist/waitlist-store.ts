@@ -1,5 +1,5 @@
 /** Rows of `waitlist_entry`. */
-import { sql, type Reader, type Tx } from '../../platform/database.ts'
+import { sql, type Reader, type Tx } from '../../platform/database/database.ts'
 import type { Handle, Millis } from '../../protocol/identifiers.ts'
 
 /** An address that is listed already keeps its row as it is. */

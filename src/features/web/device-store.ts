@@ -1,5 +1,5 @@
 /** Browsers and who is signed in there, at rest. */
-import { sql, type Reader, type Tx } from '../../platform/database.ts'
+import { sql, type Reader, type Tx } from '../../platform/database/database.ts'
 import type { KnownOrigin } from '../../http/origin.ts'
 import type { Did, Millis } from '../../protocol/identifiers.ts'
 

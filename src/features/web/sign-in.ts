@@ -4,7 +4,7 @@
  */
 import { Refusal } from '../../http/errors.ts'
 import type { Context } from '../../platform/context.ts'
-import type { Tx } from '../../platform/database.ts'
+import type { Tx } from '../../platform/database/database.ts'
 import { attemptLogin, MAX_TRIED_PASSWORD_CHARS, provePassword, type Account } from '../accounts/accounts.ts'
 import { faultAt, type Fault } from './faults.ts'
 

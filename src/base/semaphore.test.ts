@@ -1,0 +1,34 @@
+import { expect, test } from 'bun:test'
+import { Slots, SlotsFull } from './semaphore.ts'
+
+test('no more run at a time than there are slots, in the order they came, and every slot comes back', async () => {
+  const slots = new Slots(2, 10)
+  let running = 0
+  let most = 0
+  const order: number[] = []
+  const work = (n: number) => async () => {
+    most = Math.max(most, ++running)
+    order.push(n)
+    await Bun.sleep(1)
+    running--
+    if (n === 1) throw new Error('failed')
+    return n
+  }
+  const results = await Promise.allSettled([0, 1, 2, 3, 4, 5].map((n) => slots.run(work(n))))
+  expect(most).toBe(2)
+  expect(order).toEqual([0, 1, 2, 3, 4, 5])
+  expect(results.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'fulfilled', 'fulfilled', 'fulfilled', 'fulfilled'])
+  expect(await Promise.all([slots.run(work(6)), slots.run(work(7))])).toEqual([6, 7])
+})
+
+test('who would wait behind too many is turned away', async () => {
+  const slots = new Slots(1, 1)
+  const { promise, resolve } = Promise.withResolvers<void>()
+  const first = slots.run(() => promise)
+  const second = slots.run(async () => 'second')
+  await expect(slots.run(async () => 'third')).rejects.toBeInstanceOf(SlotsFull)
+  resolve()
+  await first
+  expect(await second).toBe('second')
+  expect(await slots.run(async () => 'later')).toBe('later')
+})

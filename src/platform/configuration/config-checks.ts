@@ -1,0 +1,79 @@
+/** What only several keys together can get wrong. Each check reports on one key, and is left out when that key is faulty already. */
+import { isIPv4 } from 'node:net'
+import type { Config, Mode } from './config.ts'
+import { isPostgresUrl } from '../database/postgres.ts'
+
+export interface Check {
+  key: string
+  /** A fault stops the start; a warning is only said. */
+  level: 'fault' | 'warning'
+  find(config: Config, mode: Mode): string | null
+}
+
+const fault = (key: string, find: Check['find']): Check => ({ key, level: 'fault', find })
+const warning = (key: string, find: Check['find']): Check => ({ key, level: 'warning', find })
+const requiredWhen = (key: string, why: string, missing: (config: Config) => boolean): Check =>
+  fault(key, (config) => (missing(config) ? `required ${why}` : null))
+
+const MIN_ADMIN_TOKEN_LENGTH = 32
+
+/** Scopes that hand an agent the reach of the account's owner. */
+const BROAD_SCOPE = /^(?:account:|identity:|transition:generic$|com\.atproto\.access$|rpc:\*)/
+
+const broadScopes = (scopes: readonly string[]): string | null => {
+  const broad = scopes.filter((scope) => BROAD_SCOPE.test(scope))
+  return broad.length > 0 ? `${broad.join(', ')} gives agents the reach of the account owner` : null
+}
+
+const LOOPBACK_HOST = /^(?:localhost|.+\.localhost|127\.\d+\.\d+\.\d+|\[::1\])$/
+
+/** As `URL` writes it: IPv4 in whatever notation is dotted by then, and IPv6 is in brackets. */
+const isAddress = (hostname: string): boolean => hostname.startsWith('[') || isIPv4(hostname)
+
+export const checks: readonly Check[] = [
+  fault('public_url', ({ publicUrl, development }) => {
+    const url = new URL(publicUrl)
+    if (url.port === '0') return 'must be set when the port is 0'
+    if (isAddress(url.hostname) && !(development && LOOPBACK_HOST.test(url.hostname))) return 'must have a host name: an IP address can be neither the DID of the service nor part of a handle'
+    if (url.protocol === 'https:') return null
+    return development && LOOPBACK_HOST.test(url.hostname) ? null : 'must start with https://'
+  }),
+  requiredWhen('blob_mirror.endpoint', 'when blob_mirror.bucket is set', ({ blobMirror }) => blobMirror.bucket !== null && blobMirror.endpoint === null),
+  requiredWhen('blob_mirror.access_key_id', 'when blob_mirror.bucket is set', ({ blobMirror }) => blobMirror.bucket !== null && blobMirror.accessKeyId === null),
+  requiredWhen(
+    'blob_mirror.secret_access_key',
+    'when blob_mirror.bucket is set',
+    ({ blobMirror }) => blobMirror.bucket !== null && blobMirror.secretAccessKey === null,
+  ),
+  fault('backup.destination', ({ backup, databaseUrl }) => (backup.destination !== null && isPostgresUrl(databaseUrl) ? "is for a database in a file: PostgreSQL's own tools back up its databases" : null)),
+  requiredWhen('email.from', 'unless email.provider is log', ({ email }) => email.provider !== 'log' && email.from === null),
+  requiredWhen('email.smtp_host', 'when email.provider is smtp', ({ email }) => email.provider === 'smtp' && email.smtpHost === null),
+  requiredWhen('email.http_token', 'when email.provider is mailtrap', ({ email }) => email.provider === 'mailtrap' && email.httpToken === null),
+  requiredWhen('email.smtp_username', 'with email.smtp_password', ({ email }) => email.smtpPassword !== null && email.smtpUsername === null),
+  requiredWhen('email.smtp_password', 'with email.smtp_username', ({ email }) => email.smtpUsername !== null && email.smtpPassword === null),
+  fault('email.smtp_tls', ({ email }) =>
+    email.smtpTls === 'none' && (email.smtpUsername !== null || email.smtpPassword !== null)
+      ? 'none would send the user name and password in the clear'
+      : null,
+  ),
+  fault('notifications.relay', ({ notifications, iroh }) => (notifications.relay !== null && !iroh.enabled ? 'requires iroh.enabled' : null)),
+
+  warning('admin_token', ({ adminToken, inviteCodeRequired }) =>
+    adminToken === null && inviteCodeRequired
+      ? 'is not set, and sign-up needs invite codes, which only an operator makes: set it, or set invite_code_required to false'
+      : null,
+  ),
+  warning('admin_token', ({ adminToken }) =>
+    adminToken !== null && adminToken.reveal().length < MIN_ADMIN_TOKEN_LENGTH ? `is shorter than ${MIN_ADMIN_TOKEN_LENGTH} characters` : null,
+  ),
+  warning('email.provider', ({ email }, mode) => (mode === 'serve' && email.provider === 'log' ? 'log: mail is written to the log and reaches nobody' : null)),
+  warning('development', ({ development }, mode) => (mode === 'serve' && development ? 'true: never for a public service' : null)),
+  warning('agent_auth.jwks_refetch_cooldown_secs', ({ agentAuth }) =>
+    agentAuth.jwksRefetchCooldownSecs >= agentAuth.jwksCacheTtlSecs ? 'should be below agent_auth.jwks_cache_ttl_secs' : null,
+  ),
+  warning('oauth.client_jwks_refetch_cooldown_secs', ({ oauth }) =>
+    oauth.clientJwksRefetchCooldownSecs >= oauth.clientJwksCacheTtlSecs ? 'should be below oauth.client_jwks_cache_ttl_secs' : null,
+  ),
+  warning('agent_auth.granted_scopes', ({ agentAuth }) => broadScopes(agentAuth.grantedScopes)),
+  warning('agent_auth.pre_claim_scopes', ({ agentAuth }) => broadScopes(agentAuth.preClaimScopes)),
+]

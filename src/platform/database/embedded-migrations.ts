@@ -1,0 +1,61 @@
+/** The migrations, embedded in the binary. A new one is a new line; numbers are given once and kept. */
+import server from '../../../migrations/0001-server.sql' with { type: 'text' }
+import repo from '../../../migrations/0002-repo.sql' with { type: 'text' }
+import accounts from '../../../migrations/0003-accounts.sql' with { type: 'text' }
+import firehose from '../../../migrations/0004-firehose.sql' with { type: 'text' }
+import blobs from '../../../migrations/0005-blobs.sql' with { type: 'text' }
+import labels from '../../../migrations/0008-labels.sql' with { type: 'text' }
+import operators from '../../../migrations/0009-operators.sql' with { type: 'text' }
+import oauth from '../../../migrations/0010-oauth.sql' with { type: 'text' }
+import plcDirectory from '../../../migrations/0020-plc-directory.sql' with { type: 'text' }
+import identity from '../../../migrations/0021-identity.sql' with { type: 'text' }
+import signup from '../../../migrations/0022-signup.sql' with { type: 'text' }
+import publishedLexicons from '../../../migrations/0023-published-lexicons.sql' with { type: 'text' }
+import claimCodes from '../../../migrations/0031-claim-codes.sql' with { type: 'text' }
+import mailedCodes from '../../../migrations/0050-mailed-codes.sql' with { type: 'text' }
+import preferences from '../../../migrations/0051-preferences.sql' with { type: 'text' }
+import eventFrames from '../../../migrations/0052-event-frames.sql' with { type: 'text' }
+import nodeRevisions from '../../../migrations/0053-node-revisions.sql' with { type: 'text' }
+import takedownCount from '../../../migrations/0054-takedown-count.sql' with { type: 'text' }
+import framings from '../../../migrations/0055-framings.sql' with { type: 'text' }
+import takedowns from '../../../migrations/0056-takedowns.sql' with { type: 'text' }
+import eventFramesPostgres from '../../../migrations/0052-event-frames.postgres.sql' with { type: 'text' }
+import framingsBackfilledPostgres from '../../../migrations/0073-framings-backfilled.postgres.sql' with { type: 'text' }
+import framingsBackfilled from '../../../migrations/0073-framings-backfilled.sql' with { type: 'text' }
+import stagedRepos from '../../../migrations/0072-staged-repos.sql' with { type: 'text' }
+import refreshRetries from '../../../migrations/0060-refresh-retries.sql' with { type: 'text' }
+import clockSeen from '../../../migrations/0063-clock-seen.sql' with { type: 'text' }
+import nameClaims from '../../../migrations/0064-name-claims.sql' with { type: 'text' }
+import origins from '../../../migrations/0070-origins.sql' with { type: 'text' }
+import type { Migration } from './migrations.ts'
+
+const migration = (number: number, name: string, text: string, postgres?: string): Migration => ({ number, name, text, postgres })
+
+export const migrations: readonly Migration[] = [
+  migration(1, 'server', server),
+  migration(2, 'repo', repo),
+  migration(3, 'accounts', accounts),
+  migration(4, 'firehose', firehose),
+  migration(5, 'blobs', blobs),
+  migration(8, 'labels', labels),
+  migration(9, 'operators', operators),
+  migration(10, 'oauth', oauth),
+  migration(20, 'plc-directory', plcDirectory),
+  migration(21, 'identity', identity),
+  migration(22, 'signup', signup),
+  migration(23, 'published-lexicons', publishedLexicons),
+  migration(31, 'claim-codes', claimCodes),
+  migration(50, 'mailed-codes', mailedCodes),
+  migration(51, 'preferences', preferences),
+  migration(52, 'event-frames', eventFrames, eventFramesPostgres),
+  migration(53, 'node-revisions', nodeRevisions),
+  migration(54, 'takedown-count', takedownCount),
+  migration(55, 'framings', framings),
+  migration(56, 'takedowns', takedowns),
+  migration(60, 'refresh-retries', refreshRetries),
+  migration(72, 'staged-repos', stagedRepos),
+  migration(73, 'framings-backfilled', framingsBackfilled, framingsBackfilledPostgres),
+  migration(63, 'clock-seen', clockSeen),
+  migration(64, 'name-claims', nameClaims),
+  migration(70, 'origins', origins),
+]

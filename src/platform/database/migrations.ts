@@ -1,0 +1,51 @@
+/**
+ * The schema's history: numbered SQL files, embedded in the binary, each applied once and in one transaction.
+ *
+ * A file is never edited once released. An older binary refuses a database that a newer one has migrated.
+ */
+import type { Millis } from '../../protocol/identifiers.ts'
+import { sql, Sql, type Database } from './database.ts'
+import { OperatorError } from '../../base/operator-error.ts'
+
+export interface Migration {
+  number: number
+  name: string
+  /** Statements, each ended by a semicolon at the end of a line. */
+  text: string
+  /** What PostgreSQL runs instead, where statements are not in the shared subset. */
+  postgres?: string
+}
+
+export class SchemaTooNew extends OperatorError {}
+
+/** Bring the schema up to date, after `beforeFirst` where there is none yet. Returns the names of the migrations that were applied. */
+export async function migrate(db: Database, migrations: readonly Migration[], now: Millis, beforeFirst: () => void = () => {}): Promise<string[]> {
+  const { dialect } = db
+  await db.run(new Sql([dialect.definition('CREATE TABLE IF NOT EXISTS schema_migration (number INTEGER PRIMARY KEY, name TEXT NOT NULL, applied_at INTEGER NOT NULL)')], []))
+  const applied = new Set((await db.all<{ number: number }>(sql`SELECT number FROM schema_migration`)).map((row) => row.number))
+  if (applied.size === 0) beforeFirst()
+  const known = new Set(migrations.map((migration) => migration.number))
+  if (known.size < migrations.length) throw new Error('two migrations have one number')
+  const foreign = [...applied].filter((number) => !known.has(number)).sort((a, b) => a - b)
+  if (foreign.length > 0)
+    throw new SchemaTooNew(`the database has migration ${foreign.join(', ')}, which this version does not know; start the newer version that wrote it`)
+
+  const missing = migrations.filter((migration) => !applied.has(migration.number)).sort((a, b) => a.number - b.number)
+  for (const { number, name, text, postgres = text } of missing) {
+    await db.transaction(async (tx) => {
+      for (const statement of statements(dialect.name === 'postgres' ? postgres : text)) await tx.run(new Sql([dialect.definition(statement)], []))
+      await tx.run(sql`INSERT INTO schema_migration (number, name, applied_at) VALUES (${number}, ${name}, ${now})`)
+    })
+  }
+  return missing.map((migration) => migration.name)
+}
+
+function statements(text: string): string[] {
+  return text
+    .split('\n')
+    .filter((line) => !line.trimStart().startsWith('--'))
+    .join('\n')
+    .split(/;\s*(?:\n|$)/)
+    .map((statement) => statement.trim())
+    .filter((statement) => statement !== '')
+}

@@ -1,0 +1,454 @@
+/**
+ * The SQLite adapter: one file, one writer connection behind a queue, one connection that only reads.
+ *
+ * The life of a transaction, which shares its commit with others (group commit):
+ * 1. `enter` puts it into the queue. A turn of the event loop later a group of all that wait runs inside one
+ *    BEGIN … COMMIT, one after the other, each of several in a savepoint of its own: a failed one rolls back alone.
+ * 2. COMMIT writes the log without waiting for the disk. The reader is pinned: it stays with the state before.
+ * 3. Another thread flushes the log. Requests that only read are answered meanwhile, from the state before.
+ * 4. Now the group is durable: the reader moves on, what members wanted done after it is done, and their callers are answered.
+ * 5. Before the next group the log gets room, or is copied into the database when it has become long: `wal.ts`.
+ */
+import { statSync } from 'node:fs'
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import { Database as Connection, type SQLQueryBindings, type Statement } from 'bun:sqlite'
+import { sql, type Database, type DatabaseCounters, type Reader, type Sql, type SqlValue, type Tx, type WriteFault } from './database.ts'
+import { OperatorError } from '../../base/operator-error.ts'
+import { isPostgresUrl, withoutPassword } from './postgres.ts'
+import { outsideRequests } from '../running/request-scope.ts'
+import { Checkpointer, WriteAheadLog } from './wal.ts'
+
+/** Transactions that may share one COMMIT, so that the first of them is not kept waiting. */
+const MAX_GROUP = 512
+/** A group that takes longer lets other requests have a turn between its members. */
+const TURN_MILLIS = 4
+/** From so many frames on the log is copied into the database, while writing goes on. */
+const CHECKPOINT_FRAMES = 8000
+/** A page in the log, with what stands before it. */
+const FRAME_BYTES = 4096 + 24
+/** With so many frames in the log, writing waits for the copy: while it goes on the log cannot start anew. */
+const MAX_LOG_FRAMES = 24_000
+/** Prepared statements kept per connection; the oldest goes first. */
+const MAX_STATEMENTS = 400
+/** How long a statement waits for another process's lock. */
+const BUSY_TIMEOUT_MILLIS = 5000
+/** `temp_store`: the state before a member of a group, to which its fault leads back, would otherwise be kept in a temporary file. */
+const WRITER_PRAGMAS = ['journal_mode = WAL', 'synchronous = NORMAL', 'wal_autocheckpoint = 0', 'foreign_keys = ON', 'temp_store = MEMORY']
+/** Page cache of each connection. What does not fit is in the memory of the system. */
+const CACHE_KIB = 16_384
+/** Page cache of a connection for snapshots, which are read from one end to the other. */
+const SNAPSHOT_CACHE_KIB = 4096
+/** Connections for snapshots that are kept open while nobody uses them. */
+const MAX_IDLE_SNAPSHOTS = 2
+
+export interface SqliteOptions {
+  path: string
+  /**
+   * Hold transactions to their contract, for tests: each is run twice, the first run rolled back, and one that waits for
+   * anything but the database is refused.
+   */
+  strict?: boolean
+}
+
+/** `database_url` is a path, or a `sqlite:` URL of one. */
+export const sqlitePath = (databaseUrl: string): string => databaseUrl.replace(/^sqlite:(\/\/)?/, '')
+
+/** An empty file is no database: SQLite makes one of it, as it does where there is none. */
+export const isDatabaseThere = (path: string): boolean => (statSync(path, { throwIfNoEntry: false })?.size ?? 0) > 0
+
+/** The same where something must be there already. Opening would make it: commands would work on nothing, and find it well. */
+export function existingSqlitePath(databaseUrl: string): string {
+  if (isPostgresUrl(databaseUrl)) throw new OperatorError(`${withoutPassword(databaseUrl)} is no file: PostgreSQL's own tools copy it and bring it back (pg_dump, or a base backup and its log)`)
+  const path = sqlitePath(databaseUrl)
+  if (!isDatabaseThere(path)) throw new OperatorError(`there is no database at ${path}`)
+  return path
+}
+
+export function openSqlite({ path, strict = false }: SqliteOptions): Database {
+  const counters: DatabaseCounters = { statements: 0, rows: 0, transactions: 0, commits: 0 }
+  const writer = new Prepared(new Connection(path, { create: true, strict: true }), counters)
+  for (const pragma of WRITER_PRAGMAS) writer.connection.run(`PRAGMA ${pragma}`)
+  const reader = new SteadyReader(new Prepared(new Connection(path, { readonly: true, strict: true }), counters))
+  const queue = new WriterQueue(writer, reader, path, strict)
+  const snapshots = new Snapshots(() => new Prepared(new Connection(path, { readonly: true, strict: true }), counters, SNAPSHOT_CACHE_KIB))
+
+  const reads: Reader = { all: async <Row>(query: Sql) => reader.all<Row>(query), get: async <Row>(query: Sql) => reader.get<Row>(query) }
+
+  return {
+    dialect: { name: 'sqlite', definition: (statement) => statement },
+    counters,
+    get writeFault() {
+      return queue.fault
+    },
+    ...reads,
+    run: (query) => queue.enter((tx) => tx.run(query)),
+    transaction: (work) => queue.enter(work),
+    async glance(work) {
+      reader.pin()
+      try {
+        return await (strict ? withoutWaiting(work(reads)) : work(reads))
+      } finally {
+        reader.unpin()
+      }
+    },
+    async snapshot(work) {
+      await queue.durable()
+      return snapshots.read(work)
+    },
+    async integrityFaults() {
+      const rows = reader.all<{ integrity_check: string }>(sql`PRAGMA integrity_check`)
+      return rows.map((row) => row.integrity_check).filter((found) => found !== 'ok')
+    },
+    async close() {
+      await queue.close()
+      snapshots.close()
+      reader.close()
+      writer.connection.run('PRAGMA wal_checkpoint(TRUNCATE)')
+      writer.close()
+    },
+  }
+}
+
+/** A connection with its prepared statements. */
+class Prepared {
+  readonly #statements = new Map<string, Statement>()
+
+  constructor(
+    readonly connection: Connection,
+    readonly counters: DatabaseCounters,
+    cacheKib = CACHE_KIB,
+  ) {
+    connection.run(`PRAGMA busy_timeout = ${BUSY_TIMEOUT_MILLIS}`)
+    connection.run(`PRAGMA cache_size = -${cacheKib}`)
+  }
+
+  all<Row>(query: Sql): Row[] {
+    return this.#statement(query).all(...bindings(query.values)) as Row[]
+  }
+
+  get<Row>(query: Sql): Row | null {
+    return this.#statement(query).get(...bindings(query.values)) as Row | null
+  }
+
+  run(query: Sql): number {
+    const { changes } = this.#statement(query).run(...bindings(query.values))
+    this.counters.rows += changes
+    return changes
+  }
+
+  /** A statement without parameters. */
+  command(text: string): void {
+    this.#prepared(text).run()
+  }
+
+  #statement(query: Sql): Statement {
+    this.counters.statements++
+    return this.#prepared(textOf(query))
+  }
+
+  #prepared(text: string): Statement {
+    const kept = this.#statements.get(text)
+    if (kept) return kept
+    const made = this.connection.prepare(text)
+    if (this.#statements.size >= MAX_STATEMENTS) {
+      const [oldest, statement] = this.#statements.entries().next().value!
+      this.#statements.delete(oldest)
+      statement.finalize()
+    }
+    this.#statements.set(text, made)
+    return made
+  }
+
+  close() {
+    for (const statement of this.#statements.values()) statement.finalize()
+    this.#statements.clear()
+    this.connection.close()
+  }
+}
+
+/**
+ * The connection for reading what is committed. It stays in one read transaction from commit to commit: beginning one
+ * for each statement costs as much as most statements. No other process writes, so nothing new is missed.
+ */
+class SteadyReader {
+  #isReading = false
+  /** What keeps the state as it is: reads that belong together, and a commit that is not on the disk yet. */
+  #pins = 0
+  #isOutdated = false
+
+  constructor(readonly prepared: Prepared) {}
+
+  all<Row>(query: Sql): Row[] {
+    this.#begin()
+    return this.prepared.all<Row>(query)
+  }
+
+  get<Row>(query: Sql): Row | null {
+    this.#begin()
+    return this.prepared.get<Row>(query)
+  }
+
+  #begin(): void {
+    if (this.#isReading) return
+    this.prepared.command('BEGIN')
+    this.#isReading = true
+  }
+
+  /** From here on what is committed stays out of sight. */
+  pin(): void {
+    this.#pins++
+    if (this.#isReading) return
+    this.#begin()
+    // The first statement decides on the state that is seen.
+    this.prepared.command('SELECT 1 FROM sqlite_schema LIMIT 1')
+  }
+
+  unpin(): void {
+    this.#pins--
+    if (this.#isOutdated) this.renew()
+  }
+
+  /** The next statement sees all that is committed, and the log may begin anew; not before the last pin is gone. */
+  renew(): void {
+    this.#isOutdated = this.#pins > 0
+    if (this.#isOutdated) return
+    if (this.#isReading) this.prepared.command('COMMIT')
+    this.#isReading = false
+  }
+
+  close(): void {
+    this.renew()
+    this.prepared.close()
+  }
+}
+
+/** Texts of templates, which are the same array in every call. */
+const templateTexts = new WeakMap<readonly string[], string>()
+
+function textOf({ texts }: Sql): string {
+  if (!('raw' in texts)) return texts.join('?')
+  const known = templateTexts.get(texts)
+  if (known !== undefined) return known
+  const text = texts.join('?')
+  templateTexts.set(texts, text)
+  return text
+}
+
+/** Connections that each hold one state of the database while they are read from. */
+class Snapshots {
+  readonly #idle: Prepared[] = []
+  #isClosed = false
+
+  constructor(readonly open: () => Prepared) {}
+
+  async read<T>(work: (reader: Reader) => Promise<T>): Promise<T> {
+    const prepared = this.#idle.pop() ?? this.open()
+    prepared.command('BEGIN')
+    try {
+      return await work({ all: async <Row>(query: Sql) => prepared.all<Row>(query), get: async <Row>(query: Sql) => prepared.get<Row>(query) })
+    } finally {
+      prepared.command('ROLLBACK')
+      if (!this.#isClosed && this.#idle.length < MAX_IDLE_SNAPSHOTS) this.#idle.push(prepared)
+      else prepared.close()
+    }
+  }
+
+  close(): void {
+    this.#isClosed = true
+    for (const prepared of this.#idle.splice(0)) prepared.close()
+  }
+}
+
+/** `undefined` would be bound as NULL and numbers beyond 2^53 would lose digits, both in silence. */
+function bindings(values: readonly SqlValue[]): SQLQueryBindings[] {
+  for (const value of values) {
+    if (value === undefined) throw new TypeError('undefined is no SQL value')
+    if (typeof value === 'number' && !Number.isSafeInteger(value)) throw new TypeError(`${value} is no SQL integer`)
+  }
+  return values as SQLQueryBindings[]
+}
+
+interface Waiting {
+  work: (tx: Tx) => Promise<unknown>
+  resolve(value: unknown): void
+  reject(error: unknown): void
+}
+
+type Outcome = { ok: true; value: unknown } | { ok: false; error: unknown }
+
+class WriterQueue {
+  readonly #waiting: Waiting[] = []
+  #running: Promise<void> | null = null
+  #flushing: Promise<void> | null = null
+  /** What the transactions of the present group want done once they are durable. */
+  #afterCommit: (() => void)[] = []
+  readonly #tx: Tx
+  readonly #log: WriteAheadLog
+  readonly #checkpointer: Checkpointer
+  fault: WriteFault | null = null
+
+  constructor(
+    readonly writer: Prepared,
+    readonly reader: SteadyReader,
+    path: string,
+    readonly strict: boolean,
+  ) {
+    this.#log = new WriteAheadLog(path)
+    this.#checkpointer = new Checkpointer(path)
+    this.#tx = {
+      all: async <Row>(query: Sql) => writer.all<Row>(query),
+      get: async <Row>(query: Sql) => writer.get<Row>(query),
+      run: async (query) => writer.run(query),
+      afterCommit: (act) => void this.#afterCommit.push(act),
+    }
+  }
+
+  enter<T>(work: (tx: Tx) => Promise<T>): Promise<T> {
+    const { promise, resolve, reject } = Promise.withResolvers<T>()
+    this.#waiting.push({ work, resolve: resolve as (value: unknown) => void, reject })
+    // A turn of the event loop lets the requests of one tick share a commit.
+    this.#running ??= outsideRequests(() => nextTurn().then(() => this.#drain()))
+    return promise
+  }
+
+  /** Waits while something is committed that is not on the disk yet. */
+  async durable(): Promise<void> {
+    while (this.#flushing) await this.#flushing
+  }
+
+  async close(): Promise<void> {
+    while (this.#running) await this.#running
+    await this.#checkpointer.close()
+    this.#log.close()
+  }
+
+  async #drain(): Promise<void> {
+    while (this.#waiting.length > 0) {
+      await this.#group()
+      // A log that cannot be copied now is copied later: who waits must not wait for ever because of it.
+      await this.#keepLog().catch((error: unknown) => this.#noteFault(error))
+    }
+    this.#running = null
+  }
+
+  /** One BEGIN … COMMIT. Its members are answered only after the COMMIT is durable. */
+  async #group(): Promise<void> {
+    const { reader, writer } = this
+    const { connection, counters } = writer
+    // A reader that saw a log which is copied by now would keep it from beginning anew.
+    reader.renew()
+    const members: { waiting: Waiting; outcome: Outcome }[] = []
+    this.#afterCommit = []
+    try {
+      writer.command('BEGIN IMMEDIATE')
+      const size = Math.min(this.#waiting.length, MAX_GROUP)
+      for (let turnEndsAt = performance.now() + TURN_MILLIS; members.length < size; ) {
+        if (performance.now() > turnEndsAt) {
+          await nextTurn()
+          turnEndsAt = performance.now() + TURN_MILLIS
+        }
+        const waiting = this.#waiting.shift()!
+        const outcome = await (size === 1 ? this.#work(waiting.work) : this.#member(waiting.work))
+        members.push({ waiting, outcome })
+        // Some faults (a full disk) end the whole transaction, and with it what earlier members did.
+        if (!connection.inTransaction) throw outcome.ok ? new Error('the transaction ended early') : outcome.error
+        if (size === 1 && !outcome.ok) throw outcome.error
+      }
+      await this.#commit()
+    } catch (error) {
+      this.#noteFault(error)
+      if (connection.inTransaction) writer.command('ROLLBACK')
+      if (members.length === 0) this.#waiting.shift()?.reject(error)
+      for (const { waiting } of members) waiting.reject(error)
+      return
+    }
+    counters.commits++
+    this.fault = null
+    // Before the members go on; a fault in one of them is an unhandled rejection, and neither the queue's nor the end of the process.
+    for (const act of this.#afterCommit) void Promise.resolve().then(act)
+    for (const { waiting, outcome } of members) {
+      if (outcome.ok) waiting.resolve(outcome.value)
+      else waiting.reject(outcome.error)
+    }
+  }
+
+  #noteFault(error: unknown): void {
+    if (isDiskFault(error)) this.fault = { error, at: performance.now() }
+  }
+
+  /** Readers stay with the state before until the new one is on the disk. */
+  async #commit(): Promise<void> {
+    const { promise, resolve } = Promise.withResolvers<void>()
+    this.reader.pin()
+    try {
+      this.#flushing = promise
+      this.writer.command('COMMIT')
+      await this.#log.sync()
+    } finally {
+      this.reader.renew()
+      this.reader.unpin()
+      this.#flushing = null
+      resolve()
+    }
+  }
+
+  async #keepLog(): Promise<void> {
+    const { log: frames } = this.writer.connection.query<{ log: number }, []>('PRAGMA wal_checkpoint(NOOP)').get()!
+    this.#log.makeRoom(frames * FRAME_BYTES)
+    if (frames < CHECKPOINT_FRAMES) return
+    const pass = this.#checkpointer.pass()
+    if (frames >= MAX_LOG_FRAMES && !(await pass)) this.writer.command('PRAGMA wal_checkpoint(PASSIVE)')
+  }
+
+  /** In a savepoint, so that its fault leads back to where the one before it ended. */
+  async #member(work: Waiting['work']): Promise<Outcome> {
+    const { writer } = this
+    writer.command('SAVEPOINT member')
+    const outcome = await this.#work(work)
+    if (!writer.connection.inTransaction) return outcome
+    if (!outcome.ok) writer.command('ROLLBACK TO member')
+    writer.command('RELEASE member')
+    return outcome
+  }
+
+  async #work(work: Waiting['work']): Promise<Outcome> {
+    if (this.strict) await this.#rehearse(work)
+    return this.#attempt(work)
+  }
+
+  /** A run of which nothing remains. How it ends does not matter: the next one has to end the same way. */
+  async #rehearse(work: Waiting['work']): Promise<void> {
+    const { writer } = this
+    const counted = { ...writer.counters }
+    const others = this.#afterCommit.length
+    writer.command('SAVEPOINT rehearsal')
+    await this.#attempt(work)
+    this.#afterCommit.length = others
+    Object.assign(writer.counters, counted)
+    if (!writer.connection.inTransaction) return
+    writer.command('ROLLBACK TO rehearsal')
+    writer.command('RELEASE rehearsal')
+  }
+
+  async #attempt(work: Waiting['work']): Promise<Outcome> {
+    this.writer.counters.transactions++
+    const others = this.#afterCommit.length
+    try {
+      return { ok: true, value: await (this.strict ? withoutWaiting(work(this.#tx)) : work(this.#tx)) }
+    } catch (error) {
+      this.#afterCommit.length = others
+      return { ok: false, error }
+    }
+  }
+}
+
+/** A fault of the disk or of the file, as SQLite calls it or as the system does, and none of what was asked for. */
+const isDiskFault = (error: unknown): boolean =>
+  /^(SQLITE_(FULL|IOERR|READONLY|CANTOPEN|CORRUPT|NOTADB|PROTOCOL|BUSY)|ENOSPC|EDQUOT|EFBIG|EROFS|EIO)/.test(String((error as { code?: unknown } | null)?.code))
+
+/** Work that awaits only the database settles within the current turn of the event loop. */
+function withoutWaiting<T>(work: Promise<T>): Promise<T> {
+  const { promise, reject } = Promise.withResolvers<T>()
+  const late = setImmediate(() => reject(new Error('a transaction waited for something other than its database')))
+  return Promise.race([work, promise]).finally(() => clearImmediate(late))
+}

@@ -1,0 +1,153 @@
+/**
+ * Blocks of an archive on their way in: a file without a name, and where in it each block lies.
+ *
+ * The bytes are on the disk; in memory a block takes a slot of twelve bytes, found by the first four of its digest.
+ */
+import { closeSync, readSync } from 'node:fs'
+import { cidBytesLength, type Cid } from '../../protocol/cid.ts'
+import { openNameless, writeAt } from './nameless-file.ts'
+
+const BUFFER_BYTES = 256 * 1024
+const FIRST_SLOTS = 4096
+/** Of the slots, so many are filled before there are twice as many. */
+const MAX_FILL = 0.6
+/** A block lies in the file as length, CID, bytes. */
+const LENGTH_BYTES = 4
+const HEAD_BYTES = LENGTH_BYTES + cidBytesLength
+/** Read at once: what most blocks fit into, and many blocks when they are asked for in the order of the file. */
+const PROBE_BYTES = 1024
+const WINDOW_BYTES = 64 * 1024
+/** Codec, hash and its length come first in a CID and are all alike. */
+const DIGEST_OFFSET = 4
+const NO_POSITION = -1
+
+export class BlockFile {
+  readonly #file: number
+  readonly #buffer = Buffer.allocUnsafe(BUFFER_BYTES)
+  readonly #length = Buffer.allocUnsafe(LENGTH_BYTES)
+  /** What was read last, where it lies in the file, and how much of it there is. */
+  readonly #window = new Uint8Array(WINDOW_BYTES)
+  readonly #windowFields = new DataView(this.#window.buffer)
+  #windowStart = 0
+  #windowBytes = 0
+  #buffered = 0
+  #flushed = 0
+  #count = 0
+  #keys = new Uint32Array(FIRST_SLOTS)
+  #positions = new Float64Array(FIRST_SLOTS).fill(NO_POSITION)
+
+  /** The file is made in `dir`. */
+  constructor(dir: string) {
+    this.#file = openNameless(dir)
+  }
+
+  /** Blocks held; one that was added twice counts once. */
+  get count(): number {
+    return this.#count
+  }
+
+  /** `section` is the CID of a block and then its bytes, as in an archive. */
+  add(section: Uint8Array): void {
+    const slot = this.#slotOf(section)
+    if (this.#positions[slot] !== NO_POSITION) return
+    this.#keys[slot] = keyOf(section)
+    this.#positions[slot] = this.#append(section)
+    if (++this.#count > this.#keys.length * MAX_FILL) this.#grow()
+  }
+
+  /** Null when it was not added. */
+  get(cid: Cid): Uint8Array | null {
+    const position = this.#positions[this.#slotOf(cid.bytes)]!
+    return position === NO_POSITION ? null : this.#read(position)
+  }
+
+  close(): void {
+    closeSync(this.#file)
+  }
+
+  #append(section: Uint8Array): number {
+    const position = this.#flushed + this.#buffered
+    this.#length.writeUInt32LE(section.length - cidBytesLength)
+    this.#write(this.#length)
+    this.#write(section)
+    return position
+  }
+
+  #write(bytes: Uint8Array): void {
+    if (this.#buffered + bytes.length > BUFFER_BYTES) this.#flush()
+    if (bytes.length > BUFFER_BYTES) {
+      writeAt(this.#file, bytes, this.#flushed)
+      this.#flushed += bytes.length
+    } else {
+      this.#buffer.set(bytes, this.#buffered)
+      this.#buffered += bytes.length
+    }
+  }
+
+  #flush(): void {
+    writeAt(this.#file, this.#buffer.subarray(0, this.#buffered), this.#flushed)
+    this.#flushed += this.#buffered
+    this.#buffered = 0
+  }
+
+  /** The slot of a block, or the free one where it would be. `cid` begins with its CID. */
+  #slotOf(cid: Uint8Array): number {
+    const key = keyOf(cid)
+    const mask = this.#keys.length - 1
+    for (let slot = key & mask; ; slot = (slot + 1) & mask) {
+      const position = this.#positions[slot]!
+      if (position === NO_POSITION || (this.#keys[slot] === key && this.#isAt(position, cid))) return slot
+    }
+  }
+
+  #isAt(position: number, cid: Uint8Array): boolean {
+    const start = this.#reach(position) + LENGTH_BYTES
+    for (let i = 0; i < cidBytesLength; i++) if (this.#window[start + i] !== cid[i]) return false
+    return true
+  }
+
+  /** The bytes of the block at a position. */
+  #read(position: number): Uint8Array {
+    const offset = this.#reach(position)
+    const length = this.#windowFields.getUint32(offset, true)
+    const start = offset + HEAD_BYTES
+    if (start + length <= this.#windowBytes) return this.#window.slice(start, start + length)
+    const bytes = new Uint8Array(length)
+    for (let read = 0; read < length; ) read += this.#readInto(bytes.subarray(read), position + HEAD_BYTES + read)
+    return bytes
+  }
+
+  /** Have the head of the block at a position in the window, and what follows as far as it was read. Returns where in the window. */
+  #reach(position: number): number {
+    const offset = position - this.#windowStart
+    if (offset >= 0 && offset + HEAD_BYTES <= this.#windowBytes) return offset
+    const isNext = offset > 0 && offset < this.#windowBytes + PROBE_BYTES
+    this.#windowBytes = this.#readInto(this.#window.subarray(0, isNext ? WINDOW_BYTES : PROBE_BYTES), position)
+    this.#windowStart = position
+    return 0
+  }
+
+  #readInto(bytes: Uint8Array, position: number): number {
+    // What is buffered has not reached the file.
+    if (position + bytes.length > this.#flushed) this.#flush()
+    return readSync(this.#file, bytes, 0, bytes.length, position)
+  }
+
+  #grow(): void {
+    const [keys, positions] = [this.#keys, this.#positions]
+    const mask = keys.length * 2 - 1
+    this.#keys = new Uint32Array(keys.length * 2)
+    this.#positions = new Float64Array(keys.length * 2).fill(NO_POSITION)
+    for (const [old, position] of positions.entries()) {
+      if (position === NO_POSITION) continue
+      let slot = keys[old]! & mask
+      while (this.#positions[slot] !== NO_POSITION) slot = (slot + 1) & mask
+      this.#keys[slot] = keys[old]!
+      this.#positions[slot] = position
+    }
+  }
+}
+
+function keyOf(bytes: Uint8Array): number {
+  return ((bytes[DIGEST_OFFSET]! << 24) | (bytes[DIGEST_OFFSET + 1]! << 16) | (bytes[DIGEST_OFFSET + 2]! << 8) | bytes[DIGEST_OFFSET + 3]!) >>> 0
+}

@@ -1,0 +1,22 @@
+/**
+ * One process per data directory. The lock is SQLite's own on a file that holds nothing, so that the system releases
+ * it however the process ends: there is no stale lock to remove by hand.
+ */
+import { Database } from 'bun:sqlite'
+import { join } from 'node:path'
+import { OperatorError } from '../../base/operator-error.ts'
+
+export const LOCK_FILE = 'holdfast.lock'
+
+/** Take the directory, or say that another process has it. Answers how to give it back. */
+export function lockDirectory(dataDir: string): () => void {
+  const connection = new Database(join(dataDir, LOCK_FILE), { create: true })
+  try {
+    connection.run('BEGIN EXCLUSIVE')
+  } catch (error) {
+    connection.close()
+    if ((error as { code?: string }).code !== 'SQLITE_BUSY') throw error
+    throw new OperatorError(`${dataDir} is in use by another process: stop that server, or set data_dir to another folder`)
+  }
+  return () => connection.close()
+}

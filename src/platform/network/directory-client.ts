@@ -1,0 +1,80 @@
+/** A PLC directory as a handle: the public one over HTTP, or the one inside a development server. */
+import { parseDidDocument, type DidDocument } from '../../protocol/did-document.ts'
+import type { Did } from '../../protocol/identifiers.ts'
+import { parseAuditLog, parseOperation, parseState, type AuditEntry, type LogOperation, type PlcState } from '../../protocol/plc.ts'
+import { OutboundError, type Outbound } from './outbound.ts'
+
+/** Reads answer `null` for a DID that is not registered or that has ended. All throw `PlcDirectoryError`. */
+export interface PlcDirectory {
+  document(did: Did): Promise<DidDocument | null>
+  state(did: Did): Promise<PlcState | null>
+  lastOperation(did: Did): Promise<LogOperation | null>
+  auditLog(did: Did): Promise<AuditEntry[] | null>
+  submit(did: Did, operation: LogOperation): Promise<void>
+}
+
+export class PlcDirectoryError extends Error {
+  constructor(
+    /** What the directory answered (200: something that is no answer); `null` when it did not. */
+    readonly status: number | null,
+    message: string,
+    options?: ErrorOptions,
+  ) {
+    super(message, options)
+  }
+}
+
+const timeoutMillis = 10_000
+const maxAnswerBytes = 4 * 1024 * 1024
+const failed = 'Unable to perform PLC operation'
+
+/** `url` is the directory's base, without a trailing slash. Nothing is cached: proofs depend on live answers. */
+export function remotePlcDirectory(url: string, outbound: Outbound): PlcDirectory {
+  async function call(path: string, operation?: LogOperation): Promise<Response> {
+    const bounds = { headersTimeoutMillis: timeoutMillis, bodyTimeoutMillis: timeoutMillis, maxBytes: maxAnswerBytes }
+    try {
+      return operation === undefined
+        ? await outbound.fetch(`${url}/${path}`, bounds)
+        : await outbound.fetch(`${url}/${path}`, { ...bounds, method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify(operation) })
+    } catch (cause) {
+      throw new PlcDirectoryError(null, 'PLC directory unreachable', { cause })
+    }
+  }
+
+  async function read<Value>(path: string, parse: (json: unknown) => Value | null): Promise<Value | null> {
+    const response = await call(path)
+    const json = await readJson(response)
+    if (response.status === 404 || response.status === 410) return null
+    if (!response.ok) throw refusedBy(response, json)
+    const value = parse(json)
+    if (value === null) throw new PlcDirectoryError(response.status, 'PLC directory gave an answer that is no answer')
+    return value
+  }
+
+  return {
+    document: (did) => read(did, (json) => parseDidDocument(json, did)),
+    state: (did) => read(`${did}/data`, parseState),
+    lastOperation: (did) => read(`${did}/log/last`, parseOperation),
+    auditLog: (did) => read(`${did}/log/audit`, parseAuditLog),
+    async submit(did, operation) {
+      const response = await call(did, operation)
+      if (!response.ok) throw refusedBy(response, await readJson(response))
+      await response.body?.cancel()
+    },
+  }
+}
+
+/** The JSON of an answer; `undefined` when it is none, whatever its status says. */
+async function readJson(response: Response): Promise<unknown> {
+  try {
+    return JSON.parse(await response.text())
+  } catch (cause) {
+    if (cause instanceof OutboundError) throw new PlcDirectoryError(null, 'PLC directory unreachable', { cause })
+    return undefined
+  }
+}
+
+function refusedBy(response: Response, json: unknown): PlcDirectoryError {
+  const message = (json as { message?: unknown } | null | undefined)?.message
+  return new PlcDirectoryError(response.status, typeof message === 'string' ? message : failed)
+}

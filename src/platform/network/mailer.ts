@@ -1,0 +1,111 @@
+/** Outgoing mail: through SMTP, through a provider's HTTP interface, or, for development, into the log. */
+import { createTransport } from 'nodemailer'
+import type { Config } from '../configuration/config.ts'
+import type { Log } from '../running/log.ts'
+import type { Outbound } from './outbound.ts'
+
+export interface Mail {
+  to: string
+  subject: string
+  /** Plain text. A token stands alone on a line of its own. */
+  text: string
+}
+
+export interface Mailer {
+  /** Resolves when the provider has taken the message and rejects when it has not. */
+  send(mail: Mail): Promise<void>
+  /** Why mail could not be sent at all, as far as that can be seen without sending one; null when nothing is seen. */
+  check(): Promise<string | null>
+}
+
+export class MailRefused extends Error {}
+
+const MAX_ANSWER_BYTES = 64 * 1024
+
+export interface MailerOptions {
+  /** Reaches what the operator configured. */
+  upstream: Outbound
+  log: Log
+  /** Certificate of an authority to trust instead of the well-known ones. */
+  authority?: string
+}
+
+export function createMailer({ email }: Pick<Config, 'email'>, { upstream, log, authority }: MailerOptions): Mailer {
+  const mailers: Record<typeof email.provider, () => Mailer> = {
+    log: () => logMailer(log),
+    smtp: () => smtpMailer(email, authority),
+    mailtrap: () => httpMailer(email, upstream),
+  }
+  const { send, check } = mailers[email.provider]()
+  return {
+    check,
+    async send(mail) {
+      if (/[\r\n]/.test(mail.to + mail.subject)) throw new MailRefused('a line break in an address or a subject')
+      await send(mail)
+    },
+  }
+}
+
+/** Every mail is a log line. */
+function logMailer(log: Log): Mailer {
+  return {
+    check: async () => null,
+    async send({ to, subject, text }) {
+      log.info('mail', { to, mailSubject: subject, text })
+    },
+  }
+}
+
+/** Certificates are checked, and with `starttls` nothing is sent before the connection is encrypted. */
+function smtpMailer({ from, fromName, smtpHost, smtpPort, smtpTls, smtpUsername, smtpPassword, smtpTimeoutSecs }: Config['email'], authority?: string): Mailer {
+  const timeoutMillis = smtpTimeoutSecs * 1000
+  const transport = createTransport({
+    host: smtpHost ?? '',
+    port: smtpPort,
+    secure: smtpTls === 'implicit',
+    requireTLS: smtpTls === 'starttls',
+    ignoreTLS: smtpTls === 'none',
+    ...(smtpUsername !== null && smtpPassword !== null ? { auth: { user: smtpUsername, pass: smtpPassword.reveal() } } : {}),
+    connectionTimeout: timeoutMillis,
+    greetingTimeout: timeoutMillis,
+    socketTimeout: timeoutMillis,
+    ...(authority === undefined ? {} : { tls: { ca: authority } }),
+    disableFileAccess: true,
+    disableUrlAccess: true,
+  })
+  const sender = fromName === null ? (from ?? '') : { name: fromName, address: from ?? '' }
+  return {
+    async send({ to, subject, text }) {
+      // As an object: an address is then one address, whatever commas are in it.
+      await transport.sendMail({ from: sender, to: { name: '', address: to }, subject, text })
+    },
+    async check() {
+      try {
+        await transport.verify()
+        return null
+      } catch (error) {
+        return error instanceof Error ? error.message : String(error)
+      }
+    },
+  }
+}
+
+function httpMailer({ from, fromName, httpApiUrl, httpToken, httpTimeoutSecs }: Config['email'], upstream: Outbound): Mailer {
+  const sender = { email: from ?? '', ...(fromName === null ? {} : { name: fromName }) }
+  return {
+    // The provider has nothing to ask that does not send.
+    check: async () => null,
+    async send({ to, subject, text }) {
+      const response = await upstream.fetch(httpApiUrl, {
+        method: 'POST',
+        headers: { 'Content-Type': 'application/json', Authorization: `Bearer ${httpToken?.reveal() ?? ''}` },
+        body: JSON.stringify({ from: sender, to: [{ email: to }], subject, text }),
+        headersTimeoutMillis: httpTimeoutSecs * 1000,
+        bodyTimeoutMillis: httpTimeoutSecs * 1000,
+        maxBytes: MAX_ANSWER_BYTES,
+      })
+      const answer = await response.text()
+      if (!response.ok) throw new MailRefused(`the provider answered ${response.status}: ${answer.slice(0, 200)}`)
+    },
+  }
+}

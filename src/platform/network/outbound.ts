@@ -1,0 +1,264 @@
+/**
+ * The one way out. Requests whose target somebody else chose (handles, did:web, client metadata, key sets, lexicons,
+ * proxied services) reach public hosts only; requests to services that the operator configured reach any.
+ *
+ * Every connection resolves the host itself, refuses unless *all* of its addresses are public unicast ones, and
+ * connects to an address it has checked, with the name kept for `Host` and the certificate. So a name that changes
+ * its address between check and use (DNS rebinding) gains nothing. Only https; no redirects unless asked for, and
+ * then each hop is checked like the first. Time and size have bounds.
+ *
+ * Development and tests add loopback addresses, and plain http to them, and nothing else.
+ */
+import { isIpAddress, isLoopbackAddress, isPublicAddress } from '../../protocol/ip-address.ts'
+import { LookupsFull, type Resolver } from './resolver.ts'
+
+export type OutboundFault =
+  | 'refused' // the target is not one we go to
+  | 'unresolved' // its name has no address
+  | 'unreachable' // no connection, a bad certificate, a broken answer
+  | 'timeout'
+  | 'too-large'
+  | 'redirects' // more than allowed
+
+export class OutboundError extends Error {
+  constructor(
+    readonly fault: OutboundFault,
+    message: string,
+    options?: ErrorOptions,
+  ) {
+    super(message, options)
+  }
+}
+
+export interface OutboundRequest {
+  method?: string
+  headers?: Headers | Record<string, string>
+  body?: string | Uint8Array<ArrayBuffer> | ReadableStream<Uint8Array>
+  /** Aborts the request, and the body if that has begun. */
+  signal?: AbortSignal
+  /** From the call to the response headers, name resolution and redirects included. */
+  headersTimeoutMillis?: number
+  /** From the response headers to the last byte of the body. */
+  bodyTimeoutMillis?: number
+  /** Longest body, counted after decompression unless `raw`. */
+  maxBytes?: number
+  /** Redirects to follow, of GET and HEAD; otherwise a redirect is an answer like any other. */
+  maxRedirects?: number
+  /** Keep the body and its `content-encoding` as the server sent them. */
+  raw?: boolean
+  /** Look the host up anew: the answer decides something. */
+  fresh?: boolean
+}
+
+export interface Outbound {
+  /**
+   * Answers any status, with a body that fails when it exceeds its bounds. The URL is absolute. Throws
+   * `OutboundError`, `LookupsFull`, or the reason of `signal`.
+   */
+  fetch(url: string | URL, request?: OutboundRequest): Promise<Response>
+}
+
+/**
+ * `public`: https to public unicast addresses. `loopback`: the same, and http(s) to loopback. `anywhere`: http(s) to
+ * any address, for targets that the operator named.
+ */
+export type Reach = 'public' | 'loopback' | 'anywhere'
+
+export interface OutboundOptions {
+  resolver: Resolver
+  reach: Reach
+  /** Where https goes when the URL names no port. */
+  httpsPort?: number
+  /** Certificate authorities to trust instead of the system's, as PEM. */
+  certificateAuthorities?: string
+}
+
+const defaults = { method: 'GET', headersTimeoutMillis: 10_000, bodyTimeoutMillis: 30_000, maxBytes: 10 * 1024 * 1024, maxRedirects: 0, fresh: false }
+/** Addresses of one host that are tried in turn while nothing has been sent. */
+const maxAddressesTried = 3
+const maxUrlChars = 8192
+/** A body that announces no more is read at once, which is quicker than streaming it. */
+const maxBufferedBytes = 64 * 1024
+const redirectStatuses = new Set([301, 302, 303, 307, 308])
+const bodylessStatuses = new Set([101, 204, 205, 304])
+const unsentCodes = new Set(['ConnectionRefused', 'FailedToOpenSocket', 'ECONNREFUSED'])
+
+export function createOutbound(options: OutboundOptions): Outbound {
+  return {
+    async fetch(url, given = {}) {
+      const request = { ...defaults, ...given }
+      const abort = new AbortController()
+      const forward = () => abort.abort(request.signal?.reason)
+      request.signal?.throwIfAborted()
+      request.signal?.addEventListener('abort', forward, { once: true })
+      const timer = new Deadline(abort)
+      const finish = () => {
+        timer.stop()
+        request.signal?.removeEventListener('abort', forward)
+      }
+      try {
+        timer.start(request.headersTimeoutMillis)
+        const response = await follow(options, url, request, abort.signal)
+        timer.start(request.bodyTimeoutMillis)
+        return await boundedResponse(response, request, abort.signal, finish)
+      } catch (error) {
+        finish()
+        throw named(error, abort.signal)
+      }
+    },
+  }
+}
+
+class Deadline {
+  #timer: ReturnType<typeof setTimeout> | undefined
+
+  constructor(private readonly abort: AbortController) {}
+
+  start(afterMillis: number) {
+    this.stop()
+    this.#timer = setTimeout(() => this.abort.abort(new OutboundError('timeout', `no answer within ${afterMillis} ms`)), afterMillis)
+  }
+
+  stop() {
+    clearTimeout(this.#timer)
+  }
+}
+
+type BoundedRequest = OutboundRequest & typeof defaults
+
+async function follow(options: OutboundOptions, start: string | URL, request: BoundedRequest, signal: AbortSignal): Promise<Response> {
+  const followsRedirects = request.maxRedirects > 0 && (request.method === 'GET' || request.method === 'HEAD')
+  let target = parseTarget(start)
+  for (let hops = 0; ; hops++) {
+    const response = await connect(options, target, request, signal)
+    const location = response.headers.get('location')
+    if (!followsRedirects || !redirectStatuses.has(response.status) || location === null) return response
+    await response.body?.cancel()
+    if (hops === request.maxRedirects) throw new OutboundError('redirects', `more than ${request.maxRedirects} redirects`)
+    target = parseTarget(location, target)
+  }
+}
+
+function parseTarget(text: string | URL, base?: URL): URL {
+  const target = String(text).length <= maxUrlChars ? URL.parse(String(text), base?.href) : null
+  if (target?.protocol !== 'https:' && target?.protocol !== 'http:') throw new OutboundError('refused', 'not a web address')
+  if (target.username || target.password) throw new OutboundError('refused', 'a URL with credentials')
+  return target
+}
+
+async function connect(options: OutboundOptions, target: URL, request: BoundedRequest, signal: AbortSignal): Promise<Response> {
+  const addresses = await checkedAddresses(options, target, request.fresh, signal)
+  for (const [index, address] of addresses.entries()) {
+    try {
+      return await send(options, target, address, request, signal)
+    } catch (error) {
+      const retriable = unsentCodes.has((error as NodeJS.ErrnoException).code ?? '') && !(request.body instanceof ReadableStream)
+      if (!retriable || index === addresses.length - 1) throw error
+    }
+  }
+  throw new OutboundError('unresolved', `${target.hostname} has no address`)
+}
+
+/** The addresses to try, all of them permitted; refuses the target otherwise. */
+async function checkedAddresses(options: OutboundOptions, target: URL, fresh: boolean, signal: AbortSignal): Promise<string[]> {
+  const host = target.hostname.replace(/^\[(.*)\]$/, '$1')
+  const addresses = isIpAddress(host) ? [host] : await resolve(options.resolver, host, fresh, signal)
+  const isFree = options.reach === 'anywhere' || (options.reach === 'loopback' && addresses.every(isLoopbackAddress))
+  if (isFree) return addresses.slice(0, maxAddressesTried)
+  if (target.protocol !== 'https:') throw new OutboundError('refused', 'not an https URL')
+  if (isIpAddress(host)) throw new OutboundError('refused', 'a URL without a host name')
+  if (!addresses.every(isPublicAddress)) throw new OutboundError('refused', `${host} is not a public host`)
+  return addresses.slice(0, maxAddressesTried)
+}
+
+async function resolve(resolver: Resolver, host: string, fresh: boolean, signal: AbortSignal): Promise<string[]> {
+  const aborted = new Promise<never>((_, reject) => signal.addEventListener('abort', () => reject(signal.reason), { once: true }))
+  const addresses = await Promise.race([
+    resolver.addresses(host, { fresh }).catch((cause: unknown) => {
+      if (cause instanceof LookupsFull) throw cause
+      throw new OutboundError('unresolved', `${host} has no address`, { cause })
+    }),
+    aborted,
+  ])
+  if (addresses.length === 0) throw new OutboundError('unresolved', `${host} has no address`)
+  return addresses
+}
+
+async function send(options: OutboundOptions, target: URL, address: string, request: BoundedRequest, signal: AbortSignal): Promise<Response> {
+  const pinned = new URL(target)
+  pinned.hostname = address.includes(':') ? `[${address}]` : address
+  if (target.protocol === 'https:' && target.port === '' && options.httpsPort) pinned.port = String(options.httpsPort)
+  const headers = new Headers(request.headers)
+  headers.set('host', target.host)
+  if (!headers.has('user-agent')) headers.set('user-agent', 'holdfast')
+  return fetch(pinned, {
+    method: request.method,
+    headers,
+    body: request.body,
+    redirect: 'manual',
+    decompress: !request.raw,
+    signal,
+    // Connections are kept alive per address *and* server name, so a certificate is always checked for its own name.
+    ...(target.protocol === 'https:' && { tls: { serverName: target.hostname, ca: options.certificateAuthorities } }),
+  })
+}
+
+/** The answer with a body that keeps its bounds; `finish` is called once nothing more will come. */
+async function boundedResponse(response: Response, request: BoundedRequest, signal: AbortSignal, finish: () => void): Promise<Response> {
+  const headers = new Headers(response.headers)
+  const isDecoded = !request.raw && headers.has('content-encoding')
+  if (isDecoded) {
+    headers.delete('content-encoding')
+    headers.delete('content-length')
+  }
+  const announced = headers.get('content-length')
+  const announcedBytes = announced === null ? null : Number(announced)
+  const init = { status: response.status, statusText: response.statusText, headers }
+  if (!response.body || request.method === 'HEAD' || bodylessStatuses.has(response.status)) {
+    finish()
+    return new Response(null, init)
+  }
+  if (announcedBytes !== null && announcedBytes > request.maxBytes) {
+    void response.body.cancel()
+    throw tooLarge(request)
+  }
+  if (announcedBytes === null || announcedBytes > maxBufferedBytes) return new Response(boundedBody(response.body, request, signal, finish), init)
+  const bytes = await response.arrayBuffer()
+  finish()
+  return new Response(bytes, init)
+}
+
+const tooLarge = ({ maxBytes }: BoundedRequest) => new OutboundError('too-large', `a body of more than ${maxBytes} bytes`)
+
+function boundedBody(source: ReadableStream<Uint8Array>, request: BoundedRequest, signal: AbortSignal, finish: () => void): ReadableStream<Uint8Array> {
+  const reader = source.getReader()
+  let received = 0
+  return new ReadableStream({
+    async pull(controller) {
+      try {
+        const { done, value } = await reader.read()
+        received += value?.byteLength ?? 0
+        if (received > request.maxBytes) throw tooLarge(request)
+        if (value) controller.enqueue(value)
+        if (!done) return
+        controller.close()
+        finish()
+      } catch (error) {
+        finish()
+        void reader.cancel().catch(() => undefined)
+        controller.error(named(error, signal))
+      }
+    },
+    cancel(reason) {
+      finish()
+      return reader.cancel(reason)
+    },
+  })
+}
+
+/** What ended a request: our own fault or the caller's abort before whatever the network made of it. */
+function named(error: unknown, signal: AbortSignal): unknown {
+  if (signal.aborted) return signal.reason
+  if (error instanceof OutboundError || error instanceof LookupsFull) return error
+  return new OutboundError('unreachable', 'the other side could not be reached', { cause: error })
+}

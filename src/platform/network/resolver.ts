@@ -1,0 +1,168 @@
+/**
+ * Name resolution, as a handle: tests answer from a table instead of the network.
+ *
+ * Names are looked up by a DNS client of our own (c-ares), which waits on the event loop. The system's look-up holds a
+ * thread of the pool on which the log is flushed, files are read and passwords are hashed, so a few names whose servers
+ * stay silent would stop all of that. Strangers choose names freely, hence the bounds: look-ups at one time, look-ups
+ * that wait, and the time of each.
+ *
+ * Every question has a client to itself, because a client keeps "no data" for an hour whatever the zone says. Here an
+ * absence is not kept at all, and that nobody answered for a few seconds.
+ */
+import { lookup, Resolver as DnsClient } from 'node:dns/promises'
+import { Generations } from '../../base/bounded-cache.ts'
+import { isIpAddress } from '../../protocol/ip-address.ts'
+import { HOSTS_PATH, HostsFile } from './hosts-file.ts'
+import { SingleFlight } from '../../base/single-flight.ts'
+import { Slots, SlotsFull } from '../../base/semaphore.ts'
+
+export interface Resolver {
+  /** Every IPv4 and IPv6 address of a host, none if it has none. `fresh`: none that were found earlier. Throws when nobody answers in time. */
+  addresses(host: string, options?: { fresh?: boolean }): Promise<string[]>
+  /** Every TXT record of a name, its parts joined. Empty when there is none; throws when nobody answers in time. */
+  texts(name: string): Promise<string[]>
+}
+
+/** Too many names are being looked up already. Requests answer 503. */
+export class LookupsFull extends Error {
+  readonly retryAfterSecs = TIMEOUT_MILLIS / 1000
+}
+
+/** The name servers were silent, or said that they do not know. */
+class Unanswered extends Error {}
+
+export interface ResolverOptions {
+  /** Name servers, `address:port` each, instead of the system's. */
+  servers?: readonly string[]
+  hostsPath?: string
+  /** From the call to the answer, the wait for a turn included. */
+  timeoutMillis?: number
+  /**
+   * Ask the operating system for hosts that the name servers do not know: it has other sources too, such as mDNS and
+   * search domains. For hosts that the operator named; each look-up of this kind holds a thread of the pool.
+   */
+  asksSystem?: boolean
+}
+
+const TIMEOUT_MILLIS = 3000
+/** Name servers that are tried in that time, or tries of the only one. */
+const TRIES = 3
+/** Questions at one time; each holds a socket or two. */
+const MAX_QUESTIONS = 128
+const MAX_WAITING = 256
+const MAX_WAITING_FOR_SYSTEM = 16
+
+/** How long the addresses of a host are kept. Whoever connects checks them each time, so an old answer is safe. */
+const KEPT_MILLIS = 30_000
+/** How long nobody is asked again about a name that nobody answered for. */
+const SILENCE_MILLIS = 3000
+const MAX_KEPT_HOSTS = 1000
+const MAX_SILENT_NAMES = 10_000
+
+const ABSENT_CODES = new Set(['ENOTFOUND', 'ENODATA'])
+const LOOPBACK = ['127.0.0.1', '::1']
+
+export function systemResolver({ servers, hostsPath = HOSTS_PATH, timeoutMillis = TIMEOUT_MILLIS, asksSystem = false }: ResolverOptions = {}): Resolver {
+  const questions = new Questions(servers, timeoutMillis)
+  const hosts = new HostsFile(hostsPath)
+  const systemTurn = new Slots(1, MAX_WAITING_FOR_SYSTEM)
+  const kept = new Generations<{ addresses: string[]; until: number }>(MAX_KEPT_HOSTS)
+  const flights = new SingleFlight<string, string[]>()
+
+  const lookUp = async (host: string): Promise<string[]> => {
+    if (isIpAddress(host)) return [host]
+    const known = hosts.addressesOf(host)
+    if (known.length > 0) return [...known]
+    if (host === 'localhost' || host.endsWith('.localhost')) return LOOPBACK
+    const found = await questions.ask(`host ${host}`, (dns) => addressRecords(dns, host))
+    return found.length === 0 && asksSystem ? systemTurn.run(() => askSystem(host)) : found
+  }
+  const keep = async (host: string): Promise<string[]> => {
+    const addresses = await lookUp(host)
+    if (addresses.length > 0) kept.set(host, { addresses, until: performance.now() + KEPT_MILLIS })
+    return addresses
+  }
+  return {
+    async addresses(host, { fresh = false } = {}) {
+      if (fresh) return keep(host)
+      const known = kept.get(host)
+      if (known && known.until > performance.now()) return known.addresses
+      return flights.run(host, () => keep(host))
+    },
+    texts: (name) => questions.ask(`texts ${name}`, async (dns) => (await orNone(dns.resolveTxt(name))).map((parts) => parts.join(''))),
+  }
+}
+
+/** Questions to the name servers, a bounded number at a time. */
+class Questions {
+  readonly #slots = new Slots(MAX_QUESTIONS, MAX_WAITING)
+  /** Until when nobody is asked again, by question. */
+  readonly #silentUntil = new Generations<number>(MAX_SILENT_NAMES)
+
+  constructor(
+    readonly servers: readonly string[] | undefined,
+    readonly timeoutMillis: number,
+  ) {}
+
+  /** Throws `LookupsFull`, or `Unanswered`. */
+  async ask(question: string, put: (dns: DnsClient) => Promise<string[]>): Promise<string[]> {
+    if ((this.#silentUntil.get(question) ?? 0) > performance.now()) throw new Unanswered(`nobody answered a moment ago: ${question}`)
+    const { promise: late, reject } = Promise.withResolvers<never>()
+    const deadline = performance.now() + this.timeoutMillis
+    let dns: DnsClient | null = null
+    const timer = setTimeout(() => {
+      dns?.cancel()
+      reject(new Unanswered(`nobody answers: ${question}`))
+    }, this.timeoutMillis)
+    try {
+      const answer = this.#slots.run(() => {
+        if (deadline - performance.now() < this.timeoutMillis / TRIES) throw new Unanswered(`its turn came too late: ${question}`)
+        return put((dns = this.#client()))
+      })
+      return await Promise.race([answer, late])
+    } catch (error) {
+      if (error instanceof SlotsFull) throw new LookupsFull('too many names are being looked up')
+      if (dns !== null) this.#silentUntil.set(question, performance.now() + SILENCE_MILLIS)
+      throw error instanceof Unanswered ? error : new Unanswered(`no answer: ${question}`, { cause: error })
+    } finally {
+      clearTimeout(timer)
+    }
+  }
+
+  #client(): DnsClient {
+    const dns = new DnsClient({ timeout: Math.ceil(this.timeoutMillis / TRIES), tries: TRIES })
+    if (this.servers) dns.setServers(this.servers)
+    return dns
+  }
+}
+
+/** One family is enough where the other is not answered for. */
+async function addressRecords(dns: DnsClient, host: string): Promise<string[]> {
+  const families = await Promise.allSettled([orNone(dns.resolve4(host)), orNone(dns.resolve6(host))])
+  const found = families.flatMap((family) => (family.status === 'fulfilled' ? family.value : []))
+  const silent = families.find((family) => family.status === 'rejected')
+  if (found.length === 0 && silent) throw silent.reason
+  return found
+}
+
+/** Records that are not there are an answer. */
+async function orNone<T>(records: Promise<T[]>): Promise<T[]> {
+  try {
+    return await records
+  } catch (error) {
+    if (isAbsence(error)) return []
+    throw error
+  }
+}
+
+async function askSystem(host: string): Promise<string[]> {
+  try {
+    const found = await lookup(host, { all: true, order: 'ipv4first' })
+    return found.map(({ address }) => address)
+  } catch (error) {
+    if (isAbsence(error)) return []
+    throw error
+  }
+}
+
+const isAbsence = (error: unknown): boolean => error instanceof Error && ABSENT_CODES.has((error as NodeJS.ErrnoException).code ?? '')

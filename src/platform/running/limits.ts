@@ -1,0 +1,167 @@
+/**
+ * Rate limits: a table of rules and the counters behind them.
+ *
+ * A window starts with the first request that counts; a refused request is not counted, so that hammering does not
+ * extend the block. Counters live in memory and are bounded. Windows are intervals: setting the clock changes none.
+ */
+import { Generations } from '../../base/bounded-cache.ts'
+import type { Clock } from './clock.ts'
+import type { Config } from '../configuration/config.ts'
+
+interface Rule {
+  windowSecs: number
+  /** 0 switches the rule off. */
+  points(config: Config): number
+}
+
+const MINUTES_5 = 300
+const HOUR = 3600
+const DAY = 86_400
+
+/** Keys kept per rule; the oldest go first. */
+const MAX_KEYS = 100_000
+
+/** Every limiter of the server, by what it limits. Endpoints that share a budget share a name. */
+const rules = {
+  globalIp: [{ windowSecs: MINUTES_5, points: (config) => config.rateLimit.globalIpPer5min }],
+  createAccount: [{ windowSecs: MINUTES_5, points: (config) => config.rateLimit.createAccountPer5min }],
+  createSession: [{ windowSecs: MINUTES_5, points: (config) => config.rateLimit.createSessionPer5min }],
+  resetPassword: [{ windowSecs: MINUTES_5, points: (config) => config.rateLimit.resetPasswordPer5min }],
+  updateHandle: [{ windowSecs: MINUTES_5, points: (config) => config.rateLimit.updateHandlePer5min }],
+  transferAccept: [{ windowSecs: MINUTES_5, points: (config) => config.rateLimit.transferAcceptPer5min }],
+  agentClaimConfirm: [{ windowSecs: MINUTES_5, points: (config) => config.rateLimit.agentClaimConfirmPer5min }],
+  recovery: [{ windowSecs: MINUTES_5, points: (config) => config.rateLimit.recoveryPer5min }],
+  oauthConsentCreate: [{ windowSecs: MINUTES_5, points: (config) => config.rateLimit.oauthConsentCreatePer5min }],
+  oauthConsentAction: [{ windowSecs: MINUTES_5, points: (config) => config.rateLimit.oauthConsentActionPer5min }],
+  waitlist: [{ windowSecs: MINUTES_5, points: (config) => config.rateLimit.waitlistPer5min }],
+  repoWrite: [
+    { windowSecs: HOUR, points: (config) => config.rateLimit.writePointsHourly },
+    { windowSecs: DAY, points: (config) => config.rateLimit.writePointsDaily },
+  ],
+  operatorGuess: [{ windowSecs: MINUTES_5, points: () => 30 }],
+  getRepo: [{ windowSecs: MINUTES_5, points: () => 6000 }],
+  deleteAccount: [{ windowSecs: MINUTES_5, points: () => 50 }],
+  requestPasswordReset: [
+    { windowSecs: HOUR, points: () => 15 },
+    { windowSecs: DAY, points: () => 50 },
+  ],
+  requestMail: [
+    { windowSecs: HOUR, points: () => 5 },
+    { windowSecs: DAY, points: () => 15 },
+  ],
+  takenAddress: [
+    { windowSecs: HOUR, points: () => 5 },
+    { windowSecs: DAY, points: () => 15 },
+  ],
+  uploadBlob: [{ windowSecs: DAY, points: () => 1000 }],
+  reserveSigningKey: [{ windowSecs: MINUTES_5, points: () => 30 }],
+} satisfies Record<string, readonly Rule[]>
+
+export type LimitName = keyof typeof rules
+export const limitNames = Object.keys(rules) as LimitName[]
+
+/** Points to take from one limiter, from the budget of `key`: an address, a DID, a client. One point unless `cost` says more. */
+export interface Charge {
+  name: LimitName
+  key: string
+  cost?: number
+}
+
+/** What a limited answer tells in its headers. */
+export interface LimitState {
+  name: LimitName
+  allowed: boolean
+  limit: number
+  remaining: number
+  /** How long the window still lasts. */
+  resetMillis: number
+  windowSecs: number
+}
+
+interface Window {
+  used: number
+  /** On the monotonic clock. */
+  endsAt: number
+}
+
+/** The windows of one rule, by key. Each turn begins when every window of the last but one has ended. */
+class Windows {
+  readonly #windows = new Generations<Window>(MAX_KEYS)
+  #turnAt: number | null = null
+
+  constructor(readonly millis: number) {}
+
+  /** The running window of the key, or a new one. */
+  at(key: string, now: number): Window {
+    if (this.#turnAt === null || now >= this.#turnAt) {
+      this.#windows.turn()
+      this.#turnAt = now + this.millis
+    }
+    const kept = this.#windows.get(key)
+    if (kept && kept.endsAt > now) return kept
+    const window = { used: 0, endsAt: now + this.millis }
+    this.#windows.set(key, window)
+    return window
+  }
+
+  get size(): number {
+    return this.#windows.size
+  }
+}
+
+export class Limits {
+  readonly #windows = new Map<Rule, Windows>()
+
+  constructor(
+    readonly config: Config,
+    readonly clock: Pick<Clock, 'monotonic'>,
+  ) {}
+
+  /**
+   * Take points from every rule of the limiters, or from none when one of them has too few left.
+   * Returns the state of the tightest rule, or null when nothing limits.
+   */
+  charge(...charges: readonly Charge[]): LimitState | null {
+    if (!this.config.rateLimit.enabled) return null
+    const now = this.clock.monotonic()
+    const windows = charges
+      .flatMap(({ name, key, cost = 1 }) => rules[name].map((rule: Rule) => ({ name, key, cost, rule, limit: rule.points(this.config) })))
+      .filter(({ limit }) => limit > 0)
+      .map((entry) => ({ ...entry, window: this.#window(entry.rule, entry.key, now) }))
+    if (windows.length === 0) return null
+    const allowed = windows.every(({ cost, limit, window }) => window.used + cost <= limit)
+    if (allowed) for (const { cost, window } of windows) window.used += cost
+    return windows
+      .map(({ name, cost, rule, limit, window }) => ({
+        name,
+        allowed: allowed || window.used + cost <= limit,
+        limit,
+        remaining: Math.max(0, limit - window.used),
+        resetMillis: window.endsAt - now,
+        windowSecs: rule.windowSecs,
+      }))
+      .reduce(tighter)
+  }
+
+  /** The state of a limiter that has no point left for the key; null while it has. Takes nothing. */
+  spent(name: LimitName, key: string): LimitState | null {
+    const state = this.charge({ name, key, cost: 0 })
+    return state !== null && state.remaining === 0 ? { ...state, allowed: false } : null
+  }
+
+  /** Keys that something is counted for. */
+  get size(): number {
+    return this.#windows.values().reduce((total, { size }) => total + size, 0)
+  }
+
+  #window(rule: Rule, key: string, now: number): Window {
+    let windows = this.#windows.get(rule)
+    if (!windows) this.#windows.set(rule, (windows = new Windows(rule.windowSecs * 1000)))
+    return windows.at(key, now)
+  }
+}
+
+export const tighter = (a: LimitState, b: LimitState): LimitState => {
+  if (a.allowed !== b.allowed) return a.allowed ? b : a
+  return b.remaining / b.limit < a.remaining / a.limit ? b : a
+}

@@ -1,0 +1,122 @@
+/**
+ * The structured log: an event in plain words and its fields, one line each, on standard output. Variable data goes
+ * into fields, never into the message, so that what must not be logged can be told by its name: passwords, tokens,
+ * codes and keys are replaced before they are written, whoever passes them.
+ */
+import { wireTime, type Millis } from '../../protocol/identifiers.ts'
+import type { Config } from '../configuration/config.ts'
+import { LOG_LEVELS, type Fields, type LogLevel } from './log-line.ts'
+import { requestIdHere } from './request-scope.ts'
+
+export interface Log {
+  debug(message: string, fields?: Fields): void
+  info(message: string, fields?: Fields): void
+  warn(message: string, fields?: Fields): void
+  error(message: string, fields?: Fields): void
+  /** Whether lines of the level are written: to be asked where making one costs something. */
+  writes(level: LogLevel): boolean
+}
+
+export interface LogOptions {
+  format: 'text' | 'json'
+  level: LogLevel
+  now: () => Millis
+  write: (line: string) => unknown
+}
+
+interface Line {
+  at: Millis
+  level: LogLevel
+  target: string
+  message: string
+  fields: Fields
+}
+
+const TARGET = 'holdfast'
+
+export function createLog({ format, level: least, now, write }: LogOptions): Log {
+  const render = format === 'json' ? jsonLine : textLine
+  const writes = (level: LogLevel) => LOG_LEVELS.indexOf(level) >= LOG_LEVELS.indexOf(least)
+  const logAt = (level: LogLevel) => {
+    if (!writes(level)) return () => undefined
+    return (message: string, fields: Fields = {}): void => {
+      const requestId = requestIdHere()
+      write(render({ at: now(), level, target: TARGET, message, fields: requestId === undefined ? fields : { requestId, ...fields } }))
+    }
+  }
+  return { debug: logAt('debug'), info: logAt('info'), warn: logAt('warn'), error: logAt('error'), writes }
+}
+
+/** The log of a running process: on standard output, by the system's clock. */
+export const processLog = ({ logFormat, logLevel }: Config['telemetry']): Log =>
+  createLog({ format: logFormat, level: logLevel, now: Date.now, write: (line) => process.stdout.write(`${line}\n`) })
+
+function jsonLine({ at, level, target, message, fields }: Line): string {
+  const head = { timestamp: wireTime(at), level, target, message }
+  // Once for the order and once for the values: no field can replace them.
+  return JSON.stringify({ ...head, ...plainFields(fields), ...head })
+}
+
+/** Texts of several lines, such as a stack, follow indented, so that no field can pass for a line of the log. */
+function textLine({ at, level, target, message, fields }: Line): string {
+  const inline: string[] = []
+  const blocks: string[] = []
+  for (const [name, value] of Object.entries(plainFields(fields))) {
+    const text = textOf(value)
+    if (text.includes('\n')) blocks.push(`  ${name}:`, ...text.split('\n').map((each) => `    ${printable(each)}`))
+    else inline.push(`${name}=${/^[^\s"=\p{Cc}]+$/u.test(text) ? text : JSON.stringify(text)}`)
+  }
+  const head = [wireTime(at), level.toUpperCase().padEnd(5), `${target}:`, printable(message), ...inline].join(' ')
+  return [head, ...blocks].join('\n')
+}
+
+function textOf(value: unknown): string {
+  if (typeof value === 'string') return value
+  if (isLoggedError(value)) return value.cause === undefined ? value.stack : `${value.stack}\ncaused by ${textOf(value.cause)}`
+  return JSON.stringify(value) ?? 'undefined'
+}
+
+const printable = (text: string): string => text.replaceAll(/\p{Cc}/gu, (character) => JSON.stringify(character).slice(1, -1))
+
+/** Names whose values are never written. */
+const SENSITIVE_NAME =
+  /(?:password|passwd|secret|token|authorization|cookie|assertion|signature|private_?key|master_?key|proof|(?:invite|user|email|recovery|confirmation|claim)_?code)$/i
+
+const MAX_DEPTH = 4
+const MAX_ITEMS = 50
+const MAX_TEXT_CHARS = 10_000
+
+const plainFields = (fields: Fields) => Object.fromEntries(Object.entries(plain(fields, 0) as object).filter(([, value]) => value !== null))
+
+interface LoggedError {
+  name: string
+  message: string
+  stack: string
+  cause?: unknown
+}
+
+const isLoggedError = (value: unknown): value is LoggedError => typeof value === 'object' && value !== null && 'stack' in value && typeof value.stack === 'string'
+
+/** Any value as bounded JSON data without sensitive members. Never throws and never runs in circles. */
+function plain(value: unknown, depth: number): unknown {
+  if (typeof value === 'string') return value.length > MAX_TEXT_CHARS ? `${value.slice(0, MAX_TEXT_CHARS)}…` : value
+  if (typeof value !== 'object' || value === null) return typeof value === 'number' || typeof value === 'boolean' || value === null ? value : String(value)
+  if (value instanceof Error) return plainError(value, depth)
+  if (value instanceof Uint8Array) return `[${value.length} bytes]`
+  if (value instanceof Date) return Number.isNaN(value.getTime()) ? 'invalid date' : value.toISOString()
+  if (depth >= MAX_DEPTH) return '[…]'
+  if (Array.isArray(value)) return value.slice(0, MAX_ITEMS).map((item) => plain(item, depth + 1))
+  const prototype: unknown = Object.getPrototypeOf(value)
+  // Instances of classes speak for themselves: a CID prints as text, a secret as `[secret]`.
+  if (prototype !== Object.prototype && prototype !== null) return String(value)
+  const members = Object.entries(value)
+    .slice(0, MAX_ITEMS)
+    .filter(([, member]) => member !== undefined)
+  return Object.fromEntries(members.map(([name, member]) => [name, SENSITIVE_NAME.test(name) ? '[redacted]' : plain(member, depth + 1)]))
+}
+
+function plainError(error: Error, depth: number): LoggedError {
+  const { name, message, stack = '', cause } = error
+  const logged = { name, message, stack: stack.includes(message) ? stack : `${name}: ${message}\n${stack}` }
+  return cause === undefined || depth >= MAX_DEPTH ? logged : { ...logged, cause: plain(cause, depth + 1) }
+}

@@ -1,0 +1,65 @@
+/**
+ * Changing the master key: every wrapped secret is opened with the old one and wrapped with the new one, in one
+ * transaction. The secrets themselves stay what they are, so nobody notices.
+ */
+import { inPages, sql, type Database, type Sql } from '../database/database.ts'
+import { OperatorError } from '../../base/operator-error.ts'
+import { SecretDoesNotOpen, type Vault } from './vault.ts'
+
+/** Every column that holds wrapped secrets. A test compares the names with the schema. */
+const families: Record<string, { list(after: string, limit: number): Sql; update(id: string, wrapped: string): Sql }> = {
+  'server_secret.wrapped': {
+    list: (after, limit) => sql`SELECT name AS id, wrapped FROM server_secret WHERE name > ${after} ORDER BY name LIMIT ${limit}`,
+    update: (id, wrapped) => sql`UPDATE server_secret SET wrapped = ${wrapped} WHERE name = ${id}`,
+  },
+  'account.signing_key_wrapped': {
+    list: (after, limit) => sql`SELECT did AS id, signing_key_wrapped AS wrapped FROM account WHERE did > ${after} ORDER BY did LIMIT ${limit}`,
+    update: (id, wrapped) => sql`UPDATE account SET signing_key_wrapped = ${wrapped} WHERE did = ${id}`,
+  },
+  'reserved_signing_key.wrapped': {
+    list: (after, limit) => sql`SELECT signing_key AS id, wrapped FROM reserved_signing_key WHERE signing_key > ${after} ORDER BY signing_key LIMIT ${limit}`,
+    update: (id, wrapped) => sql`UPDATE reserved_signing_key SET wrapped = ${wrapped} WHERE signing_key = ${id}`,
+  },
+  'name_claim.signing_key_wrapped': {
+    list: (after, limit) => sql`SELECT handle AS id, signing_key_wrapped AS wrapped FROM name_claim WHERE signing_key_wrapped IS NOT NULL AND handle > ${after} ORDER BY handle LIMIT ${limit}`,
+    update: (id, wrapped) => sql`UPDATE name_claim SET signing_key_wrapped = ${wrapped} WHERE handle = ${id}`,
+  },
+}
+
+export const wrappedColumns = Object.keys(families)
+
+const PAGE = 500
+
+/** Returns how many secrets each column holds. Nothing has changed when it throws. */
+export function rewrap(db: Database, from: Vault, to: Vault): Promise<Record<string, number>> {
+  return db.transaction(async (tx) => {
+    const counts: Record<string, number> = {}
+    for (const [name, { list, update }] of Object.entries(families)) {
+      counts[name] = 0
+      for await (const rows of inPages(PAGE, { id: '' }, ({ id }, limit) => tx.all<{ id: string; wrapped: string }>(list(id, limit)))) {
+        for (const { id, wrapped } of rows) await tx.run(update(id, to.wrap(reopened(wrapped, from, to))))
+        counts[name] += rows.length
+      }
+    }
+    return counts
+  })
+}
+
+function reopened(wrapped: string, from: Vault, to: Vault): Uint8Array {
+  try {
+    return from.unwrap(wrapped)
+  } catch (error) {
+    if (!(error instanceof SecretDoesNotOpen)) throw error
+    throw new OperatorError(opens(to, wrapped) ? 'the secrets are under the new key already; an earlier change was completed' : 'the old key does not open all secrets; nothing was changed', { cause: error })
+  }
+}
+
+function opens(vault: Vault, wrapped: string): boolean {
+  try {
+    vault.unwrap(wrapped)
+    return true
+  } catch (error) {
+    if (error instanceof SecretDoesNotOpen) return false
+    throw error
+  }
+}

@@ -1,0 +1,123 @@
+/**
+ * Secrets at rest: AES-256-GCM under the master key.
+ *
+ * Stored form: padded base64 of `nonce(12) || ciphertext || tag(16)`, no associated data, a fresh nonce per write.
+ * Without a configured master key one is made at the first start and kept beside the database, readable by its
+ * owner alone: the secrets are then as safe as the folder.
+ */
+import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto'
+import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import type { Config } from '../configuration/config.ts'
+import { sql, type Database, type Reader } from '../database/database.ts'
+import { type Explained, inWords, OperatorError } from '../../base/operator-error.ts'
+
+const NONCE_BYTES = 12
+const TAG_BYTES = 16
+const KEY_FILE = 'master.key'
+
+export class SecretDoesNotOpen extends OperatorError {}
+
+export class Vault {
+  readonly #key: Uint8Array
+
+  /** `key` is 32 bytes. */
+  constructor(key: Uint8Array) {
+    if (key.byteLength !== 32) throw new RangeError('a master key has 32 bytes')
+    this.#key = key
+  }
+
+  wrap(secret: Uint8Array): string {
+    const nonce = randomBytes(NONCE_BYTES)
+    const cipher = createCipheriv('aes-256-gcm', this.#key, nonce)
+    return Buffer.concat([nonce, cipher.update(secret), cipher.final(), cipher.getAuthTag()]).toString('base64')
+  }
+
+  /** Throws `SecretDoesNotOpen`, whatever the fault. */
+  unwrap(stored: string): Uint8Array {
+    const bytes = Buffer.from(stored, 'base64')
+    if (bytes.byteLength < NONCE_BYTES + TAG_BYTES || bytes.toString('base64') !== stored) throw new SecretDoesNotOpen('malformed secret')
+    const decipher = createDecipheriv('aes-256-gcm', this.#key, bytes.subarray(0, NONCE_BYTES))
+    decipher.setAuthTag(bytes.subarray(-TAG_BYTES))
+    try {
+      return Buffer.concat([decipher.update(bytes.subarray(NONCE_BYTES, -TAG_BYTES)), decipher.final()])
+    } catch (error) {
+      throw new SecretDoesNotOpen('the master key does not open this secret', { cause: error })
+    }
+  }
+}
+
+/** Where the key is kept that no configuration names. */
+export const masterKeyFile = (dataDir: string): string => join(dataDir, KEY_FILE)
+
+/** The key beside the database, made when there is none. */
+export function keyFileBeside(dataDir: string): Uint8Array {
+  const path = masterKeyFile(dataDir)
+  if (!existsSync(path)) {
+    // Under its name whole or not at all: part of a key would keep the server from ever starting.
+    const part = `${path}.part`
+    writeFileSync(part, `${randomBytes(32).toString('hex')}\n`, { mode: 0o600, flush: true })
+    renameSync(part, path)
+  }
+  const key = readKeyFile(path)
+  if (key === null) throw inWords(notAKey(path))
+  return key
+}
+
+function readKeyFile(path: string): Uint8Array | null {
+  const text = readFileSync(path, 'utf8').trim()
+  return /^[\da-f]{64}$/i.test(text) ? Buffer.from(text, 'hex') : null
+}
+
+const notAKey = (path: string): Explained => ({ what: `${path} is not a master key (64 hexadecimal characters)`, remedy: 'bring it back from a backup' })
+
+/** The row that tells whether a key is the one that the secrets are under. */
+const CHECK_NAME = 'master-key-check'
+
+/** Secrets that are under the master key, the one that tells first. */
+export const secretsQuery = sql`SELECT wrapped FROM server_secret ORDER BY name <> ${CHECK_NAME}`
+
+type KeyPlace = Pick<Config, 'signingKeyMasterKey' | 'dataDir'>
+
+/** What keeps the secrets of a database from being opened; null when nothing does. */
+export function masterKeyFault({ signingKeyMasterKey, dataDir }: KeyPlace, secrets: readonly string[]): Explained | null {
+  const path = masterKeyFile(dataDir)
+  const [secret] = secrets
+  if (secret === undefined) return null
+  if (signingKeyMasterKey === null && !existsSync(path)) return { what: 'the database holds secrets, but there is no master key', remedy: `set SERVICE_SIGNING_KEY_MASTER_KEY, or bring back ${path}` }
+  const key = signingKeyMasterKey?.reveal() ?? readKeyFile(path)
+  if (key === null) return notAKey(path)
+  try {
+    new Vault(key).unwrap(secret)
+    return null
+  } catch (error) {
+    if (!(error instanceof SecretDoesNotOpen)) throw error
+    const other = signingKeyMasterKey === null ? 'the key in master.key' : 'the configured master key'
+    return { what: `${other} does not open the secrets of this database`, remedy: 'configure the key they are under, or change it with "holdfast rewrap"' }
+  }
+}
+
+/**
+ * The vault of a data directory: under the configured key, or the one in the file. Refuses a key that does not open
+ * what is stored, and to make a new key where secrets are stored already.
+ */
+export async function openVault(db: Database, place: KeyPlace): Promise<Vault> {
+  const secrets = await db.all<{ wrapped: string }>(secretsQuery)
+  const fault = masterKeyFault(place, secrets.map(({ wrapped }) => wrapped))
+  if (fault !== null) throw inWords(fault)
+  const vault = new Vault(place.signingKeyMasterKey?.reveal() ?? keyFileBeside(place.dataDir))
+  await serverSecret(db, vault, CHECK_NAME)
+  return vault
+}
+
+/** A secret of the server itself, made at first use. `name` is its row. */
+export async function serverSecret(db: Database, vault: Vault, name: string, make: () => Uint8Array = () => randomBytes(32)): Promise<Uint8Array> {
+  const find = (reader: Reader) => reader.get<{ wrapped: string }>(sql`SELECT wrapped FROM server_secret WHERE name = ${name}`)
+  const row =
+    (await find(db)) ??
+    (await db.transaction(async (tx) => {
+      await tx.run(sql`INSERT INTO server_secret (name, wrapped) VALUES (${name}, ${vault.wrap(make())}) ON CONFLICT (name) DO NOTHING`)
+      return find(tx)
+    }))
+  return vault.unwrap(row!.wrapped)
+}
