@@ -17,4 +17,5 @@ test.each([
   ['', null],
   ['<script>alert(1)</script>', null],
   [`${'x'.repeat(5000)}/1`, null],
+  [`Mozilla/5.0 ${'x'.repeat(600)} Firefox/128.0`, null],
 ])('%s', (header, name) => expect(programOf(header)).toBe(name))

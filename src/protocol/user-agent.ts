@@ -26,10 +26,14 @@ const systems: readonly [pattern: RegExp, name: string][] = [
 /** The product that a header begins with, such as `Bluesky/1.90.0`. */
 const PRODUCT = /^([A-Za-z][\w .-]{0,39})(?:\/|$)/
 
+/** Headers of browsers are half as long; patterns are not tried on more than that. */
+const MAX_READ_CHARS = 512
+
 const nameIn = (table: readonly [RegExp, string][], header: string): string | undefined => table.find(([pattern]) => pattern.test(header))?.[1]
 
 /** `Firefox on Android`, `Bluesky on an Apple device`, `curl`; null for what says nothing. */
-export function programOf(header: string): string | null {
+export function programOf(userAgent: string): string | null {
+  const header = userAgent.slice(0, MAX_READ_CHARS)
   const browser = header.startsWith('Mozilla/') ? nameIn(browsers, header) : undefined
   const product = browser ?? PRODUCT.exec(header)?.[1]?.trim()
   if (product === undefined || product === 'Mozilla') return null

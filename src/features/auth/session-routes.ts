@@ -22,10 +22,11 @@ async function logIn(exchange: Exchange, account: Account | null, password: stri
     return { account, tokens: await takendownTokens(ctx, account.did) }
   }
   const credential = match?.appPassword ?? null
+  const origin = originOf(exchange)
   const tokenId = await ctx.db.transaction(async (tx) => {
     if (!(await stillHolds(tx))) throw wrongCredentials()
     refuseTakendown(await accountStatus(tx, account.did))
-    return openSession(tx, account.did, credential, originOf(exchange))
+    return openSession(tx, account.did, credential, origin)
   })
   return { account, tokens: await sessionTokens(ctx, account.did, credential, tokenId) }
 }

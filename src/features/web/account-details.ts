@@ -14,7 +14,7 @@ export function accountDetails(view: AccountView): Html {
     <div><dt>Email address</dt><dd>${email ?? 'none'} ${email !== null && html`<small>(${emailConfirmedAt === null && 'not '}confirmed)</small>`}</dd></div>
   </dl>
   ${folded(view, 'handle', 'Change handle', handleForm(view))}
-  ${email !== null && emailConfirmedAt === null && folded(view, 'confirm-email', 'Confirm email address', confirmForms(view, email))}
+  ${email !== null && (emailConfirmedAt === null || view.outcome?.section === 'confirm-email') && folded(view, 'confirm-email', 'Confirm email address', confirmForms(view, email))}
   ${folded(view, 'email', 'Change email address', emailForm(view))}
   ${account.hasPassword && folded(view, 'password', 'Change password', passwordForm(view))}
 </section>`
