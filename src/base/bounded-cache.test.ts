@@ -1,8 +1,8 @@
 import { expect, test } from 'bun:test'
-import { Generations } from './bounded-cache.ts'
+import { BoundedCache } from './bounded-cache.ts'
 
 test('the newest half is always there, and never more than all', () => {
-  const kept = new Generations<number>(10)
+  const kept = new BoundedCache<number>(10)
   for (let i = 0; i < 1000; i++) {
     kept.set(`${i}`, i)
     for (let newest = Math.max(0, i - 4); newest <= i; newest++) expect(kept.get(`${newest}`)).toBe(newest)
@@ -11,7 +11,7 @@ test('the newest half is always there, and never more than all', () => {
 })
 
 test('what is set again has its new value, what is deleted is gone from both generations', () => {
-  const kept = new Generations<string>(10)
+  const kept = new BoundedCache<string>(10)
   kept.set('a', 'old')
   kept.turn()
   kept.set('a', 'new')
@@ -21,7 +21,7 @@ test('what is set again has its new value, what is deleted is gone from both gen
 })
 
 test('two turns forget everything', () => {
-  const kept = new Generations<number>(10)
+  const kept = new BoundedCache<number>(10)
   kept.set('a', 1)
   kept.turn()
   expect(kept.get('a')).toBe(1)
@@ -30,7 +30,7 @@ test('two turns forget everything', () => {
 })
 
 test('entries may have weights: together they stay below the bound, whatever is set again', () => {
-  const kept = new Generations<string>(100, (key, text) => key.length + text.length)
+  const kept = new BoundedCache<string>(100, (key, text) => key.length + text.length)
   for (let i = 0; i < 1000; i++) {
     const key = String(i % 7)
     const text = 'x'.repeat(i % 40)
@@ -42,7 +42,7 @@ test('entries may have weights: together they stay below the bound, whatever is 
 })
 
 test('what is heavier than the bound goes when others come', () => {
-  const kept = new Generations<string>(10, (_, text) => text.length)
+  const kept = new BoundedCache<string>(10, (_, text) => text.length)
   kept.set('heavy', 'x'.repeat(50))
   expect(kept.get('heavy')).toHaveLength(50)
   for (let i = 0; i < 6; i++) kept.set(String(i), 'x')

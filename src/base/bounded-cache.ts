@@ -4,7 +4,7 @@
  * Taking the oldest out of a large `Map` one by one costs tens of microseconds each time: the runtime walks over the
  * places of all that were deleted before. This costs the same at every size.
  */
-export class Generations<Value> {
+export class BoundedCache<Value> {
   #young = new Map<string, Value>()
   #old = new Map<string, Value>()
   #youngWeight = 0

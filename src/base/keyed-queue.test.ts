@@ -1,22 +1,22 @@
 import { expect, test } from 'bun:test'
-import { Lanes } from './keyed-queue.ts'
+import { KeyedQueue } from './keyed-queue.ts'
 
 test('one key runs one at a time and in order, whatever fails; other keys do not wait', async () => {
-  const lanes = new Lanes()
+  const queue = new KeyedQueue()
   const said: string[] = []
   const gate = Promise.withResolvers<void>()
-  const first = lanes.run('a', async () => {
+  const first = queue.run('a', async () => {
     await gate.promise
     said.push('first')
     throw new Error('no')
   })
-  const second = lanes.run('a', async () => void said.push('second'))
-  await lanes.run('b', async () => void said.push('other'))
+  const second = queue.run('a', async () => void said.push('second'))
+  await queue.run('b', async () => void said.push('other'))
   expect(said).toEqual(['other'])
   gate.resolve()
   await expect(first).rejects.toThrow('no')
   await second
   expect(said).toEqual(['other', 'first', 'second'])
-  await lanes.run('b', async () => undefined)
-  expect(lanes.size).toBe(0)
+  await queue.run('b', async () => undefined)
+  expect(queue.size).toBe(0)
 })

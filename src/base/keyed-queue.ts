@@ -1,5 +1,5 @@
-/** Queues by key: work of one key runs one at a time and in order, work of different keys side by side. */
-export class Lanes {
+/** A queue for each key: work under one key runs one piece at a time and in order, work under different keys side by side. */
+export class KeyedQueue {
   readonly #tails = new Map<string, Promise<void>>()
 
   run<T>(key: string, work: () => Promise<T>): Promise<T> {

@@ -1,8 +1,8 @@
 import { expect, test } from 'bun:test'
-import { Slots, SlotsFull } from './semaphore.ts'
+import { Semaphore, SemaphoreFull } from './semaphore.ts'
 
 test('no more run at a time than there are slots, in the order they came, and every slot comes back', async () => {
-  const slots = new Slots(2, 10)
+  const semaphore = new Semaphore(2, 10)
   let running = 0
   let most = 0
   const order: number[] = []
@@ -14,21 +14,21 @@ test('no more run at a time than there are slots, in the order they came, and ev
     if (n === 1) throw new Error('failed')
     return n
   }
-  const results = await Promise.allSettled([0, 1, 2, 3, 4, 5].map((n) => slots.run(work(n))))
+  const results = await Promise.allSettled([0, 1, 2, 3, 4, 5].map((n) => semaphore.run(work(n))))
   expect(most).toBe(2)
   expect(order).toEqual([0, 1, 2, 3, 4, 5])
   expect(results.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'fulfilled', 'fulfilled', 'fulfilled', 'fulfilled'])
-  expect(await Promise.all([slots.run(work(6)), slots.run(work(7))])).toEqual([6, 7])
+  expect(await Promise.all([semaphore.run(work(6)), semaphore.run(work(7))])).toEqual([6, 7])
 })
 
 test('who would wait behind too many is turned away', async () => {
-  const slots = new Slots(1, 1)
+  const semaphore = new Semaphore(1, 1)
   const { promise, resolve } = Promise.withResolvers<void>()
-  const first = slots.run(() => promise)
-  const second = slots.run(async () => 'second')
-  await expect(slots.run(async () => 'third')).rejects.toBeInstanceOf(SlotsFull)
+  const first = semaphore.run(() => promise)
+  const second = semaphore.run(async () => 'second')
+  await expect(semaphore.run(async () => 'third')).rejects.toBeInstanceOf(SemaphoreFull)
   resolve()
   await first
   expect(await second).toBe('second')
-  expect(await slots.run(async () => 'later')).toBe('later')
+  expect(await semaphore.run(async () => 'later')).toBe('later')
 })

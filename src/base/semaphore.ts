@@ -1,7 +1,8 @@
-/** A bounded number of pieces of work at a time; the others wait their turn, in a queue that is bounded too. */
-export class SlotsFull extends Error {}
+/** Thrown when as many pieces of work as may wait are waiting already. */
+export class SemaphoreFull extends Error {}
 
-export class Slots {
+/** Runs at most `size` pieces of work at a time. At most `maxWaiting` others wait their turn, in order. */
+export class Semaphore {
   readonly #waiting: (() => void)[] = []
   #free: number
 
@@ -12,7 +13,7 @@ export class Slots {
     this.#free = size
   }
 
-  /** Throws `SlotsFull` when too many wait already. */
+  /** Throws `SemaphoreFull` when too many wait already. */
   async run<T>(work: () => Promise<T>): Promise<T> {
     if (this.#free > 0) this.#free--
     else await this.#turn()
@@ -27,7 +28,7 @@ export class Slots {
   }
 
   #turn(): Promise<void> {
-    if (this.#waiting.length >= this.maxWaiting) throw new SlotsFull('too much is waiting already')
+    if (this.#waiting.length >= this.maxWaiting) throw new SemaphoreFull('too much is waiting already')
     const { promise, resolve } = Promise.withResolvers<void>()
     this.#waiting.push(resolve)
     return promise

@@ -7,7 +7,7 @@
  * busy one answers half as many requests, although alone in a loop both take the same.)
  */
 import { createHash, createHmac } from 'node:crypto'
-import { Generations } from '../base/bounded-cache.ts'
+import { BoundedCache } from '../base/bounded-cache.ts'
 import type { Millis } from './identifiers.ts'
 import { parseP256Jwk, thumbprint } from './jwk.ts'
 import { decodeObject } from './jws.ts'
@@ -81,7 +81,7 @@ interface ProofKey {
 }
 
 /** Keys by the encoded header that holds them: a client sends the same header every time. */
-const knownKeys = new Generations<ProofKey>(20_000)
+const knownKeys = new BoundedCache<ProofKey>(20_000)
 
 /** The key of a proof, or what is wrong with the header. */
 async function proofKey(encoded: string): Promise<ProofKey | string> {

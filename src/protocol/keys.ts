@@ -11,7 +11,7 @@ import { createECDH, createPrivateKey, createPublicKey, type KeyObject, sign, ve
 import { p256 } from '@noble/curves/nist.js'
 import { secp256k1 } from '@noble/curves/secp256k1.js'
 import { base58btc } from 'multiformats/bases/base58'
-import { Generations } from '../base/bounded-cache.ts'
+import { BoundedCache } from '../base/bounded-cache.ts'
 import type { Did } from './identifiers.ts'
 
 export type Curve = 'p256' | 'k256'
@@ -159,7 +159,7 @@ export function formatMultikey(key: PublicKey): string {
 export const formatDidKey = (key: PublicKey): Did => `${didKeyPrefix}${formatMultikey(key)}` as Did
 
 /** Keys by their text: finding a point from its `x` costs far more than a lookup. */
-const knownKeys = new Generations<PublicKey>(20_000)
+const knownKeys = new BoundedCache<PublicKey>(20_000)
 
 /** Null for what is no key of either curve. */
 export function parseMultikey(text: string): PublicKey | null {

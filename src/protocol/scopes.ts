@@ -3,7 +3,7 @@
  * `@atproto/oauth-scopes`; here is what the service decides around it.
  */
 import { IncludeScope, isAtprotoOauthScope, type LexiconPermissionSet, type RpcPermissionMatch, ScopePermissionsTransition } from '@atproto/oauth-scopes'
-import { Generations } from '../base/bounded-cache.ts'
+import { BoundedCache } from '../base/bounded-cache.ts'
 
 /** Every grant holds it, and it alone cannot be declined: the app learns who signed in. */
 export const BASE_SCOPE = 'atproto'
@@ -89,7 +89,7 @@ export class Permissions extends ScopePermissionsTransition {
 }
 
 /** By scope: an app brings the same one with every request. */
-const knownPermissions = new Generations<Permissions>(20_000)
+const knownPermissions = new BoundedCache<Permissions>(20_000)
 
 /** `scope`: values separated by spaces. */
 export function permissionsOf(scope: string): Permissions {

@@ -2,7 +2,7 @@
 import { perContext, type Context } from '../../platform/context.ts'
 import type { Reader, Tx } from '../../platform/database/database.ts'
 import { newSigningSecret, openSigningKey } from '../../platform/secrets/signing-keys.ts'
-import { Generations } from '../../base/bounded-cache.ts'
+import { BoundedCache } from '../../base/bounded-cache.ts'
 import type { Did } from '../../protocol/identifiers.ts'
 import { curveOf, formatDidKey, type Curve, type SigningKey } from '../../protocol/keys.ts'
 import { requireActive, statusOf, type AccountStatus } from './account-status.ts'
@@ -11,7 +11,7 @@ import { findSigner, findSigningKey, type WrappedKey } from './account-store.ts'
 /** Keys kept unwrapped. */
 const MAX_SIGNING_KEYS = 20_000
 
-const signingKeys = perContext(() => new Generations<SigningKey>(MAX_SIGNING_KEYS))
+const signingKeys = perContext(() => new BoundedCache<SigningKey>(MAX_SIGNING_KEYS))
 
 /** A new key for an account, ready to be stored. */
 export function makeAccountKey({ vault }: Pick<Context, 'vault'>, curve: Curve): WrappedKey {

@@ -8,7 +8,7 @@ import { availableParallelism } from 'node:os'
 import { Refusal } from '../../http/errors.ts'
 import { hashArgon2, SALT_BYTES, verifyArgon2, type Argon2Cost } from '../../platform/secrets/argon2.ts'
 import { perContext, type Context } from '../../platform/context.ts'
-import { Slots, SlotsFull } from '../../base/semaphore.ts'
+import { Semaphore, SemaphoreFull } from '../../base/semaphore.ts'
 import type { Did } from '../../protocol/identifiers.ts'
 
 const COST: Argon2Cost = { memoryKib: 19_456, passes: 2 }
@@ -24,13 +24,13 @@ export const MAX_TRIED_PASSWORD_CHARS = 512
 /** Of a password that nobody knows; stands in where there is none. */
 const NOBODYS_HASH = '$argon2id$v=19$m=19456,t=2,p=1$ESIY5SbNRjpH+nySQKp5oqpmN2sh3Yj49jQv8tg7gNM$jLYvZv34g/0p0cZc8dc5dp/ftlvN+Qesa16LDSqOI3o'
 
-const slots = perContext(() => new Slots(MAX_CONCURRENT, MAX_WAITING))
+const hashing = perContext(() => new Semaphore(MAX_CONCURRENT, MAX_WAITING))
 
 async function inSlot<T>(ctx: Context, work: () => Promise<T>): Promise<T> {
   try {
-    return await slots(ctx).run(work)
+    return await hashing(ctx).run(work)
   } catch (error) {
-    if (error instanceof SlotsFull) throw new Refusal(503, 'NotEnoughResources', 'Too many logins at the moment')
+    if (error instanceof SemaphoreFull) throw new Refusal(503, 'NotEnoughResources', 'Too many logins at the moment')
     throw error
   }
 }

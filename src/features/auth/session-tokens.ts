@@ -6,7 +6,7 @@
  */
 import { createHmac, createSecretKey, timingSafeEqual, type KeyObject } from 'node:crypto'
 import { perContext, type Context } from '../../platform/context.ts'
-import { Generations } from '../../base/bounded-cache.ts'
+import { BoundedCache } from '../../base/bounded-cache.ts'
 import { serverSecret } from '../../platform/secrets/vault.ts'
 import { parseDid, type Did, type Millis } from '../../protocol/identifiers.ts'
 import { encodeObject } from '../../protocol/jws.ts'
@@ -63,7 +63,7 @@ interface VerifiedToken {
 const MAX_VERIFIED_TOKENS = 20_000
 
 /** What a seal says does not change while the server runs, for it has one key. Whether a token has expired is asked every time. */
-const verifiedTokens = perContext(() => new Generations<VerifiedToken>(MAX_VERIFIED_TOKENS))
+const verifiedTokens = perContext(() => new BoundedCache<VerifiedToken>(MAX_VERIFIED_TOKENS))
 
 /** The key is read once, when the server starts. */
 export const sessionTokenKey = perContext(async (ctx) => createSecretKey(await serverSecret(ctx.db, ctx.vault, 'session-token')))

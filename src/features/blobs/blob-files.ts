@@ -15,7 +15,7 @@ import { setImmediate } from 'node:timers/promises'
 import { blobsFolder } from '../../platform/files/data-directory.ts'
 import { perContext } from '../../platform/context.ts'
 import type { Pace } from '../../base/pace.ts'
-import { Generations } from '../../base/bounded-cache.ts'
+import { BoundedCache } from '../../base/bounded-cache.ts'
 import { cidOfBlobDigest } from '../../protocol/cid.ts'
 import { WriteBehind } from './write-behind.ts'
 
@@ -34,7 +34,7 @@ export interface FileContent {
 }
 
 export class BlobFiles {
-  readonly #verified = new Generations<string>(MAX_VERIFIED)
+  readonly #verified = new BoundedCache<string>(MAX_VERIFIED)
   /** Buffers for reading, handed from one file to the next. */
   readonly #buffers: Uint8Array[] = []
 

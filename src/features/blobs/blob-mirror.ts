@@ -5,7 +5,7 @@ import type { Pace } from '../../base/pace.ts'
 import { parseCid } from '../../protocol/cid.ts'
 import { blobFiles } from './blob-files.ts'
 import { hasOwner, type StoredBlob } from './blob-store.ts'
-import { cidLanes } from './blob-upload.ts'
+import { cidQueue } from './blob-upload.ts'
 
 export interface BlobMirror {
   bucket: Bucket
@@ -41,7 +41,7 @@ export async function restoreFromMirror(ctx: Context, { bucket, keyPrefix }: Blo
   await using incoming = await blobFiles(ctx).receive(upTo(copy, size))
   if (incoming.cid !== cid || incoming.size !== size) return 'damaged'
   // Awaited here: what is received goes when this function ends.
-  return await cidLanes(ctx).run(cid, async () => {
+  return await cidQueue(ctx).run(cid, async () => {
     if (!(await hasOwner(ctx.db, cid))) return 'unowned'
     await incoming.keep()
     return 'restored'

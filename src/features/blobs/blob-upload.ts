@@ -5,7 +5,7 @@ import { payloadTooLarge, Refusal } from '../../http/errors.ts'
 import type { RequestBody } from '../../http/body.ts'
 import { perContext, type Context } from '../../platform/context.ts'
 import type { Reader } from '../../platform/database/database.ts'
-import { Lanes } from '../../base/keyed-queue.ts'
+import { KeyedQueue } from '../../base/keyed-queue.ts'
 import type { Did } from '../../protocol/identifiers.ts'
 import { accountStatus, refuseTakendown } from '../accounts/accounts.ts'
 import { blobFiles } from './blob-files.ts'
@@ -13,7 +13,7 @@ import { blobTakedown, blobUsage, deleteRemovals, hasOwner, upsertUpload, type B
 import { mimeTypeOf } from './mime-type.ts'
 
 /** One CID at a time is named, deleted or healed: a file must not go while an upload gives it an owner. */
-export const cidLanes = perContext(() => new Lanes())
+export const cidQueue = perContext(() => new KeyedQueue())
 
 /**
  * `permit` sees the type of what was received, and throws when the uploader may not upload it.
@@ -27,7 +27,7 @@ export async function uploadBlob(ctx: Context, did: Did, body: RequestBody, perm
   const blob: BlobRow = { did, cid, size, mimeType: await mimeTypeOf(incoming.head, body.contentType) }
   permit(blob.mimeType)
   await admitUpload(ctx, ctx.db, blob)
-  await cidLanes(ctx).run(cid, async () => {
+  await cidQueue(ctx).run(cid, async () => {
     await incoming.keep()
     try {
       await ctx.db.transaction(async (tx) => {
@@ -64,7 +64,7 @@ export async function removeBlobFiles(ctx: Context, cids: readonly string[]): Pr
 
 /** Those among the files that nobody owns: an upload may have come meanwhile. */
 export async function removeFiles(ctx: Context, cids: readonly string[]): Promise<void> {
-  for (const cid of cids) await cidLanes(ctx).run(cid, () => removeUnowned(ctx, cid))
+  for (const cid of cids) await cidQueue(ctx).run(cid, () => removeUnowned(ctx, cid))
 }
 
 async function removeUnowned(ctx: Context, cid: string): Promise<void> {

@@ -8,7 +8,7 @@ import type { Context } from '../../platform/context.ts'
 import { inPages } from '../../platform/database/database.ts'
 import { unhurried, type Unhurried } from '../../base/pace.ts'
 import type { Sweep } from '../../platform/running/sweeps.ts'
-import { Generations } from '../../base/bounded-cache.ts'
+import { BoundedCache } from '../../base/bounded-cache.ts'
 import type { Did, Millis } from '../../protocol/identifiers.ts'
 import { repoHeads } from '../repo/repo.ts'
 import { deleteExpired, deleteRemovals, findExpired, findReconciled, listRemovals, upsertReconciled, type ExpiredBlob } from './blob-store.ts'
@@ -30,7 +30,7 @@ interface Pass {
   /** Blobs whose clock started then, or before, may go. */
   until: Millis
   /** Accounts walked in this pass, and whether that went well. */
-  settled: Generations<boolean>
+  settled: BoundedCache<boolean>
   report: { swept: number; errors: number; mended: number; adopted: number }
 }
 
@@ -44,7 +44,7 @@ export const gcSweep: Sweep = {
     // A clock that starts during the pass does not end in it, even without a grace.
     const until = Math.min(startedAt - ctx.config.blobs.tempTtlSecs * 1000, startedAt - 1)
     const report = { swept: 0, errors: 0, mended: 0, adopted: 0 }
-    const pass: Pass = { ctx, stopping, unhurriedly: unhurried(stopping), startedAt, until, settled: new Generations(MAX_SETTLED), report }
+    const pass: Pass = { ctx, stopping, unhurriedly: unhurried(stopping), startedAt, until, settled: new BoundedCache(MAX_SETTLED), report }
     await reconcileChanged(pass)
     await finishRemovals(pass)
     await deleteAllExpired(pass)

@@ -16,7 +16,7 @@ import type { Did, Millis } from '../../protocol/identifiers.ts'
 import { readRecord, recordsOf } from '../repo/repo.ts'
 import { blobFiles, HEAD_BYTES } from './blob-files.ts'
 import { findMimeType, listClocks, settleClocks, upsertUpload } from './blob-store.ts'
-import { cidLanes } from './blob-upload.ts'
+import { cidQueue } from './blob-upload.ts'
 import { mimeTypeOf } from './mime-type.ts'
 import { deleteReferences, insertReferences, listReferenced, listReferences } from './reference-store.ts'
 
@@ -100,7 +100,7 @@ async function adoptReferenced(ctx: Context, did: Did, now: Millis, unhurriedly:
   for await (const page of pages) {
     for (const { cid, isOwned } of page) {
       if (isOwned || (await files.sizeOf(cid)) === null) continue
-      const isAdopted = await cidLanes(ctx).run(cid, async () => {
+      const isAdopted = await cidQueue(ctx).run(cid, async () => {
         const file = await files.readable(cid)
         if (file === null) return false
         const mimeType = (await findMimeType(ctx.db, cid)) ?? (await mimeTypeOf(await file.slice(0, HEAD_BYTES).bytes(), null))

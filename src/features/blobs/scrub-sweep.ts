@@ -10,7 +10,7 @@ import type { Sweep } from '../../platform/running/sweeps.ts'
 import { blobFiles } from './blob-files.ts'
 import { blobMirror, restoreFromMirror } from './blob-mirror.ts'
 import { hasOwner, isDueForRemoval, ownedAmong, storedBlobs, type StoredBlob } from './blob-store.ts'
-import { cidLanes } from './blob-upload.ts'
+import { cidQueue } from './blob-upload.ts'
 import { FILE_COST_BYTES, PAGE_ROWS, ROW_COST_BYTES, sweepPace } from './sweep-pace.ts'
 
 /** Uploads that are older belong to a process that has ended. */
@@ -77,7 +77,7 @@ async function flagUnowned({ ctx, pace, report }: Pass, names: readonly string[]
   await pace(names.length * ROW_COST_BYTES)
   const owned = await ownedAmong(ctx.db, names)
   for (const cid of names.filter((name) => !owned.has(name))) {
-    if (await cidLanes(ctx).run(cid, () => isExpected(ctx, cid))) continue
+    if (await cidQueue(ctx).run(cid, () => isExpected(ctx, cid))) continue
     report.flagged++
     ctx.log.error('file that no account owns', { file: cid })
   }

@@ -1,7 +1,7 @@
 /** Giving an account another handle: it is claimed here, then told to the directory, and then the account's. */
 import { invalidRequest, Refusal } from '../../http/errors.ts'
 import { perContext, type Context } from '../../platform/context.ts'
-import { Lanes } from '../../base/keyed-queue.ts'
+import { KeyedQueue } from '../../base/keyed-queue.ts'
 import { claimedHandle } from '../../protocol/did-document.ts'
 import type { Did, Handle } from '../../protocol/identifiers.ts'
 import { isPlcDid, nextOperation, signOperation, stateOf, withHandle, type Operation } from '../../protocol/plc.ts'
@@ -15,7 +15,7 @@ const accountNotFound = () => invalidRequest('Account not found')
 const handleTaken = (handle: Handle) => new Refusal(400, 'HandleNotAvailable', `Handle already taken: ${handle}`)
 
 /** One change of an account at a time: its row must come to say what the directory was told last. */
-const changeLanes = perContext(() => new Lanes())
+const changeQueue = perContext(() => new KeyedQueue())
 
 /**
  * The account's own handle again is allowed, and is told to the network again.
@@ -25,7 +25,7 @@ const changeLanes = perContext(() => new Lanes())
 export async function changeHandle(ctx: Context, did: Did, text: string, options: { allowReserved?: boolean } = {}): Promise<void> {
   if (!(await accountOf(ctx.db, did))) throw accountNotFound()
   const handle = await admitHandle(ctx, text, did, options)
-  await changeLanes(ctx).run(did, async () => {
+  await changeQueue(ctx).run(did, async () => {
     const held = await claimName(ctx, { handle, did, prepared: null }, async (tx) => {
       const holder = await accountAt(tx, handle)
       if (holder && holder.did !== did) throw handleTaken(handle)

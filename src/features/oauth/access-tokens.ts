@@ -4,7 +4,7 @@
  */
 import { randomBytes } from 'node:crypto'
 import { perContext, type Context } from '../../platform/context.ts'
-import { Generations } from '../../base/bounded-cache.ts'
+import { BoundedCache } from '../../base/bounded-cache.ts'
 import { parseDid, type Did } from '../../protocol/identifiers.ts'
 import { accessTokenHash } from '../../protocol/dpop.ts'
 import { decodeJws, decodeObject, signJws, verifyJws } from '../../protocol/jws.ts'
@@ -74,4 +74,4 @@ async function verified(ctx: Context, text: string): Promise<AccessToken | null>
 /** Tokens that are remembered: an app sends the same one many times, and its signature does not change. */
 const MAX_VERIFIED_TOKENS = 20_000
 
-const verifiedTokens = perContext(() => new Generations<AccessToken>(MAX_VERIFIED_TOKENS))
+const verifiedTokens = perContext(() => new BoundedCache<AccessToken>(MAX_VERIFIED_TOKENS))

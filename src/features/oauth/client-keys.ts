@@ -4,7 +4,7 @@
  */
 import { perContext, type Context } from '../../platform/context.ts'
 import { SingleFlight } from '../../base/single-flight.ts'
-import { Generations } from '../../base/bounded-cache.ts'
+import { BoundedCache } from '../../base/bounded-cache.ts'
 import type { ClientMetadata } from '../../protocol/client-metadata.ts'
 import { fetchDocument } from './client-documents.ts'
 
@@ -20,7 +20,7 @@ interface KeySet {
 
 const MAX_KEY_SETS = 10_000
 
-const state = perContext(() => ({ sets: new Generations<KeySet>(MAX_KEY_SETS), fetches: new SingleFlight<string, KeySet>() }))
+const state = perContext(() => ({ sets: new BoundedCache<KeySet>(MAX_KEY_SETS), fetches: new SingleFlight<string, KeySet>() }))
 
 /** The client's key of that id, or null. */
 export async function keyOfClient(ctx: Context, client: ClientMetadata, kid: string): Promise<Jwk | null> {

@@ -6,7 +6,7 @@ import { OAuthError } from '../../http/errors.ts'
 import { ageOf } from '../../platform/running/clock.ts'
 import { perContext, type Context } from '../../platform/context.ts'
 import { SingleFlight } from '../../base/single-flight.ts'
-import { Generations } from '../../base/bounded-cache.ts'
+import { BoundedCache } from '../../base/bounded-cache.ts'
 import type { Millis } from '../../protocol/identifiers.ts'
 import { clientDocumentUrl, discoverableClient, isLoopbackClientId, loopbackClient, type ClientMetadata, type ClientOutcome } from '../../protocol/client-metadata.ts'
 import { fetchDocument } from './client-documents.ts'
@@ -21,7 +21,7 @@ const state = perContext(() => ({
   fetches: new SingleFlight<string, ClientOutcome>(),
   /** Ids that led nowhere a moment ago. */
   /** `until` is on the monotonic clock. */
-  faults: new Generations<{ outcome: ClientOutcome; until: number }>(MAX_FAULTS),
+  faults: new BoundedCache<{ outcome: ClientOutcome; until: number }>(MAX_FAULTS),
 }))
 
 export const invalidClient = (reason: string) => new OAuthError(400, 'invalid_client', reason)

@@ -8,7 +8,7 @@
 import { ageOf } from '../../platform/running/clock.ts'
 import { perContext, type Context } from '../../platform/context.ts'
 import { SingleFlight } from '../../base/single-flight.ts'
-import { Generations } from '../../base/bounded-cache.ts'
+import { BoundedCache } from '../../base/bounded-cache.ts'
 import { parseNsid, type Nsid } from '../../protocol/identifiers.ts'
 import { compilable, type LexiconDocument } from '../../protocol/lexicons/lexicon-document.ts'
 import type { RecordOutcome } from '../../protocol/lexicons/lexicons.ts'
@@ -30,7 +30,7 @@ const VALIDATION_MILLIS = 10_000
 const state = perContext(() => ({
   fetches: new SingleFlight<Nsid, LexiconDocument | null>(),
   /** When to try again, on the monotonic clock, by what was not found. */
-  retryAt: new Generations<number>(MAX_REMEMBERED_FAILURES),
+  retryAt: new BoundedCache<number>(MAX_REMEMBERED_FAILURES),
 }))
 
 /** The document that the authority of `nsid` publishes. Null when there is none or nobody can tell. Never throws for that. */

@@ -2,7 +2,7 @@
 import { perContext, type Context } from '../../platform/context.ts'
 import type { Reader } from '../../platform/database/database.ts'
 import type { Cid } from '../../protocol/cid.ts'
-import { Generations } from '../../base/bounded-cache.ts'
+import { BoundedCache } from '../../base/bounded-cache.ts'
 import { StoredNodes } from './node-store.ts'
 import { findRecordBlock } from './record-store.ts'
 import type { RepoHead } from './repo-store.ts'
@@ -10,7 +10,7 @@ import type { RepoHead } from './repo-store.ts'
 /** Blocks kept, in bytes, and characters of their keys: some 16,000 posts. */
 const MAX_BYTES = 8 * 1024 ** 2
 
-const keptBlocks = perContext(() => new Generations<Uint8Array>(MAX_BYTES, (key, block) => key.length + block.length))
+const keptBlocks = perContext(() => new BoundedCache<Uint8Array>(MAX_BYTES, (key, block) => key.length + block.length))
 
 /** Blocks of a repository, in the order asked for; null for one that it does not have. */
 export async function blocksOf(ctx: Context, reader: Reader, repo: RepoHead, cids: readonly Cid[]): Promise<(Uint8Array | null)[]> {

@@ -4,7 +4,7 @@
  */
 import { JsonText } from '../../http/endpoint.ts'
 import { perContext, type Context } from '../../platform/context.ts'
-import { Generations } from '../../base/bounded-cache.ts'
+import { BoundedCache } from '../../base/bounded-cache.ts'
 import type { Did } from '../../protocol/identifiers.ts'
 import { listRecordCids, listRecords, type RecordRange } from './record-store.ts'
 import { recordTexts } from './record-texts.ts'
@@ -19,7 +19,7 @@ interface KeptPage {
   page: JsonText
 }
 
-const keptPages = perContext(() => new Generations<KeptPage>(MAX_CHARS, (key, { page }) => key.length + page.text.length))
+const keptPages = perContext(() => new BoundedCache<KeptPage>(MAX_CHARS, (key, { page }) => key.length + page.text.length))
 
 /** `{"records":[…],"cursor":"…"}`, of an account that has a repository or none. */
 export async function recordPage(ctx: Context, did: Did, range: RecordRange): Promise<JsonText> {

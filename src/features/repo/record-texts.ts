@@ -1,6 +1,6 @@
 /** Records as JSON, by CID. A CID names its content for good, so a text is right for as long as it is kept. */
 import { perContext } from '../../platform/context.ts'
-import { Generations } from '../../base/bounded-cache.ts'
+import { BoundedCache } from '../../base/bounded-cache.ts'
 import { cidText } from '../../protocol/cid.ts'
 import { jsonText } from '../../protocol/json-text.ts'
 
@@ -8,7 +8,7 @@ import { jsonText } from '../../protocol/json-text.ts'
 const MAX_CHARS = 8 * 1024 ** 2
 
 class RecordTexts {
-  readonly #texts = new Generations<string>(MAX_CHARS, (key, text) => key.length + text.length)
+  readonly #texts = new BoundedCache<string>(MAX_CHARS, (key, text) => key.length + text.length)
 
   /** The text of a record, if it is kept. */
   kept(cid: Uint8Array): string | undefined {

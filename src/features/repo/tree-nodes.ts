@@ -6,7 +6,7 @@
  * and the commit is built again.
  */
 import { perContext } from '../../platform/context.ts'
-import { Generations } from '../../base/bounded-cache.ts'
+import { BoundedCache } from '../../base/bounded-cache.ts'
 import type { Block } from '../../protocol/car.ts'
 import type { Cid } from '../../protocol/cid.ts'
 import { buildCommit, type BuiltCommit, type CommitFault, type CommitRequest } from '../../protocol/commit.ts'
@@ -21,10 +21,10 @@ const MAX_CACHED_NODES = 32_768
 /** Nodes that a commit may read beside those on the paths of its writes. No tree is known of which it reads any. */
 const MAX_MISSING_NODES = 64
 
-type RecentNodes = Generations<MstNode>
+type RecentNodes = BoundedCache<MstNode>
 
 /** The nodes used last, by the text of their CIDs. */
-export const recentNodes = perContext((): RecentNodes => new Generations(MAX_CACHED_NODES))
+export const recentNodes = perContext((): RecentNodes => new BoundedCache(MAX_CACHED_NODES))
 
 /** Build a commit on a stored tree. Throws `Malformed` when the tree is broken. */
 export async function buildOnStored(

@@ -8,7 +8,7 @@
 import { invalidRequest, Refusal, serviceUnavailable } from '../../http/errors.ts'
 import { BatchFile } from '../../platform/files/batch-file.ts'
 import { perContext, type Context } from '../../platform/context.ts'
-import { Slots, SlotsFull } from '../../base/semaphore.ts'
+import { Semaphore, SemaphoreFull } from '../../base/semaphore.ts'
 import type { Block } from '../../protocol/car.ts'
 import { signCommit, unsignedCommit, verifyCommit, type Commit } from '../../protocol/commit.ts'
 import { signingKey } from '../../protocol/did-document.ts'
@@ -33,16 +33,16 @@ interface BlobUse {
   cid: string
 }
 
-const slotsOf = perContext(() => new Slots(RUNNING_IMPORTS, WAITING_IMPORTS))
+const importSemaphore = perContext(() => new Semaphore(RUNNING_IMPORTS, WAITING_IMPORTS))
 
 /** Replace the account's repository by the one in an archive. Refuses an archive that is not sound, or not the account's. */
 export async function importRepo(ctx: Context, did: Did, archive: AsyncIterable<Uint8Array>): Promise<void> {
   try {
-    await slotsOf(ctx).run(() => takeOver(ctx, did, archive))
+    await importSemaphore(ctx).run(() => takeOver(ctx, did, archive))
     ctx.metrics.count('migration_imports_total', { outcome: 'ok' })
   } catch (error) {
     ctx.metrics.count('migration_imports_total', { outcome: error instanceof Refusal ? 'refused' : 'failed' })
-    if (error instanceof SlotsFull) throw serviceUnavailable('Too many imports are waiting already')
+    if (error instanceof SemaphoreFull) throw serviceUnavailable('Too many imports are waiting already')
     throw error
   }
 }

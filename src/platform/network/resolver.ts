@@ -10,11 +10,11 @@
  * absence is not kept at all, and that nobody answered for a few seconds.
  */
 import { lookup, Resolver as DnsClient } from 'node:dns/promises'
-import { Generations } from '../../base/bounded-cache.ts'
+import { BoundedCache } from '../../base/bounded-cache.ts'
 import { isIpAddress } from '../../protocol/ip-address.ts'
 import { HOSTS_PATH, HostsFile } from './hosts-file.ts'
 import { SingleFlight } from '../../base/single-flight.ts'
-import { Slots, SlotsFull } from '../../base/semaphore.ts'
+import { Semaphore, SemaphoreFull } from '../../base/semaphore.ts'
 
 export interface Resolver {
   /** Every IPv4 and IPv6 address of a host, none if it has none. `fresh`: none that were found earlier. Throws when nobody answers in time. */
@@ -65,8 +65,8 @@ const LOOPBACK = ['127.0.0.1', '::1']
 export function systemResolver({ servers, hostsPath = HOSTS_PATH, timeoutMillis = TIMEOUT_MILLIS, asksSystem = false }: ResolverOptions = {}): Resolver {
   const questions = new Questions(servers, timeoutMillis)
   const hosts = new HostsFile(hostsPath)
-  const systemTurn = new Slots(1, MAX_WAITING_FOR_SYSTEM)
-  const kept = new Generations<{ addresses: string[]; until: number }>(MAX_KEPT_HOSTS)
+  const systemTurn = new Semaphore(1, MAX_WAITING_FOR_SYSTEM)
+  const kept = new BoundedCache<{ addresses: string[]; until: number }>(MAX_KEPT_HOSTS)
   const flights = new SingleFlight<string, string[]>()
 
   const lookUp = async (host: string): Promise<string[]> => {
@@ -95,9 +95,9 @@ export function systemResolver({ servers, hostsPath = HOSTS_PATH, timeoutMillis 
 
 /** Questions to the name servers, a bounded number at a time. */
 class Questions {
-  readonly #slots = new Slots(MAX_QUESTIONS, MAX_WAITING)
+  readonly #semaphore = new Semaphore(MAX_QUESTIONS, MAX_WAITING)
   /** Until when nobody is asked again, by question. */
-  readonly #silentUntil = new Generations<number>(MAX_SILENT_NAMES)
+  readonly #silentUntil = new BoundedCache<number>(MAX_SILENT_NAMES)
 
   constructor(
     readonly servers: readonly string[] | undefined,
@@ -115,13 +115,13 @@ class Questions {
       reject(new Unanswered(`nobody answers: ${question}`))
     }, this.timeoutMillis)
     try {
-      const answer = this.#slots.run(() => {
+      const answer = this.#semaphore.run(() => {
         if (deadline - performance.now() < this.timeoutMillis / TRIES) throw new Unanswered(`its turn came too late: ${question}`)
         return put((dns = this.#client()))
       })
       return await Promise.race([answer, late])
     } catch (error) {
-      if (error instanceof SlotsFull) throw new LookupsFull('too many names are being looked up')
+      if (error instanceof SemaphoreFull) throw new LookupsFull('too many names are being looked up')
       if (dns !== null) this.#silentUntil.set(question, performance.now() + SILENCE_MILLIS)
       throw error instanceof Unanswered ? error : new Unanswered(`no answer: ${question}`, { cause: error })
     } finally {

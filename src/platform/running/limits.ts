@@ -4,7 +4,7 @@
  * A window starts with the first request that counts; a refused request is not counted, so that hammering does not
  * extend the block. Counters live in memory and are bounded. Windows are intervals: setting the clock changes none.
  */
-import { Generations } from '../../base/bounded-cache.ts'
+import { BoundedCache } from '../../base/bounded-cache.ts'
 import type { Clock } from './clock.ts'
 import type { Config } from '../configuration/config.ts'
 
@@ -86,7 +86,7 @@ interface Window {
 
 /** The windows of one rule, by key. Each turn begins when every window of the last but one has ended. */
 class Windows {
-  readonly #windows = new Generations<Window>(MAX_KEYS)
+  readonly #windows = new BoundedCache<Window>(MAX_KEYS)
   #turnAt: number | null = null
 
   constructor(readonly millis: number) {}
