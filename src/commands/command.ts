@@ -1,5 +1,5 @@
 /** What a command of `holdfast` is. `commands.ts` lists them all. */
-import type { Sources } from '../platform/configuration/config.ts'
+import type { Sources } from '../platform/configuration/config-loading.ts'
 import { OperatorError } from '../base/operator-error.ts'
 
 export const EXIT = { ok: 0, failed: 1, misused: 2, interrupted: 130 } as const

@@ -1,4 +1,5 @@
-import { type Config, configKeys } from '../platform/configuration/config.ts'
+import type { Config } from '../platform/configuration/config.ts'
+import { configKeys } from '../platform/configuration/config-loading.ts'
 import { withoutPassword } from '../platform/database/postgres.ts'
 import { Secret } from '../base/secret.ts'
 import { EXIT } from './command.ts'

@@ -1,5 +1,6 @@
 /** Commands that work with a configuration: each can be told to use that of `dev` instead of that of `serve`. */
-import { type Config, type Mode, describeProblems, loadConfig } from '../platform/configuration/config.ts'
+import type { Config, Mode } from '../platform/configuration/config.ts'
+import { describeProblems, loadConfig } from '../platform/configuration/config-loading.ts'
 import { type Command, EXIT, type ExitCode, type Invocation, type Terminal } from './command.ts'
 
 interface ConfiguredCommand extends Omit<Command, 'run'> {

@@ -1,5 +1,5 @@
 import { existsSync, rmSync } from 'node:fs'
-import { REWRAP_VARIABLES } from '../platform/configuration/config.ts'
+import { REWRAP_VARIABLES } from '../platform/configuration/config-loading.ts'
 import { openData } from '../platform/files/data-directory.ts'
 import { processLog } from '../platform/running/log.ts'
 import { OperatorError } from '../base/operator-error.ts'

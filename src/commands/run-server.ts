@@ -1,6 +1,6 @@
 /** Run the server until a signal ends it. */
 import { type App, startApp } from '../app.ts'
-import { type Config, type Mode } from '../platform/configuration/config.ts'
+import type { Config, Mode } from '../platform/configuration/config.ts'
 import { type Log, processLog } from '../platform/running/log.ts'
 import { SOFTWARE } from '../base/version.ts'
 import { EXIT, type ExitCode, type Terminal } from './command.ts'

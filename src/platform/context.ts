@@ -11,7 +11,7 @@ import type { Metrics } from './running/metrics.ts'
 import type { Outbound } from './network/outbound.ts'
 import type { Resolver } from './network/resolver.ts'
 import type { Signal } from '../base/signal.ts'
-import type { SweepRunner } from './running/sweeps.ts'
+import type { Sweeps } from './running/sweep-state.ts'
 import type { Tracing } from './running/tracing.ts'
 import type { Vault } from './secrets/vault.ts'
 
@@ -37,7 +37,7 @@ export interface Context {
   readonly signals: Signals
   /** What this deployment offers, in the order in which it is told. */
   readonly capabilities: ReadonlySet<CapabilityName>
-  readonly sweeps: SweepRunner
+  readonly sweeps: Sweeps
 }
 
 export interface Signals {

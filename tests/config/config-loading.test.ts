@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'bun:test'
 import { generateKeyPairSync } from 'node:crypto'
-import { type Mode, configKeys, describeProblems, loadConfig } from '../../src/platform/configuration/config.ts'
+import type { Mode } from '../../src/platform/configuration/config.ts'
+import { configKeys, describeProblems, loadConfig } from '../../src/platform/configuration/config-loading.ts'
 
 const REQUIRED = {
   SERVICE_PUBLIC_URL: 'https://pds.example.com',

@@ -1,5 +1,6 @@
 /** A configuration for tests: that of development mode, with changes. */
-import { loadConfig, type Config } from '../../src/platform/configuration/config.ts'
+import type { Config } from '../../src/platform/configuration/config.ts'
+import { loadConfig } from '../../src/platform/configuration/config-loading.ts'
 
 type Value = readonly unknown[] | string | number | boolean | null
 

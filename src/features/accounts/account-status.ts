@@ -1,17 +1,23 @@
 /** The states of an account, and what each of them is refused. */
 import { Refusal } from '../../http/errors.ts'
-import type { Account } from './account-store.ts'
+import type { Millis } from '../../protocol/identifiers.ts'
 
 export type AccountStatus = 'active' | 'deactivated' | 'takendown'
 
+/** What decides the state, as the row says it. */
+interface Restrictions {
+  takedownRef: string | null
+  deactivatedAt: Millis | null
+}
+
 /** A takedown outweighs a deactivation. */
-export function statusOf({ takedownRef, deactivatedAt }: Pick<Account, 'takedownRef' | 'deactivatedAt'>): AccountStatus {
+export function statusOf({ takedownRef, deactivatedAt }: Restrictions): AccountStatus {
   if (takedownRef !== null) return 'takendown'
   return deactivatedAt === null ? 'active' : 'deactivated'
 }
 
 /** The state as the wire tells it: `active`, and why not. */
-export function activityOf(account: Pick<Account, 'deactivatedAt' | 'takedownRef'>): { active: boolean; status?: Exclude<AccountStatus, 'active'> } {
+export function activityOf(account: Restrictions): { active: boolean; status?: Exclude<AccountStatus, 'active'> } {
   const status = statusOf(account)
   return status === 'active' ? { active: true } : { active: false, status }
 }

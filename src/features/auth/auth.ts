@@ -17,14 +17,16 @@ import { authorizationOf } from './authorization-header.ts'
 import { assertPermission } from './permissions.ts'
 import { carriesServiceToken, LABELER, verifyServiceToken, type ServiceCaller } from './service-auth.ts'
 import { deleteSessionsOf } from './session-store.ts'
+import type { RefreshCaller } from './sessions.ts'
 import { readAccessToken, readRefreshToken, type SessionKind } from './session-tokens.ts'
+import type { Viewer } from './visibility.ts'
 
 export { createAppPassword, revokeAppPassword } from './app-passwords.ts'
 export { deleteAppPasswordsOf, listAppPasswords, type AppPassword } from './app-password-store.ts'
 export { optionalServiceAuth } from './service-auth.ts'
 export { openSession, sessionTokens, type Tokens } from './sessions.ts'
 export { deleteSession, findSession, listSessions, type ListedSession } from './session-store.ts'
-export { requireVisible, requireVisibleRepo } from './visibility.ts'
+export { requireVisible, requireVisibleRepo, type Viewer } from './visibility.ts'
 
 /** Sign an account out everywhere: its sessions, the apps that it lets in, the browsers in which it is signed in. Counts what ended. */
 export async function signOutEverywhere(tx: Tx, did: Did): Promise<{ sessions: number; oauthSessions: number; oauthCodes: number }> {
@@ -136,11 +138,6 @@ function applyRule(rule: GrantRule, permissions: Permissions, exchange: Exchange
   assertPermission(permissions, (granted) => rule(granted, exchange))
 }
 
-export interface RefreshCaller {
-  did: Did
-  tokenId: string
-}
-
 /** For the holder of a refresh token. `expired`: also of one whose time is over. */
 export function refresh({ expired = false } = {}): Guard<RefreshCaller> {
   return {
@@ -218,12 +215,6 @@ export interface ServiceAccountCaller {
   credential: 'service'
   permissions: null
   personalDetails: false
-}
-
-/** Who looks: `did` sees its own account in any state, `admin` every account, anybody what is public. */
-export interface Viewer {
-  did: Did | null
-  admin: boolean
 }
 
 /** For reads that are open to all, and show more to the owner and to the operator. */

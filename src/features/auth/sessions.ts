@@ -16,7 +16,6 @@ import { INVALID_HANDLE } from '../identity/identity.ts'
 import { findAppPassword, type AppPassword } from './app-password-store.ts'
 import { deleteSession, findSession, insertSession, rotateSession, type Session } from './session-store.ts'
 import { issueAccessToken, issueRefreshToken, REFRESH_TTL_SECS, type AccessClaims } from './session-tokens.ts'
-import type { RefreshCaller } from './auth.ts'
 
 /** For how long the token before the current one is good for the current one again. */
 const REUSE_GRACE_SECS = 2 * 3600
@@ -26,6 +25,12 @@ const TOKEN_ID_BYTES = 32
 
 /** What a session is opened with: null stands for the account itself. */
 export type Credential = AppPassword | null
+
+/** Who holds a refresh token. */
+export interface RefreshCaller {
+  did: Did
+  tokenId: string
+}
 
 export interface Tokens {
   accessJwt: string

@@ -3,7 +3,12 @@ import { Refusal } from '../../http/errors.ts'
 import type { Context } from '../../platform/context.ts'
 import type { Did } from '../../protocol/identifiers.ts'
 import { accountStatus, type AccountStatus } from '../accounts/accounts.ts'
-import type { Viewer } from './auth.ts'
+
+/** Who looks: `did` sees its own account in any state, `admin` every account, anybody what is public. */
+export interface Viewer {
+  did: Did | null
+  admin: boolean
+}
 
 /** Its owner and the operator see a repository in any state of its account. */
 export async function requireVisibleRepo({ db }: Pick<Context, 'db'>, viewer: Viewer, did: Did): Promise<void> {

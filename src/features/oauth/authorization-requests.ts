@@ -8,35 +8,15 @@ import type { Context } from '../../platform/context.ts'
 import type { Tx } from '../../platform/database/database.ts'
 import { newToken } from '../../platform/secrets/new-token.ts'
 import type { AuthorizationRequest } from '../../protocol/authorization-request.ts'
-import type { ClientMetadata } from '../../protocol/client-metadata.ts'
 import type { Did } from '../../protocol/identifiers.ts'
 import { opaqueTokenHash } from '../../protocol/opaque-token.ts'
 import { withParameters } from '../../protocol/redirect-uris.ts'
-import type { ClientKey } from './client-authentication.ts'
 import { insertCode } from './code-store.ts'
-import { extendRequest, findRequest, insertRequest, takeRequest } from './request-store.ts'
+import { extendRequest, findRequest, insertRequest, takeRequest, type PendingRequest } from './request-store.ts'
 
 const REQUEST_TTL_SECS = 300
 const CODE_TTL_SECS = 60
 const REQUEST_URI_PREFIX = 'urn:ietf:params:oauth:request_uri:'
-
-/** What waits for a decision: the request, and the client as it described itself when it pushed it. */
-export interface PendingRequest {
-  request: AuthorizationRequest
-  client: ClientMetadata
-  clientKey: ClientKey | null
-}
-
-/** What a code stands for. */
-export interface Grant extends PendingRequest {
-  did: Did
-  /** In the order of the request. */
-  scopes: readonly string[]
-  /** The scopes are what a wallet signed: permission sets are in their place already. */
-  scopeIsFixed: boolean
-  /** Of who decided. Codes of an older version lack it. */
-  origin?: Origin
-}
 
 export type Decision =
   | { kind: 'approve'; did: Did; scopes: readonly string[]; scopeIsFixed: boolean; origin: Origin }

@@ -22,11 +22,11 @@ import {
   signIn,
   withPassword,
 } from '../web/web.ts'
-import { decideRequest, openRequest, requestHash, type Decision, type PendingRequest } from './authorization-requests.ts'
+import { decideRequest, openRequest, requestHash, type Decision } from './authorization-requests.ts'
 import { authorizePage, HAS_ACCOUNT, signUpUrl, type Filled } from './authorize-page.ts'
 import { clientOf } from './clients.ts'
 import { expanded } from './permission-sets.ts'
-import { deleteRequest } from './request-store.ts'
+import { deleteRequest, type PendingRequest } from './request-store.ts'
 
 interface Opened {
   requestUri: string

@@ -1,7 +1,19 @@
 /** Authorization codes at rest. */
+import type { Origin } from '../../http/origin.ts'
 import { sql, type Reader, type Tx, type Writer } from '../../platform/database/database.ts'
 import type { Did, Millis } from '../../protocol/identifiers.ts'
-import type { Grant } from './authorization-requests.ts'
+import type { PendingRequest } from './request-store.ts'
+
+/** What a code stands for. */
+export interface Grant extends PendingRequest {
+  did: Did
+  /** In the order of the request. */
+  scopes: readonly string[]
+  /** The scopes are what a wallet signed: permission sets are in their place already. */
+  scopeIsFixed: boolean
+  /** Of who decided. Codes of an older version lack it. */
+  origin?: Origin
+}
 
 interface Row {
   content: string

@@ -1,7 +1,16 @@
 /** Pushed authorization requests at rest. */
 import { sql, type Reader, type Tx, type Writer } from '../../platform/database/database.ts'
+import type { AuthorizationRequest } from '../../protocol/authorization-request.ts'
+import type { ClientMetadata } from '../../protocol/client-metadata.ts'
 import type { Millis } from '../../protocol/identifiers.ts'
-import type { PendingRequest } from './authorization-requests.ts'
+import type { ClientKey } from './client-authentication.ts'
+
+/** What waits for a decision: the request, and the client as it described itself when it pushed it. */
+export interface PendingRequest {
+  request: AuthorizationRequest
+  client: ClientMetadata
+  clientKey: ClientKey | null
+}
 
 interface Row {
   content: string

@@ -1,5 +1,5 @@
 /** The documentation of the configuration, made from its declarations. */
-import { configKeys } from './config.ts'
+import { configKeys } from './config-loading.ts'
 import { Derived, type Key } from './config-fields.ts'
 import { Secret } from '../../base/secret.ts'
 

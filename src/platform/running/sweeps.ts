@@ -5,15 +5,13 @@
  * pass leaves the last report as it was: a stale time is the alarm. So does a destructive pass that is skipped because the
  * clock was set: whoever set it wrongly has one interval to notice and to set it right. The next pass believes it.
  */
-import type { Millis } from '../../protocol/identifiers.ts'
 import { ClockWatch } from './clock-watch.ts'
 import type { Config } from '../configuration/config.ts'
 import type { Context } from '../context.ts'
+import type { Sweeps, SweepReport, SweepState } from './sweep-state.ts'
 
 /** The longest delay a timer takes; it would fire at once beyond it. */
 const MAX_TIMER_MILLIS = 2 ** 31 - 1
-
-export type SweepReport = Record<string, number>
 
 export interface Sweep {
   /** Kebab-case; unique. Also the name in `holdfast sweep <name>`, and, in the spelling of each, in metrics and health. */
@@ -33,12 +31,7 @@ export interface Sweep {
 /** What a pass that is not made reports. */
 const SKIPPED: SweepReport = { skipped: 1 }
 
-export interface SweepState {
-  completedAt: Millis
-  report: SweepReport
-}
-
-export class SweepRunner {
+export class SweepRunner implements Sweeps {
   readonly #running = new Map<string, Promise<SweepReport>>()
   readonly #timers = new Map<string, Timer>()
   readonly #tallies = new Map<string, (by: number) => void>()

@@ -1,0 +1,179 @@
+/**
+ * Configuration, from a TOML file and environment variables over the declared defaults. Loading reads nothing by
+ * itself, finds every problem before it answers, and never shows the value of a secret.
+ */
+import { TomlError, parse } from 'smol-toml'
+import type { Config, Mode } from './config.ts'
+import { checks } from './config-checks.ts'
+import { Derived, ENV_PREFIX, type Key, type Known, listKeys, variableOf } from './config-fields.ts'
+import type { Parsed } from './config-kinds.ts'
+import { declared } from './config-sections.ts'
+import { nearest } from '../../base/nearest.ts'
+
+export interface Sources {
+  env: Readonly<Record<string, string | undefined>>
+  /** The text of a file; `null` when there is none. Throws when it cannot be read. */
+  readFile(path: string): string | null
+}
+
+/** `subject` is a key and its variable, or the file. */
+export interface Problem {
+  subject: string
+  fault: string
+}
+
+export type Loaded =
+  | { ok: true; config: Config; warnings: readonly Problem[] }
+  | { ok: false; problems: readonly Problem[]; warnings: readonly Problem[] }
+
+export const configKeys: readonly Key[] = listKeys(declared)
+
+const DEFAULT_FILE = './pds.toml'
+const UNREADABLE: Readonly<Record<string, string>> = { EACCES: 'this user may not read it; give it to the user or its group', EISDIR: 'it is a folder' }
+export const CONFIG_VARIABLE = 'SERVICE_CONFIG'
+
+/** What systemd sets for the commands that run when a service has stopped. */
+const SYSTEMD_VARIABLE = 'SERVICE_RESULT'
+
+/** What commands take from the environment alone. */
+export const REWRAP_VARIABLES = { old: 'SERVICE_REWRAP_OLD_MASTER_KEY', new: 'SERVICE_REWRAP_NEW_MASTER_KEY' } as const
+
+type Table = Readonly<Record<string, unknown>>
+
+export function loadConfig(sources: Sources, mode: Mode): Loaded {
+  const file = readConfigFile(sources)
+  const table = file.ok ? file.table : {}
+  const problems: Problem[] = [...(file.ok ? brokenSections(table) : [file.problem]), ...unknownVariables(sources.env)]
+  const warnings: Problem[] = unknownKeys(table)
+  const faulty = new Set<string>()
+  const draft: Draft = {}
+  const derivations: { key: Key; from: Derived<unknown> }[] = []
+
+  for (const key of configKeys) {
+    const given = readKey(key, sources.env, table)
+    const fallback = fallbackOf(key, mode)
+    if (given === null) {
+      // Without its file nobody knows what the file would have set.
+      if (fallback === undefined && file.ok) problems.push({ subject: subjectOf(key), fault: 'required' })
+      if (fallback === undefined) faulty.add(key.name)
+    } else if (given.parsed.ok) {
+      put(draft, key, given.parsed.value)
+      warnings.push(...(given.parsed.unknown ?? []).map((at) => ({ subject: key.name + at, fault: 'unknown key' })))
+      if (given.inFile && key.field.inFile !== undefined) warnings.push({ subject: subjectOf(key), fault: key.field.inFile })
+      continue
+    } else {
+      problems.push(...given.parsed.faults.map(({ at, fault }) => ({ subject: subjectOf(key, at, given.variable), fault })))
+      faulty.add(key.name)
+    }
+    // The stand-in of a faulty key lets the checks below meet whole values; such a draft is not handed out.
+    const standIn = fallback === undefined ? key.field.development : fallback
+    if (standIn instanceof Derived) derivations.push({ key, from: standIn })
+    else put(draft, key, standIn)
+  }
+  for (const { key, from } of derivations) put(draft, key, from.derive(draft as unknown as Known))
+
+  const config = draft as unknown as Config
+  // Nor what the keys would be together.
+  for (const check of file.ok ? checks : []) {
+    const key = configKeys.find(({ name }) => name === check.key)
+    const fault = key === undefined || faulty.has(key.name) ? null : check.find(config, mode)
+    if (key !== undefined && fault !== null) (check.level === 'fault' ? problems : warnings).push({ subject: subjectOf(key), fault })
+  }
+  return problems.length > 0 ? { ok: false, problems, warnings } : { ok: true, config, warnings }
+}
+
+/** What an operator reads: a headline, then one line for each problem. */
+export function describeProblems(problems: readonly Problem[]): string {
+  const count = problems.length === 1 ? '1 problem' : `${problems.length} problems`
+  return [`configuration is invalid (${count})`, ...problems.map(({ subject, fault }) => `- ${subject}: ${fault}`)].join('\n')
+}
+
+function readConfigFile({ env, readFile }: Sources): { ok: true; table: Table } | { ok: false; problem: Problem } {
+  const named = env[CONFIG_VARIABLE]?.trim() || null
+  const path = named ?? DEFAULT_FILE
+  const broken = (subject: string, fault: string) => ({ ok: false as const, problem: { subject, fault } })
+  try {
+    const text = readFile(path)
+    if (text !== null) return { ok: true, table: parse(text, { integersAsBigInt: true }) }
+    return named === null ? { ok: true, table: {} } : broken(path, `there is no such file (${CONFIG_VARIABLE})`)
+  } catch (error) {
+    // The parser's message goes on with the lines around the fault, and they may hold a secret.
+    if (error instanceof TomlError) return broken(`${path}:${error.line}:${error.column}`, error.message.split('\n', 1)[0] ?? '')
+    return broken(path, `cannot be read: ${UNREADABLE[(error as NodeJS.ErrnoException).code ?? ''] ?? (error as Error).message}`)
+  }
+}
+
+interface Given {
+  parsed: Parsed<unknown>
+  /** The variable that supplied the value, if one did. */
+  variable: string | undefined
+  inFile: boolean
+}
+
+/** The first variable that is set wins over the file. `null`: set nowhere. */
+function readKey({ name, env: names, blankIsUnset, field }: Key, env: Sources['env'], table: Table): Given | null {
+  const isSet = (value: string | undefined) => value !== undefined && (field.kind.list === true || value.trim() !== '')
+  const variable = names.find((each) => isSet(env[each]))
+  if (variable !== undefined) return { parsed: field.kind.fromText(env[variable] ?? ''), variable, inFile: false }
+
+  const value = lookUp(table, name)
+  if (value === undefined || (blankIsUnset && typeof value === 'string' && value.trim() === '')) return null
+  return { parsed: field.kind.fromToml(value), variable, inFile: true }
+}
+
+function lookUp(table: Table, name: string): unknown {
+  const [first = '', second] = name.split('.')
+  const outer = table[first]
+  if (second === undefined) return outer
+  return isTable(outer) ? outer[second] : undefined
+}
+
+const isTable = (value: unknown): value is Table => typeof value === 'object' && value !== null && !Array.isArray(value)
+
+const fallbackOf = ({ field }: Key, mode: Mode) =>
+  mode === 'dev' && field.development !== undefined ? field.development : field.fallback
+
+const subjectOf = ({ name, env }: Key, at = '', variable = env[0]) => `${name}${at} (${variable ?? 'file only'})`
+
+type Draft = { [name: string]: unknown }
+
+function put(draft: Draft, { path: [first = '', second] }: Key, value: unknown): void {
+  if (second === undefined) draft[first] = value
+  else draft[first] = { ...(draft[first] as Draft | undefined), [second]: value }
+}
+
+const sectionNames = new Set(configKeys.flatMap(({ section }) => section ?? []))
+const keyNames = new Set(configKeys.map(({ name }) => name))
+
+const brokenSections = (table: Table): Problem[] =>
+  Object.entries(table)
+    .filter(([name, value]) => sectionNames.has(name) && !isTable(value))
+    .map(([subject]) => ({ subject, fault: 'expected a table' }))
+
+function unknownKeys(table: Table): Problem[] {
+  const names = Object.entries(table).flatMap(([name, value]) =>
+    sectionNames.has(name) ? (isTable(value) ? Object.keys(value).map((inner) => `${name}.${inner}`) : []) : [name],
+  )
+  return names
+    .filter((name) => !keyNames.has(name))
+    .map((name) => {
+      const meant = nearest(name, [...keyNames, ...sectionNames])
+      return { subject: name, fault: meant === null ? 'unknown key' : `unknown key; did you mean ${meant}?` }
+    })
+}
+
+const knownVariables = [...configKeys.flatMap(({ env }) => env), CONFIG_VARIABLE, SYSTEMD_VARIABLE, ...Object.values(REWRAP_VARIABLES)]
+
+/** Unlike a key of the file, a variable may be all that an operator writes: one that does nothing is refused. */
+function unknownVariables(env: Sources['env']): Problem[] {
+  return Object.keys(env)
+    .filter((name) => name.startsWith(ENV_PREFIX) && env[name] !== undefined && !knownVariables.includes(name))
+    .map((subject) => ({ subject, fault: `unknown variable${hintAt(subject)}` }))
+}
+
+function hintAt(variable: string): string {
+  const key = configKeys.find(({ name }) => variableOf(name) === variable)
+  if (key?.env.length === 0) return `; ${key.name} can be set in the file only`
+  const meant = key?.env[0] ?? nearest(variable, knownVariables)
+  return meant === null ? '' : `; did you mean ${meant}?`
+}
