@@ -73,10 +73,15 @@ test('text that PostgreSQL cannot keep is refused before it is sent', async () =
   await expect(add('a\0b')).rejects.toThrow(TextNotStorable)
 })
 
-test('after the connections were cut, the next transaction and the next read find new ones', async () => {
+/** As when the database server is started anew. */
+async function cutConnections(): Promise<void> {
   const admin = new SQL({ adapter: 'postgres', url: place.databaseUrl, max: 1 })
   await admin.unsafe('SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()')
   await admin.close()
+}
+
+test('after the connections were cut, the next transaction and the next read find new ones', async () => {
+  await cutConnections()
   // What was being sent when the line went is answered with a fault.
   await Promise.allSettled([add('lost'), db.get(sql`SELECT 1`)])
   await add('found')
@@ -88,6 +93,25 @@ test('a second server on a database is refused, until the first one ends', async
   await expect(openPostgres({ url: place.databaseUrl, exclusive: true })).rejects.toThrow('the database is in use by another server')
   await first.close()
   await (await openPostgres({ url: place.databaseUrl, exclusive: true })).close()
+})
+
+test('a server whose connections were cut is alone again, or writes no more', async () => {
+  const write = (server: Database) => server.run(sql`INSERT INTO item (name) VALUES ('of one server') ON CONFLICT DO NOTHING`)
+  const first = await openPostgres({ url: place.databaseUrl, exclusive: true })
+  await cutConnections()
+  await Promise.allSettled([write(first)])
+  await write(first)
+  await expect(openPostgres({ url: place.databaseUrl, exclusive: true })).rejects.toThrow('the database is in use by another server')
+
+  await cutConnections()
+  const second = await openPostgres({ url: place.databaseUrl, exclusive: true })
+  await Promise.allSettled([write(first)])
+  await expect(write(first)).rejects.toThrow('the database is in use by another server')
+  expect(first.writeFault).not.toBeNull()
+  await write(second)
+  await second.close()
+  await expect(write(first)).rejects.toThrow('the database is in use by another server')
+  await first.close()
 })
 
 test('a database that orders text in another way, and a server that is not there, are refused in words without the password', async () => {

@@ -49,19 +49,20 @@ const dialect: Dialect = {
 /** Throws `OperatorError` when the server is out of reach, or orders text in another way than by its bytes. */
 export async function openPostgres({ url, strict = false, exclusive = false }: PostgresOptions): Promise<Database> {
   const counters: DatabaseCounters = { statements: 0, rows: 0, transactions: 0, commits: 0 }
-  const connect = (max: number) => new SQL({ adapter: 'postgres', url, max, bigint: true, connectionTimeout: CONNECT_TIMEOUT_SECS })
-  const pools = { writer: connect(1), readers: connect(READER_CONNECTIONS), snapshots: connect(SNAPSHOT_CONNECTIONS), lock: connect(1) }
+  const connect = (max: number, onconnect?: () => void) => new SQL({ adapter: 'postgres', url, max, bigint: true, connectionTimeout: CONNECT_TIMEOUT_SECS, onconnect })
+  const writer = new WriterConnection((onconnect) => connect(1, onconnect), exclusive)
+  const pools = { writer: writer.pool, readers: connect(READER_CONNECTIONS), snapshots: connect(SNAPSHOT_CONNECTIONS) }
   const closeAll = () => Promise.all(Object.values(pools).map((pool) => pool.close()))
   try {
     await checkOrder(pools.writer)
-    if (exclusive) await takeLock(pools.lock)
+    await writer.use(async () => {})
   } catch (error) {
     await closeAll()
     if (error instanceof OperatorError) throw error
     throw new OperatorError(`the database at ${withoutPassword(url)} cannot be used: ${(error as Error).message}`)
   }
   const reads = readerOn(pools.readers, counters)
-  const queue = new WriterQueue(pools.writer, counters, strict)
+  const queue = new WriterQueue(writer, counters, strict)
   const steady = async <T>(pool: SQL, work: (reader: Reader) => Promise<T>): Promise<T> => {
     const connection = await pool.reserve()
     try {
@@ -92,10 +93,38 @@ export async function openPostgres({ url, strict = false, exclusive = false }: P
   }
 }
 
-/** Held for as long as the connection is, which nothing else uses. */
-async function takeLock(pool: SQL): Promise<void> {
-  const [row] = await pool.unsafe('SELECT pg_try_advisory_lock($1) AS taken', [LOCK])
-  if (!row.taken) throw new OperatorError('the database is in use by another server')
+/**
+ * The connection that writes. An exclusive one holds the lock of a server by itself: cut off, it has to take it anew
+ * before it writes again. When another server was quicker, this one writes no more: what it keeps in memory is of before.
+ */
+class WriterConnection {
+  readonly pool: SQL
+  #isLocked = false
+  #replaced: OperatorError | null = null
+
+  constructor(
+    connect: (onconnect: () => void) => SQL,
+    readonly exclusive: boolean,
+  ) {
+    this.pool = connect(() => (this.#isLocked = false))
+  }
+
+  async use(work: (connection: ReservedSQL) => Promise<void>): Promise<void> {
+    if (this.#replaced) throw this.#replaced
+    const connection = await this.pool.reserve()
+    try {
+      if (this.exclusive && !this.#isLocked) await this.#lock(connection)
+      await work(connection)
+    } finally {
+      connection.release()
+    }
+  }
+
+  async #lock(connection: ReservedSQL): Promise<void> {
+    const [row] = await connection.unsafe('SELECT pg_try_advisory_lock($1) AS taken', [LOCK])
+    if (!row.taken) throw (this.#replaced = new OperatorError('the database is in use by another server'))
+    this.#isLocked = true
+  }
 }
 
 async function checkOrder(pool: SQL): Promise<void> {
@@ -186,7 +215,7 @@ class WriterQueue {
   fault: WriteFault | null = null
 
   constructor(
-    readonly pool: SQL,
+    readonly writer: WriterConnection,
     readonly counters: DatabaseCounters,
     readonly strict: boolean,
   ) {}
@@ -207,8 +236,7 @@ class WriterQueue {
     while (this.#waiting.length > 0) {
       const group = this.#waiting.splice(0, MAX_GROUP)
       try {
-        const connection = await this.pool.reserve()
-        await new Group(connection, this.counters, this.strict).run(group).finally(() => connection.release())
+        await this.writer.use((connection) => new Group(connection, this.counters, this.strict).run(group))
         this.fault = null
       } catch (error) {
         this.fault = { error, at: performance.now() }
