@@ -1,7 +1,7 @@
 /** One request on its way through the edge; what is seldom needed is worked out when asked for. */
 import { perContext, type Context } from '../platform/context.ts'
 import { RequestBody } from './body.ts'
-import { clientAddress, proxyList } from './client-address.ts'
+import { clientAddress, limitKey, proxyList } from './client-address.ts'
 import type { Common, Exchange } from './endpoint.ts'
 import { surfaceOf, type Surface } from './surfaces.ts'
 
@@ -61,6 +61,11 @@ export class RequestExchange implements Exchange {
 
   get ip(): string {
     return (this.#ip ??= clientAddress(this.server.requestIP(this.request)?.address ?? '', this.request.headers, proxiesOf(this.ctx)))
+  }
+
+  /** Whom limits count the request for. */
+  get client(): string {
+    return limitKey(this.ip)
   }
 
   get requestId(): string {

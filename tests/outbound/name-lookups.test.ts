@@ -11,6 +11,8 @@ import { startPds, type TestPds } from '../harness/pds.ts'
 /** As many as the server looks up at one time, and lets wait. */
 const MAX_QUESTIONS = 128
 const MAX_WAITING = 256
+/** And of one client. */
+const MAX_OF_CLIENT = 32
 /** Look-ups of these tests end when the name server answers. */
 const timeoutMillis = 25_000
 
@@ -66,9 +68,9 @@ const floods: Record<string, Flood> = {
 }
 
 /** Over a connection of its own: the runtime's client sends no more than 256 requests at a time. */
-function send({ url }: TestPds, { path, headers, body }: Flood, index: number): Promise<string> {
+function send({ url }: TestPds, { path, headers, body }: Flood, index: number, client = `2001:db8:0:${index.toString(16)}::1`): Promise<string> {
   const text = body?.(index) ?? ''
-  const lines = { host: new URL(url).host, connection: 'close', ...(body ? { 'content-type': 'application/json', 'content-length': String(text.length) } : {}), ...headers?.(index) }
+  const lines = { host: new URL(url).host, connection: 'close', 'x-forwarded-for': client, ...(body ? { 'content-type': 'application/json', 'content-length': String(text.length) } : {}), ...headers?.(index) }
   const head = [`${body ? 'POST' : 'GET'} ${path(index)} HTTP/1.1`, ...Object.entries(lines).map(([name, value]) => `${name}: ${value}`)]
   return raw(url, `${head.join('\r\n')}\r\n\r\n${text}`, timeoutMillis)
 }
@@ -93,6 +95,21 @@ for (const [what, flood] of Object.entries(floods)) {
     expect(answers.filter((answer) => answer.startsWith('HTTP/1.1 503 '))).toHaveLength(500 - MAX_QUESTIONS - MAX_WAITING)
   })
 }
+
+test('one client takes a part of the look-ups, whatever it asks and wherever in its network, and the others have theirs', async () => {
+  await using pds = await startPds({ rateLimit: { enabled: false } }, { resolver: resolverFor() })
+  names.setSilent(true)
+  const kinds = Object.values(floods)
+  const answers: string[] = []
+  const asked = Array.from({ length: 200 }, async (_, index) => void answers.push(await send(pds, kinds[index % kinds.length]!, index, `2001:db8:1:1::${index.toString(16)}`)))
+  await until(() => answers.length === 200 - MAX_OF_CLIENT)
+  for (const answer of answers) expect(answer).toStartWith('HTTP/1.1 503 ')
+  const ofOthers = Array.from({ length: MAX_QUESTIONS }, (_, index) => send(pds, floods['handles']!, 1000 + index))
+  await until(() => names.waiting >= MAX_QUESTIONS)
+  names.setSilent(false)
+  for (const answer of await Promise.all(ofOthers)) expect(answer).not.toStartWith('HTTP/1.1 503 ')
+  await Promise.all(asked)
+})
 
 test('a service token of somebody who has no account here makes nothing go out', async () => {
   await using pds = await startPds({}, { resolver: resolverFor() })

@@ -4,7 +4,7 @@
  * Names are looked up by a DNS client of our own (c-ares), which waits on the event loop. The system's look-up holds a
  * thread of the pool on which the log is flushed, files are read and passwords are hashed, so a few names whose servers
  * stay silent would stop all of that. Strangers choose names freely, hence the bounds: look-ups at one time, look-ups
- * that wait, and the time of each.
+ * that wait, those of one client among them, and the time of each.
  *
  * Every question has a client to itself, because a client keeps "no data" for an hour whatever the zone says. Here an
  * absence is not kept at all, and that nobody answered for a few seconds.
@@ -15,6 +15,7 @@ import { isIpAddress } from '../../protocol/ip-address.ts'
 import { HOSTS_PATH, HostsFile } from './hosts-file.ts'
 import { SingleFlight } from '../../base/single-flight.ts'
 import { Semaphore, SemaphoreFull } from '../../base/semaphore.ts'
+import { clientHere } from '../running/request-scope.ts'
 
 export interface Resolver {
   /** Every IPv4 and IPv6 address of a host, none if it has none. `fresh`: none that were found earlier. Throws when nobody answers in time. */
@@ -50,6 +51,8 @@ const TRIES = 3
 /** Questions at one time; each holds a socket or two. */
 const MAX_QUESTIONS = 128
 const MAX_WAITING = 256
+/** Of these, those of the requests of one client: it has many names, and no way to take the look-up from everybody else. */
+const MAX_OF_CLIENT = 32
 const MAX_WAITING_FOR_SYSTEM = 16
 
 /** How long the addresses of a host are kept. Whoever connects checks them each time, so an old answer is safe. */
@@ -96,6 +99,8 @@ export function systemResolver({ servers, hostsPath = HOSTS_PATH, timeoutMillis 
 /** Questions to the name servers, a bounded number at a time. */
 class Questions {
   readonly #semaphore = new Semaphore(MAX_QUESTIONS, MAX_WAITING)
+  /** Questions under way, by the client that they are put for. */
+  readonly #ofClient = new Map<string, number>()
   /** Until when nobody is asked again, by question. */
   readonly #silentUntil = new BoundedCache<number>(MAX_SILENT_NAMES)
 
@@ -107,6 +112,7 @@ class Questions {
   /** Throws `LookupsFull`, or `Unanswered`. */
   async ask(question: string, put: (dns: DnsClient) => Promise<string[]>): Promise<string[]> {
     if ((this.#silentUntil.get(question) ?? 0) > performance.now()) throw new Unanswered(`nobody answered a moment ago: ${question}`)
+    const leave = this.#enter(clientHere())
     const { promise: late, reject } = Promise.withResolvers<never>()
     const deadline = performance.now() + this.timeoutMillis
     let dns: DnsClient | null = null
@@ -126,6 +132,20 @@ class Questions {
       throw error instanceof Unanswered ? error : new Unanswered(`no answer: ${question}`, { cause: error })
     } finally {
       clearTimeout(timer)
+      leave()
+    }
+  }
+
+  /** Returns what ends it. Throws `LookupsFull`. */
+  #enter(client: string | undefined): () => void {
+    if (client === undefined) return () => {}
+    const others = this.#ofClient.get(client) ?? 0
+    if (others >= MAX_OF_CLIENT) throw new LookupsFull('too many names are being looked up for one client')
+    this.#ofClient.set(client, others + 1)
+    return () => {
+      const left = this.#ofClient.get(client)! - 1
+      if (left > 0) this.#ofClient.set(client, left)
+      else this.#ofClient.delete(client)
     }
   }
 
