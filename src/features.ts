@@ -4,6 +4,7 @@ import { accountChanges } from './features/account-changes/account-changes-featu
 import { admin } from './features/admin/admin.ts'
 import { auth } from './features/auth/auth-feature.ts'
 import { backup } from './features/backup/backup.ts'
+import { blobGc } from './features/blob-gc/blob-gc.ts'
 import { blobs } from './features/blobs/blobs-feature.ts'
 import { doctor } from './features/doctor/doctor-feature.ts'
 import { firehose } from './features/firehose/firehose-feature.ts'
@@ -27,6 +28,7 @@ export const features: readonly Feature[] = [
   admin,
   auth,
   backup,
+  blobGc,
   blobs,
   doctor,
   firehose,

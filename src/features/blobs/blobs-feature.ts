@@ -3,14 +3,13 @@ import type { Feature } from '../../http/feature.ts'
 import { blobFiles } from './blob-files.ts'
 import { blobRoutes } from './blob-routes.ts'
 import { restoreMissing } from './boot-restore.ts'
-import { gcSweep } from './gc-sweep.ts'
 import { mirrorSweep } from './mirror-sweep.ts'
 import { scrubSweep } from './scrub-sweep.ts'
 
 export const blobs: Feature = {
   name: 'blobs',
   routes: blobRoutes,
-  sweeps: [gcSweep, mirrorSweep, scrubSweep],
+  sweeps: [mirrorSweep, scrubSweep],
   async prepare(ctx) {
     await blobFiles(ctx).prepare()
     await restoreMissing(ctx)

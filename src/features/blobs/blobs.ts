@@ -1,4 +1,4 @@
-/** The door of blobs: what other features ask of them. */
+/** The door of blobs: what other features ask of them. The rows and files that the garbage collector works on are at the end. */
 import type { Reader, Tx } from '../../platform/database/database.ts'
 import type { Did } from '../../protocol/identifiers.ts'
 import { blobUsage, deleteAllBlobs } from './blob-store.ts'
@@ -20,3 +20,21 @@ export async function deleteAccountBlobs(tx: Tx, did: Did): Promise<string[]> {
   await deleteAllReferences(tx, did)
   return deleteAllBlobs(tx, did)
 }
+
+export { HEAD_BYTES } from './blob-files.ts'
+export {
+  deleteExpired,
+  deleteRemovals,
+  findExpired,
+  findMimeType,
+  findReconciled,
+  listClocks,
+  listRemovals,
+  settleClocks,
+  upsertReconciled,
+  upsertUpload,
+  type ExpiredBlob,
+} from './blob-store.ts'
+export { cidQueue, removeFiles } from './blob-upload.ts'
+export { mimeTypeOf } from './mime-type.ts'
+export { deleteReferences, insertReferences, listReferenced, listReferences } from './reference-store.ts'

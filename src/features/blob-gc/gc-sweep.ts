@@ -10,9 +10,18 @@ import { unhurried, type Unhurried } from '../../base/pace.ts'
 import type { Sweep } from '../../platform/running/sweeps.ts'
 import { BoundedCache } from '../../base/bounded-cache.ts'
 import type { Did, Millis } from '../../protocol/identifiers.ts'
+import {
+  deleteExpired,
+  deleteRemovals,
+  findExpired,
+  findReconciled,
+  listRemovals,
+  removeBlobFiles,
+  removeFiles,
+  upsertReconciled,
+  type ExpiredBlob,
+} from '../blobs/blobs.ts'
 import { repoHeads } from '../repo/repo.ts'
-import { deleteExpired, deleteRemovals, findExpired, findReconciled, listRemovals, upsertReconciled, type ExpiredBlob } from './blob-store.ts'
-import { removeBlobFiles, removeFiles } from './blob-upload.ts'
 import { reconcileAccount } from './reconcile.ts'
 
 /** Rows of one transaction: while it runs nobody is answered. */

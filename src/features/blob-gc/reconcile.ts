@@ -13,12 +13,21 @@ import { decode } from '../../protocol/cbor.ts'
 import { blobCids } from '../../protocol/data-model.ts'
 import type { Unhurried } from '../../base/pace.ts'
 import type { Did, Millis } from '../../protocol/identifiers.ts'
+import {
+  blobFiles,
+  cidQueue,
+  deleteReferences,
+  findMimeType,
+  HEAD_BYTES,
+  insertReferences,
+  listClocks,
+  listReferenced,
+  listReferences,
+  mimeTypeOf,
+  settleClocks,
+  upsertUpload,
+} from '../blobs/blobs.ts'
 import { readRecord, recordsOf } from '../repo/repo.ts'
-import { blobFiles, HEAD_BYTES } from './blob-files.ts'
-import { findMimeType, listClocks, settleClocks, upsertUpload } from './blob-store.ts'
-import { cidQueue } from './blob-upload.ts'
-import { mimeTypeOf } from './mime-type.ts'
-import { deleteReferences, insertReferences, listReferenced, listReferences } from './reference-store.ts'
 
 /** Looked at in one go; requests wait as long as that takes. */
 const PAGE_RECORDS = 25
