@@ -11,7 +11,7 @@ import { accountOf, codeRefused, deleteAccountRow, deleteMailedCodesOf, isDueFor
 import { deleteAppPasswordsOf, signOutEverywhere } from '../auth/auth.ts'
 import { deleteAccountBlobs, removeBlobFiles } from '../blobs/blobs.ts'
 import { sequenceEvents } from '../firehose/firehose.ts'
-import { forgetDocument, forgetReservedKey } from '../identity/identity.ts'
+import { forgetDidDocument, forgetReservedKey } from '../identity/identity.ts'
 import { forgetInvites } from '../invites/invites.ts'
 import { deleteFlagsAbout } from '../labels/labels.ts'
 import { deletePreferencesOf } from '../preferences/preferences.ts'
@@ -48,7 +48,7 @@ async function purge(ctx: Context, tx: Tx, did: Did): Promise<string[]> {
   await deleteMailedCodesOf(tx, did)
   await forgetInvites(tx, did)
   await forgetReservedKey(tx, did)
-  await forgetDocument(tx, did)
+  await forgetDidDocument(tx, did)
   await deletePreferencesOf(tx, did)
   await deleteFlagsAbout(tx, did)
   await deleteRepo(tx, did)

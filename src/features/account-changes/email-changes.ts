@@ -3,7 +3,7 @@ import { invalidRequest, Refusal } from '../../http/errors.ts'
 import type { Context } from '../../platform/context.ts'
 import { isUniqueViolation, type Tx } from '../../platform/database/database.ts'
 import type { Did } from '../../protocol/identifiers.ts'
-import { addressOf, type CodeFault, codeRefused, deleteMailedCodesOf, emailNotSupported, holderOf, mailCode, parseEmailAddress, redeemCode, requireLastingAddress, updateEmail, updateEmailConfirmed } from '../accounts/accounts.ts'
+import { addressOf, type CodeFault, codeRefused, deleteMailedCodesOf, emailNotSupported, mailCode, parseEmailAddress, presentAccount, redeemCode, requireLastingAddress, updateEmail, updateEmailConfirmed } from '../accounts/accounts.ts'
 import { isEmailUnderWay } from '../identity/identity.ts'
 
 /**
@@ -11,7 +11,7 @@ import { isEmailUnderWay } from '../identity/identity.ts'
  * the old address is confirmed, and has to be right where it is given.
  */
 export async function changeEmail(ctx: Context, did: Did, wanted: string, token: string | undefined): Promise<void> {
-  const { emailConfirmedAt } = await holderOf(ctx, did)
+  const { emailConfirmedAt } = await presentAccount(ctx, did)
   if (emailConfirmedAt !== null && token === undefined) throw new Refusal(400, 'TokenRequired', 'confirmation token required')
   await requireLastingAddress(ctx, wanted)
   await replaceEmail(ctx, did, wanted, async (tx) => (token === undefined ? null : redeemCode(ctx, tx, { did, purpose: 'update_email', code: token })))
@@ -40,7 +40,7 @@ const emailTaken = () => invalidRequest('This email address is already in use, p
 
 /** Whether the change needs a code. Then it is on its way to the address that the account has now. */
 export async function requestEmailUpdate(ctx: Context, did: Did): Promise<boolean> {
-  const account = await holderOf(ctx, did)
+  const account = await presentAccount(ctx, did)
   addressOf(account)
   if (account.emailConfirmedAt === null) return false
   await mailCode(ctx, did, 'update_email')
@@ -48,7 +48,7 @@ export async function requestEmailUpdate(ctx: Context, did: Did): Promise<boolea
 }
 
 export async function confirmEmail(ctx: Context, did: Did, address: string, code: string): Promise<void> {
-  const { email } = await holderOf(ctx, did)
+  const { email } = await presentAccount(ctx, did)
   if (email !== address.toLowerCase()) throw new Refusal(400, 'InvalidEmail', 'invalid email')
   const fault = await ctx.db.transaction(async (tx) => {
     const fault = await redeemCode(ctx, tx, { did, purpose: 'confirm_email', code })

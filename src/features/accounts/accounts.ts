@@ -39,7 +39,7 @@ export {
   type Account,
   type WrappedKey,
 } from './account-store.ts'
-export { chargeMail, holderOf, mailCode, requestCode } from './code-requests.ts'
+export { chargeMail, mailCode, presentAccount, requestCode } from './code-requests.ts'
 export { parseEmailAddress } from './email-address.ts'
 export { emailNotSupported, requireLastingAddress } from './lasting-address.ts'
 export { AddressTaken, withinRefusedAddresses } from './taken-address.ts'

@@ -11,7 +11,7 @@ import { issueCode } from './mailed-codes.ts'
 import { addressOf, codeMail, sendMail } from './mails.ts'
 
 /** The account of a caller. Refuses when it was deleted since the caller was let in. */
-export const holderOf = ({ db }: Context, did: Did): Promise<Account> => present(db, did)
+export const presentAccount = ({ db }: Context, did: Did): Promise<Account> => present(db, did)
 
 async function present(reader: Reader, did: Did): Promise<Account> {
   const account = await accountOf(reader, did)

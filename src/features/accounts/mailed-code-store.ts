@@ -14,15 +14,15 @@ export interface MailedCode {
 const columns = sql`did, code_hash AS "codeHash", requested_at AS "requestedAt", failures`
 
 /** Replaces the one that was sent before. */
-export const putCode = (tx: Tx, did: Did, purpose: CodePurpose, codeHash: string, requestedAt: Millis): Promise<number> =>
+export const putMailedCode = (tx: Tx, did: Did, purpose: CodePurpose, codeHash: string, requestedAt: Millis): Promise<number> =>
   tx.run(sql`
     INSERT INTO mailed_code (did, purpose, code_hash, requested_at, failures) VALUES (${did}, ${purpose}, ${codeHash}, ${requestedAt}, 0)
     ON CONFLICT (did, purpose) DO UPDATE SET code_hash = excluded.code_hash, requested_at = excluded.requested_at, failures = 0`)
 
-export const findCode = (reader: Reader, did: Did, purpose: CodePurpose): Promise<MailedCode | null> =>
+export const findMailedCode = (reader: Reader, did: Did, purpose: CodePurpose): Promise<MailedCode | null> =>
   reader.get(sql`SELECT ${columns} FROM mailed_code WHERE did = ${did} AND purpose = ${purpose}`)
 
-export const findCodeByHash = (reader: Reader, purpose: CodePurpose, codeHash: string): Promise<MailedCode | null> =>
+export const findMailedCodeByHash = (reader: Reader, purpose: CodePurpose, codeHash: string): Promise<MailedCode | null> =>
   reader.get(sql`SELECT ${columns} FROM mailed_code WHERE code_hash = ${codeHash} AND purpose = ${purpose}`)
 
 export const countFailure = (tx: Tx, did: Did, purpose: CodePurpose): Promise<number> =>
@@ -32,4 +32,4 @@ export const deleteMailedCode = (tx: Tx, did: Did, purpose: CodePurpose): Promis
   tx.run(sql`DELETE FROM mailed_code WHERE did = ${did} AND purpose = ${purpose}`)
 
 export const deleteMailedCodesOf = (tx: Tx, did: Did): Promise<number> => tx.run(sql`DELETE FROM mailed_code WHERE did = ${did}`)
-export const deleteCodesBefore = (writer: Writer, instant: Millis): Promise<number> => writer.run(sql`DELETE FROM mailed_code WHERE requested_at < ${instant}`)
+export const deleteMailedCodesBefore = (writer: Writer, instant: Millis): Promise<number> => writer.run(sql`DELETE FROM mailed_code WHERE requested_at < ${instant}`)

@@ -10,7 +10,7 @@ import type { Tx } from '../../platform/database/database.ts'
 import type { Sweep } from '../../platform/running/sweeps.ts'
 import { base32 } from '../../protocol/cid.ts'
 import type { Did, Millis } from '../../protocol/identifiers.ts'
-import { countFailure, deleteMailedCode, deleteCodesBefore, findCode, findCodeByHash, putCode, type CodePurpose, type MailedCode } from './mailed-code-store.ts'
+import { countFailure, deleteMailedCode, deleteMailedCodesBefore, findMailedCode, findMailedCodeByHash, putMailedCode, type CodePurpose, type MailedCode } from './mailed-code-store.ts'
 
 export const CODE_TTL_SECS = 15 * 60
 /** Expired codes are kept a while, so that they are called expired and not wrong. */
@@ -22,7 +22,7 @@ const CODE_CHARS = 10
 export async function issueCode({ clock }: Pick<Context, 'clock'>, tx: Tx, did: Did, purpose: CodePurpose): Promise<string> {
   const letters = base32(randomBytes(CODE_CHARS)).slice(0, CODE_CHARS).toUpperCase()
   const code = `${letters.slice(0, 5)}-${letters.slice(5)}`
-  await putCode(tx, did, purpose, hashOf(code), clock.now())
+  await putMailedCode(tx, did, purpose, hashOf(code), clock.now())
   return code
 }
 
@@ -33,7 +33,7 @@ export type CodeFault = 'invalid' | 'expired'
  * transaction, which has to be committed all the same: it counts the failure.
  */
 export async function redeemCode({ clock }: Pick<Context, 'clock'>, tx: Tx, { did, purpose, code }: { did: Did; purpose: CodePurpose; code: string }): Promise<CodeFault | null> {
-  const known = await findCode(tx, did, purpose)
+  const known = await findMailedCode(tx, did, purpose)
   if (!known || known.failures >= MAX_FAILURES) return 'invalid'
   if (known.codeHash !== hashOf(code)) {
     await countFailure(tx, did, purpose)
@@ -46,7 +46,7 @@ export async function redeemCode({ clock }: Pick<Context, 'clock'>, tx: Tx, { di
 
 /** The account that a code was sent to, for whoever shows nothing but the code. Uses it up like `redeemCode`. */
 export async function redeemAnonymousCode({ clock }: Pick<Context, 'clock'>, tx: Tx, purpose: CodePurpose, code: string): Promise<{ ok: true; did: Did } | { ok: false; fault: CodeFault }> {
-  const known = await findCodeByHash(tx, purpose, hashOf(code))
+  const known = await findMailedCodeByHash(tx, purpose, hashOf(code))
   if (!known) return { ok: false, fault: 'invalid' }
   if (isOver(known, clock.now())) return { ok: false, fault: 'expired' }
   await deleteMailedCode(tx, known.did, purpose)
@@ -64,5 +64,5 @@ export const mailedCodeSweep: Sweep = {
   name: 'mailed-codes',
   destructive: true,
   intervalSecs: () => 3600,
-  run: async ({ db, clock }) => ({ deleted: await deleteCodesBefore(db, clock.now() - KEPT_MILLIS) }),
+  run: async ({ db, clock }) => ({ deleted: await deleteMailedCodesBefore(db, clock.now() - KEPT_MILLIS) }),
 }

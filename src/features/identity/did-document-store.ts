@@ -8,18 +8,18 @@ export interface FetchedDocument {
   fetchedAt: Millis
 }
 
-export async function findDocument(reader: Reader, did: Did): Promise<FetchedDocument | null> {
+export async function findDidDocument(reader: Reader, did: Did): Promise<FetchedDocument | null> {
   const row = await reader.get<{ document: string; fetchedAt: Millis }>(
     sql`SELECT document, fetched_at AS "fetchedAt" FROM did_document WHERE did = ${did}`,
   )
   return row && { document: JSON.parse(row.document) as DidDocument, fetchedAt: row.fetchedAt }
 }
 
-export const putDocument = (writer: Writer, document: DidDocument, fetchedAt: Millis): Promise<number> =>
+export const putDidDocument = (writer: Writer, document: DidDocument, fetchedAt: Millis): Promise<number> =>
   writer.run(sql`
     INSERT INTO did_document (did, document, fetched_at) VALUES (${document.id}, ${JSON.stringify(document)}, ${fetchedAt})
     ON CONFLICT (did) DO UPDATE SET document = excluded.document, fetched_at = excluded.fetched_at`)
 
-export const forgetDocument = (writer: Writer, did: Did): Promise<number> => writer.run(sql`DELETE FROM did_document WHERE did = ${did}`)
+export const forgetDidDocument = (writer: Writer, did: Did): Promise<number> => writer.run(sql`DELETE FROM did_document WHERE did = ${did}`)
 
-export const deleteDocumentsBefore = (writer: Writer, instant: Millis): Promise<number> => writer.run(sql`DELETE FROM did_document WHERE fetched_at < ${instant}`)
+export const deleteDidDocumentsBefore = (writer: Writer, instant: Millis): Promise<number> => writer.run(sql`DELETE FROM did_document WHERE fetched_at < ${instant}`)

@@ -14,7 +14,7 @@ import type { Sweep } from '../../platform/running/sweeps.ts'
 import { didWebUrl, parseDidDocument, type DidDocument } from '../../protocol/did-document.ts'
 import type { Did } from '../../protocol/identifiers.ts'
 import { isPlcDid } from '../../protocol/plc.ts'
-import { deleteDocumentsBefore, findDocument, forgetDocument, putDocument } from './did-document-store.ts'
+import { deleteDidDocumentsBefore, findDidDocument, forgetDidDocument, putDidDocument } from './did-document-store.ts'
 
 export type ResolutionFault =
   | 'not-found'
@@ -35,7 +35,7 @@ const fetches = perContext(() => new SingleFlight<Did, DidResolution>())
 /** `live`: do not trust the cache, and renew it with what is published now. */
 export async function resolveDid(ctx: Context, did: Did, { live = false } = {}): Promise<DidResolution> {
   if (live) return fetches(ctx).runAnew(did, () => fetchAndKeep(ctx, did))
-  const cached = await findDocument(ctx.db, did)
+  const cached = await findDidDocument(ctx.db, did)
   const ageMillis = cached ? ageOf(cached.fetchedAt, ctx.clock.now()) : Infinity
   if (!cached || ageMillis >= keptMillis) return fetches(ctx).run(did, () => fetchAndKeep(ctx, did))
   // Without room for a look-up the next request tries again.
@@ -47,8 +47,8 @@ export async function resolveDid(ctx: Context, did: Did, { live = false } = {}):
 async function fetchAndKeep(ctx: Context, did: Did): Promise<DidResolution> {
   try {
     const resolution = await fetchDocument(ctx, did)
-    if (resolution.ok) await putDocument(ctx.db, resolution.document, ctx.clock.now())
-    else if (resolution.fault !== 'unreachable') await forgetDocument(ctx.db, did)
+    if (resolution.ok) await putDidDocument(ctx.db, resolution.document, ctx.clock.now())
+    else if (resolution.fault !== 'unreachable') await forgetDidDocument(ctx.db, did)
     return resolution
   } catch (error) {
     if (error instanceof LookupsFull) throw error
@@ -115,5 +115,5 @@ function parseJson(text: string): unknown {
 export const didCacheSweep: Sweep = {
   name: 'did-cache',
   intervalSecs: () => 3600,
-  run: async ({ db, clock }) => ({ deleted: await deleteDocumentsBefore(db, clock.now() - keptMillis) }),
+  run: async ({ db, clock }) => ({ deleted: await deleteDidDocumentsBefore(db, clock.now() - keptMillis) }),
 }

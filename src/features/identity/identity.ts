@@ -7,7 +7,7 @@ export { resolveDid } from './did-resolution.ts'
 export { admitHandle, externalHandle } from './handle-admission.ts'
 export { changeHandle } from './handle-change.ts'
 export { publishedDids, type PublishedDids } from './handle-resolution.ts'
-export { forgetDocument } from './did-document-store.ts'
+export { forgetDidDocument } from './did-document-store.ts'
 export { curveFor, heldRotationKey, serverRotationKey, takeReservedKey } from './identity-keys.ts'
 export { INVALID_HANDLE } from './identity-lookup.ts'
 export {

@@ -7,7 +7,7 @@ import { checkHandle } from '../../protocol/handle-policy.ts'
 import { parseHandle } from '../../protocol/identifiers.ts'
 import { accountAt, accountOf } from '../accounts/accounts.ts'
 import { sequenceEvents } from '../firehose/firehose.ts'
-import { findDocument } from './did-document-store.ts'
+import { findDidDocument } from './did-document-store.ts'
 import { resolveDid } from './did-resolution.ts'
 import { handlePolicy, isOwnName } from './handle-admission.ts'
 import { curveFor, reserveKey } from './identity-keys.ts'
@@ -18,7 +18,7 @@ import { findReservedKey } from './reserved-key-store.ts'
 /** Anybody may ask for a refresh, so relays hear of it only when a document of an account here has changed. */
 async function refreshIdentity(ctx: Context, identifier: string): Promise<IdentityInfo> {
   const known = await accountAt(ctx.db, identifier)
-  const before = known && (await findDocument(ctx.db, known.did))
+  const before = known && (await findDidDocument(ctx.db, known.did))
   const info = await identityOf(ctx, identifier, { live: true })
   if (before && JSON.stringify(before.document) !== JSON.stringify(info.didDoc)) {
     const handle = info.handle === INVALID_HANDLE ? undefined : info.handle

@@ -29,7 +29,7 @@ export interface AccessToken {
 export type ReadOutcome = { ok: true; token: AccessToken } | { ok: false; fault: 'unverifiable' | 'expired'; token: AccessToken | null }
 
 /** Issue a token with the standard claims and those given. */
-export async function issueAccessToken(ctx: Context, { expiresAtSecs, ...claims }: { sub: Did; scope: string; expiresAtSecs: number } & Record<string, unknown>): Promise<string> {
+export async function issueOAuthAccessToken(ctx: Context, { expiresAtSecs, ...claims }: { sub: Did; scope: string; expiresAtSecs: number } & Record<string, unknown>): Promise<string> {
   const key = await serverKey(ctx)
   return signJws(key, { typ: ACCESS_TOKEN_TYPE, kid: key.kid }, {
     iss: ctx.config.publicUrl,
@@ -48,7 +48,7 @@ export function claimsToBeAccessToken(token: string): boolean {
 }
 
 /** Check signature, issuer, audience and time. An expired token is answered along with its fault. */
-export async function readAccessToken(ctx: Context, text: string): Promise<ReadOutcome> {
+export async function readOAuthAccessToken(ctx: Context, text: string): Promise<ReadOutcome> {
   const known = verifiedTokens(ctx)
   let token = known.get(text) ?? null
   if (token === null) {

@@ -11,7 +11,7 @@ import type { AuthorizationRequest } from '../../protocol/authorization-request.
 import type { Did } from '../../protocol/identifiers.ts'
 import { opaqueTokenHash } from '../../protocol/opaque-token.ts'
 import { withParameters } from '../../protocol/redirect-uris.ts'
-import { insertCode } from './code-store.ts'
+import { insertAuthorizationCode } from './code-store.ts'
 import { extendRequest, findRequest, insertRequest, takeRequest, type PendingRequest } from './request-store.ts'
 
 const REQUEST_TTL_SECS = 300
@@ -51,7 +51,7 @@ export async function decideRequest({ clock, config }: Context, tx: Tx, idHash: 
   if (decision.kind === 'refuse') return answerUrl(config.publicUrl, pending.request, { error: decision.error, error_description: decision.reason })
   const { token: code, hash } = newToken()
   const { did, scopes, scopeIsFixed, origin } = decision
-  await insertCode(tx, hash, { ...pending, did, scopes, scopeIsFixed, origin }, now + CODE_TTL_SECS * 1000)
+  await insertAuthorizationCode(tx, hash, { ...pending, did, scopes, scopeIsFixed, origin }, now + CODE_TTL_SECS * 1000)
   return answerUrl(config.publicUrl, pending.request, { code })
 }
 

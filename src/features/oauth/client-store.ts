@@ -8,15 +8,15 @@ export interface KeptDocument {
   fetchedAt: Millis
 }
 
-export const findDocument = (reader: Reader, clientId: string): Promise<KeptDocument | null> =>
+export const findClientDocument = (reader: Reader, clientId: string): Promise<KeptDocument | null> =>
   reader.get<KeptDocument>(sql`SELECT document, fetched_at AS "fetchedAt" FROM oauth_client WHERE client_id = ${clientId}`)
 
-export const keepDocument = (writer: Writer, clientId: string, document: string, now: Millis): Promise<number> =>
+export const keepClientDocument = (writer: Writer, clientId: string, document: string, now: Millis): Promise<number> =>
   writer.run(sql`
     INSERT INTO oauth_client (client_id, document, fetched_at) VALUES (${clientId}, ${document}, ${now})
     ON CONFLICT (client_id) DO UPDATE SET document = ${document}, fetched_at = ${now}`)
 
-export const deleteDocumentsBefore = (writer: Writer, fetchedBefore: Millis): Promise<number> =>
+export const deleteClientDocumentsBefore = (writer: Writer, fetchedBefore: Millis): Promise<number> =>
   writer.run(sql`DELETE FROM oauth_client WHERE fetched_at < ${fetchedBefore}`)
 
 /** Remember that a value was used. False when it was used before. */

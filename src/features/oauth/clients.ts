@@ -10,7 +10,7 @@ import { BoundedCache } from '../../base/bounded-cache.ts'
 import type { Millis } from '../../protocol/identifiers.ts'
 import { clientDocumentUrl, discoverableClient, isLoopbackClientId, loopbackClient, type ClientMetadata, type ClientOutcome } from '../../protocol/client-metadata.ts'
 import { fetchDocument } from './client-documents.ts'
-import { findDocument, keepDocument, type KeptDocument } from './client-store.ts'
+import { findClientDocument, keepClientDocument, type KeptDocument } from './client-store.ts'
 
 const FRESH_MILLIS = 600_000
 export const STALE_MILLIS = 24 * 3600_000
@@ -37,7 +37,7 @@ async function discovered(ctx: Context, clientId: string, mayFetch: boolean): Pr
   if (clientDocumentUrl(clientId) === null) return { ok: false, reason: 'client_id must be an https URL of a document, or of the form http://localhost' }
   const now = ctx.clock.now()
   const { fetches, faults } = state(ctx)
-  const kept = await findDocument(ctx.db, clientId)
+  const kept = await findClientDocument(ctx.db, clientId)
   if (kept && ageOf(kept.fetchedAt, now) < FRESH_MILLIS) return discoverableClient(clientId, JSON.parse(kept.document))
   if (!kept && !mayFetch) return { ok: false, reason: 'the client has not asked for anything yet' }
   const fault = faults.get(clientId)
@@ -50,7 +50,7 @@ async function refetched(ctx: Context, clientId: string, kept: KeptDocument | nu
   const outcome: ClientOutcome = fetched.ok ? discoverableClient(clientId, fetched.document) : { ok: false, reason: `the document at ${clientId}: ${fetched.reason}` }
   const now = ctx.clock.now()
   if (fetched.ok && outcome.ok) {
-    await keepDocument(ctx.db, clientId, JSON.stringify(fetched.document), now)
+    await keepClientDocument(ctx.db, clientId, JSON.stringify(fetched.document), now)
     return outcome
   }
   state(ctx).faults.set(clientId, { outcome, until: ctx.clock.monotonic() + FAULT_MILLIS })

@@ -7,14 +7,14 @@ import type { Did, Millis } from '../../protocol/identifiers.ts'
 import { opaqueTokenHash } from '../../protocol/opaque-token.ts'
 import { codeChallengeOf, isCodeVerifier } from '../../protocol/pkce.ts'
 import { accountStatus } from '../accounts/accounts.ts'
-import { issueAccessToken } from './access-tokens.ts'
+import { issueOAuthAccessToken } from './access-tokens.ts'
 import { type AuthenticatedClient, isKeyPublished } from './client-authentication.ts'
 import { useOnce } from './client-store.ts'
-import { findCode, takeCode, type Grant } from './code-store.ts'
+import { findAuthorizationCode, takeAuthorizationCode, type Grant } from './code-store.ts'
 import { required, type Parameters } from './parameters.ts'
 import { effectiveScope } from './permission-sets.ts'
 import { firstRefreshToken, refreshSecret, SESSION_ID_BYTES, sessionIdOf, successorOf } from './refresh-tokens.ts'
-import { deleteSession, findSession, insertSession, rotateSession, sessionOfCode, type OAuthSession, type RefreshState } from './oauth-session-store.ts'
+import { deleteOAuthSession, findOAuthSession, insertOAuthSession, rotateOAuthSession, oauthSessionOfCode, type OAuthSession, type RefreshState } from './oauth-session-store.ts'
 
 const DAY_SECS = 86_400
 /** A public client cannot keep a secret, so its sessions are short. */
@@ -45,10 +45,10 @@ const invalidGrant = (reason: string) => new OAuthError(400, 'invalid_grant', re
 
 // A code
 
-export async function redeemCode(ctx: Context, requester: Requester, parameters: Parameters): Promise<TokenAnswer> {
+export async function redeemAuthorizationCode(ctx: Context, requester: Requester, parameters: Parameters): Promise<TokenAnswer> {
   const { db, clock } = ctx
   const hash = opaqueTokenHash(required(parameters, 'code'))
-  const grant = hash && (await findCode(db, hash, clock.now()))
+  const grant = hash && (await findAuthorizationCode(db, hash, clock.now()))
   const scope = grant ? await effectiveScope(ctx, grant.scopes.join(' '), { isFixed: grant.scopeIsFixed }) : ''
   const outcome = await db.transaction((tx) => exchangeCode(ctx, tx, hash, requester, parameters))
   return answered(ctx, requester, scope, outcome)
@@ -59,10 +59,10 @@ type GrantOutcome = { ok: true; session: OAuthSession; refreshToken: string | nu
 /** The code is used up first, whatever comes of it; one that was used before ends what came of it then. */
 async function exchangeCode({ clock }: Context, tx: Tx, hash: string | null, requester: Requester, parameters: Parameters): Promise<GrantOutcome> {
   const now = clock.now()
-  const grant = hash && (await takeCode(tx, hash, now))
+  const grant = hash && (await takeAuthorizationCode(tx, hash, now))
   if (!hash || !grant) {
-    const begun = hash && (await sessionOfCode(tx, hash))
-    if (begun) await deleteSession(tx, begun.id)
+    const begun = hash && (await oauthSessionOfCode(tx, hash))
+    if (begun) await deleteOAuthSession(tx, begun.id)
     return { ok: false, reason: 'the code is unknown, expired or used' }
   }
   const reason = codeFault(grant, requester, parameters)
@@ -72,7 +72,7 @@ async function exchangeCode({ clock }: Context, tx: Tx, hash: string | null, req
   const id = randomBytes(SESSION_ID_BYTES).toString('hex')
   const refreshToken = requester.client.mayRefresh ? firstRefreshToken(id) : null
   const session = sessionOf(id, grant, requester, refreshToken?.hash ?? null, now)
-  await insertSession(tx, session, hash)
+  await insertOAuthSession(tx, session, hash)
   return { ok: true, session, refreshToken: refreshToken?.text ?? null }
 }
 
@@ -114,7 +114,7 @@ export async function refreshTokens(ctx: Context, requester: Requester, paramete
   const { db } = ctx
   const text = required(parameters, 'refresh_token')
   const id = sessionIdOf(text)
-  const known = id === null ? null : await findSession(db, id)
+  const known = id === null ? null : await findOAuthSession(db, id)
   if (!known) throw invalidGrant('the refresh token is not valid')
   const bound = known.clientKey
   const isKeyGone = bound !== null && bound.jkt !== requester.key?.jkt && !(await isKeyPublished(ctx, requester.client, bound))
@@ -136,12 +136,12 @@ interface RefreshAttempt {
 /** Whoever lacks the session's key cannot end it; a token that is used too late does, for two parties hold it. */
 async function exchangeRefreshToken({ clock }: Context, tx: Tx, { id, text, requester, isKeyGone, secret }: RefreshAttempt): Promise<GrantOutcome> {
   const now = clock.now()
-  const session = await findSession(tx, id)
+  const session = await findOAuthSession(tx, id)
   if (!session?.refresh) return { ok: false, reason: 'the refresh token is not valid' }
   const { client, key, jkt } = requester
   if (session.clientId !== client.clientId || session.jkt !== jkt) return { ok: false, reason: 'the refresh token belongs to another client or key' }
   const ended = async (reason: string): Promise<GrantOutcome> => {
-    await deleteSession(tx, id)
+    await deleteOAuthSession(tx, id)
     return { ok: false, reason }
   }
   if (isKeyGone) return ended('the client has withdrawn the key of the session')
@@ -156,7 +156,7 @@ async function exchangeRefreshToken({ clock }: Context, tx: Tx, { id, text, requ
   const successor = successorOf(text, secret)
   if (use === 'first') {
     const idleExpiresAt = Math.min(session.expiresAt, now + lifetimeOf(session.clientKey ?? key).idleSecs * 1000)
-    await rotateSession(tx, id, { tokenHash: successor.hash, previousHash: session.refresh.tokenHash, now, idleExpiresAt, clientKey: session.clientKey ?? key })
+    await rotateOAuthSession(tx, id, { tokenHash: successor.hash, previousHash: session.refresh.tokenHash, now, idleExpiresAt, clientKey: session.clientKey ?? key })
   }
   return { ok: true, session, refreshToken: successor.text }
 }
@@ -178,7 +178,7 @@ async function answered(ctx: Context, { client }: Requester, scope: string, outc
   const expiresAtSecs = Math.min(nowSecs + ctx.config.oauth.accessTokenTtlSecs, Math.floor(session.expiresAt / 1000))
   const { did, clientId, id, jkt } = session
   return {
-    access_token: await issueAccessToken(ctx, { sub: did, scope, client_id: clientId, sid: id, cnf: { jkt }, expiresAtSecs }),
+    access_token: await issueOAuthAccessToken(ctx, { sub: did, scope, client_id: clientId, sid: id, cnf: { jkt }, expiresAtSecs }),
     token_type: 'DPoP',
     expires_in: expiresAtSecs - nowSecs,
     ...(refreshToken === null ? {} : { refresh_token: refreshToken }),

@@ -56,7 +56,7 @@ function sessionOf({ refreshHash, previousHash, rotatedAt, ...row }: SessionRow)
   }
 }
 
-export function insertSession(tx: Tx, session: OAuthSession, codeHash: string): Promise<number> {
+export function insertOAuthSession(tx: Tx, session: OAuthSession, codeHash: string): Promise<number> {
   const { id, did, clientId, clientName, scope, scopeIsFixed, jkt, clientKey, openedWith, openedFrom, createdAt, refreshedAt, expiresAt, idleExpiresAt, refresh } = session
   return tx.run(sql`
     INSERT INTO oauth_session (id, did, client_id, client_name, scope, scope_is_fixed, jkt, client_key, code_hash, refresh_hash,
@@ -65,27 +65,27 @@ export function insertSession(tx: Tx, session: OAuthSession, codeHash: string): 
       ${codeHash}, ${refresh?.tokenHash ?? null}, ${openedWith}, ${openedFrom}, ${createdAt}, ${refreshedAt}, ${expiresAt}, ${idleExpiresAt})`)
 }
 
-export async function findSession(reader: Reader, id: string): Promise<OAuthSession | null> {
+export async function findOAuthSession(reader: Reader, id: string): Promise<OAuthSession | null> {
   const row = await reader.get<SessionRow>(sql`SELECT ${columns} FROM oauth_session WHERE id = ${id}`)
   return row && sessionOf(row)
 }
 
-export async function isSessionAlive(reader: Reader, id: string, did: Did): Promise<boolean> {
+export async function isOAuthSessionAlive(reader: Reader, id: string, did: Did): Promise<boolean> {
   return (await reader.get(sql`SELECT 1 FROM oauth_session WHERE id = ${id} AND did = ${did}`)) !== null
 }
 
-export async function sessionsOf(reader: Reader, did: Did, now: Millis): Promise<OAuthSession[]> {
+export async function oauthSessionsOf(reader: Reader, did: Did, now: Millis): Promise<OAuthSession[]> {
   const rows = await reader.all<SessionRow>(sql`
     SELECT ${columns} FROM oauth_session WHERE did = ${did} AND expires_at > ${now} AND idle_expires_at > ${now} ORDER BY refreshed_at DESC`)
   return rows.map(sessionOf)
 }
 
-export async function sessionOfCode(reader: Reader, codeHash: string): Promise<{ id: string } | null> {
+export async function oauthSessionOfCode(reader: Reader, codeHash: string): Promise<{ id: string } | null> {
   return reader.get<{ id: string }>(sql`SELECT id FROM oauth_session WHERE code_hash = ${codeHash}`)
 }
 
 /** Put the next refresh token in place of the one that was exchanged. */
-export function rotateSession(
+export function rotateOAuthSession(
   tx: Tx,
   id: string,
   { tokenHash, previousHash, now, idleExpiresAt, clientKey }: { tokenHash: string; previousHash: string; now: Millis; idleExpiresAt: Millis; clientKey: ClientKey | null },
@@ -96,9 +96,9 @@ export function rotateSession(
     WHERE id = ${id}`)
 }
 
-export const deleteSession = (tx: Tx, id: string): Promise<number> => tx.run(sql`DELETE FROM oauth_session WHERE id = ${id}`)
+export const deleteOAuthSession = (tx: Tx, id: string): Promise<number> => tx.run(sql`DELETE FROM oauth_session WHERE id = ${id}`)
 
-export const deleteSessionsOf = (tx: Tx, did: Did): Promise<number> => tx.run(sql`DELETE FROM oauth_session WHERE did = ${did}`)
+export const deleteOAuthSessionsOf = (tx: Tx, did: Did): Promise<number> => tx.run(sql`DELETE FROM oauth_session WHERE did = ${did}`)
 
-export const deleteEndedSessions = (tx: Tx, now: Millis): Promise<number> =>
+export const deleteEndedOAuthSessions = (tx: Tx, now: Millis): Promise<number> =>
   tx.run(sql`DELETE FROM oauth_session WHERE expires_at <= ${now} OR idle_expires_at <= ${now}`)

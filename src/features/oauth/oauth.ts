@@ -6,14 +6,14 @@ import type { Did } from '../../protocol/identifiers.ts'
 import { accessTokenHash } from '../../protocol/dpop.ts'
 import { BASE_SCOPE, permissionsOf, type Permissions } from '../../protocol/scopes.ts'
 import { deleteSignInsOf } from '../web/web.ts'
-import { readAccessToken } from './access-tokens.ts'
-import { deleteCodesOf } from './code-store.ts'
+import { readOAuthAccessToken } from './access-tokens.ts'
+import { deleteAuthorizationCodesOf } from './code-store.ts'
 import { offerNonce, useProof } from './proofs.ts'
-import { deleteSessionsOf, isSessionAlive } from './oauth-session-store.ts'
+import { deleteOAuthSessionsOf, isOAuthSessionAlive } from './oauth-session-store.ts'
 
 export { claimsToBeAccessToken } from './access-tokens.ts'
 export { appHost, HAS_ACCOUNT } from './authorize-page.ts'
-export { deleteSession as deleteOAuthSession, findSession as findOAuthSession, sessionsOf as oauthSessionsOf, type OAuthSession } from './oauth-session-store.ts'
+export { deleteOAuthSession, findOAuthSession, oauthSessionsOf, type OAuthSession } from './oauth-session-store.ts'
 export { sentence, wordsOf } from './scope-words.ts'
 
 /** An app, and the account that lets it in. */
@@ -33,7 +33,7 @@ export interface OAuthCaller {
 export async function verifyDpopToken(exchange: Exchange, token: string): Promise<OAuthCaller> {
   const { ctx } = exchange
   await offerNonce(exchange)
-  const read = await readAccessToken(ctx, token)
+  const read = await readOAuthAccessToken(ctx, token)
   const proof = await useProof(exchange, read.token?.hash ?? accessTokenHash(token))
   if (!proof.ok) throw refusedToken('DPoP', proof.error, proof.reason)
   if (!read.ok) throw read.fault === 'expired' ? refusedToken('DPoP', 'invalid_token', 'Token has expired', 'ExpiredToken') : invalidAccessToken()
@@ -42,7 +42,7 @@ export async function verifyDpopToken(exchange: Exchange, token: string): Promis
   const { sid, client_id: clientId } = claims
   if (jkt !== proof.jkt || typeof sid !== 'string' || typeof clientId !== 'string') throw invalidAccessToken()
   const permissions = permissionsOf(scope)
-  if (!permissions.scopes.has(BASE_SCOPE) || !(await isSessionAlive(ctx.db, sid, did))) throw invalidAccessToken()
+  if (!permissions.scopes.has(BASE_SCOPE) || !(await isOAuthSessionAlive(ctx.db, sid, did))) throw invalidAccessToken()
   return { did, clientId, sessionId: sid, tokenId, permissions }
 }
 
@@ -60,5 +60,5 @@ function refusedToken(scheme: 'DPoP' | 'Bearer', error: string, description: str
 /** Everything that apps and browsers hold of an account: after a takedown, a deletion, a repair. Counts what apps held. */
 export async function endOAuthSessions(tx: Tx, did: Did): Promise<{ sessions: number; codes: number }> {
   await deleteSignInsOf(tx, did)
-  return { codes: await deleteCodesOf(tx, did), sessions: await deleteSessionsOf(tx, did) }
+  return { codes: await deleteAuthorizationCodesOf(tx, did), sessions: await deleteOAuthSessionsOf(tx, did) }
 }

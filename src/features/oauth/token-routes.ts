@@ -5,16 +5,16 @@ import type { Context } from '../../platform/context.ts'
 import { checkAuthorizationRequest } from '../../protocol/authorization-request.ts'
 import { opaqueTokenHash } from '../../protocol/opaque-token.ts'
 import { isInclude } from '../../protocol/scopes.ts'
-import { readAccessToken } from './access-tokens.ts'
+import { readOAuthAccessToken } from './access-tokens.ts'
 import { pushRequest } from './authorization-requests.ts'
 import { authenticateClient, spendAssertion } from './client-authentication.ts'
-import { findCode, takeCode } from './code-store.ts'
-import { redeemCode, refreshTokens, type Requester } from './grants.ts'
+import { findAuthorizationCode, takeAuthorizationCode } from './code-store.ts'
+import { redeemAuthorizationCode, refreshTokens, type Requester } from './grants.ts'
 import { readParameters, required, type Parameters } from './parameters.ts'
 import { expanded } from './permission-sets.ts'
 import { offerNonce, useProof } from './proofs.ts'
 import { sessionIdOf } from './refresh-tokens.ts'
-import { deleteSession, findSession, sessionOfCode } from './oauth-session-store.ts'
+import { deleteOAuthSession, findOAuthSession, oauthSessionOfCode } from './oauth-session-store.ts'
 
 type Call = RouteCall<null>
 
@@ -57,7 +57,7 @@ async function push(call: Call): Promise<Response> {
 /** Grants by `grant_type`. Each asks by itself for the client and for the proof that it needs. */
 const grants: Readonly<Record<string, (call: Call, parameters: Parameters) => Promise<object>>> = {
   async authorization_code(call, parameters) {
-    return redeemCode(call.ctx, await requesterOf(call, parameters), parameters)
+    return redeemAuthorizationCode(call.ctx, await requesterOf(call, parameters), parameters)
   },
   async refresh_token(call, parameters) {
     const requester = await requesterOf(call, parameters)
@@ -93,11 +93,11 @@ async function revoke(call: Call): Promise<object> {
   const { db, clock } = call.ctx
   const sessionId = await sessionOfToken(call.ctx, text)
   await db.transaction(async (tx) => {
-    const session = sessionId === null ? null : await findSession(tx, sessionId)
-    if (session?.clientId === client.clientId && session.jkt === jkt) await deleteSession(tx, session.id)
+    const session = sessionId === null ? null : await findOAuthSession(tx, sessionId)
+    if (session?.clientId === client.clientId && session.jkt === jkt) await deleteOAuthSession(tx, session.id)
     const codeHash = opaqueTokenHash(text)
-    const code = codeHash && (await findCode(tx, codeHash, clock.now()))
-    if (code && code.request.clientId === client.clientId && (code.request.dpopJkt ?? jkt) === jkt) await takeCode(tx, codeHash, clock.now())
+    const code = codeHash && (await findAuthorizationCode(tx, codeHash, clock.now()))
+    if (code && code.request.clientId === client.clientId && (code.request.dpopJkt ?? jkt) === jkt) await takeAuthorizationCode(tx, codeHash, clock.now())
   })
   return {}
 }
@@ -105,8 +105,8 @@ async function revoke(call: Call): Promise<object> {
 /** The session of a refresh token, an access token (also of one that has expired), or a code. */
 async function sessionOfToken(ctx: Context, text: string): Promise<string | null> {
   const codeHash = opaqueTokenHash(text)
-  if (codeHash !== null) return (await sessionOfCode(ctx.db, codeHash))?.id ?? sessionIdOf(text)
-  const { sid } = (await readAccessToken(ctx, text)).token?.claims ?? {}
+  if (codeHash !== null) return (await oauthSessionOfCode(ctx.db, codeHash))?.id ?? sessionIdOf(text)
+  const { sid } = (await readOAuthAccessToken(ctx, text)).token?.claims ?? {}
   return typeof sid === 'string' ? sid : null
 }
 

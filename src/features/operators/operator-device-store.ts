@@ -2,7 +2,7 @@
 import { sql, type Reader, type Tx } from '../../platform/database/database.ts'
 import type { Millis } from '../../protocol/identifiers.ts'
 
-export interface Device {
+export interface OperatorDevice {
   id: string
   label: string
   /** did:key of a P-256 key. */
@@ -15,12 +15,12 @@ export interface Device {
 
 const columns = sql`id, label, public_key AS "publicKey", platform, created_at AS "createdAt", last_seen_at AS "lastSeenAt", revoked_at AS "revokedAt"`
 
-export const findDevice = (reader: Reader, id: string) => reader.get<Device>(sql`SELECT ${columns} FROM operator_device WHERE id = ${id}`)
+export const findOperatorDevice = (reader: Reader, id: string) => reader.get<OperatorDevice>(sql`SELECT ${columns} FROM operator_device WHERE id = ${id}`)
 
 /** Newest first. */
-export const listDevices = (reader: Reader) => reader.all<Device>(sql`SELECT ${columns} FROM operator_device ORDER BY created_at DESC, id`)
+export const listOperatorDevices = (reader: Reader) => reader.all<OperatorDevice>(sql`SELECT ${columns} FROM operator_device ORDER BY created_at DESC, id`)
 
-export async function insertDevice(tx: Tx, { id, label, publicKey, platform, createdAt }: Omit<Device, 'lastSeenAt' | 'revokedAt'>): Promise<void> {
+export async function insertOperatorDevice(tx: Tx, { id, label, publicKey, platform, createdAt }: Omit<OperatorDevice, 'lastSeenAt' | 'revokedAt'>): Promise<void> {
   await tx.run(sql`
     INSERT INTO operator_device (id, label, public_key, platform, created_at)
     VALUES (${id}, ${label}, ${publicKey}, ${platform}, ${createdAt})`)
@@ -31,7 +31,7 @@ export async function touchDevice(tx: Tx, id: string, now: Millis): Promise<void
 }
 
 /** Whether the device was active. */
-export const revokeDevice = async (tx: Tx, id: string, now: Millis): Promise<boolean> =>
+export const revokeOperatorDevice = async (tx: Tx, id: string, now: Millis): Promise<boolean> =>
   (await tx.run(sql`UPDATE operator_device SET revoked_at = ${now} WHERE id = ${id} AND revoked_at IS NULL`)) > 0
 
 /** Whether the nonce is new for this device. */

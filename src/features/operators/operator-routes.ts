@@ -7,7 +7,7 @@ import { beforeCursor, clamp, integerParam, readJson } from '../../http/json-inp
 import { isSignedBy, registrationText } from '../../protocol/admin-request.ts'
 import { wireTime, type Millis } from '../../protocol/identifiers.ts'
 import { AUDIT_ACTIONS, listAudit } from './audit-store.ts'
-import { findDevice, insertDevice, insertPairingCode, listDevices, revokeDevice, usePairingCode, type Device } from './operator-device-store.ts'
+import { findOperatorDevice, insertOperatorDevice, insertPairingCode, listOperatorDevices, revokeOperatorDevice, usePairingCode, type OperatorDevice } from './operator-device-store.ts'
 import { actorOf, guess, operator, recordAudit, unauthorized } from './operators.ts'
 
 const PAIRING_CODE_BYTES = 16
@@ -21,7 +21,7 @@ const hashOf = (code: string) => createHash('sha256').update(code).digest('hex')
 
 const wireTimeOrNull = (at: Millis | null) => (at === null ? null : wireTime(at))
 
-const deviceView = ({ id, label, publicKey, platform, createdAt, lastSeenAt, revokedAt }: Device) => ({
+const deviceView = ({ id, label, publicKey, platform, createdAt, lastSeenAt, revokedAt }: OperatorDevice) => ({
   id,
   label,
   publicKey,
@@ -68,7 +68,7 @@ export const operatorRoutes = [
         return ctx.db.transaction(async (tx) => {
           if (!(await usePairingCode(tx, hashOf(pairingCode), now))) return null
           const id = crypto.randomUUID()
-          await insertDevice(tx, { id, label, publicKey, platform, createdAt: now })
+          await insertOperatorDevice(tx, { id, label, publicKey, platform, createdAt: now })
           await recordAudit(call, tx, { actor: 'pairing-code', action: 'device_registered', subject: id })
           return id
         })
@@ -80,7 +80,7 @@ export const operatorRoutes = [
 
   route('GET', '/v1/admin/devices', {
     auth: operator(),
-    handler: async ({ ctx }) => ({ devices: (await listDevices(ctx.db)).map(deviceView) }),
+    handler: async ({ ctx }) => ({ devices: (await listOperatorDevices(ctx.db)).map(deviceView) }),
   }),
 
   route('POST', '/v1/admin/devices/:id/revoke', {
@@ -90,8 +90,8 @@ export const operatorRoutes = [
       const { id = '' } = path
       const now = ctx.clock.now()
       const device = await ctx.db.transaction(async (tx) => {
-        if (await revokeDevice(tx, id, now)) await recordAudit(call, tx, { actor: actorOf(caller), action: 'device_revoked', subject: id })
-        return findDevice(tx, id)
+        if (await revokeOperatorDevice(tx, id, now)) await recordAudit(call, tx, { actor: actorOf(caller), action: 'device_revoked', subject: id })
+        return findOperatorDevice(tx, id)
       })
       if (device === null) throw notFound('No such device')
       return { device: deviceView(device) }

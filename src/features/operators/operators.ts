@@ -13,7 +13,7 @@ import type { Context } from '../../platform/context.ts'
 import type { Tx } from '../../platform/database/database.ts'
 import { isSignedBy, requestText } from '../../protocol/admin-request.ts'
 import { insertAudit, type AuditAction } from './audit-store.ts'
-import { findDevice, insertNonce, touchDevice } from './operator-device-store.ts'
+import { findOperatorDevice, insertNonce, touchDevice } from './operator-device-store.ts'
 
 export type { AuditAction } from './audit-store.ts'
 
@@ -121,7 +121,7 @@ async function signingDevice({ ctx, request, rawPath, body }: Exchange): Promise
   const signature = headers.get('x-admin-signature') ?? ''
   if (!/^\d{1,12}$/.test(timestamp) || !noncePattern.test(nonce)) return null
 
-  const device = await findDevice(ctx.db, deviceId)
+  const device = await findOperatorDevice(ctx.db, deviceId)
   if (device === null) return null
   if (device.revokedAt !== null) throw forbidden('This device has been revoked')
   const now = ctx.clock.now()
