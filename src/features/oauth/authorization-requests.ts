@@ -11,8 +11,8 @@ import type { AuthorizationRequest } from '../../protocol/authorization-request.
 import type { Did } from '../../protocol/identifiers.ts'
 import { opaqueTokenHash } from '../../protocol/opaque-token.ts'
 import { withParameters } from '../../protocol/redirect-uris.ts'
-import { insertAuthorizationCode } from './code-store.ts'
-import { extendRequest, findRequest, insertRequest, takeRequest, type PendingRequest } from './request-store.ts'
+import { insertAuthorizationCode } from './authorization-code-store.ts'
+import { extendRequest, findRequest, insertRequest, takeRequest, type PendingRequest } from './authorization-request-store.ts'
 
 const REQUEST_TTL_SECS = 300
 const CODE_TTL_SECS = 60

@@ -5,7 +5,7 @@ import type { Context } from '../../platform/context.ts'
 import { isLoopbackClientId } from '../../protocol/client-metadata.ts'
 import { BASE_SCOPE, type ExpandedScope } from '../../protocol/scopes.ts'
 import { errorNote, type Fault, hidden, identifierField, passwordField, rememberField, type Device, type SignedIn } from '../web/web.ts'
-import type { PendingRequest } from './request-store.ts'
+import type { PendingRequest } from './authorization-request-store.ts'
 import { wordsOf, type Words } from './scope-words.ts'
 
 export interface AuthorizeView {

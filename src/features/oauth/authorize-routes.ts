@@ -26,7 +26,7 @@ import { decideRequest, openRequest, requestHash, type Decision } from './author
 import { authorizePage, HAS_ACCOUNT, signUpUrl, type Filled } from './authorize-page.ts'
 import { clientOf } from './clients.ts'
 import { expanded } from './permission-sets.ts'
-import { deleteRequest, type PendingRequest } from './request-store.ts'
+import { deleteRequest, type PendingRequest } from './authorization-request-store.ts'
 
 interface Opened {
   requestUri: string

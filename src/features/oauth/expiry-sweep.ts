@@ -3,8 +3,8 @@ import type { Sweep } from '../../platform/running/sweeps.ts'
 import { deleteDevicesBefore } from '../web/web.ts'
 import { deleteClientDocumentsBefore, deleteUsedBefore } from './client-store.ts'
 import { STALE_MILLIS } from './clients.ts'
-import { deleteAuthorizationCodesBefore } from './code-store.ts'
-import { deleteRequestsBefore } from './request-store.ts'
+import { deleteAuthorizationCodesBefore } from './authorization-code-store.ts'
+import { deleteRequestsBefore } from './authorization-request-store.ts'
 import { deleteEndedOAuthSessions } from './oauth-session-store.ts'
 
 const INTERVAL_SECS = 1800

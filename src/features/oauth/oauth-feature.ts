@@ -4,7 +4,7 @@ import { authorizeRoutes } from './authorize-routes.ts'
 import { expirySweep } from './expiry-sweep.ts'
 import { metadataRoutes } from './metadata-routes.ts'
 import { proofState } from './proofs.ts'
-import { refreshSecret } from './refresh-tokens.ts'
+import { refreshSecret } from './oauth-refresh-tokens.ts'
 import { serverKey } from './server-key.ts'
 import { tokenRoutes } from './token-routes.ts'
 

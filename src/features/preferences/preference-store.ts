@@ -1,7 +1,7 @@
 /** Rows of `preference`. */
 import { sql, type Reader, type Tx } from '../../platform/database/database.ts'
 import type { Did } from '../../protocol/identifiers.ts'
-import type { Preference } from '../../protocol/preferences.ts'
+import type { Preference } from '../../protocol/preference-rules.ts'
 
 export async function findPreferences(reader: Reader, did: Did): Promise<Preference[]> {
   const row = await reader.get<{ value: string }>(sql`SELECT value FROM preference WHERE did = ${did}`)

@@ -2,7 +2,7 @@
 import type { Origin } from '../../http/origin.ts'
 import { sql, type Reader, type Tx, type Writer } from '../../platform/database/database.ts'
 import type { Did, Millis } from '../../protocol/identifiers.ts'
-import type { PendingRequest } from './request-store.ts'
+import type { PendingRequest } from './authorization-request-store.ts'
 
 /** What a code stands for. */
 export interface Grant extends PendingRequest {

@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import { putPreferences, visiblePreferences, type Preference } from './preferences.ts'
+import { putPreferences, visiblePreferences, type Preference } from './preference-rules.ts'
 
 const born: Preference = { $type: 'app.bsky.actor.defs#personalDetailsPref', birthDate: '2008-02-29T00:00:00.000Z' }
 const adult: Preference = { $type: 'app.bsky.actor.defs#adultContentPref', enabled: true }
