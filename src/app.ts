@@ -5,6 +5,7 @@ import { endpointName, type Endpoint } from './http/endpoint.ts'
 import type { Feature } from './http/feature.ts'
 import { serve } from './http/server.ts'
 import { offeredCapabilities, type Built } from './platform/configuration/capabilities.ts'
+import { Background } from './platform/running/background.ts'
 import { systemClock } from './platform/running/clock.ts'
 import type { Config } from './platform/configuration/config.ts'
 import type { Context } from './platform/context.ts'
@@ -89,6 +90,8 @@ async function openContext(config: Config, overrides: Overrides, undos: Undo[]):
   // Look-ups for strangers may fill their bounds; those for the operator's own services have bounds of their own.
   const upstream = createOutbound({ resolver: overrides.resolver ?? systemResolver({ asksSystem: true }), reach: 'anywhere' })
 
+  const background = new Background(log)
+  undos.push(() => background.end(overrides.stopGraceMillis ?? STOP_GRACE_MILLIS))
   const ctx: Context = {
     config,
     startedAt: clock.monotonic(),
@@ -104,6 +107,7 @@ async function openContext(config: Config, overrides: Overrides, undos: Undo[]):
     upstream,
     plc: overrides.plc ?? (config.plcDirectoryUrl === null ? localPlcDirectory({ db, clock }) : remotePlcDirectory(config.plcDirectoryUrl, upstream)),
     limits: new Limits(config, clock),
+    background,
     signals: { stopping: new Signal() },
     get capabilities() {
       return capabilities

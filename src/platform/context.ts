@@ -1,5 +1,6 @@
 /** What functions are given to work with: one object, built in `app.ts`. There is no other way to reach a handle. */
 import type { CapabilityName } from './configuration/capabilities.ts'
+import type { Background } from './running/background.ts'
 import type { Clock } from './running/clock.ts'
 import type { Config } from './configuration/config.ts'
 import type { Database } from './database/database.ts'
@@ -34,6 +35,7 @@ export interface Context {
   readonly upstream: Outbound
   readonly plc: PlcDirectory
   readonly limits: Limits
+  readonly background: Background
   readonly signals: Signals
   /** What this deployment offers, in the order in which it is told. */
   readonly capabilities: ReadonlySet<CapabilityName>

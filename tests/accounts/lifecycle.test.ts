@@ -110,7 +110,7 @@ test('an account that is taken down while the directory is asked does not come b
 test('an account that is deleted while the directory learns of its handle is not spoken of again', async () => {
   const { plc } = pds.ctx
   using told = spyOn(plc, 'submit')
-  told.mockImplementationOnce((did, operation) => deleteWithoutAsking(pds.ctx, did).then(() => plc.submit(did, operation)))
+  told.mockImplementationOnce((did, operation) => deleteWithoutAsking(pds, did).then(() => plc.submit(did, operation)))
   expect(await alice.call('com.atproto.identity.updateHandle', { json: { handle: `late${names}.test` } })).toMatchObject({ status: 400, body: { message: 'Account not found' } })
   expect((await events()).map(({ type, body }) => [type, body['status']])).toEqual([['#account', 'deleted']])
 })
@@ -146,7 +146,7 @@ test('what is on its way when an account is deleted leaves nothing behind', asyn
   for (const [nsid, init, table] of requests) {
     const leaving = await createAccount(pds, `leaving${++names}`)
     using transactions = spyOn(db, 'transaction')
-    transactions.mockImplementationOnce((work) => deleteWithoutAsking(pds.ctx, leaving.did as Did).then(() => transaction(work)))
+    transactions.mockImplementationOnce((work) => deleteWithoutAsking(pds, leaving.did as Did).then(() => transaction(work)))
     expect([nsid, await leaving.call(nsid, init)]).toMatchObject([nsid, { status: 403, body: { error: 'AccountNotFound' } }])
     expect(await db.get(sql`SELECT 1 FROM ${table} WHERE did = ${leaving.did}`)).toBeNull()
   }

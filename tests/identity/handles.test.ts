@@ -121,14 +121,14 @@ test('an account that brought a did:web shows the handle there first', async () 
 })
 
 test('an operator may give away a reserved name', async () => {
-  await changeHandle(pds.ctx, bob.did, 'admin.pds.test', { allowReserved: true })
+  await changeHandle(pds, bob.did, 'admin.pds.test', { allowReserved: true })
   expect(await resolves('admin.pds.test')).toBe(bob.did)
-  await changeHandle(pds.ctx, bob.did, 'bob.pds.test')
+  await changeHandle(pds, bob.did, 'bob.pds.test')
 })
 
 test('a directory that is down leaves the account as it was', async () => {
   const broken = { ...pds.ctx, plc: { ...pds.ctx.plc, lastOperation: () => Promise.reject(new Error('down')) } }
-  await expect(changeHandle(broken, alice.did, 'unlucky.pds.test')).rejects.toThrow('down')
+  await expect(changeHandle({ ctx: broken }, alice.did, 'unlucky.pds.test')).rejects.toThrow('down')
   expect(await resolves('unlucky.pds.test')).toBeUndefined()
 })
 

@@ -229,7 +229,7 @@ test('an account that is deleted while the directory takes its operation is not 
   const last = (await plc.lastOperation(leaving.did))!
   const operation = signOperation(nextOperation(last, {})!, await serverRotationKey(pds.ctx))
   using told = spyOn(plc, 'submit')
-  told.mockImplementationOnce((did, given) => deleteAccount(pds.ctx, did).then(() => plc.submit(did, given)))
+  told.mockImplementationOnce((did, given) => deleteAccount(pds, did).then(() => plc.submit(did, given)))
   const seen = events.messages.length
   expect(await submit(leaving, operation)).toMatchObject({ status: 403, body: { error: 'AccountNotFound' } })
   await pds.ctx.db.transaction((tx) => sequenceEvents(pds.ctx, tx, [{ type: 'identity', did: alice.did }]))

@@ -83,7 +83,7 @@ test('flags go with the account', async () => {
   const { did } = await seedAccount(pds, 'leaver')
   said.set(first.did, [label(first, did, 'spam')])
   await sweep()
-  await deleteAccount(pds.ctx, did)
+  await deleteAccount(pds, did)
   expect(await pds.ctx.db.get(sql`SELECT val FROM account_flag WHERE did = ${did}`)).toBeNull()
 })
 

@@ -2,12 +2,13 @@
  * The end of an account: every row that is about it goes in one transaction, together with the event that tells the
  * network. Files follow. The identity is not touched: it belongs to its owner.
  */
+import type { Exchange } from '../../http/endpoint.ts'
 import { authenticationRequired, invalidRequest } from '../../http/errors.ts'
 import type { Context } from '../../platform/context.ts'
 import type { Tx } from '../../platform/database/database.ts'
 import type { Sweep } from '../../platform/running/sweeps.ts'
 import type { Did } from '../../protocol/identifiers.ts'
-import { accountOf, codeRefused, deleteAccountRow, deleteMailedCodesOf, isDueForDeletion, listDueForDeletion, loginRefused, loginWithPassword, MAX_TRIED_PASSWORD_CHARS, redeemCode } from '../accounts/accounts.ts'
+import { accountOf, announce, type By, codeRefused, deleteAccountRow, deleteMailedCodesOf, isDueForDeletion, listDueForDeletion, loginRefused, loginWithPassword, MAX_TRIED_PASSWORD_CHARS, redeemCode } from '../accounts/accounts.ts'
 import { deleteAppPasswordsOf, signOutEverywhere } from '../auth/auth.ts'
 import { deleteAccountBlobs, removeBlobFiles } from '../blobs/blobs.ts'
 import { sequenceEvents } from '../firehose/firehose.ts'
@@ -20,23 +21,27 @@ import { deleteRepo } from '../repo/repo.ts'
 const SWEEP_PAGE = 100
 
 /** For the account holder, with the code from the mail. */
-export async function deleteOwnAccount(ctx: Context, { did, password, token }: { did: Did; password: string; token: string }): Promise<void> {
+export async function deleteOwnAccount(exchange: Exchange, { did, password, token }: { did: Did; password: string; token: string }): Promise<void> {
   if (token.trim() === '' || password === '') throw invalidRequest('A password and a token are required')
   if (password.length > MAX_TRIED_PASSWORD_CHARS) throw authenticationRequired('Password too long. Consider resetting your password.')
-  const login = await loginWithPassword(ctx, did, password)
+  const { ctx } = exchange
+  const login = await loginWithPassword(exchange, did, password)
   if (!login.ok) throw loginRefused(login.fault, authenticationRequired('Invalid did or password'))
   const outcome = await ctx.db.transaction(async (tx) => {
     const fault = await redeemCode(ctx, tx, { did, purpose: 'delete_account', code: token })
     return fault ? { fault } : { cids: await purge(ctx, tx, did) }
   })
   if (outcome.fault) throw codeRefused(outcome.fault)
+  announce(exchange, 'deleted', did)
   await removeBlobFiles(ctx, outcome.cids)
 }
 
-/** Without asking for anything. False when there is no such account. */
-export async function deleteAccount(ctx: Context, did: Did): Promise<boolean> {
+/** Without asking for anything. `actor` is an operator who does it. False when there is no such account. */
+export async function deleteAccount(by: By, did: Did, actor?: string): Promise<boolean> {
+  const { ctx } = by
   const cids = await ctx.db.transaction(async (tx) => ((await accountOf(tx, did)) ? purge(ctx, tx, did) : null))
   if (cids === null) return false
+  announce(by, 'deleted', did, { actor })
   await removeBlobFiles(ctx, cids)
   return true
 }
@@ -70,6 +75,7 @@ export const accountReaper: Sweep = {
         // Its owner may have activated it since the list was made.
         const cids = await ctx.db.transaction(async (tx) => ((await isDueForDeletion(tx, did, ctx.clock.now())) ? purge(ctx, tx, did) : null))
         if (cids === null) continue
+        announce({ ctx }, 'deleted', did)
         await removeBlobFiles(ctx, cids)
         report.swept++
       } catch (error) {

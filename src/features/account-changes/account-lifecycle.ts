@@ -1,9 +1,10 @@
 /** Changes of an account's state, each with the event that tells the network, in one transaction. */
+import type { Exchange } from '../../http/endpoint.ts'
 import { invalidRequest, Refusal } from '../../http/errors.ts'
 import type { Context } from '../../platform/context.ts'
 import type { Tx } from '../../platform/database/database.ts'
 import type { Did, Millis } from '../../protocol/identifiers.ts'
-import { accountOf, signingKeyOf, statusOf, updateActivation, updateTakedown } from '../accounts/accounts.ts'
+import { accountOf, announce, signingKeyOf, statusOf, updateActivation, updateTakedown } from '../accounts/accounts.ts'
 import { signOutEverywhere } from '../auth/auth.ts'
 import { sequenceEvents } from '../firehose/firehose.ts'
 import { resignHead } from '../repo/repo.ts'
@@ -15,26 +16,31 @@ export async function sequenceStatus(ctx: Context, tx: Tx, did: Did): Promise<vo
   if (account) await sequenceEvents(ctx, tx, [{ type: 'account', did, status: statusOf(account) }])
 }
 
-/** Sessions go on: their holder may activate it again, or fetch what is to be moved away. */
-export async function deactivateAccount(ctx: Context, did: Did, deleteAfter: Millis | null): Promise<void> {
+/** Sessions go on: their holder may activate it again, or fetch what is to be moved away. `actor` is an operator who does it. */
+export async function deactivateAccount(exchange: Exchange, did: Did, deleteAfter: Millis | null, actor?: string): Promise<void> {
+  const { ctx } = exchange
   const changed = await ctx.db.transaction(async (tx) => {
     const changed = await updateActivation(tx, did, { deactivatedAt: ctx.clock.now(), deleteAfter })
     await sequenceStatus(ctx, tx, did)
     return changed
   })
   if (changed === 0) throw invalidRequest('Account not found')
+  if (deleteAfter === null) announce(exchange, 'deactivated', did, { actor })
+  else announce(exchange, 'deletionScheduled', did, { actor, deleteAfter })
 }
 
 /**
  * Refuses unless the identity fits. The head is signed anew with the key that the identity names now, so that whoever
  * follows the network accepts the `#sync`, also of a repository that was imported.
  */
-export async function activateAccount(ctx: Context, did: Did): Promise<void> {
+export async function activateAccount(exchange: Exchange, did: Did, actor?: string): Promise<void> {
+  const { ctx } = exchange
   const account = await accountOf(ctx.db, did)
   if (!account || account.takedownRef !== null) throw userNotFound()
   const fault = await didFault(ctx, did)
   if (fault) throw invalidRequest(fault)
   await ctx.db.transaction((tx) => activate(ctx, tx, did))
+  announce(exchange, 'activated', did, { actor })
 }
 
 /** The directory took its time to answer: the account is looked at again. */

@@ -1,36 +1,40 @@
 /** Changing and confirming the account's address. */
+import type { Exchange } from '../../http/endpoint.ts'
 import { invalidRequest, Refusal } from '../../http/errors.ts'
-import type { Context } from '../../platform/context.ts'
 import { isUniqueViolation, type Tx } from '../../platform/database/database.ts'
 import type { Did } from '../../protocol/identifiers.ts'
-import { addressOf, type CodeFault, codeRefused, deleteMailedCodesOf, emailNotSupported, mailCode, parseEmailAddress, presentAccount, redeemCode, requireLastingAddress, updateEmail, updateEmailConfirmed } from '../accounts/accounts.ts'
+import { accountOf, addressOf, announce, askedBy, type CodeFault, codeRefused, deleteMailedCodesOf, emailNotSupported, mailCode, parseEmailAddress, presentAccount, redeemCode, requireLastingAddress, updateEmail, updateEmailConfirmed } from '../accounts/accounts.ts'
 import { isEmailUnderWay } from '../identity/identity.ts'
 
 /**
  * Store another address, which nobody has confirmed yet; codes sent to the old one are void. `token` is needed where
  * the old address is confirmed, and has to be right where it is given.
  */
-export async function changeEmail(ctx: Context, did: Did, wanted: string, token: string | undefined): Promise<void> {
+export async function changeEmail(exchange: Exchange, did: Did, wanted: string, token: string | undefined): Promise<void> {
+  const { ctx } = exchange
   const { emailConfirmedAt } = await presentAccount(ctx, did)
   if (emailConfirmedAt !== null && token === undefined) throw new Refusal(400, 'TokenRequired', 'confirmation token required')
   await requireLastingAddress(ctx, wanted)
-  await replaceEmail(ctx, did, wanted, async (tx) => (token === undefined ? null : redeemCode(ctx, tx, { did, purpose: 'update_email', code: token })))
+  await replaceEmail(exchange, did, wanted, async (tx) => (token === undefined ? null : redeemCode(ctx, tx, { did, purpose: 'update_email', code: token })))
 }
 
-/** Store another address if `permits`, in the same transaction, finds no fault. */
-export async function replaceEmail(ctx: Context, did: Did, wanted: string, permits: (tx: Tx) => Promise<CodeFault | null>): Promise<void> {
+/** Store another address if `permits`, in the same transaction, finds no fault. `actor` is an operator who does it. */
+export async function replaceEmail(exchange: Exchange, did: Did, wanted: string, permits: (tx: Tx) => Promise<CodeFault | null>, actor?: string): Promise<void> {
+  const { ctx } = exchange
   const email = parseEmailAddress(wanted)
   if (email === null) throw emailNotSupported()
   try {
-    const fault = await ctx.db.transaction(async (tx) => {
+    const outcome = await ctx.db.transaction(async (tx) => {
       const fault = await permits(tx)
-      if (fault) return fault
+      if (fault) return { fault }
       if (await isEmailUnderWay(tx, email, ctx.clock.now())) throw emailTaken()
+      const before = (await accountOf(tx, did))?.email ?? null
       await updateEmail(tx, did, email)
       await deleteMailedCodesOf(tx, did)
-      return null
+      return { before }
     })
-    if (fault) throw codeRefused(fault)
+    if (outcome.fault) throw codeRefused(outcome.fault)
+    if (outcome.before !== email) announce(exchange, 'emailChanged', did, { actor, to: outcome.before ?? null })
   } catch (error) {
     throw isUniqueViolation(error) ? emailTaken() : error
   }
@@ -39,15 +43,16 @@ export async function replaceEmail(ctx: Context, did: Did, wanted: string, permi
 const emailTaken = () => invalidRequest('This email address is already in use, please use a different email.')
 
 /** Whether the change needs a code. Then it is on its way to the address that the account has now. */
-export async function requestEmailUpdate(ctx: Context, did: Did): Promise<boolean> {
-  const account = await presentAccount(ctx, did)
+export async function requestEmailUpdate(exchange: Exchange, did: Did): Promise<boolean> {
+  const account = await presentAccount(exchange.ctx, did)
   addressOf(account)
   if (account.emailConfirmedAt === null) return false
-  await mailCode(ctx, did, 'update_email')
+  await mailCode(exchange.ctx, did, 'update_email', askedBy(exchange))
   return true
 }
 
-export async function confirmEmail(ctx: Context, did: Did, address: string, code: string): Promise<void> {
+export async function confirmEmail(exchange: Exchange, did: Did, address: string, code: string): Promise<void> {
+  const { ctx } = exchange
   const { email } = await presentAccount(ctx, did)
   if (email !== address.toLowerCase()) throw new Refusal(400, 'InvalidEmail', 'invalid email')
   const fault = await ctx.db.transaction(async (tx) => {
@@ -56,4 +61,5 @@ export async function confirmEmail(ctx: Context, did: Did, address: string, code
     return fault
   })
   if (fault) throw codeRefused(fault)
+  announce(exchange, 'emailConfirmed', did)
 }

@@ -15,18 +15,17 @@ export const emailRoutes = [
   }),
   procedure('com.atproto.server.confirmEmail', {
     auth: access({ grants: managesEmail, standing: true }),
-    handler: ({ ctx, caller, input }) => confirmEmail(ctx, caller.did, input.email, input.token),
+    handler: (call) => confirmEmail(call, call.caller.did, call.input.email, call.input.token),
   }),
   procedure('com.atproto.server.requestEmailUpdate', {
     auth: access({ sessions: ['full'], grants: onlyInTheAccountManager, standing: true }),
     async handler(call) {
-      const { ctx, caller } = call
-      chargeMail(call, caller.did, 'update_email')
-      return { tokenRequired: await requestEmailUpdate(ctx, caller.did) }
+      chargeMail(call, call.caller.did, 'update_email')
+      return { tokenRequired: await requestEmailUpdate(call, call.caller.did) }
     },
   }),
   procedure('com.atproto.server.updateEmail', {
     auth: access({ sessions: ['full'], grants: onlyInTheAccountManager, standing: true }),
-    handler: ({ ctx, caller, input }) => changeEmail(ctx, caller.did, input.email, input.token),
+    handler: (call) => changeEmail(call, call.caller.did, call.input.email, call.input.token),
   }),
 ]

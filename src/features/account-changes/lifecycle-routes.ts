@@ -1,6 +1,6 @@
 /** Activation, deactivation and deletion on the wire. */
 import { procedure, query } from '../../http/endpoint.ts'
-import { accountNotFound, accountOf, requestCode, statusOf } from '../accounts/accounts.ts'
+import { accountNotFound, accountOf, announce, requestCode, statusOf } from '../accounts/accounts.ts'
 import { access, fullAccess } from '../auth/auth.ts'
 import { countBlobs } from '../blobs/blobs.ts'
 import { repoTotals } from '../repo/repo.ts'
@@ -31,18 +31,21 @@ export const lifecycleRoutes = [
   }),
   procedure('com.atproto.server.activateAccount', {
     auth: fullAccess(),
-    handler: ({ ctx, caller }) => activateAccount(ctx, caller.did),
+    handler: (call) => activateAccount(call, call.caller.did),
   }),
   procedure('com.atproto.server.deactivateAccount', {
     auth: access({ sessions: ['full', 'takendown'] }),
-    handler: ({ ctx, caller, input }) => deactivateAccount(ctx, caller.did, input.deleteAfter === undefined ? null : Date.parse(input.deleteAfter)),
+    handler: (call) => deactivateAccount(call, call.caller.did, call.input.deleteAfter === undefined ? null : Date.parse(call.input.deleteAfter)),
   }),
   procedure('com.atproto.server.requestAccountDelete', {
     auth: fullAccess({ standing: true }),
-    handler: (call) => requestCode(call, call.caller.did, 'delete_account'),
+    async handler(call) {
+      await requestCode(call, call.caller.did, 'delete_account')
+      announce(call, 'deletionRequested', call.caller.did)
+    },
   }),
   procedure('com.atproto.server.deleteAccount', {
     limit: 'deleteAccount',
-    handler: ({ ctx, input }) => deleteOwnAccount(ctx, input),
+    handler: (call) => deleteOwnAccount(call, call.input),
   }),
 ]

@@ -1,27 +1,25 @@
 /** Setting another password: by the code that was mailed, by knowing the current one, or by the operator. */
+import type { Exchange } from '../../http/endpoint.ts'
 import { authenticationRequired, invalidRequest } from '../../http/errors.ts'
 import type { Context } from '../../platform/context.ts'
 import type { Tx } from '../../platform/database/database.ts'
 import type { Did } from '../../protocol/identifiers.ts'
-import { accountWithEmail, codeRefused, deleteMailedCode, hashPassword, loginRefused, loginWithPassword, mailCode, passwordFault, redeemAnonymousCode, updatePassword, type StillHolds } from '../accounts/accounts.ts'
+import { accountWithEmail, announce, askedBy, codeRefused, deleteMailedCode, hashPassword, loginRefused, loginWithPassword, mailCode, passwordFault, redeemAnonymousCode, updatePassword, type StillHolds } from '../accounts/accounts.ts'
 import { signOutEverywhere, signOutPasswords } from '../auth/auth.ts'
 
 /** Mail a code to the address, behind the answer: whether there is an account shows neither in it nor in its time. */
-export function requestPasswordReset(ctx: Context, email: string): void {
-  void mailResetCode(ctx, email)
-}
-
-async function mailResetCode(ctx: Context, email: string): Promise<void> {
-  try {
+export function requestPasswordReset(exchange: Exchange, email: string): void {
+  const { ctx } = exchange
+  const told = askedBy(exchange)
+  ctx.background.run('mail to reset a password', async () => {
     const account = await accountWithEmail(ctx.db, email)
-    if (account) await mailCode(ctx, account.did, 'reset_password')
-  } catch (error) {
-    ctx.log.error('password reset not mailed', { error })
-  }
+    if (account) await mailCode(ctx, account.did, 'reset_password', told)
+  })
 }
 
 /** Whoever forgot the password does not know what is signed in either: all of it ends. */
-export async function resetPassword(ctx: Context, code: string, password: string): Promise<void> {
+export async function resetPassword(exchange: Exchange, code: string, password: string): Promise<void> {
+  const { ctx } = exchange
   const hash = await hashAcceptable(ctx, password)
   const redeemed = await ctx.db.transaction(async (tx) => {
     const redeemed = await redeemAnonymousCode(ctx, tx, 'reset_password', code)
@@ -32,25 +30,31 @@ export async function resetPassword(ctx: Context, code: string, password: string
     return redeemed
   })
   if (!redeemed.ok) throw codeRefused(redeemed.fault)
+  announce(exchange, 'passwordReset', redeemed.did)
 }
 
 const wrongPassword = () => authenticationRequired('Invalid password')
 
 /** For an account holder who knows the current password. */
-export async function changePassword(ctx: Context, did: Did, current: string, next: string): Promise<void> {
-  const login = await loginWithPassword(ctx, did, current)
+export async function changePassword(exchange: Exchange, did: Did, current: string, next: string): Promise<void> {
+  const login = await loginWithPassword(exchange, did, current)
   if (!login.ok) throw loginRefused(login.fault, wrongPassword())
-  await setPassword(ctx, did, next, login.value)
+  await setPassword(exchange, did, next, { stillHolds: login.value })
 }
 
-/** Without asking for anything but, if it is given, that the present password still holds. Apps that the account lets in stay. */
-export async function setPassword(ctx: Context, did: Did, password: string, stillHolds?: StillHolds): Promise<void> {
+/**
+ * Without asking for anything but, if it is given, that the present password still holds. Apps that the account lets in
+ * stay. `actor` is an operator who does it.
+ */
+export async function setPassword(exchange: Exchange, did: Did, password: string, { stillHolds, actor }: { stillHolds?: StillHolds; actor?: string }): Promise<void> {
+  const { ctx } = exchange
   const hash = await hashAcceptable(ctx, password)
   await ctx.db.transaction(async (tx) => {
     if (stillHolds && !(await stillHolds(tx))) throw wrongPassword()
     await replacePassword(tx, did, hash)
     await signOutPasswords(tx, did)
   })
+  announce(exchange, 'passwordChanged', did, { actor })
 }
 
 async function hashAcceptable(ctx: Context, password: string): Promise<string> {

@@ -5,10 +5,10 @@ import { requestPasswordReset, resetPassword } from './password-changes.ts'
 export const passwordRoutes = [
   procedure('com.atproto.server.requestPasswordReset', {
     limit: 'requestPasswordReset',
-    handler: ({ ctx, input }) => requestPasswordReset(ctx, input.email),
+    handler: (call) => requestPasswordReset(call, call.input.email),
   }),
   procedure('com.atproto.server.resetPassword', {
     limit: 'resetPassword',
-    handler: ({ ctx, input }) => resetPassword(ctx, input.token, input.password),
+    handler: (call) => resetPassword(call, call.input.token, call.input.password),
   }),
 ]

@@ -4,6 +4,7 @@
  * A row exists exactly when the account does. The feature asks no other one, so that guards may look up accounts; what
  * changes an account, and ends sessions or writes events with it, is `account-changes`.
  */
+export { announce, announceSignIn, type By } from './account-events.ts'
 export { accountCursor, parseAccountCursor } from './account-cursor.ts'
 export { activeSigningKey, makeAccountKey, signerOf, signingKeyOf } from './account-keys.ts'
 export {
@@ -39,8 +40,9 @@ export {
   type Account,
   type WrappedKey,
 } from './account-store.ts'
-export { chargeMail, mailCode, presentAccount, requestCode } from './code-requests.ts'
+export { askedBy, chargeMail, mailCode, presentAccount, requestCode } from './code-requests.ts'
 export { parseEmailAddress } from './email-address.ts'
+export { deletePlacesOf, insertPlace } from './known-place-store.ts'
 export { emailNotSupported, requireLastingAddress } from './lasting-address.ts'
 export { AddressTaken, withinRefusedAddresses } from './taken-address.ts'
 export { attemptLogin, loginRefused, loginWithPassword, provePassword, type StillHolds } from './logins.ts'

@@ -2,13 +2,14 @@
 import type { Exchange } from '../../http/endpoint.ts'
 import { invalidRequest } from '../../http/errors.ts'
 import { charge } from '../../http/limiting.ts'
+import { originOf } from '../../http/origin.ts'
 import type { Context } from '../../platform/context.ts'
 import type { Reader, Tx } from '../../platform/database/database.ts'
 import type { Did } from '../../protocol/identifiers.ts'
 import { accountOf, type Account } from './account-store.ts'
 import type { CodePurpose } from './mailed-code-store.ts'
 import { issueCode } from './mailed-codes.ts'
-import { addressOf, codeMail, sendMail } from './mails.ts'
+import { addressOf, codeMail, sendMail, type Told } from './mails.ts'
 
 /** The account of a caller. Refuses when it was deleted since the caller was let in. */
 export const presentAccount = ({ db }: Context, did: Did): Promise<Account> => present(db, did)
@@ -22,17 +23,20 @@ async function present(reader: Reader, did: Did): Promise<Account> {
 /** What an account holder asks for by themselves: a code by mail, within the limit of such requests. */
 export async function requestCode(exchange: Exchange, did: Did, purpose: CodePurpose): Promise<void> {
   chargeMail(exchange, did, purpose)
-  await mailCode(exchange.ctx, did, purpose)
+  await mailCode(exchange.ctx, did, purpose, askedBy(exchange))
 }
 
+/** What a mail tells of who asked for it. */
+export const askedBy = (exchange: Exchange): Told => ({ at: exchange.ctx.clock.now(), origin: originOf(exchange) })
+
 /** Make a code and mail it. Refuses when there is no account or no address, and when the mail cannot be sent. `record` runs along with making it. */
-export async function mailCode(ctx: Context, did: Did, purpose: CodePurpose, record?: (tx: Tx) => Promise<void>): Promise<void> {
+export async function mailCode(ctx: Context, did: Did, purpose: CodePurpose, told: Told, record?: (tx: Tx) => Promise<void>): Promise<void> {
   const mail = await ctx.db.transaction(async (tx) => {
     await record?.(tx)
     // Read along with making the code: an address that was given up a moment ago must not get it.
     const account = await present(tx, did)
     const email = addressOf(account)
-    return codeMail(ctx, { ...account, email }, purpose, await issueCode(ctx, tx, did, purpose))
+    return codeMail(ctx, { ...account, email }, purpose, await issueCode(ctx, tx, did, purpose), told)
   })
   await sendMail(ctx, mail)
 }

@@ -1,7 +1,10 @@
 /** Trying a password: one way in for sessions and for consent, with one count of what went wrong. */
+import { limitKey } from '../../http/client-address.ts'
+import type { Exchange } from '../../http/endpoint.ts'
 import { Refusal } from '../../http/errors.ts'
 import type { Clock } from '../../platform/running/clock.ts'
 import { perContext, type Context } from '../../platform/context.ts'
+import { LineBudget } from '../../platform/running/line-budget.ts'
 import type { Tx } from '../../platform/database/database.ts'
 import { accountNamed, findPasswordHash, type Account } from './account-store.ts'
 import { verifyPassword } from './passwords.ts'
@@ -75,19 +78,34 @@ type LoginOutcome<T> = { ok: true; value: T } | { ok: false; fault: LoginFault }
  * Let `attempt` decide whether the password fits. It gets the account by handle, DID or address, or null for one that
  * is not here, and answers null for a miss; it does the same work in both cases. Failures are forgiven when it is done.
  */
-export async function attemptLogin<T>(ctx: Context, identifier: string, attempt: (account: Account | null) => Promise<T | null>): Promise<LoginOutcome<T>> {
+export async function attemptLogin<T>(exchange: Exchange, identifier: string, attempt: (account: Account | null) => Promise<T | null>): Promise<LoginOutcome<T>> {
+  const { ctx } = exchange
   const name = identifier.trim().toLowerCase().slice(0, MAX_IDENTIFIER_CHARS)
   const attempts = loginAttempts(ctx)
   const entered = await attempts.enter(name)
-  if (!entered) return { ok: false, fault: 'blocked' }
+  if (!entered) {
+    noteFailure(exchange, 'too many failures', null)
+    return { ok: false, fault: 'blocked' }
+  }
   let failed: boolean | null = null
   try {
-    const value = await attempt(await accountNamed(ctx.db, name))
+    const account = await accountNamed(ctx.db, name)
+    const value = await attempt(account)
     failed = value === null
-    return value === null ? { ok: false, fault: 'wrong' } : { ok: true, value }
+    if (value !== null) return { ok: true, value }
+    noteFailure(exchange, account === null ? 'no such account' : 'wrong password', account)
+    return { ok: false, fault: 'wrong' }
   } finally {
     attempts.leave(entered, failed)
   }
+}
+
+const failureLines = perContext(({ clock }) => new LineBudget(clock))
+
+/** Without what was typed: of the identifier it says whose account it names, if any. */
+function noteFailure({ ctx, ip }: Exchange, reason: string, account: Account | null): void {
+  const omitted = failureLines(ctx).take(limitKey(ip))
+  if (omitted !== null) ctx.log.info('sign-in failed', { reason, did: account?.did, ip, omitted: omitted === 0 ? null : omitted })
 }
 
 /**
@@ -105,8 +123,8 @@ export async function provePassword(ctx: Context, account: Account | null, passw
 }
 
 /** An account that is opened by its own password, in whatever state it is. */
-export const loginWithPassword = (ctx: Context, identifier: string, password: string): Promise<LoginOutcome<StillHolds>> =>
-  attemptLogin(ctx, identifier, (account) => provePassword(ctx, account, password))
+export const loginWithPassword = (exchange: Exchange, identifier: string, password: string): Promise<LoginOutcome<StillHolds>> =>
+  attemptLogin(exchange, identifier, (account) => provePassword(exchange.ctx, account, password))
 
 /** What to throw for a login that failed: `wrong` when the password did not fit. */
 export const loginRefused = (fault: LoginFault, wrong: Refusal): Refusal => (fault === 'blocked' ? tooManyFailedLogins() : wrong)

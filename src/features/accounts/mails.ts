@@ -1,7 +1,10 @@
 /** What the service writes to account holders. Plain text; a code stands alone on its line, so that it can be copied. */
 import { invalidRequest, serviceUnavailable } from '../../http/errors.ts'
+import type { Origin } from '../../http/origin.ts'
+import type { Config } from '../../platform/configuration/config.ts'
 import type { Context } from '../../platform/context.ts'
 import type { Mail } from '../../platform/network/mailer.ts'
+import type { Millis } from '../../protocol/identifiers.ts'
 import type { Account } from './account-store.ts'
 import type { CodePurpose } from './mailed-code-store.ts'
 
@@ -49,12 +52,70 @@ export function addressOf({ email }: Account): string {
   return email
 }
 
-export function codeMail({ config }: Pick<Context, 'config'>, { handle, did, email }: Account & { email: string }, purpose: CodePurpose, code: string): Mail {
+type Addressee = Pick<Account, 'handle' | 'did'> & { email: string }
+
+export function codeMail({ config }: Pick<Context, 'config'>, account: Addressee, purpose: CodePurpose, code: string, told: Told): Mail {
   const { host } = new URL(config.publicUrl)
   const { subject, purpose: use, warning } = texts[purpose]
-  const text = `This is about the account ${handle ?? did} at ${host}.\n\nUse this code to ${use}. It is good once, for 15 minutes:\n\n${code}\n\n${warning}\n`
-  return { to: email, subject: `${subject} (${host})`, text }
+  const text = `${about(account, host)}\n\nUse this code to ${use}. It is good once, for 15 minutes:\n\n${code}\n\n${warning}\n\n${circumstances(told)}\n\nYour account: ${config.publicUrl}/account\n`
+  return { to: account.email, subject: `${subject} (${host})`, text }
 }
+
+// What has happened
+
+/** What an event is about, as far as a mail needs it. */
+export interface EventDetails {
+  /** An operator, as in the audit; otherwise it was the account holder. */
+  actor?: string
+  handle?: string
+  deleteAfter?: Millis
+  /** Of an app password. Not in the log, for somebody typed it. */
+  name?: string
+}
+
+/** When, with what and from where. Without an origin it was an operator. */
+export interface Told extends EventDetails {
+  at: Millis
+  origin: Origin | null
+}
+
+export interface Notice {
+  subject: string
+  what(details: EventDetails): string
+  /** What to do if it was somebody else, the most urgent first. */
+  remedies: readonly (keyof typeof remedies)[]
+}
+
+const remedies = {
+  mailbox: () => 'Whoever did this reads your mail: give your mailbox another password first.',
+  password: ({ publicUrl }: Config) => `Set a new password at ${publicUrl}/account/reset-password. That signs out every app and browser.`,
+  account: ({ publicUrl }: Config) => `Look at ${publicUrl}/account for what is signed in and what was changed, and end what you do not know.`,
+  operator: ({ contact }: Config) => `Tell whoever runs this server${contact.email === null ? '' : `: ${contact.email}`}.`,
+}
+
+export function noticeMail({ config }: Pick<Context, 'config'>, account: Addressee, { subject, what, remedies: wanted }: Notice, told: Told): Mail {
+  const { host } = new URL(config.publicUrl)
+  const steps = wanted.map((remedy) => `- ${remedies[remedy](config)}`).join('\n')
+  const text = `${about(account, host)}\n\n${what(told)}\n\n${circumstances(told)}\n\nIf it was you, you need not do anything. If it was not you:\n\n${steps}\n`
+  return { to: account.email, subject: `${subject} (${host})`, text }
+}
+
+const about = ({ handle, did }: Addressee, host: string) => `This is about the account ${handle ?? did} at ${host}.`
+
+const circumstances = ({ at, origin, actor }: Told): string =>
+  [
+    `When: ${inWords(at)}`,
+    actor !== undefined && 'By: whoever runs this server',
+    origin && `With: ${origin.openedWith ?? 'an app that does not say its name'}`,
+    origin?.openedFrom && `From: the network ${origin.openedFrom}`,
+  ]
+    .filter(Boolean)
+    .join('\n')
+
+/** `22 November 2026 at 12:31 UTC`. */
+export const inWords = (at: Millis): string => `${dayAndTime.format(at)} UTC`
+
+const dayAndTime = new Intl.DateTimeFormat('en-GB', { dateStyle: 'long', timeStyle: 'short', timeZone: 'UTC' })
 
 /** To whoever has the address that somebody wanted to sign up with. */
 export function signUpTriedMail({ config }: Pick<Context, 'config'>, { handle, did, email }: Account & { email: string }): Mail {
@@ -64,12 +125,18 @@ export function signUpTriedMail({ config }: Pick<Context, 'config'>, { handle, d
 }
 
 /** Resolves when the provider has taken the message. Refuses with 503 when it does not. */
-export async function sendMail({ mailer, log }: Pick<Context, 'mailer' | 'log'>, mail: Mail): Promise<void> {
-  if (mail.to.endsWith(NOBODYS_DOMAIN)) return
+export async function sendMail(ctx: Pick<Context, 'mailer' | 'log'>, mail: Mail): Promise<void> {
+  if (!(await deliver(ctx, mail))) throw serviceUnavailable('The mail could not be sent. Please try again later.')
+}
+
+/** The one way by which mail leaves. False, and a line of the log, when the provider does not take it. */
+export async function deliver({ mailer, log }: Pick<Context, 'mailer' | 'log'>, mail: Mail): Promise<boolean> {
+  if (mail.to.endsWith(NOBODYS_DOMAIN)) return true
   try {
     await mailer.send(mail)
+    return true
   } catch (error) {
-    log.error('mail not sent', { subject: mail.subject, error })
-    throw serviceUnavailable('The mail could not be sent. Please try again later.')
+    log.error('mail not sent', { mailSubject: mail.subject, error })
+    return false
   }
 }

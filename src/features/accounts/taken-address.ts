@@ -11,7 +11,7 @@ import { refuseSpent } from '../../http/limiting.ts'
 import type { Context } from '../../platform/context.ts'
 import { accountWithEmail } from './account-store.ts'
 import { emailNotSupported } from './lasting-address.ts'
-import { sendMail, signUpTriedMail } from './mails.ts'
+import { deliver, signUpTriedMail } from './mails.ts'
 
 /** Nobody else is told more than that the address is refused. */
 export class AddressTaken extends Refusal {
@@ -28,21 +28,18 @@ export async function withinRefusedAddresses<T>(exchange: Exchange, signUp: () =
     return await signUp()
   } catch (error) {
     if (error instanceof AddressTaken) {
-      void tellHolder(exchange.ctx, error.email)
+      const { ctx } = exchange
+      // Not waited for: that there is somebody to be told takes no time.
+      ctx.background.run('mail about a sign-up', () => tellHolder(ctx, error.email))
       // Without a word of it in the headers.
-      exchange.ctx.limits.charge({ name: 'takenAddress', key: limitKey(exchange.ip) })
+      ctx.limits.charge({ name: 'takenAddress', key: limitKey(exchange.ip) })
     }
     throw error
   }
 }
 
-/** Not waited for: that there is somebody to be told takes no time. */
 async function tellHolder(ctx: Context, email: string): Promise<void> {
-  try {
-    const account = await accountWithEmail(ctx.db, email)
-    const state = account && ctx.limits.charge({ name: 'requestMail', key: `sign_up ${account.did}` })
-    if (account && state?.allowed !== false) await sendMail(ctx, signUpTriedMail(ctx, { ...account, email }))
-  } catch (error) {
-    ctx.log.error('a sign-up with an address that is taken was not mailed', { error })
-  }
+  const account = await accountWithEmail(ctx.db, email)
+  const state = account && ctx.limits.charge({ name: 'requestMail', key: `sign_up ${account.did}` })
+  if (account && state?.allowed !== false) await deliver(ctx, signUpTriedMail(ctx, { ...account, email }))
 }

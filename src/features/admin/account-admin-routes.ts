@@ -2,7 +2,7 @@
 import { procedure, query, type Exchange } from '../../http/endpoint.ts'
 import { invalidRequest, Refusal } from '../../http/errors.ts'
 import type { Context } from '../../platform/context.ts'
-import type { Reader } from '../../platform/database/database.ts'
+import type { Reader, Tx } from '../../platform/database/database.ts'
 import { wireTime, type Did } from '../../protocol/identifiers.ts'
 import { deleteAccount, replaceEmail, setPassword } from '../account-changes/account-changes.ts'
 import { accountAt, accountCursor, accountOf, accountsByEmail, addressOf, parseAccountCursor, sendMail, type Account } from '../accounts/accounts.ts'
@@ -86,18 +86,19 @@ export const accountAdminRoutes = [
       const { account: identifier, email } = input
       const account = await accountAt(ctx.db, identifier)
       if (!account) throw invalidRequest(`Account does not exist: ${identifier}`)
-      await replaceEmail(ctx, account.did, email, async (tx) => {
+      const permits = async (tx: Tx) => {
         await recordAudit(call, tx, { actor: caller.actor, action: 'email_updated', subject: account.did })
         return null
-      })
+      }
+      await replaceEmail(call, account.did, email, permits, caller.actor)
     },
   }),
   procedure('com.atproto.admin.updateAccountHandle', {
     auth: admin,
     async handler(call) {
-      const { ctx, caller, input } = call
+      const { caller, input } = call
       const { did, handle } = input
-      await changeHandle(ctx, did, handle, { allowReserved: true })
+      await changeHandle(call, did, handle, { allowReserved: true, actor: caller.actor })
       await audited(call, caller.actor, 'handle_updated', did)
     },
   }),
@@ -107,16 +108,16 @@ export const accountAdminRoutes = [
       const { ctx, caller, input } = call
       const { did, password } = input
       await required(ctx, did)
-      await setPassword(ctx, did, password)
+      await setPassword(call, did, password, { actor: caller.actor })
       await audited(call, caller.actor, 'password_updated', did)
     },
   }),
   procedure('com.atproto.admin.deleteAccount', {
     auth: admin,
     async handler(call) {
-      const { ctx, caller, input } = call
+      const { caller, input } = call
       const { did } = input
-      if (await deleteAccount(ctx, did)) await audited(call, caller.actor, 'account_deleted', did)
+      if (await deleteAccount(call, did, caller.actor)) await audited(call, caller.actor, 'account_deleted', did)
     },
   }),
 ]

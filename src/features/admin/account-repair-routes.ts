@@ -5,6 +5,7 @@ import { invalidRequest } from '../../http/errors.ts'
 import { readJson } from '../../http/json-input.ts'
 import { replaceEmail } from '../account-changes/account-changes.ts'
 import { CODE_TTL_SECS, issueCode, mailCode, parseEmailAddress } from '../accounts/accounts.ts'
+import type { Tx } from '../../platform/database/database.ts'
 import { deleteAppPasswordsOf, signOutEverywhere } from '../auth/auth.ts'
 import { actorOf, operator, recordAudit } from '../operators/operators.ts'
 import { namedAccount } from './named-account.ts'
@@ -18,10 +19,11 @@ export const accountRepairRoutes = [
       const { ctx, caller, path, body } = call
       const { email } = await readJson(body, Type.Object({ email: Type.String() }))
       const { did } = await namedAccount(ctx.db, path)
-      await replaceEmail(ctx, did, email.trim(), async (tx) => {
+      const permits = async (tx: Tx) => {
         await recordAudit(call, tx, { actor: actorOf(caller), action: 'email_updated', subject: did })
         return null
-      })
+      }
+      await replaceEmail(call, did, email.trim(), permits, actorOf(caller))
       return { did, email: parseEmailAddress(email.trim()), emailConfirmed: false }
     },
   }),
@@ -47,7 +49,8 @@ export const accountRepairRoutes = [
       const { ctx, caller, path } = call
       const { did, hasPassword } = await namedAccount(ctx.db, path)
       if (!hasPassword) throw noPassword()
-      await mailCode(ctx, did, 'reset_password', (tx) => recordAudit(call, tx, { actor: actorOf(caller), action: 'reset_token_issued', subject: did }))
+      const actor = actorOf(caller)
+      await mailCode(ctx, did, 'reset_password', { at: ctx.clock.now(), origin: null, actor }, (tx) => recordAudit(call, tx, { actor, action: 'reset_token_issued', subject: did }))
       return { did, expiresIn: CODE_TTL_SECS }
     },
   }),

@@ -35,8 +35,7 @@ async function updateAccount(exchange: Exchange, did: Did, { takedown, deactivat
   if (takedown) await ctx.db.transaction((tx) => takeAccountDown(exchange, tx, did, takedownRef(ctx, takedown), actor))
   if (!takedown && !deactivated) await ctx.db.transaction((tx) => sequenceStatus(ctx, tx, did))
   if (!deactivated) return
-  await (deactivated.applied ? deactivateAccount(ctx, did, null) : activateAccount(ctx, did))
-  logOperator(exchange, { actor, action: deactivated.applied ? 'account_deactivated' : 'account_activated', subject: did })
+  await (deactivated.applied ? deactivateAccount(exchange, did, null, actor) : activateAccount(exchange, did, actor))
 }
 
 interface RecordPlace {

@@ -15,8 +15,9 @@ const appPasswordView = ({ name, createdAt, privileged, personalDetails }: AppPa
 export const appPasswordRoutes = [
   procedure('com.atproto.server.createAppPassword', {
     auth: fullAccess({ standing: true }),
-    async handler({ ctx, caller, input: { name, privileged = false, personalDetails = false } }) {
-      const made = await createAppPassword(ctx, caller.did, { name, privileged, personalDetails })
+    async handler(call) {
+      const { name, privileged = false, personalDetails = false } = call.input
+      const made = await createAppPassword(call, call.caller.did, { name, privileged, personalDetails })
       return { ...appPasswordView(made), password: made.password }
     },
   }),
@@ -26,6 +27,6 @@ export const appPasswordRoutes = [
   }),
   procedure('com.atproto.server.revokeAppPassword', {
     auth: fullAccess(),
-    handler: ({ ctx, caller, input }) => revokeAppPassword(ctx, caller.did, input.name),
+    handler: (call) => revokeAppPassword(call, call.caller.did, call.input.name),
   }),
 ]

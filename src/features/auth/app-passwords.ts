@@ -1,10 +1,11 @@
 /** App passwords: made here, shown once, each with grants that cannot change. */
+import type { Exchange } from '../../http/endpoint.ts'
 import { invalidRequest } from '../../http/errors.ts'
 import type { Context } from '../../platform/context.ts'
 import { isUniqueViolation } from '../../platform/database/database.ts'
 import type { Did } from '../../protocol/identifiers.ts'
 import { base32 } from '../../protocol/cid.ts'
-import { accountStatus, hashGeneratedPassword, refuseTakendown, type StillHolds } from '../accounts/accounts.ts'
+import { accountStatus, announce, hashGeneratedPassword, refuseTakendown, type StillHolds } from '../accounts/accounts.ts'
 import { deleteAppPassword, findAppPassword, insertAppPassword, listAppPasswords, type AppPassword } from './app-password-store.ts'
 import { deleteSessionsOfAppPassword } from './session-store.ts'
 
@@ -14,7 +15,8 @@ const FORMAT = /^[a-z2-7]{4}(-[a-z2-7]{4}){3}$/
 const SECRET_BYTES = 10
 
 /** The new app password with its secret, which is not kept. */
-export async function createAppPassword(ctx: Context, did: Did, wanted: Omit<AppPassword, 'createdAt'>): Promise<AppPassword & { password: string }> {
+export async function createAppPassword(exchange: Exchange, did: Did, wanted: Omit<AppPassword, 'createdAt'>): Promise<AppPassword & { password: string }> {
+  const { ctx } = exchange
   if (wanted.name.trim() === '' || wanted.name.length > MAX_NAME_CHARS) throw invalidRequest('The name must not be blank, nor longer than 255 characters')
   const password = base32(crypto.getRandomValues(new Uint8Array(SECRET_BYTES))).replace(/(.{4})(?=.)/g, '$1-')
   const hash = await hashGeneratedPassword(ctx, did, password)
@@ -29,15 +31,17 @@ export async function createAppPassword(ctx: Context, did: Did, wanted: Omit<App
     if (isUniqueViolation(error)) throw invalidRequest(`There is an app password of that name: ${wanted.name}`)
     throw error
   }
+  announce(exchange, 'appPasswordMade', did, { name: made.name })
   return { ...made, password }
 }
 
 /** Remove it with the sessions that it opened. */
-export async function revokeAppPassword(ctx: Context, did: Did, name: string): Promise<void> {
-  await ctx.db.transaction(async (tx) => {
-    await deleteAppPassword(tx, did, name)
+export async function revokeAppPassword(exchange: Exchange, did: Did, name: string): Promise<void> {
+  const revoked = await exchange.ctx.db.transaction(async (tx) => {
     await deleteSessionsOfAppPassword(tx, did, name)
+    return deleteAppPassword(tx, did, name)
   })
+  if (revoked > 0) announce(exchange, 'appPasswordRevoked', did)
 }
 
 /** Nobody; app passwords are tried in its name where there is no account, so that the work is the same. */

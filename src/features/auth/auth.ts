@@ -9,7 +9,7 @@ import type { Tx } from '../../platform/database/database.ts'
 import type { Did } from '../../protocol/identifiers.ts'
 import { decodeJws } from '../../protocol/jws.ts'
 import type { Permissions } from '../../protocol/scopes.ts'
-import { accountStatus, refuseTakendown } from '../accounts/accounts.ts'
+import { accountStatus, deletePlacesOf, refuseTakendown } from '../accounts/accounts.ts'
 import { boundTokenAsBearer, claimsToBeAccessToken, endOAuthSessions, verifyDpopToken } from '../oauth/oauth.ts'
 import { actorOf, operatorOf } from '../operators/operators.ts'
 import { deleteSignInsOf } from '../web/web.ts'
@@ -28,9 +28,13 @@ export { openSession, sessionTokens, type Tokens } from './sessions.ts'
 export { deleteSession, findSession, listSessions, type ListedSession } from './session-store.ts'
 export { requireVisible, requireVisibleRepo, type Viewer } from './visibility.ts'
 
-/** Sign an account out everywhere: its sessions, the apps that it lets in, the browsers in which it is signed in. Counts what ended. */
+/**
+ * Sign an account out everywhere: its sessions, the apps that it lets in, the browsers in which it is signed in. Counts
+ * what ended. No place is known any more either, for it is not sure whose they are.
+ */
 export async function signOutEverywhere(tx: Tx, did: Did): Promise<{ sessions: number; oauthSessions: number; oauthCodes: number }> {
   const { sessions: oauthSessions, codes: oauthCodes } = await endOAuthSessions(tx, did)
+  await deletePlacesOf(tx, did)
   return { sessions: await deleteSessionsOf(tx, did), oauthSessions, oauthCodes }
 }
 

@@ -2,7 +2,7 @@
 import { type Exchange, procedure, query } from '../../http/endpoint.ts'
 import { authenticationRequired } from '../../http/errors.ts'
 import { originOf } from '../../http/origin.ts'
-import { accountOf, accountStatus, accountTakedown, attemptLogin, loginRefused, MAX_TRIED_PASSWORD_CHARS, provePassword, refuseTakendown, type Account } from '../accounts/accounts.ts'
+import { accountOf, accountStatus, accountTakedown, announceSignIn, attemptLogin, loginRefused, MAX_TRIED_PASSWORD_CHARS, provePassword, refuseTakendown, type Account } from '../accounts/accounts.ts'
 import { matchAppPassword } from './app-passwords.ts'
 import { access, refresh } from './auth.ts'
 import { endSession, openSession, refreshSession, sessionAccount, sessionTokens, takendownTokens, userInfoNotFound, type Tokens } from './sessions.ts'
@@ -28,6 +28,7 @@ async function logIn(exchange: Exchange, account: Account | null, password: stri
     refuseTakendown(await accountStatus(tx, account.did))
     return openSession(tx, account.did, credential, origin)
   })
+  announceSignIn(exchange, account.did, credential === null ? 'password' : 'app password')
   return { account, tokens: await sessionTokens(ctx, account.did, credential, tokenId) }
 }
 
@@ -35,10 +36,10 @@ export const sessionRoutes = [
   procedure('com.atproto.server.createSession', {
     limit: 'createSession',
     async handler(call) {
-      const { ctx, input } = call
+      const { input } = call
       const { identifier, password, allowTakendown = false } = input
       if (password.length > MAX_TRIED_PASSWORD_CHARS) throw authenticationRequired('Password too long. Consider resetting your password.')
-      const login = await attemptLogin(ctx, identifier, (account) => logIn(call, account, password, allowTakendown))
+      const login = await attemptLogin(call, identifier, (account) => logIn(call, account, password, allowTakendown))
       if (!login.ok) throw loginRefused(login.fault, wrongCredentials())
       return { ...sessionAccount(login.value.account), ...login.value.tokens }
     },

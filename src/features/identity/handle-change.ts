@@ -5,7 +5,7 @@ import { KeyedQueue } from '../../base/keyed-queue.ts'
 import { claimedHandle } from '../../protocol/did-document.ts'
 import type { Did, Handle } from '../../protocol/identifiers.ts'
 import { isPlcDid, nextOperation, signOperation, stateOf, withHandle, type Operation } from '../../protocol/plc.ts'
-import { accountAt, accountOf } from '../accounts/accounts.ts'
+import { accountAt, accountOf, announce, type By } from '../accounts/accounts.ts'
 import { resolveDid } from './did-resolution.ts'
 import { admitHandle } from './handle-admission.ts'
 import { heldRotationKey } from './identity-keys.ts'
@@ -18,12 +18,14 @@ const handleTaken = (handle: Handle) => new Refusal(400, 'HandleNotAvailable', `
 const changeQueue = perContext(() => new KeyedQueue())
 
 /**
- * The account's own handle again is allowed, and is told to the network again.
+ * The account's own handle again is allowed, and is told to the network again. `actor` is an operator who does it.
  *
  * When the directory was told and the row cannot be written, trying again goes on where it ended; so does the sweep.
  */
-export async function changeHandle(ctx: Context, did: Did, text: string, options: { allowReserved?: boolean } = {}): Promise<void> {
-  if (!(await accountOf(ctx.db, did))) throw accountNotFound()
+export async function changeHandle(by: By, did: Did, text: string, { actor, ...options }: { allowReserved?: boolean; actor?: string } = {}): Promise<void> {
+  const { ctx } = by
+  const before = await accountOf(ctx.db, did)
+  if (!before) throw accountNotFound()
   const handle = await admitHandle(ctx, text, did, options)
   await changeQueue(ctx).run(did, async () => {
     const held = await claimName(ctx, { handle, did, prepared: null }, async (tx) => {
@@ -33,6 +35,7 @@ export async function changeHandle(ctx: Context, did: Did, text: string, options
     if (!held) throw handleTaken(handle)
     await publishAndGive(ctx, held)
   })
+  if (handle !== before.handle) announce(by, 'handleChanged', did, { handle, actor })
   await resolveDid(ctx, did, { live: true })
 }
 

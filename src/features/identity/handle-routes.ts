@@ -7,10 +7,11 @@ export const handleRoutes = [
   procedure('com.atproto.identity.updateHandle', {
     auth: access({ sessions: ['full'], grants: (permissions) => permissions.assertIdentity({ attr: 'handle' }), standing: true }),
     limit: 'updateHandle',
-    async handler({ ctx, caller, input: { handle } }) {
+    async handler(call) {
+      const { caller, input } = call
       // Whatever was granted to it: a handle is its owner's to choose.
       if (caller.credential === 'agent') throw forbidden('Agents do not change handles')
-      await changeHandle(ctx, caller.did, handle)
+      await changeHandle(call, caller.did, input.handle)
     },
   }),
 ]

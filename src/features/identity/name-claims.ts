@@ -18,7 +18,7 @@ import type { Sweep } from '../../platform/running/sweeps.ts'
 import { claimedHandle } from '../../protocol/did-document.ts'
 import type { Did, Handle, Millis } from '../../protocol/identifiers.ts'
 import { isPlcDid, operationCid, signOperation, stateOf, tombstone, type LogOperation } from '../../protocol/plc.ts'
-import { accountAt, accountOf, accountWithEmail, setHandle } from '../accounts/accounts.ts'
+import { accountAt, accountOf, accountWithEmail, announce, setHandle } from '../accounts/accounts.ts'
 import { sequenceEvents } from '../firehose/firehose.ts'
 import { heldRotationKey } from './identity-keys.ts'
 import {
@@ -136,7 +136,9 @@ async function settle(ctx: Context, claim: HeldName): Promise<boolean> {
     }
     const state = isPlcDid(did) && (await accountOf(ctx.db, did)) ? await ctx.plc.state(did) : null
     if (state === null || claimedHandle(state) !== handle) return true
-    return !(await giveHandle(ctx, claim))
+    if (!(await giveHandle(ctx, claim))) return true
+    announce({ ctx }, 'handleChanged', did, { handle })
+    return false
   } catch (error) {
     await endAttempt(ctx.db, { handle, attempt, heldUntil: ctx.clock.now() })
     throw error

@@ -5,7 +5,7 @@ import type { Context } from '../../platform/context.ts'
 import type { Did } from '../../protocol/identifiers.ts'
 import { formatDidKey } from '../../protocol/keys.ts'
 import { isPlcDid, nextOperation, parseOperation, parseState, pdsService, pdsServiceName, signingKeyName, signOperation, stateOf, type Operation, type PlcState } from '../../protocol/plc.ts'
-import { accountNotFound, accountOf, codeRefused, redeemCode, requestCode, signingKeyOf, type Account } from '../accounts/accounts.ts'
+import { type Account, accountNotFound, accountOf, announce, codeRefused, redeemCode, requestCode, signingKeyOf } from '../accounts/accounts.ts'
 import { access } from '../auth/auth.ts'
 import type { Permissions } from '../../protocol/scopes.ts'
 import { sequenceEvents } from '../firehose/firehose.ts'
@@ -88,17 +88,22 @@ export const plcOperationRoutes = [
   }),
   procedure('com.atproto.identity.signPlcOperation', {
     auth: access({ sessions: ['full', 'takendown'], grants: wholeIdentity }),
-    async handler({ ctx, caller, input: { token, ...given } }) {
+    async handler(call) {
+      const { ctx, caller, input } = call
+      const { token, ...given } = input
       requirePlc(caller.did)
       if (!token) throw invalidRequest('email confirmation token required to sign PLC operations')
       const wanted = Object.fromEntries(Object.entries(given).filter(([name]) => stateMembers.has(name)))
       const operation = await signNext(ctx, caller.did, token, wanted)
+      announce(call, 'identityOperationSigned', caller.did)
       return { operation: { ...operation } }
     },
   }),
   procedure('com.atproto.identity.submitPlcOperation', {
     auth: access({ grants: wholeIdentity }),
-    async handler({ ctx, caller: { did }, input }) {
+    async handler(call) {
+      const { ctx, caller, input } = call
+      const { did } = caller
       const operation = parseOperation(input.operation)
       if (operation?.type !== 'plc_operation') throw invalidRequest('Invalid operation')
       requirePlc(did)
@@ -110,6 +115,7 @@ export const plcOperationRoutes = [
         if (!(await accountOf(tx, did))) throw accountNotFound()
         await sequenceEvents(ctx, tx, [{ type: 'identity', did }])
       })
+      announce(call, 'identityChanged', did)
       await resolveDid(ctx, did, { live: true })
     },
   }),

@@ -5,7 +5,7 @@ import { originOf } from '../../http/origin.ts'
 import { parseDid } from '../../protocol/identifiers.ts'
 import { isRegistered } from '../../protocol/redirect-uris.ts'
 import { narrowedScopes } from '../../protocol/scopes.ts'
-import { type Account, activityOf } from '../accounts/accounts.ts'
+import { type Account, activityOf, announce } from '../accounts/accounts.ts'
 import {
   type Confirm,
   type Device,
@@ -69,12 +69,14 @@ async function shown(call: PageCall, opened: Opened, { filled, fault }: { filled
   return authorizePage(call.ctx, { ...opened, scopes: expansion.scopes, device, proof: formProof(call, device), filled, fault })
 }
 
-async function decided({ ctx }: PageCall, { idHash }: Opened, decision: Decision, confirm?: Confirm): Promise<Response> {
+async function decided(call: PageCall, { idHash, pending }: Opened, decision: Decision, confirm?: Confirm): Promise<Response> {
+  const { ctx } = call
   const location = await ctx.db.transaction(async (tx) => {
     await confirm?.(tx)
     return decideRequest(ctx, tx, idHash, decision)
   })
   if (location === null) throw gone()
+  if (decision.kind === 'approve') announce(call, 'appLetIn', decision.did, { clientId: pending.request.clientId })
   return seeOther(location)
 }
 
@@ -110,7 +112,7 @@ async function approve(call: PageCall, opened: Opened, form: URLSearchParams): P
   const filled = { identifier: form.get('identifier') ?? '', account: chosen?.account.did ?? (form.has('account') ? 'other' : null), granted, remember }
   const limited = await faultOf(() => chargeAddress(call, ['createSession']))
   if (limited) return shown(call, opened, { filled, fault: limited })
-  const outcome = await withPassword(call.ctx, identifier, form.get('password') ?? '', async (account, confirm) => {
+  const outcome = await withPassword(call, identifier, form.get('password') ?? '', async (account, confirm) => {
     const response = await accept(account, confirm)
     if (remember && activityOf(account).active) await signIn(call, account.did, { remember: true, confirm })
     return response

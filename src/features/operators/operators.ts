@@ -84,8 +84,6 @@ export function logOperator({ ctx, requestId }: Exchange, { actor, action, subje
 }
 
 type UnauditedAction =
-  | 'account_activated'
-  | 'account_deactivated'
   | 'record_takedown'
   | 'record_restore'
   | 'blob_takedown'

@@ -24,7 +24,7 @@ export const signupRoutes = [
     async handler(call) {
       const { ctx, caller, input } = call
       const origin = originOf(call)
-      const made = await withinRefusedAddresses(call, () => createAccount(ctx, input, caller?.iss ?? null, (tx, did) => openSession(tx, did, null, origin)))
+      const made = await withinRefusedAddresses(call, () => createAccount(call, input, caller?.iss ?? null, (tx, did) => openSession(tx, did, null, origin)))
       const tokens = await sessionTokens(ctx, made.did, null, made.entry)
       return { handle: made.handle, did: made.did, didDoc: await documentOf(ctx, made), ...tokens }
     },

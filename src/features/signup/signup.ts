@@ -8,13 +8,15 @@
  *
  * Of an attempt that is cut off in between, only the identity stays, for whoever signs up with the handle next.
  */
+import type { Exchange } from '../../http/endpoint.ts'
 import { Refusal } from '../../http/errors.ts'
+import { originOf } from '../../http/origin.ts'
 import type { Context } from '../../platform/context.ts'
 import type { Reader, Tx } from '../../platform/database/database.ts'
 import { parseHandle, type Did, type Handle } from '../../protocol/identifiers.ts'
 import { formatDidKey } from '../../protocol/keys.ts'
 import { genesisDid, genesisOperation, signOperation, type LogOperation } from '../../protocol/plc.ts'
-import { accountOf, hashPassword, insertAccount, makeAccountKey, signingKeyOf, updatePassword, type WrappedKey } from '../accounts/accounts.ts'
+import { accountOf, announce, hashPassword, insertAccount, insertPlace, makeAccountKey, signingKeyOf, updatePassword, type WrappedKey } from '../accounts/accounts.ts'
 import { sequenceEvents } from '../firehose/firehose.ts'
 import { createRepo } from '../repo/repo.ts'
 import { claimName, curveFor, endClaim, forgetName, type HeldName, isDirectoryRefusal, leaveName, replaceName, serverRotationKey, submitOnce, takeReservedKey } from '../identity/identity.ts'
@@ -37,9 +39,14 @@ export interface NewIdentity<Entry> {
 export type Enter<Entry> = (tx: Tx, did: Did) => Promise<Entry>
 
 /** Create an account. `provenDid` is the DID whose owner asked, as a service token showed. */
-export async function createAccount<Entry>(ctx: Context, request: SignupRequest, provenDid: Did | null, enter: Enter<Entry>): Promise<NewIdentity<Entry>> {
+export async function createAccount<Entry>(exchange: Exchange, request: SignupRequest, provenDid: Did | null, enter: Enter<Entry>): Promise<NewIdentity<Entry>> {
+  const { ctx } = exchange
+  const origin = originOf(exchange)
   const arrived = await arriveAgain(ctx, request, provenDid, enter)
-  if (arrived) return arrived
+  if (arrived) {
+    announce(exchange, 'arrived', arrived.did, { handle: arrived.handle })
+    return arrived
+  }
   const admitted = await checkRequest(ctx, request, provenDid)
   const { handle, email, password, inviteCode } = admitted
   const passwordHash = password === null ? null : await hashPassword(ctx, password)
@@ -57,8 +64,10 @@ export async function createAccount<Entry>(ctx: Context, request: SignupRequest,
     const { did, prepared } = await register(ctx, claimed, fresh)
     const entry = await ctx.db.transaction(async (tx) => {
       await establish(ctx, tx, admitted, { ...claimed, did }, { ...(prepared?.key ?? key), passwordHash })
+      await insertPlace(tx, did, origin)
       return enter(tx, did)
     })
+    announce(exchange, admitted.did === null ? 'created' : 'arrived', did, { handle })
     return { did, handle, genesis: prepared?.genesis ?? null, entry }
   } catch (error) {
     const isUntold = claimed.prepared === null || isDirectoryRefusal(error)

@@ -3,7 +3,7 @@ import { procedure, query, type Endpoint } from '../../http/endpoint.ts'
 import { invalidRequest, Refusal } from '../../http/errors.ts'
 import { parseCid, type Cid } from '../../protocol/cid.ts'
 import type { Did } from '../../protocol/identifiers.ts'
-import { accountCursor, accountOf, accountsAfter, activityOf, parseAccountCursor } from '../accounts/accounts.ts'
+import { announce, accountCursor, accountOf, accountsAfter, activityOf, parseAccountCursor } from '../accounts/accounts.ts'
 import { EVERY_SESSION, access, optionalAccess, requireVisibleRepo } from '../auth/auth.ts'
 import { repoHead, repoHeadsOf } from '../repo/repo.ts'
 import { exportBlocks, exportRecord, exportRepo } from './repo-export.ts'
@@ -87,10 +87,16 @@ export const syncRoutes: readonly Endpoint[] = [
   procedure('com.atproto.repo.importRepo', {
     auth: access({ sessions: ['full'], grants: (permissions) => permissions.assertAccount({ attr: 'repo', action: 'manage' }), standing: true }),
     long: true,
-    async handler({ ctx, caller: { did }, body }) {
+    async handler(call) {
+      const {
+        ctx,
+        caller: { did },
+        body,
+      } = call
       const { importsEnabled, maxImportSize } = ctx.config.repos
       if (!importsEnabled) throw invalidRequest('Service is not accepting repo imports')
       await importRepo(ctx, did, body.stream(maxImportSize))
+      announce(call, 'imported', did)
     },
   }),
 ]

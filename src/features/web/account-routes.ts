@@ -114,17 +114,17 @@ export const accountRoutes: Endpoint[] = [
     const wanted = { name: (form.get('name') ?? '').trim(), privileged: form.get('privileged') === 'yes', personalDetails: false }
     let secret: AccountView['secret'] = null
     const refused = await showFault(call, holder, { section: 'app-passwords', form }, async () => {
-      secret = await createAppPassword(call.ctx, holder.account.did, wanted)
+      secret = await createAppPassword(call, holder.account.did, wanted)
     })
     return refused ?? shown(call, holder, { secret })
   }),
-  ...act('app-passwords/revoke', 'app-passwords', 'app-password', async ({ ctx }, { account }, form) => {
-    await revokeAppPassword(ctx, account.did, form.get('name') ?? '')
+  ...act('app-passwords/revoke', 'app-passwords', 'app-password', async (call, { account }, form) => {
+    await revokeAppPassword(call, account.did, form.get('name') ?? '')
     return null
   }),
   ...act('reactivate', 'account', 'reactivated', (call, holder, form) =>
     showFault(call, holder, { section: 'account', form }, async () => {
-      if (!activityOf(holder.account).active) await activateAccount(call.ctx, holder.account.did)
+      if (!activityOf(holder.account).active) await activateAccount(call, holder.account.did)
     }),
   ),
   ...act('handle', 'handle', 'handle', async (call, holder, form) => {
@@ -139,20 +139,20 @@ export const accountRoutes: Endpoint[] = [
         const { dns, web } = await publishedDids(ctx, external)
         isMissing = (dns ?? web) !== did
       }
-      if (!isMissing) await changeHandle(ctx, did, wanted)
+      if (!isMissing) await changeHandle(call, did, wanted)
     })
     return isMissing && external !== null ? seeOther(ownDomainUrl(did, external)) : refused
   }),
   ...act('email/code', 'confirm-email', 'email-code', (call, holder, form) => showFault(call, holder, { section: 'confirm-email', form }, () => requestCode(call, holder.account.did, 'confirm_email'))),
   ...act('email/confirm', 'confirm-email', 'email-confirmed', (call, holder, form) =>
-    showFault(call, holder, { section: 'confirm-email', form }, () => confirmEmail(call.ctx, holder.account.did, form.get('email') ?? '', (form.get('code') ?? '').trim())),
+    showFault(call, holder, { section: 'confirm-email', form }, () => confirmEmail(call, holder.account.did, form.get('email') ?? '', (form.get('code') ?? '').trim())),
   ),
   ...act('email', 'email', 'email', changeAddress),
   ...act('password', 'password', 'password', async (call, holder, form) => {
     const { did } = holder.account
     const refused = await showFault(call, holder, { section: 'password', form }, async () => {
       chargeAddress(call, ['createSession'])
-      await changePassword(call.ctx, did, form.get('current') ?? '', form.get('next') ?? '')
+      await changePassword(call, did, form.get('current') ?? '', form.get('next') ?? '')
     })
     if (refused === null) await signIn(call, did, { remember: false })
     return refused
@@ -179,17 +179,16 @@ async function changeAddress(call: PageCall, holder: Holder, form: URLSearchPara
  * changed, else what has to happen first.
  */
 async function moveAddress(call: PageCall, { did, hasPassword }: Account, form: URLSearchParams): Promise<string | null> {
-  const { ctx } = call
   chargeAddress(call, ['createSession'])
   if (hasPassword) {
-    const login = await loginWithPassword(ctx, did, form.get('current') ?? '')
+    const login = await loginWithPassword(call, did, form.get('current') ?? '')
     if (!login.ok) throw loginRefused(login.fault, authenticationRequired('Invalid password'))
   }
   const code = form.get('code')?.trim()
   if (code === undefined) {
     chargeMail(call, did, 'update_email')
-    if (await requestEmailUpdate(ctx, did)) return 'We have sent you a code. Please enter it together with the new address.'
+    if (await requestEmailUpdate(call, did)) return 'We have sent you a code. Please enter it together with the new address.'
   }
-  await changeEmail(ctx, did, (form.get('email') ?? '').trim(), code)
+  await changeEmail(call, did, (form.get('email') ?? '').trim(), code)
   return null
 }

@@ -108,7 +108,7 @@ export const ownDomainRoutes: Endpoint[] = [
       chargeAddress(call, ['updateHandle'])
       const published = await publishedDids(ctx, handle)
       if ((published.dns ?? published.web) !== did) check = { at: ctx.clock.now(), published }
-      else await changeHandle(ctx, did, handle)
+      else await changeHandle(call, did, handle)
     })
     if (fault || check) return ownDomainPage(call, holder, handle, { check, fault })
     return seeOther(`/account?${new URLSearchParams({ account: did, done: 'handle' })}#handle`)

@@ -31,7 +31,7 @@ async function sendCode(call: PageCall): Promise<Response> {
   const form = await readOwnForm(call)
   const fault = await faultOf(() => {
     chargeAddress(call, ['requestPasswordReset'])
-    requestPasswordReset(call.ctx, (form.get('email') ?? '').trim())
+    requestPasswordReset(call, (form.get('email') ?? '').trim())
   })
   return fault === null ? seeOther('/account/reset-password/code?sent=yes') : forgottenPage(call, form, fault)
 }
@@ -62,7 +62,7 @@ async function reset(call: PageCall): Promise<Response> {
   const form = await readOwnForm(call)
   const fault = await faultOf(async () => {
     chargeAddress(call, ['resetPassword'])
-    await resetPassword(call.ctx, (form.get('code') ?? '').trim(), form.get('password') ?? '')
+    await resetPassword(call, (form.get('code') ?? '').trim(), form.get('password') ?? '')
   })
   return fault === null ? seeOther('/account/sign-in?done=reset') : codePage(call, form, fault)
 }

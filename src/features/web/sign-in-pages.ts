@@ -43,7 +43,7 @@ async function enter(call: PageCall): Promise<Response> {
   const form = await readOwnForm(call)
   const limited = await faultOf(() => chargeAddress(call, ['createSession']))
   if (limited) return signInPage(call, form, limited)
-  const outcome = await withPassword(call.ctx, form.get('identifier') ?? '', form.get('password') ?? '', async (account, confirm) => {
+  const outcome = await withPassword(call, form.get('identifier') ?? '', form.get('password') ?? '', async (account, confirm) => {
     if (account.takedownRef === null) await signIn(call, account.did, { remember: form.get('remember') === 'yes', confirm })
     return account
   })

@@ -3,10 +3,11 @@
  * asked for here, between the password and `then`.
  */
 import { Refusal } from '../../http/errors.ts'
-import type { Context } from '../../platform/context.ts'
 import type { Tx } from '../../platform/database/database.ts'
-import { attemptLogin, MAX_TRIED_PASSWORD_CHARS, provePassword, type Account } from '../accounts/accounts.ts'
+import { announceSignIn, attemptLogin, MAX_TRIED_PASSWORD_CHARS, provePassword, type Account } from '../accounts/accounts.ts'
+import { deviceOf } from './devices.ts'
 import { faultAt, type Fault } from './faults.ts'
+import type { PageCall } from './page-parts.ts'
 
 type SignInOutcome<T> = { ok: true; value: T } | { ok: false; fault: Fault }
 
@@ -26,17 +27,21 @@ export type Confirm = (tx: Tx) => Promise<void>
  * Do `then` for the account that the identifier and its own password open, in whatever state it is. Answers one and
  * the same message, after the same work, whatever is wrong. Failures are forgiven once `then` is done.
  */
-export async function withPassword<T>(ctx: Context, identifier: string, password: string, then: (account: Account, confirm: Confirm) => Promise<T>): Promise<SignInOutcome<T>> {
+export async function withPassword<T>(call: PageCall, identifier: string, password: string, then: (account: Account, confirm: Confirm) => Promise<T>): Promise<SignInOutcome<T>> {
   const name = identifier.trim().replace(/^@/, '')
   if (name === '' || password === '') return { ok: false, fault: signInFaults.missing }
   if (password.length > MAX_TRIED_PASSWORD_CHARS) return { ok: false, fault: signInFaults.wrong }
-  const outcome = await attemptLogin(ctx, name, async (account) => {
+  const { ctx } = call
+  const outcome = await attemptLogin(call, name, async (account) => {
     const stillHolds = await provePassword(ctx, account, password)
     if (!account || !stillHolds) return null
     const confirm: Confirm = async (tx) => {
       if (!(await stillHolds(tx))) throw new Refusal(401, 'AuthenticationRequired', signInFaults.wrong.message)
     }
-    return { value: await then(account, confirm) }
+    const isKnownBrowser = (await deviceOf(call))?.accounts.some((signedIn) => signedIn.account.did === account.did) ?? false
+    const value = await then(account, confirm)
+    if (account.takedownRef === null) announceSignIn(call, account.did, 'password on a page', { isKnownBrowser })
+    return { value }
   })
   return outcome.ok ? { ok: true, value: outcome.value.value } : { ok: false, fault: signInFaults[outcome.fault] }
 }

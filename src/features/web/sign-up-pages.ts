@@ -80,7 +80,7 @@ async function join(call: PageCall): Promise<Response> {
   const fault = await faultOf(async () => {
     chargeAddress(call, ['createAccount'])
     const entry = entryOf(call, { remember: false })
-    await withinRefusedAddresses(call, () => createAccount(ctx, wantedAccount(ctx, form), null, (tx, did) => entry.keep(tx, did)))
+    await withinRefusedAddresses(call, () => createAccount(call, wantedAccount(ctx, form), null, (tx, did) => entry.keep(tx, did)))
     entry.tell()
   })
   return fault === null ? seeOther(returnPath(form)) : signUpPage(call, form, fault)

@@ -27,6 +27,7 @@ import refreshRetries from '../../../migrations/0060-refresh-retries.sql' with {
 import clockSeen from '../../../migrations/0063-clock-seen.sql' with { type: 'text' }
 import nameClaims from '../../../migrations/0064-name-claims.sql' with { type: 'text' }
 import origins from '../../../migrations/0070-origins.sql' with { type: 'text' }
+import knownPlaces from '../../../migrations/0074-known-places.sql' with { type: 'text' }
 import type { Migration } from './migrations.ts'
 
 const migration = (number: number, name: string, text: string, postgres?: string): Migration => ({ number, name, text, postgres })
@@ -58,4 +59,5 @@ export const migrations: readonly Migration[] = [
   migration(63, 'clock-seen', clockSeen),
   migration(64, 'name-claims', nameClaims),
   migration(70, 'origins', origins),
+  migration(74, 'known-places', knownPlaces),
 ]

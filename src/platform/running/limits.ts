@@ -49,6 +49,11 @@ const rules = {
     { windowSecs: HOUR, points: () => 5 },
     { windowSecs: DAY, points: () => 15 },
   ],
+  signInNotice: [{ windowSecs: DAY, points: () => 3 }],
+  accountNotice: [
+    { windowSecs: HOUR, points: () => 10 },
+    { windowSecs: DAY, points: () => 30 },
+  ],
   takenAddress: [
     { windowSecs: HOUR, points: () => 5 },
     { windowSecs: DAY, points: () => 15 },
