@@ -19,6 +19,9 @@ const MAX_GROUP = 512
 const CONNECT_TIMEOUT_SECS = 10
 /** Key of the advisory lock of a server: "holdfast" in bytes, of which the first is left out. */
 const LOCK = 0x6f_6c_64_66_61_73_74n
+const LOCK_TIMEOUT_SECS = 3
+/** SQLSTATE `lock_not_available`. */
+const LOCK_NOT_AVAILABLE = '55P03'
 /** Texts in the order of their bytes, in which no language has them. All reading in ranges expects that order. */
 const BYTE_ORDER = '-/0BZ_az~é'
 
@@ -51,10 +54,10 @@ export async function openPostgres({ url, strict = false, exclusive = false }: P
   const counters: DatabaseCounters = { statements: 0, rows: 0, transactions: 0, commits: 0 }
   const connect = (max: number, onconnect?: () => void) => new SQL({ adapter: 'postgres', url, max, bigint: true, connectionTimeout: CONNECT_TIMEOUT_SECS, onconnect })
   const writer = new WriterConnection((onconnect) => connect(1, onconnect), exclusive)
-  const pools = { writer: writer.pool, readers: connect(READER_CONNECTIONS), snapshots: connect(SNAPSHOT_CONNECTIONS) }
-  const closeAll = () => Promise.all(Object.values(pools).map((pool) => pool.close()))
+  const pools = { readers: connect(READER_CONNECTIONS), snapshots: connect(SNAPSHOT_CONNECTIONS) }
+  const closeAll = () => Promise.all([writer, pools.readers, pools.snapshots].map((each) => each.close()))
   try {
-    await checkOrder(pools.writer)
+    await checkOrder(writer.pool)
     await writer.use(async () => {})
   } catch (error) {
     await closeAll()
@@ -121,9 +124,23 @@ class WriterConnection {
   }
 
   async #lock(connection: ReservedSQL): Promise<void> {
-    const [row] = await connection.unsafe('SELECT pg_try_advisory_lock($1) AS taken', [LOCK])
-    if (!row.taken) throw (this.#replaced = new OperatorError('the database is in use by another server'))
+    // A server that has just ended, or a connection of ours that was cut off, holds it for a moment longer.
+    await connection.unsafe(`SET lock_timeout = '${LOCK_TIMEOUT_SECS}s'`)
+    try {
+      await connection.unsafe('SELECT pg_advisory_lock($1)', [LOCK])
+    } catch (error) {
+      if ((error as { errno?: unknown }).errno !== LOCK_NOT_AVAILABLE) throw error
+      throw (this.#replaced = new OperatorError('the database is in use by another server'))
+    } finally {
+      await connection.unsafe('SET lock_timeout = 0')
+    }
     this.#isLocked = true
+  }
+
+  /** Gives the lock back at once, and not when the server notices that the connection is gone. */
+  async close(): Promise<void> {
+    if (this.#isLocked) await this.pool.unsafe('SELECT pg_advisory_unlock_all()').catch(() => undefined)
+    await this.pool.close()
   }
 }
 
