@@ -1,0 +1,55 @@
+/** The map shows what is there: the paths, links and names of the code that the documents for developers use. */
+import { expect, test } from 'bun:test'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+
+const root = join(import.meta.dir, '..', '..')
+const text = (document: string): string => readFileSync(join(root, document), 'utf8')
+
+const files = [
+  ...readdirSync(root),
+  ...['src', 'tests', 'migrations', '.ci', '.github'].flatMap((folder) => [...new Bun.Glob('**/*').scanSync({ cwd: join(root, folder), dot: true })].map((path) => `${folder}/${path}`)),
+]
+const foldersOf = (path: string): string[] => (path.includes('/') ? [dirname(path), ...foldersOf(dirname(path))] : [])
+const tree = [...new Set(files.flatMap((path) => [path, ...foldersOf(path)]))]
+const code = files.filter((path) => /^(src|tests|migrations)\/.*\.(ts|sql)$|^package\.json$/.test(path)).map(text).join('\n')
+
+const quoted = (document: string): string[] => [...text(document).matchAll(/`([^`\n]+)`/g)].map(([, quote]) => quote!)
+const words = (document: string): string[] => text(document).split(/[\s`'"(),;]+/)
+
+const isRooted = (word: string): boolean => /^(src|tests|migrations|\.ci|\.github)\/[\w./*<>-]*$/.test(word)
+const isPath = (quote: string): boolean => /^[\w*<][\w.*<>-]*(\/[\w.*<>-]*)+$/.test(quote) || /^[\w*<][\w.*<>-]*\.(ts|sql|md|json|css|yml|toml|lock)$/.test(quote)
+
+/** Paths begin at the root, or to be short in `src/` or its features; a name alone is a file's. `*` and `<…>` stand for any name. */
+function isThere(path: string): boolean {
+  const start = path.includes('/') ? '(src/|src/features/)?' : '(.*/)?'
+  const name = path.replace(/[./:]+$/, '').replaceAll('.', '\\.').replace(/<[\w-]+>|\*/g, '[^/]+')
+  const pattern = new RegExp(`^${start}${name}$`)
+  return tree.some((known) => pattern.test(known))
+}
+
+const MAPS = ['ARCHITECTURE.md', 'CONTRIBUTING.md']
+const DOCUMENTS = [...MAPS, 'README.md', 'SECURITY.md']
+
+test.each(DOCUMENTS)('every path in %s is in the tree', (document) => {
+  const paths = [...words(document).filter(isRooted), ...(MAPS.includes(document) ? quoted(document).filter(isPath) : [])]
+  expect([...new Set(paths)].filter((path) => !isThere(path))).toEqual([])
+})
+
+test.each(MAPS)('every name of the code in %s is in the code', (document) => {
+  const names = quoted(document).flatMap((quote) => /^([a-z]+[A-Z]\w*|[A-Z][a-z]+[A-Z]\w*|[a-z]+_[a-z_]+)(\(.*\))?$/.exec(quote)?.[1] ?? [])
+  expect([...new Set(names)].filter((name) => !new RegExp(`\\b${name}\\b`).test(code))).toEqual([])
+})
+
+test.each([...DOCUMENTS, 'CHANGELOG.md'])('every link in %s leads to a document, and to a heading of it', (document) => {
+  const headings = (of: string) => [...text(of).matchAll(/^#+ (.+)$/gm)].map(([, heading]) => heading!.toLowerCase().replace(/[^\w\s-]/g, '').replace(/\s/g, '-'))
+  const links = [...text(document).matchAll(/\]\((?!https?:)([^)#]*)(?:#([^)]+))?\)/g)]
+  const broken = links.filter(([, path, heading]) => !existsSync(join(root, path!)) || (heading !== undefined && !headings(path || document).includes(heading)))
+  expect(broken.map(([link]) => link)).toEqual([])
+})
+
+test('every feature stands in ARCHITECTURE.md', () => {
+  const map = text('ARCHITECTURE.md')
+  const features = readdirSync(join(root, 'src/features'))
+  expect(features.filter((feature) => !map.includes(`\`${feature}\``))).toEqual([])
+})
