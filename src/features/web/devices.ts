@@ -18,7 +18,6 @@ import { opaqueTokenHash, parseOpaqueToken } from '../../protocol/opaque-token.t
 import { accountOf, type Account } from '../accounts/accounts.ts'
 import { deleteDevice, deleteSignIn, insertDevice, signInsOf } from './device-store.ts'
 import { hidden, readForm, type PageCall } from './page-parts.ts'
-import type { Confirm } from './sign-in.ts'
 
 /** With "stay signed in", and without: until the browser closes, but not for long. */
 const REMEMBERED_SECS = 90 * 86_400
@@ -40,6 +39,9 @@ export interface Device {
   /** Goes into every form that acts for somebody who is signed in, and comes back with it. */
   formToken: string
 }
+
+/** To be waited for in the transaction that gives something for a sign-in: throws when the password was replaced meanwhile. */
+export type Confirm = (tx: Tx) => Promise<void>
 
 const isSecure = ({ config }: Context) => config.publicUrl.startsWith('https://')
 /** The prefix makes browsers insist on https, on this very host, and on the whole of it. */

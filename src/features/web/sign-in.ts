@@ -3,9 +3,8 @@
  * asked for here, between the password and `then`.
  */
 import { Refusal } from '../../http/errors.ts'
-import type { Tx } from '../../platform/database/database.ts'
 import { announceSignIn, attemptLogin, MAX_TRIED_PASSWORD_CHARS, provePassword, type Account } from '../accounts/accounts.ts'
-import { deviceOf } from './devices.ts'
+import { deviceOf, type Confirm } from './devices.ts'
 import { faultAt, type Fault } from './faults.ts'
 import type { PageCall } from './page-parts.ts'
 
@@ -19,9 +18,6 @@ export const signInFaults = {
   wrong: faultAt('password', 'That combination of account and password is not right. App passwords do not work here.', SHOWN_AGAIN),
   blocked: faultAt(null, 'Too many attempts. Please wait a minute and try again.', SHOWN_AGAIN),
 }
-
-/** To be waited for in the transaction that gives something for a sign-in: throws when the password was replaced meanwhile. */
-export type Confirm = (tx: Tx) => Promise<void>
 
 /**
  * Do `then` for the account that the identifier and its own password open, in whatever state it is. Answers one and

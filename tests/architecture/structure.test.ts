@@ -1,0 +1,113 @@
+/**
+ * How `src/` is built, held by rules: which way imports point, what a feature shows to the others, and names that can be
+ * told apart. Each fault that is found says what to do about it.
+ */
+import { basename, dirname } from 'node:path'
+import { expect, test } from 'bun:test'
+import { cyclesOf, sources, type Graph } from './sources.ts'
+
+/** What the files of each shelf may import. The order is the arrow: base ← protocol ← platform ← http ← features ← app ← commands. */
+const mayImport: Readonly<Record<string, readonly string[]>> = {
+  base: ['base'],
+  protocol: ['base', 'protocol'],
+  platform: ['base', 'protocol', 'platform'],
+  http: ['base', 'protocol', 'platform', 'http'],
+  features: ['base', 'protocol', 'platform', 'http', 'features'],
+  'features.ts': ['http', 'features'],
+  'app.ts': ['base', 'protocol', 'platform', 'http', 'features', 'features.ts'],
+  commands: ['base', 'protocol', 'platform', 'features', 'features.ts', 'app.ts', 'commands'],
+  'cli.ts': ['base', 'platform', 'commands'],
+  'main.ts': ['base', 'cli.ts', 'commands', 'platform'],
+  'docs.ts': ['base', 'platform', 'commands'],
+}
+
+/** Features that decide who somebody is and what they may do. */
+const securityFeatures = ['account-changes', 'accounts', 'auth', 'identity', 'oauth', 'operators', 'signup', 'web']
+
+/** Files that nobody else needs: what a feature offers to the outside. They may enter by any door. */
+const isOutermost = (path: string) => /-(routes?|pages?|view|feature)\.ts$/.test(path)
+
+const shelfOf = (path: string): string => path.split('/')[0]!
+
+/** Null outside of `features/`. */
+const featureOf = (path: string): string | null => (path.startsWith('features/') ? path.split('/')[1]! : null)
+
+const doorOf = (feature: string): string => `features/${feature}/${feature}.ts`
+
+const edges = sources.flatMap(({ path, imports }) => imports.map((target) => ({ path, target })))
+
+test('the reader of imports sees values, types and workers', () => {
+  const importsOf = (path: string) => sources.find((source) => source.path === path)?.imports
+  expect(importsOf('app.ts')).toContain('platform/secrets/vault.ts')
+  expect(importsOf('platform/context.ts')).toContain('platform/secrets/vault.ts')
+  expect(importsOf('platform/database/wal.ts')).toContain('platform/database/checkpoint-worker.ts')
+  expect(importsOf('features/blobs/blobs.ts')).toContain('features/blobs/blob-store.ts')
+})
+
+test('every file stands on a shelf, and imports point one way', () => {
+  const faults = sources.flatMap(({ path, imports }) => {
+    const allowed = mayImport[shelfOf(path)]
+    if (allowed === undefined) return [`${path} is on no shelf. Put it on the lowest one that has all it needs: ${Object.keys(mayImport).join(', ')}`]
+    return imports
+      .filter((target) => !allowed.includes(shelfOf(target)))
+      .map((target) => `${path} imports ${target}, which is further up. Move what both need down to ${shelfOf(path)}, or pass it in as an argument`)
+  })
+  expect(faults).toEqual([])
+})
+
+test('platform is entered by a room: its own folder holds the context and nothing else', () => {
+  const loose = sources.map(({ path }) => path).filter((path) => dirname(path) === 'platform' && basename(path) !== 'context.ts')
+  expect(loose.map((path) => `${path} belongs in a folder of platform/; without a handle (file, socket, timer) it belongs in base/`)).toEqual([])
+})
+
+test('a feature is used through its door', () => {
+  const faults = edges.flatMap(({ path, target }) => {
+    const feature = featureOf(target)
+    if (feature === null || featureOf(path) === feature || target === doorOf(feature)) return []
+    if (path === 'features.ts' && target === `features/${feature}/${feature}-feature.ts`) return []
+    return [`${path} imports the inside of ${feature}. Import ${doorOf(feature)}, and let it export what is needed`]
+  })
+  expect(faults).toEqual([])
+})
+
+test('the doors of features form no cycle', () => {
+  const doors = new Map<string, Set<string>>()
+  for (const { path, target } of edges) {
+    const [from, to] = [featureOf(path), featureOf(target)]
+    if (from === null || to === null || from === to || isOutermost(path)) continue
+    doors.set(from, (doors.get(from) ?? new Set()).add(to))
+  }
+  expect(cyclesOf(doors).map((cycle) => `${cycle}: split one of these features in two, by what it is about. Routes, pages, views and feature lists do not count`)).toEqual([])
+})
+
+test('files form no cycle, types included', () => {
+  const graph: Graph = new Map(sources.map(({ path, imports }) => [path, new Set(imports)]))
+  expect(cyclesOf(graph).map((cycle) => `${cycle}: move what both ends need into the one that needs nothing, or into a file of its own`)).toEqual([])
+})
+
+test('file names are in kebab case and unique, so that a name is enough to find a file', () => {
+  const names = Map.groupBy(sources, ({ path }) => basename(path))
+  const faults = [...names].flatMap(([name, files]) => [
+    ...(files.length > 1 ? [`${files.map(({ path }) => path).join(', ')} have one name. Say in it what tells them apart`] : []),
+    ...(/^[a-z0-9]+(-[a-z0-9]+)*(\.d)?\.ts$/.test(name) ? [] : [`${name} is not in kebab case`]),
+  ])
+  expect(faults).toEqual([])
+})
+
+test('names that security code exports are unique in it: two functions that look alike in a search are taken for one another', () => {
+  const exported = sources
+    .filter(({ path }) => securityFeatures.includes(featureOf(path) ?? ''))
+    .flatMap(({ path, text }) => [...text.matchAll(/^export (?:abstract |async )*(?:function\*?|const|class|interface|type) (\w+)/gm)].map(([, name]) => ({ name: name!, path })))
+  const faults = [...Map.groupBy(exported, ({ name }) => name)]
+    .filter(([, places]) => places.length > 1)
+    .map(([name, places]) => `${name} is exported by ${places.map(({ path }) => path).join(' and ')}. Say in the name whose it is, as in findOAuthSession`)
+  expect(faults).toEqual([])
+})
+
+test('every feature is listed in features.ts', () => {
+  const listed = sources.find(({ path }) => path === 'features.ts')!.imports
+  const faults = sources
+    .filter(({ path, text }) => featureOf(path) !== null && /^export const \w+: Feature = /m.test(text) && !listed.includes(path))
+    .map(({ path }) => `${path} declares a feature that features.ts does not list: it would never run`)
+  expect(faults).toEqual([])
+})
