@@ -86,6 +86,16 @@ test('a network address is refused five of them an hour, then it waits whatever 
   expect((await signUp(wanted(FREE), limited)).status).toBe(200)
 })
 
+test('an account that asks for addresses of others is refused as often as a stranger, and their holders are told', async () => {
+  await using limited = await startPds()
+  const { email } = await createAccount(limited, 'erin')
+  const mallory = await createAccount(limited, 'mallory')
+  const take = (address: string) => mallory.call('com.atproto.server.updateEmail', { json: { email: address } })
+  for (let count = 0; count < 5; count++) expect(await take(email)).toMatchObject({ status: 400, body: { message: expect.stringContaining('already in use') } })
+  expect([(await take(email)).status, (await take(FREE)).status, (await signUp(wanted(email, { handle: 'more.test' }), limited)).status]).toEqual([429, 429, 429])
+  await mailed(5, email, limited)
+})
+
 test('the page says the same, and sends the same mail', async () => {
   await using own = await startPds({ rateLimit: { enabled: false } })
   const { email } = await createAccount(own, 'dora')

@@ -3,7 +3,7 @@ import type { Exchange } from '../../http/endpoint.ts'
 import { invalidRequest, Refusal } from '../../http/errors.ts'
 import { isUniqueViolation, type Tx } from '../../platform/database/database.ts'
 import type { Did } from '../../protocol/identifiers.ts'
-import { accountOf, addressOf, announce, askedBy, type CodeFault, codeRefused, deleteMailedCodesOf, emailNotSupported, mailCode, parseEmailAddress, presentAccount, redeemCode, requireLastingAddress, updateEmail, updateEmailConfirmed } from '../accounts/accounts.ts'
+import { accountOf, addressOf, AddressTaken, announce, askedBy, type CodeFault, codeRefused, deleteMailedCodesOf, emailNotSupported, mailCode, parseEmailAddress, presentAccount, redeemCode, requireLastingAddress, updateEmail, updateEmailConfirmed } from '../accounts/accounts.ts'
 import { isEmailUnderWay } from '../identity/identity.ts'
 
 /**
@@ -27,7 +27,7 @@ export async function replaceEmail(exchange: Exchange, did: Did, wanted: string,
     const outcome = await ctx.db.transaction(async (tx) => {
       const fault = await permits(tx)
       if (fault) return { fault }
-      if (await isEmailUnderWay(tx, email, ctx.clock.now())) throw emailTaken()
+      if (await isEmailUnderWay(tx, email, ctx.clock.now())) throw emailTaken(email)
       const before = (await accountOf(tx, did))?.email ?? null
       await updateEmail(tx, did, email)
       await deleteMailedCodesOf(tx, did)
@@ -36,11 +36,11 @@ export async function replaceEmail(exchange: Exchange, did: Did, wanted: string,
     if (outcome.fault) throw codeRefused(outcome.fault)
     if (outcome.before !== email) announce(exchange, 'emailChanged', did, { actor, to: outcome.before ?? null })
   } catch (error) {
-    throw isUniqueViolation(error) ? emailTaken() : error
+    throw isUniqueViolation(error) ? emailTaken(email) : error
   }
 }
 
-const emailTaken = () => invalidRequest('This email address is already in use, please use a different email.')
+const emailTaken = (email: string) => new AddressTaken(email, invalidRequest('This email address is already in use, please use a different email.'))
 
 /** Whether the change needs a code. Then it is on its way to the address that the account has now. */
 export async function requestEmailUpdate(exchange: Exchange, did: Did): Promise<boolean> {

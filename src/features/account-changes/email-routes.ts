@@ -1,7 +1,7 @@
 /** The account's address on the wire. */
 import { procedure } from '../../http/endpoint.ts'
 import type { Permissions } from '../../protocol/scopes.ts'
-import { chargeMail, requestCode } from '../accounts/accounts.ts'
+import { chargeMail, requestCode, withinRefusedAddresses } from '../accounts/accounts.ts'
 import { access } from '../auth/auth.ts'
 import { changeEmail, confirmEmail, requestEmailUpdate } from './email-changes.ts'
 
@@ -26,6 +26,6 @@ export const emailRoutes = [
   }),
   procedure('com.atproto.server.updateEmail', {
     auth: access({ sessions: ['full'], grants: onlyInTheAccountManager, standing: true }),
-    handler: (call) => changeEmail(call, call.caller.did, call.input.email, call.input.token),
+    handler: (call) => withinRefusedAddresses(call, () => changeEmail(call, call.caller.did, call.input.email, call.input.token)),
   }),
 ]

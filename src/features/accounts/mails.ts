@@ -117,10 +117,10 @@ export const inWords = (at: Millis): string => `${dayAndTime.format(at)} UTC`
 
 const dayAndTime = new Intl.DateTimeFormat('en-GB', { dateStyle: 'long', timeStyle: 'short', timeZone: 'UTC' })
 
-/** To whoever has the address that somebody wanted to sign up with. */
-export function signUpTriedMail({ config }: Pick<Context, 'config'>, { handle, did, email }: Account & { email: string }): Mail {
+/** To whoever has the address that somebody wanted for another account. */
+export function addressWantedMail({ config }: Pick<Context, 'config'>, { handle, did, email }: Account & { email: string }): Mail {
   const { host } = new URL(config.publicUrl)
-  const text = `Somebody wanted to make an account at ${host} with this address. It belongs to your account ${handle ?? did}, so none was made.\n\nIf that was you: sign in at ${config.publicUrl}/account, where you can also set a new password if you have forgotten yours. If it was not you, you need not do anything; nobody was told that the address is yours.\n`
+  const text = `Somebody wanted to use this address for another account at ${host}. It belongs to your account ${handle ?? did}, so it was refused.\n\nIf that was you: sign in at ${config.publicUrl}/account, where you can also set a new password if you have forgotten yours. If it was not you, you need not do anything; nobody was told whose address it is.\n`
   return { to: email, subject: `You have an account already (${host})`, text }
 }
 

@@ -1,8 +1,8 @@
 /**
  * What a stranger learns of an address that has an account: that it cannot be used, in the words for any other address
  * that cannot. Everything else about a sign-up is checked first, so asking whether an address is free costs an account
- * where it is. An address of the network is refused a few times; then it has to wait whatever it asks for. Whoever has
- * the address gets a mail.
+ * where it is. Who has an account, and wants the address for it, is told that it is taken. Either way an address of the
+ * network is refused a few times; then it has to wait whatever it asks for. Whoever has the address gets a mail.
  */
 import { limitKey } from '../../http/client-address.ts'
 import type { Exchange } from '../../http/endpoint.ts'
@@ -11,26 +11,28 @@ import { refuseSpent } from '../../http/limiting.ts'
 import type { Context } from '../../platform/context.ts'
 import { accountWithEmail } from './account-store.ts'
 import { emailNotSupported } from './lasting-address.ts'
-import { deliver, signUpTriedMail } from './mails.ts'
+import { addressWantedMail, deliver } from './mails.ts'
 
-/** Nobody else is told more than that the address is refused. */
+/** Strangers are told no more than that the address is refused. */
 export class AddressTaken extends Refusal {
-  constructor(readonly email: string) {
-    const { status, name, message } = emailNotSupported()
+  constructor(
+    readonly email: string,
+    { status, name, message } = emailNotSupported(),
+  ) {
     super(status, name, message)
   }
 }
 
-/** Let `signUp` refuse an address that has an account, within the limit. */
-export async function withinRefusedAddresses<T>(exchange: Exchange, signUp: () => Promise<T>): Promise<T> {
+/** Let `use` refuse an address that has an account, within the limit. */
+export async function withinRefusedAddresses<T>(exchange: Exchange, use: () => Promise<T>): Promise<T> {
   refuseSpent(exchange, 'takenAddress')
   try {
-    return await signUp()
+    return await use()
   } catch (error) {
     if (error instanceof AddressTaken) {
       const { ctx } = exchange
       // Not waited for: that there is somebody to be told takes no time.
-      ctx.background.run('mail about a sign-up', () => tellHolder(ctx, error.email))
+      ctx.background.run('mail about an address that is taken', () => tellHolder(ctx, error.email))
       // Without a word of it in the headers.
       ctx.limits.charge({ name: 'takenAddress', key: limitKey(exchange.ip) })
     }
@@ -40,6 +42,6 @@ export async function withinRefusedAddresses<T>(exchange: Exchange, signUp: () =
 
 async function tellHolder(ctx: Context, email: string): Promise<void> {
   const account = await accountWithEmail(ctx.db, email)
-  const state = account && ctx.limits.charge({ name: 'requestMail', key: `sign_up ${account.did}` })
-  if (account && state?.allowed !== false) await deliver(ctx, signUpTriedMail(ctx, { ...account, email }))
+  const state = account && ctx.limits.charge({ name: 'requestMail', key: `address_wanted ${account.did}` })
+  if (account && state?.allowed !== false) await deliver(ctx, addressWantedMail(ctx, { ...account, email }))
 }

@@ -3,7 +3,7 @@ import { route, type Endpoint } from '../../http/endpoint.ts'
 import { authenticationRequired } from '../../http/errors.ts'
 import { chargeAddress } from '../../http/limiting.ts'
 import type { Context } from '../../platform/context.ts'
-import { type Account, activityOf, chargeMail, loginRefused, loginWithPassword, requestCode } from '../accounts/accounts.ts'
+import { type Account, activityOf, chargeMail, loginRefused, loginWithPassword, requestCode, withinRefusedAddresses } from '../accounts/accounts.ts'
 import { activateAccount, changeEmail, changePassword, confirmEmail, requestEmailUpdate } from '../account-changes/account-changes.ts'
 import { createAppPassword, deleteSession, findSession, listAppPasswords, listSessions, revokeAppPassword } from '../auth/auth.ts'
 import { changeHandle, externalHandle, publishedDids } from '../identity/identity.ts'
@@ -189,6 +189,6 @@ async function moveAddress(call: PageCall, { did, hasPassword }: Account, form: 
     chargeMail(call, did, 'update_email')
     if (await requestEmailUpdate(call, did)) return 'We have sent you a code. Please enter it together with the new address.'
   }
-  await changeEmail(call, did, (form.get('email') ?? '').trim(), code)
+  await withinRefusedAddresses(call, () => changeEmail(call, did, (form.get('email') ?? '').trim(), code))
   return null
 }
