@@ -1,7 +1,7 @@
 /** Moving in: what an import leaves, and everything that it must not. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { readCar, verifyRepoCar } from '@atproto/repo'
-import { readdirSync } from 'node:fs'
+import { readdirSync, readlinkSync } from 'node:fs'
 import { serverRotationKey } from '../../src/features/identity/identity.ts'
 import { signingKeyOf } from '../../src/features/accounts/accounts.ts'
 import { stageBlocks, stageRepo } from '../../src/features/repo/repo.ts'
@@ -206,12 +206,41 @@ test('a write during an import wins, and the import is told', async () => {
   })
   const importing = importCar(erin, body)
   // The import has looked at the repository when it has opened its file.
-  while (!(await importIsReading())) await new Promise((next) => setImmediate(next))
+  while (archivesArriving(pds) === 0) await new Promise((next) => setImmediate(next))
   await write(erin, 'meanwhile')
   resolve()
   expect(await importing).toMatchObject({ status: 409, body: { error: 'Conflict' } })
   expect((await state(erin)).texts).toEqual(['meanwhile'])
   expect(await remains()).toBe(0)
+})
+
+test('archives that stand still keep nobody else from moving in, and one client has no more than its part', async () => {
+  await using crowded = await startPds({ rateLimit: { enabled: false } })
+  const start = (account: TestAccount, client: string) => {
+    const { promise: more, resolve: send } = Promise.withResolvers<void>()
+    const { bytes } = archiveOf(account.did, revAt(crowded.clock.now()), records(10), foreignKey)
+    const body = new ReadableStream<Uint8Array>({
+      async pull(controller) {
+        controller.enqueue(bytes.subarray(0, 100))
+        await more
+        controller.enqueue(bytes.subarray(100))
+        controller.close()
+      },
+    })
+    const answer = request(`${crowded.url}/xrpc/com.atproto.repo.importRepo`, { method: 'POST', body, headers: { 'content-type': CAR, 'x-forwarded-for': client, ...bearer(account.accessJwt) } })
+    return { send, answer }
+  }
+  const accounts = await Promise.all(Array.from({ length: 6 }, (_, index) => createAccount(crowded, `mover${index}`)))
+  const slow = accounts.slice(0, 4).map((account) => start(account, '192.0.2.1'))
+  while (archivesArriving(crowded) < slow.length) await new Promise((next) => setImmediate(next))
+  const refused = start(accounts[4]!, '192.0.2.1')
+  refused.send()
+  expect(await refused.answer).toMatchObject({ status: 503, body: { message: 'Too many imports of yours are running already' } })
+  const quick = start(accounts[5]!, '192.0.2.2')
+  quick.send()
+  expect((await quick.answer).status).toBe(200)
+  for (const { send } of slow) send()
+  expect(await Promise.all(slow.map(async ({ answer }) => (await answer).status))).toEqual([200, 200, 200, 200])
 })
 
 test('parts of a repository that is being built stay, those of one whose time ran out go', async () => {
@@ -234,15 +263,14 @@ test('parts of a repository that is being built stay, those of one whose time ra
   await expect(building).rejects.toThrow('The import took too long')
 })
 
-async function importIsReading(): Promise<boolean> {
-  const { readlinkSync } = await import('node:fs')
-  return readdirSync('/proc/self/fd').some((fd) => {
+function archivesArriving({ dataDir }: TestPds): number {
+  return readdirSync('/proc/self/fd').filter((fd) => {
     try {
-      return readlinkSync(`/proc/self/fd/${fd}`).startsWith(`${pds.dataDir}/.`)
+      return readlinkSync(`/proc/self/fd/${fd}`).startsWith(`${dataDir}/.`)
     } catch {
       return false
     }
-  })
+  }).length
 }
 
 test('a commit must be signed by the key of the DID, unless that has become ours', async () => {

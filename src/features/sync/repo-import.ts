@@ -9,6 +9,9 @@ import { invalidRequest, Refusal, serviceUnavailable } from '../../http/errors.t
 import { BatchFile } from '../../platform/files/batch-file.ts'
 import { perContext, type Context } from '../../platform/context.ts'
 import { Semaphore, SemaphoreFull } from '../../base/semaphore.ts'
+import { Shares } from '../../base/shares.ts'
+import { Stalled, unstalled } from '../../base/unstalled.ts'
+import { clientHere } from '../../platform/running/request-scope.ts'
 import type { Block } from '../../protocol/car.ts'
 import { signCommit, unsignedCommit, verifyCommit, type Commit } from '../../protocol/commit.ts'
 import { signingKey } from '../../protocol/did-document.ts'
@@ -22,7 +25,11 @@ import { resolveDid } from '../identity/identity.ts'
 import { adoptRepo, nextRev, repoHead, stageBlocks, stageRepo, syncEvent, type RepoHead } from '../repo/repo.ts'
 import { ImportedRepo, type ImportedRecord } from './imported-repo.ts'
 
-/** Imports that run at once, and that wait for their turn. */
+/** Archives that arrive at once, all in all, from one client, and for one account: an upload that broke off may still be there. */
+const ARRIVING = { inAll: 8, ofClient: 4, ofAccount: 2 }
+/** An archive that brings nothing for so long is given up. */
+const STALLED_MILLIS = 60_000
+/** Archives that are taken over at once, and that have arrived and wait for it. */
 const RUNNING_IMPORTS = 2
 const WAITING_IMPORTS = 16
 /** Relays refuse what claims to be further ahead of them. */
@@ -33,23 +40,44 @@ interface BlobUse {
   cid: string
 }
 
-const importSemaphore = perContext(() => new Semaphore(RUNNING_IMPORTS, WAITING_IMPORTS))
+/** Apart, so that an archive which arrives slowly keeps none back that is here. */
+const places = perContext(() => ({
+  arriving: new Semaphore(ARRIVING.inAll, 0),
+  ofClient: new Shares(ARRIVING.ofClient),
+  ofAccount: new Shares(ARRIVING.ofAccount),
+  running: new Semaphore(RUNNING_IMPORTS, WAITING_IMPORTS),
+}))
 
 /** Replace the account's repository by the one in an archive. Refuses an archive that is not sound, or not the account's. */
 export async function importRepo(ctx: Context, did: Did, archive: AsyncIterable<Uint8Array>): Promise<void> {
+  const { ofAccount, ofClient } = places(ctx)
+  const leaves = [ofAccount.enter(did), ofClient.enter(clientHere() ?? did)]
   try {
-    await importSemaphore(ctx).run(() => takeOver(ctx, did, archive))
+    if (leaves.includes(null)) throw serviceUnavailable('Too many imports of yours are running already')
+    await takeOver(ctx, did, archive)
     ctx.metrics.count('migration_imports_total', { outcome: 'ok' })
   } catch (error) {
     ctx.metrics.count('migration_imports_total', { outcome: error instanceof Refusal ? 'refused' : 'failed' })
     if (error instanceof SemaphoreFull) throw serviceUnavailable('Too many imports are waiting already')
+    if (error instanceof Stalled) throw new Refusal(408, 'RequestTimeout', 'The archive does not arrive')
     throw error
+  } finally {
+    for (const leave of leaves) leave?.()
   }
 }
 
 async function takeOver(ctx: Context, did: Did, archive: AsyncIterable<Uint8Array>): Promise<void> {
   const before = await repoHead(ctx.db, did)
-  const imported = await ImportedRepo.receive(did, archive, ctx.config.dataDir)
+  const { arriving, running } = places(ctx)
+  const imported = await arriving.run(() => ImportedRepo.receive(did, unstalled(archive, STALLED_MILLIS), ctx.config.dataDir))
+  try {
+    await running.run(() => replaceBy(ctx, did, imported, before))
+  } finally {
+    imported.close()
+  }
+}
+
+async function replaceBy(ctx: Context, did: Did, imported: ImportedRepo, before: RepoHead | null): Promise<void> {
   const uses = new BatchFile<BlobUse>(ctx.config.dataDir)
   try {
     const { commit } = imported
@@ -66,7 +94,6 @@ async function takeOver(ctx: Context, did: Did, archive: AsyncIterable<Uint8Arra
       await adopt(ctx, did, { id, rev, commit, before, uses })
     })
   } finally {
-    imported.close()
     uses.close()
   }
 }

@@ -15,6 +15,7 @@ import { isIpAddress } from '../../protocol/ip-address.ts'
 import { HOSTS_PATH, HostsFile } from './hosts-file.ts'
 import { SingleFlight } from '../../base/single-flight.ts'
 import { Semaphore, SemaphoreFull } from '../../base/semaphore.ts'
+import { Shares } from '../../base/shares.ts'
 import { clientHere } from '../running/request-scope.ts'
 
 export interface Resolver {
@@ -99,8 +100,8 @@ export function systemResolver({ servers, hostsPath = HOSTS_PATH, timeoutMillis 
 /** Questions to the name servers, a bounded number at a time. */
 class Questions {
   readonly #semaphore = new Semaphore(MAX_QUESTIONS, MAX_WAITING)
-  /** Questions under way, by the client that they are put for. */
-  readonly #ofClient = new Map<string, number>()
+  /** Of the questions under way, by the client that they are put for. */
+  readonly #shares = new Shares(MAX_OF_CLIENT)
   /** Until when nobody is asked again, by question. */
   readonly #silentUntil = new BoundedCache<number>(MAX_SILENT_NAMES)
 
@@ -139,14 +140,9 @@ class Questions {
   /** Returns what ends it. Throws `LookupsFull`. */
   #enter(client: string | undefined): () => void {
     if (client === undefined) return () => {}
-    const others = this.#ofClient.get(client) ?? 0
-    if (others >= MAX_OF_CLIENT) throw new LookupsFull('too many names are being looked up for one client')
-    this.#ofClient.set(client, others + 1)
-    return () => {
-      const left = this.#ofClient.get(client)! - 1
-      if (left > 0) this.#ofClient.set(client, left)
-      else this.#ofClient.delete(client)
-    }
+    const leave = this.#shares.enter(client)
+    if (leave === null) throw new LookupsFull('too many names are being looked up for one client')
+    return leave
   }
 
   #client(): DnsClient {
