@@ -1,9 +1,10 @@
 /** Assembly: from a configuration to a running server. The same thing in a test, on the command line, in the binary. */
 import { features } from './features.ts'
 import { localPlcDirectory } from './features/plc-directory/plc-directory.ts'
+import { createDispatcher } from './http/dispatcher.ts'
 import { endpointName, type Endpoint } from './http/endpoint.ts'
 import type { Feature } from './http/feature.ts'
-import { serve } from './http/server.ts'
+import { listen } from './http/listener.ts'
 import { offeredCapabilities, type Built } from './platform/configuration/capabilities.ts'
 import { Background } from './platform/running/background.ts'
 import { systemClock } from './platform/running/clock.ts'
@@ -27,7 +28,11 @@ import { openVault } from './platform/secrets/vault.ts'
 const STOP_GRACE_MILLIS = 30_000
 
 /** Handles that a test may put in place of the real ones. */
-export type Overrides = Partial<Pick<Context, 'clock' | 'log' | 'mailer' | 'resolver' | 'outbound' | 'plc'>> & { strictTransactions?: boolean; stopGraceMillis?: number }
+export type Overrides = Partial<Pick<Context, 'clock' | 'log' | 'mailer' | 'resolver' | 'outbound' | 'plc'>> & {
+  listen?: typeof listen
+  strictTransactions?: boolean
+  stopGraceMillis?: number
+}
 
 export interface App {
   /** Where it listens, `http://<address>:<port>`. */
@@ -50,15 +55,15 @@ export async function startApp(config: Config, overrides: Overrides = {}): Promi
     const ctx = await openContext(config, overrides, undos)
     const active = activeFeatures(ctx)
     for (const feature of active) await feature.prepare?.(ctx)
-    const edge = serve(ctx, offeredEndpoints(ctx, active))
-    undos.push(() => edge.stop(overrides.stopGraceMillis ?? STOP_GRACE_MILLIS))
+    const listener = (overrides.listen ?? listen)(config, createDispatcher(ctx, offeredEndpoints(ctx, active)))
+    undos.push(() => listener.stop(overrides.stopGraceMillis ?? STOP_GRACE_MILLIS))
     for (const feature of active) {
       const end = feature.start?.(ctx)
       if (end) undos.push(end)
     }
     ctx.sweeps.start()
     undos.push(() => ctx.sweeps.stop())
-    return { url: edge.url, port: edge.port, ctx, stop: () => unwind(undos) }
+    return { url: listener.url, port: listener.port, ctx, stop: () => unwind(undos) }
   } catch (error) {
     await unwind(undos)
     throw error

@@ -1,6 +1,6 @@
 /**
  * How an endpoint is declared. A declaration names the lexicon method (or HTTP method and path), who may call it,
- * what limits it and the capability it belongs to; `server.ts` turns it into a route.
+ * what limits it and the capability it belongs to; `targets.ts` turns it into what a request goes through.
  *
  * Order of work: limits of the address, parameters, authentication, body, handler. So a request with a bad parameter
  * and no token answers 400, one with no token and a bad body 401. Charging comes first so that bad requests are limited

@@ -3,13 +3,8 @@ import { perContext, type Context } from '../platform/context.ts'
 import { RequestBody } from './body.ts'
 import { clientAddress, limitKey, proxyList } from './client-address.ts'
 import type { Common, Exchange } from './endpoint.ts'
+import type { Peer } from './peer.ts'
 import { surfaceOf, type Surface } from './surfaces.ts'
-
-export interface RequestServer {
-  requestIP(request: Request): { address: string } | null
-  timeout(request: Request, seconds: number): void
-  upgrade(request: Request, options: { data: object; headers?: Record<string, string> }): boolean
-}
 
 const proxiesOf = perContext(({ config }) => proxyList(config.trustedProxies))
 
@@ -28,7 +23,7 @@ export class RequestExchange implements Exchange {
   constructor(
     readonly ctx: Context,
     readonly request: Request,
-    readonly server: RequestServer,
+    readonly peer: Peer,
     readonly rawPath: string,
     readonly nsid: string | null,
     /** Of the endpoint that was asked; null for a path without one. */
@@ -60,7 +55,7 @@ export class RequestExchange implements Exchange {
   }
 
   get ip(): string {
-    return (this.#ip ??= clientAddress(this.server.requestIP(this.request)?.address ?? '', this.request.headers, proxiesOf(this.ctx)))
+    return (this.#ip ??= clientAddress(this.peer.addressOf(this.request), this.request.headers, proxiesOf(this.ctx)))
   }
 
   /** Whom limits count the request for. */

@@ -2,8 +2,9 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { connect } from 'node:net'
 import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib'
+import { createDispatcher } from '../../src/http/dispatcher.ts'
 import { route, subscription, type Socket } from '../../src/http/endpoint.ts'
-import { serve, type Edge } from '../../src/http/server.ts'
+import { listen, type Listener } from '../../src/http/listener.ts'
 import { raw, request } from '../harness/http.ts'
 import { startPds, type TestPds } from '../harness/pds.ts'
 
@@ -12,7 +13,7 @@ const FRAME_BYTES = 1024 ** 2
 const STREAMED_FRAMES = 400
 
 let pds: TestPds
-let edge: Edge
+let edge: Listener
 let dropped = 0
 let sent = 0
 let drained = 0
@@ -51,7 +52,7 @@ const endpoints = [
 
 beforeAll(async () => {
   pds = await startPds()
-  edge = serve({ ...pds.ctx, config: { ...pds.ctx.config, port: 0 } }, endpoints)
+  edge = listen({ ...pds.ctx.config, port: 0 }, createDispatcher(pds.ctx, endpoints))
 })
 afterAll(async () => {
   await edge.stop(1000)

@@ -16,7 +16,7 @@ type Call = RouteCall<unknown>
 
 /** The routes stand at the root, where every unknown path would meet them. */
 function didOf({ path }: Call): Did {
-  const did = parseDid(decodeURIComponent(path['did'] ?? ''))
+  const did = parseDid(path['did'] ?? '')
   if (!did) throw notFound()
   return did
 }

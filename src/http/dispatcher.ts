@@ -1,0 +1,95 @@
+/**
+ * The dispatcher: from a request, and whom it came from, to a response. It knows no sockets and no HTTP library; a
+ * listener calls it, and so may a test.
+ */
+import type { Context } from '../platform/context.ts'
+import { inRequest } from '../platform/running/request-scope.ts'
+import type { Endpoint } from './endpoint.ts'
+import { notFound } from './errors.ts'
+import { RequestExchange } from './exchange.ts'
+import { chargeAddress } from './limiting.ts'
+import type { Peer } from './peer.ts'
+import { failure, preflight, success } from './reply.ts'
+import { Hosts } from './site.ts'
+import { targetsOf, type Target } from './targets.ts'
+
+const XRPC_PREFIX = '/xrpc/'
+/** How often a stop looks whether everything has ended. */
+const STOP_POLL_MILLIS = 5
+
+export interface Dispatcher {
+  dispatch(request: Request, peer: Peer): Promise<Response>
+  /** Refuse what comes from now on, and wait for what is running, at most `graceMillis`. */
+  stop(graceMillis: number): Promise<void>
+}
+
+export function createDispatcher(ctx: Context, endpoints: readonly Endpoint[]): Dispatcher {
+  const { methods, routes, unserved, nowhere } = targetsOf(endpoints)
+  const hosts = new Hosts(ctx.config)
+  const logsRequests = ctx.log.writes('debug')
+  let running = 0
+  let stopping = false
+
+  /** Everything a request goes through, whichever target it has. */
+  const answer = async (exchange: RequestExchange, target: Target): Promise<Response> => {
+    const startedAt = logsRequests ? performance.now() : 0
+    const { request, rawPath } = exchange
+    const site = hosts.siteAt(request.headers.get('host'))
+    if (stopping) return new Response('shutting down\n', { status: 503, headers: { Connection: 'close' } })
+    // The runtime builds the URL with the Host, and the path is taken from the URL: with a bad one it may be any path.
+    if (site === null) return new Response('The Host header is missing or names no host\n', { status: 400 })
+    if (request.method === 'OPTIONS') return preflight(exchange.surface, request)
+    const route = target.name
+    const span = ctx.tracing?.request({ method: request.method, route, target: rawPath, traceparent: request.headers.get('traceparent') })
+    let response: Response | null = null
+    running++
+    try {
+      chargeAddress(exchange, target.limits)
+      if (site === 'handle' && !rawPath.startsWith('/.well-known/')) throw notFound()
+      return (response = success(exchange, await target.run(exchange)))
+    } catch (error) {
+      return (response = failure(exchange, error))
+    } finally {
+      running--
+      const status = response?.status ?? 500
+      ctx.metrics.request(route, status)
+      span?.end(status)
+      if (logsRequests) ctx.log.debug('request answered', { method: request.method, route, status, durationMillis: Math.round((performance.now() - startedAt) * 1000) / 1000 })
+    }
+  }
+
+  const enter = (request: Request, peer: Peer, path: string, nsid: string | null, target: Target, params?: Record<string, string>) => {
+    const exchange = new RequestExchange(ctx, request, peer, path, nsid, target.spec, params)
+    return inRequest(exchange, answer, exchange, target)
+  }
+
+  return {
+    dispatch(request, peer) {
+      const path = pathOf(request.url)
+      const nsid = path.startsWith(XRPC_PREFIX) ? nsidOf(path) : null
+      const method = nsid === null ? undefined : methods.get(nsid)
+      if (method !== undefined) return enter(request, peer, path, nsid, method.upgrade !== null && asksForSocket(request) ? method.upgrade : method)
+      const route = routes.find(request.method, path)
+      if (route !== null) return enter(request, peer, path, null, route.value, route.params)
+      return enter(request, peer, path, nsid, nsid === null ? nowhere : unserved)
+    },
+    async stop(graceMillis) {
+      stopping = true
+      ctx.signals.stopping.notify()
+      const deadline = performance.now() + graceMillis
+      while (running > 0 && performance.now() < deadline) await Bun.sleep(STOP_POLL_MILLIS)
+    },
+  }
+}
+
+const asksForSocket = (request: Request): boolean => request.headers.get('upgrade')?.toLowerCase() === 'websocket'
+
+const nsidOf = (path: string): string => path.slice(XRPC_PREFIX.length, path.endsWith('/') ? -1 : undefined)
+
+/** Path of an absolute URL, without building a `URL`. */
+function pathOf(url: string): string {
+  const start = url.indexOf('/', url.indexOf('://') + 3)
+  if (start < 0) return '/'
+  const query = url.indexOf('?', start)
+  return query < 0 ? url.slice(start) : url.slice(start, query)
+}

@@ -1,0 +1,55 @@
+/** What is at a method and a path. Paths may hold `:name` segments; a path without any goes before one with. */
+
+interface Pattern<Value> {
+  method: string
+  segments: readonly string[]
+  value: Value
+}
+
+interface Match<Value> {
+  value: Value
+  /** Values of the `:name` segments, percent-decoded. */
+  params: Record<string, string>
+}
+
+export class PathTable<Value> {
+  readonly #exact = new Map<string, Match<Value>>()
+  readonly #patterns: Pattern<Value>[] = []
+
+  add(method: string, path: string, value: Value): void {
+    const segments = path.split('/')
+    if (segments.some(isName)) this.#patterns.push({ method, segments, value })
+    else if (this.#exact.has(`${method} ${path}`)) throw new Error(`${method} ${path} is declared twice`)
+    else this.#exact.set(`${method} ${path}`, { value, params: {} })
+  }
+
+  /** `path` as sent; a slash at its end makes no difference. */
+  find(method: string, path: string): Match<Value> | null {
+    const trimmed = path.length > 1 && path.endsWith('/') ? path.slice(0, -1) : path
+    return this.#exact.get(`${method} ${trimmed}`) ?? this.#matching(method, trimmed.split('/'))
+  }
+
+  #matching(method: string, segments: readonly string[]): Match<Value> | null {
+    for (const pattern of this.#patterns) {
+      if (pattern.method !== method) continue
+      const params = paramsOf(pattern.segments, segments)
+      if (params !== null) return { value: pattern.value, params }
+    }
+    return null
+  }
+}
+
+const isName = (segment: string): boolean => segment.startsWith(':')
+
+/** Null when the path does not match, or a value is not percent-encoded as RFC 3986 has it. */
+function paramsOf(pattern: readonly string[], segments: readonly string[]): Record<string, string> | null {
+  if (pattern.length !== segments.length) return null
+  const isAt = pattern.every((expected, i) => (isName(expected) ? segments[i] !== '' : segments[i] === expected))
+  if (!isAt) return null
+  try {
+    return Object.fromEntries(pattern.flatMap((expected, i) => (isName(expected) ? [[expected.slice(1), decodeURIComponent(segments[i]!)]] : [])))
+  } catch (error) {
+    if (error instanceof URIError) return null
+    throw error
+  }
+}

@@ -1,0 +1,29 @@
+/** What is at the host that a request is for. */
+import type { Config } from '../platform/configuration/config.ts'
+import { parseHost } from './host.ts'
+
+/** The service, or a handle, which serves what proves it and nothing else. */
+export type Site = 'service' | 'handle'
+
+export class Hosts {
+  readonly #own: string
+  readonly #suffixes: string[]
+  /** The last header that was for the service: nearly always the same one. */
+  #known: string | null = null
+
+  constructor(config: Pick<Config, 'publicUrl' | 'availableUserDomains'>) {
+    this.#own = new URL(config.publicUrl).hostname
+    this.#suffixes = config.availableUserDomains.map((domain) => `.${domain}`)
+  }
+
+  /** Null when the header is no host. */
+  siteAt(header: string | null): Site | null {
+    if (header === null) return null
+    if (header === this.#known) return 'service'
+    const name = parseHost(header)?.name
+    if (name === undefined) return null
+    if (name !== this.#own && this.#suffixes.some((suffix) => name.endsWith(suffix))) return 'handle'
+    this.#known = header
+    return 'service'
+  }
+}

@@ -1,0 +1,180 @@
+/**
+ * From declarations to targets: what a request goes through once its path is known. See `endpoint.ts` for the order.
+ */
+import type { LimitName } from '../platform/running/limits.ts'
+import { decodeParams, methods, validateInput, validateOutput, type Method, type MethodName } from '../protocol/lexicons/lexicons.ts'
+import { parseNsid } from '../protocol/identifiers.ts'
+import { announcedBytes, DEFAULT_JSON_BYTES, type RequestBody } from './body.ts'
+import { anyone, JsonText, type Common, type Endpoint } from './endpoint.ts'
+import { invalidRequest, methodNotImplemented, notFound, Refusal } from './errors.ts'
+import type { RequestExchange } from './exchange.ts'
+import { PathTable } from './path-table.ts'
+import { queryOf } from './query.ts'
+
+/** What a path leads to. */
+export interface Target {
+  /** What metrics and traces call it. */
+  name: string
+  /** Charged to the client's address. */
+  limits: readonly LimitName[]
+  /** Of the endpoint; null where there is none. */
+  spec: Common<unknown> | null
+  /** Gives what the handler answers. */
+  run(exchange: RequestExchange): unknown
+}
+
+/** A method below `/xrpc/`. */
+export interface MethodTarget extends Target {
+  /** Of a subscription, for requests that ask for a WebSocket. */
+  upgrade: Target | null
+}
+
+/** Every target of a server, by what leads to it. */
+export interface Targets {
+  /** By NSID. */
+  methods: ReadonlyMap<string, MethodTarget>
+  routes: PathTable<Target>
+  /** For NSIDs that are not served here. */
+  unserved: Target
+  /** For paths that lead nowhere. */
+  nowhere: Target
+}
+
+type Of<Kind extends Endpoint['kind']> = Extract<Endpoint, { kind: Kind }>
+
+/** A path that is no endpoint of ours: a name of somebody else's choice is no label. */
+const UNMATCHED = 'unmatched'
+
+export function targetsOf(endpoints: readonly Endpoint[]): Targets {
+  const methodTargets = new Map<string, MethodTarget>()
+  const routes = new PathTable<Target>()
+  const fallback = endpoints.find((endpoint) => endpoint.kind === 'fallback') ?? null
+  const unserved = target(UNMATCHED, fallback?.spec ?? null, (exchange) => runUnserved(exchange, fallback))
+  for (const endpoint of endpoints) {
+    if (endpoint.kind === 'fallback') continue
+    if (endpoint.kind === 'route') {
+      const found = target(endpoint.path, endpoint.spec, (exchange) => runRoute(exchange, endpoint))
+      for (const method of endpoint.method === 'GET' ? ['GET', 'HEAD'] : [endpoint.method]) routes.add(method, endpoint.path, found)
+      continue
+    }
+    if (methodTargets.has(endpoint.nsid)) throw new Error(`${endpoint.nsid} is declared twice`)
+    methodTargets.set(endpoint.nsid, methodTarget(endpoint, unserved))
+  }
+  const nowhere = target(UNMATCHED, null, () => {
+    throw notFound()
+  })
+  return { methods: methodTargets, routes, unserved, nowhere }
+}
+
+const target = (name: string, spec: Common<unknown> | null, run: Target['run']): Target => ({ name, limits: limitsOf(spec), spec, run })
+
+function methodTarget(endpoint: Of<'query' | 'procedure' | 'subscription'>, unserved: Target): MethodTarget {
+  const { nsid, kind } = endpoint
+  const method = methods().get(nsid as MethodName)
+  if (!method || method.kind !== kind) throw new Error(`${nsid} is no ${kind} of its lexicon`)
+  switch (kind) {
+    case 'query':
+      return { ...target(nsid, endpoint.spec, (exchange) => runQuery(exchange, endpoint, method)), upgrade: null }
+    case 'procedure':
+      return { ...target(nsid, endpoint.spec, (exchange) => runProcedure(exchange, endpoint, method)), upgrade: null }
+    case 'subscription':
+      // The event stream is exempt; a plain request for it is not.
+      return { ...unserved, name: nsid, upgrade: { name: nsid, limits: [], spec: null, run: (exchange) => openSocket(exchange, endpoint) } }
+  }
+}
+
+const EVERY_REQUEST: readonly LimitName[] = ['globalIp']
+
+function limitsOf(spec: Common<unknown> | null): readonly LimitName[] {
+  const { limit = [], unlimited = false } = spec ?? {}
+  const own = typeof limit === 'string' ? [limit] : limit
+  return unlimited ? own : [...own, ...EVERY_REQUEST]
+}
+
+async function runQuery(exchange: RequestExchange, endpoint: Of<'query'>, method: Method): Promise<unknown> {
+  const { request } = exchange
+  if (request.method === 'POST') throw invalidRequest('Incorrect HTTP method (POST) expected GET')
+  if (request.method !== 'GET' && request.method !== 'HEAD') throw invalidRequest('XRPC requests only supports GET and POST')
+  exchange.params = paramsOf(exchange, method.nsid)
+  exchange.caller = await authenticate(exchange, endpoint.spec)
+  // The runtime does not hand over what a GET carries, so its announcement has to do.
+  if ((announcedBytes(request) ?? 0) > 0) throw unexpectedBody()
+  return checked(exchange, method, await endpoint.handler(exchange))
+}
+
+async function runProcedure(exchange: RequestExchange, endpoint: Of<'procedure'>, method: Method): Promise<unknown> {
+  const { request } = exchange
+  if (request.method === 'GET' || request.method === 'HEAD') throw invalidRequest('Incorrect HTTP method (GET) expected POST')
+  if (request.method !== 'POST') throw invalidRequest('XRPC requests only supports GET and POST')
+  exchange.params = paramsOf(exchange, method.nsid)
+  exchange.caller = await authenticate(exchange, endpoint.spec)
+  exchange.input = await inputOf(exchange.body, method, endpoint.spec.maxBytes ?? DEFAULT_JSON_BYTES)
+  return checked(exchange, method, await endpoint.handler(exchange))
+}
+
+async function runRoute(exchange: RequestExchange, { spec, handler }: Of<'route'>): Promise<unknown> {
+  exchange.caller = await authenticate(exchange, spec)
+  return handler(exchange)
+}
+
+async function runUnserved(exchange: RequestExchange, fallback: Of<'fallback'> | null): Promise<unknown> {
+  const nsid = parseNsid(exchange.nsid ?? '')
+  if (nsid === null) throw invalidRequest('invalid xrpc path')
+  if (!['GET', 'HEAD', 'POST'].includes(exchange.request.method)) throw invalidRequest('XRPC requests only supports GET and POST')
+  if (fallback === null) throw methodNotImplemented()
+  exchange.caller = await authenticate(exchange, fallback.spec)
+  return fallback.handler(exchange as RequestExchange & { nsid: string })
+}
+
+function paramsOf({ request: { url } }: RequestExchange, nsid: MethodName): unknown {
+  const outcome = decodeParams(nsid, queryOf(url))
+  if (!outcome.ok) throw invalidRequest(outcome.message)
+  return outcome.value
+}
+
+/** A promise of the caller, where the guard has to wait for something. */
+function authenticate(exchange: RequestExchange, { auth = anyone, long }: Common<unknown>): unknown {
+  if (long) exchange.peer.withoutTimeout(exchange.request)
+  return auth.check(exchange)
+}
+
+async function inputOf(body: RequestBody, method: Method, maxBytes: number): Promise<unknown> {
+  if (method.inputEncoding === null) {
+    if (body.isAnnounced && (await body.bytes(DEFAULT_JSON_BYTES)).byteLength > 0) throw unexpectedBody()
+    return null
+  }
+  if (!body.isAnnounced) throw invalidRequest('A request body is expected but none was provided')
+  const { contentType } = body
+  if (contentType === null) throw invalidRequest('Request encoding (Content-Type) required but not provided')
+  if (method.inputEncoding !== '*/*' && contentType !== method.inputEncoding) throw invalidRequest(`Wrong request encoding (Content-Type): ${contentType}`)
+  if (method.inputEncoding !== 'application/json') return body
+  const json = await body.json(maxBytes)
+  // The reference reads nothing but objects and lists as JSON, and calls the rest by the name of its parser's error.
+  if (json === null || (json !== undefined && typeof json !== 'object')) throw new Refusal(400, 'SyntaxError', 'JSON Parse error: Expected an object')
+  const outcome = validateInput(method.nsid, json ?? {})
+  if (!outcome.ok) throw invalidRequest(outcome.message)
+  return outcome.value
+}
+
+/** In development and in tests an answer that breaks its lexicon is a fault of ours. */
+function checked({ ctx }: RequestExchange, { nsid }: Method, answer: unknown): unknown {
+  if (!ctx.config.development || answer instanceof Response) return answer
+  const outcome = validateOutput(nsid, answer instanceof JsonText ? JSON.parse(answer.text) : answer)
+  if (!outcome.ok) throw new Error(`${nsid} answered against its lexicon: ${outcome.message}`)
+  return answer
+}
+
+const unexpectedBody = () => invalidRequest('A request body was provided when none was expected')
+
+function openSocket(exchange: RequestExchange, { accept }: Of<'subscription'>): Response {
+  const handler = accept(exchange)
+  let upgraded = false
+  try {
+    upgraded = exchange.peer.upgrade(exchange.request, handler)
+  } finally {
+    if (!upgraded) handler.closed()
+  }
+  if (!upgraded) throw invalidRequest('Expected a WebSocket upgrade')
+  // The connection belongs to the socket now; what is answered here reaches nobody.
+  return new Response(null)
+}
