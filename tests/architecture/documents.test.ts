@@ -48,8 +48,19 @@ test.each([...DOCUMENTS, 'CHANGELOG.md'])('every link in %s leads to a document,
   expect(broken.map(([link]) => link)).toEqual([])
 })
 
-test('every feature stands in ARCHITECTURE.md', () => {
+test('every shelf, folder of the platform and feature stands in ARCHITECTURE.md', () => {
   const map = text('ARCHITECTURE.md')
-  const features = readdirSync(join(root, 'src/features'))
-  expect(features.filter((feature) => !map.includes(`\`${feature}\``))).toEqual([])
+  const foldersIn = (path: string) => readdirSync(join(root, path), { withFileTypes: true }).flatMap((entry) => (entry.isDirectory() ? entry.name : []))
+  const named = [
+    ...foldersIn('src').map((name) => `\`src/${name}/\``),
+    ...foldersIn('src/platform').map((name) => `\`platform/${name}/\``),
+    ...foldersIn('src/features').map((name) => `\`${name}\``),
+  ]
+  expect(named.filter((name) => !map.includes(name))).toEqual([])
+})
+
+test('CHANGELOG.md has a section for the version and one for what comes after it', () => {
+  const { version } = JSON.parse(text('package.json'))
+  const sections = [...text('CHANGELOG.md').matchAll(/^## \[([^\]]+)\](?: - \d{4}-\d\d-\d\d)?$/gm)].map(([, section]) => section)
+  expect(sections.slice(0, 2)).toEqual(['Unreleased', version])
 })
