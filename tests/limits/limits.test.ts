@@ -120,7 +120,7 @@ const limiters: Partial<Record<LimitName, Limiter>> = {
 const AHEAD: LimitName[] = ['transferAccept', 'agentClaimConfirm', 'recovery', 'oauthConsentCreate', 'oauthConsentAction']
 
 /** Says nothing while it counts, so it has tests of its own (`signup/taken-address.test.ts`). */
-const QUIET: LimitName[] = ['takenAddress']
+const QUIET: LimitName[] = ['takenAddress', 'signInNotice', 'accountNotice']
 
 let addresses = 0
 const newAddress = () => `198.51.100.${++addresses}`

@@ -34,7 +34,8 @@ export async function replaceEmail(exchange: Exchange, did: Did, wanted: string,
       return { before }
     })
     if (outcome.fault) throw codeRefused(outcome.fault)
-    if (outcome.before !== email) announce(exchange, 'emailChanged', did, { actor, to: outcome.before ?? null })
+    // Whose address an operator replaces may not have its mailbox any more.
+    if (outcome.before !== email) announce(exchange, 'emailChanged', did, { actor, to: actor === undefined ? (outcome.before ?? null) : null })
   } catch (error) {
     throw isUniqueViolation(error) ? emailTaken(email) : error
   }
