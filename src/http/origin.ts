@@ -12,6 +12,9 @@ export interface Origin {
   openedFrom: string | null
 }
 
+/** Of a scheme, a host name and a port; what is longer is no origin. */
+const MAX_ORIGIN_CHARS = 270
+
 /** Of a row that may be older than what is kept of origins. */
 export type KnownOrigin = Omit<Origin, 'openedAt'> & { openedAt: Millis | null }
 
@@ -24,6 +27,6 @@ export function originOf({ ctx, request, ip }: Exchange): Origin {
 
 /** The web app that a browser sends a request for; null when it is a page of ours, or no browser. */
 function siteOf(origin: string | null, publicUrl: string): string | null {
-  if (origin === null || origin === publicUrl || !/^https?:/.test(origin)) return null
+  if (origin === null || origin === publicUrl || origin.length > MAX_ORIGIN_CHARS || !/^https?:/.test(origin)) return null
   return URL.parse(origin)?.host ?? null
 }

@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import { programOf } from './user-agent.ts'
+import { knownBrowserOf, programOf } from './user-agent.ts'
 
 test.each([
   ['Mozilla/5.0 (X11; Linux x86_64; rv:128.0) Gecko/20100101 Firefox/128.0', 'Firefox on Linux'],
@@ -19,3 +19,14 @@ test.each([
   [`${'x'.repeat(5000)}/1`, null],
   [`Mozilla/5.0 ${'x'.repeat(600)} Firefox/128.0`, null],
 ])('%s', (header, name) => expect(programOf(header)).toBe(name))
+
+test.each([
+  ['Firefox on Linux', 'Firefox on Linux'],
+  ['Safari', 'Safari'],
+  ['bsky.app in Samsung Internet on Android', 'Samsung Internet on Android'],
+  ['Go to evil.example', null],
+  ['evil.example', null],
+  ['Firefox on evil.example', null],
+  ['notFirefox', null],
+  ['Bluesky on an Apple device', null],
+])('of the words %s', (words, known) => expect(knownBrowserOf(words)).toBe(known))

@@ -23,6 +23,10 @@ const systems: readonly [pattern: RegExp, name: string][] = [
   [/\bLinux\b/, 'Linux'],
 ]
 
+const namesOf = (table: readonly [RegExp, string][]): string => table.map(([, name]) => name).join('|')
+/** A browser by its name here, and its system, at the end of more. */
+const KNOWN_BROWSER = new RegExp(`(?:^|\\s)((?:${namesOf(browsers)})(?: on (?:${namesOf(systems)}))?)$`)
+
 /** The product that a header begins with, such as `Bluesky/1.90.0`. */
 const PRODUCT = /^([A-Za-z][\w .-]{0,39})(?:\/|$)/
 
@@ -41,3 +45,6 @@ export function programOf(userAgent: string): string | null {
   const system = nameIn(systems, header) ?? (/\bDarwin\//.test(header) ? 'an Apple device' : undefined)
   return system === undefined ? product : `${product} on ${system}`
 }
+
+/** What of the words for a program comes from the tables here, and is not a text that whoever sent the request has chosen. */
+export const knownBrowserOf = (words: string): string | null => KNOWN_BROWSER.exec(words)?.[1] ?? null

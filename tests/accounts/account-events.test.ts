@@ -1,8 +1,8 @@
 /** What happens to accounts, as the log tells the operator and as mails tell the holder. */
 import { expect, setDefaultTimeout, test } from 'bun:test'
 import { sql } from '../../src/platform/database/database.ts'
-import { createAccount, PASSWORD, xrpc } from '../harness/account.ts'
-import { basic, request } from '../harness/http.ts'
+import { createAccount, PASSWORD, xrpc, type TestAccount } from '../harness/account.ts'
+import { basic, bearer, request } from '../harness/http.ts'
 import { lastCode, noticesTo } from '../harness/mail.ts'
 import { ADMIN_TOKEN, startPds, type TestPds } from '../harness/pds.ts'
 
@@ -16,6 +16,14 @@ const signIn = (pds: TestPds, identifier: string, password = PASSWORD, headers: 
 const from = (network: string, agent = 'curl/8') => ({ 'x-forwarded-for': `${network}.7`, 'user-agent': agent })
 const onPage = (pds: TestPds, path: string, fields: Record<string, string>, headers: Record<string, string> = {}) =>
   request(`${pds.url}${path}`, { method: 'POST', headers: { 'content-type': 'application/x-www-form-urlencoded', 'user-agent': FIREFOX, ...headers }, body: new URLSearchParams(fields).toString() })
+
+/** Of somebody who has shown that the address is theirs. */
+async function joined(pds: TestPds, name: string): Promise<TestAccount> {
+  const account = await createAccount(pds, name)
+  await account.call('com.atproto.server.requestEmailConfirmation', { method: 'POST' })
+  await account.call('com.atproto.server.confirmEmail', { json: { email: account.email, token: await lastCode(pds, account.email) } })
+  return account
+}
 
 test('whatever changes an account is a line with its DID and the id of the request, and mail to its holder', async () => {
   await using pds = await startPds({ contact: { email: 'help@pds.test' } })
@@ -51,7 +59,7 @@ test('whatever changes an account is a line with its DID and the id of the reque
   const [handle, app] = await noticesTo(pds, ann.email)
   expect(handle!.text).toContain('is now anna.test')
   for (const part of [/^When: \d+ \w+ \d{4} at \d\d:\d\d UTC$/m, `${pds.url}/account/reset-password`, `${pds.url}/account `, 'help@pds.test']) expect(handle!.text).toMatch(part)
-  expect(app!.text).toContain('"my reader"')
+  expect(app!.text).toContain('There is a new app password. ')
   // The mail with the code says who asks, when, and where to look.
   expect(pds.mails.find(({ subject }) => subject.startsWith('Account Deletion'))!.text).toMatch(/^When: [^]*\/account$/m)
 })
@@ -74,9 +82,16 @@ test('what an operator does is mailed as such, but for a change of address, and 
   expect(lines(pds, ann.did).at(-1)).toBe('account deleted')
 })
 
+test('whose address it is reads the name of an app password in one line', async () => {
+  await using pds = await startPds()
+  const ann = await joined(pds, 'ann')
+  await ann.call('com.atproto.server.createAppPassword', { json: { name: 'my\nreader' } })
+  expect((await noticesTo(pds, ann.email))[0]!.text).toContain('There is a new app password, called "my reader". ')
+})
+
 test('mail about a sign-in comes from a new place and not from a known one', async () => {
   await using pds = await startPds()
-  const ann = await createAccount(pds, 'ann')
+  const ann = await joined(pds, 'ann')
   const subjects = async () => (await noticesTo(pds, ann.email)).map(({ text }) => /With: (.*)\nFrom: (.*)/.exec(text)?.slice(1))
   for (let i = 0; i < 3; i++) await signIn(pds, ann.handle)
   expect(await subjects()).toEqual([])
@@ -133,6 +148,21 @@ test('a browser that was signed in is known wherever it is; another one is not',
   expect(mails).toHaveLength(2)
   expect(mails[1]!.text).toContain('With: Firefox on Linux\nFrom: the network 203.0.113.0/24')
   expect(JSON.stringify(pds.mails)).not.toContain('203.0.113.1')
+})
+
+test('nothing that a stranger has written is mailed to an address that nobody has confirmed, nor with a code that anybody asks for', async () => {
+  await using pds = await startPds()
+  const spam = { origin: 'https://win.evil.example', 'user-agent': 'Visit evil.example now/1' }
+  const headers = { ...spam, 'x-forwarded-for': '192.0.2.7' }
+  const victim = await createAccount(pds, 'mallory')
+  await xrpc(pds, 'com.atproto.server.createAppPassword', { json: { name: 'You have won: evil.example' }, headers: { ...headers, ...bearer(victim.accessJwt) } })
+  await signIn(pds, victim.handle, PASSWORD, headers)
+  await victim.call('com.atproto.server.requestEmailConfirmation', { method: 'POST', headers: spam })
+  const owner = await joined(pds, 'owner')
+  await xrpc(pds, 'com.atproto.server.requestPasswordReset', { json: { email: owner.email }, headers })
+  await pds.ctx.background.settled()
+  expect(pds.mails.map(({ subject }) => subject.replace(/ \(.*/, '')).toSorted()).toEqual(['An app password was made', 'Email Confirmation', 'Email Confirmation', 'New sign-in to your account', 'Password Reset Requested'])
+  for (const { text } of pds.mails) expect(text).not.toContain('evil')
 })
 
 test('a failed sign-in is a line without what was typed, and a flood of them is not a flood of lines', async () => {

@@ -53,7 +53,7 @@ const accountEvents = {
   },
   appPasswordMade: {
     message: 'app password made',
-    notice: { subject: 'An app password was made', what: ({ name }) => `There is a new app password, called "${name?.replaceAll(/\p{Cc}+/gu, ' ')}". Whoever has it can use your account.`, remedies: ['account', 'password', 'operator'] },
+    notice: { subject: 'An app password was made', what: ({ name }) => `There is a new app password${name === undefined ? '' : `, called "${name.replaceAll(/\p{Cc}+/gu, ' ')}"`}. Whoever has it can use your account.`, remedies: ['account', 'password', 'operator'] },
   },
   appPasswordRevoked: { message: 'app password revoked' },
   identityOperationSigned: { message: 'identity operation signed' },

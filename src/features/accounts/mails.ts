@@ -5,6 +5,7 @@ import type { Config } from '../../platform/configuration/config.ts'
 import type { Context } from '../../platform/context.ts'
 import type { Mail } from '../../platform/network/mailer.ts'
 import type { Millis } from '../../protocol/identifiers.ts'
+import { knownBrowserOf } from '../../protocol/user-agent.ts'
 import type { Account } from './account-store.ts'
 import type { CodePurpose } from './mailed-code-store.ts'
 
@@ -52,12 +53,13 @@ export function addressOf({ email }: Account): string {
   return email
 }
 
-type Addressee = Pick<Account, 'handle' | 'did'> & { email: string }
+type Addressee = Pick<Account, 'handle' | 'did' | 'emailConfirmedAt'> & { email: string }
 
 export function codeMail({ config }: Pick<Context, 'config'>, account: Addressee, purpose: CodePurpose, code: string, told: Told): Mail {
   const { host } = new URL(config.publicUrl)
   const { subject, purpose: use, warning } = texts[purpose]
-  const text = `${about(account, host)}\n\nUse this code to ${use}. It is good once, for 15 minutes:\n\n${code}\n\n${warning}\n\n${circumstances(told)}\n\nYour account: ${config.publicUrl}/account\n`
+  const said = purpose === 'reset_password' ? withoutClaims(told) : sayable(told, account)
+  const text = `${about(account, host)}\n\nUse this code to ${use}. It is good once, for 15 minutes:\n\n${code}\n\n${warning}\n\n${circumstances(said)}\n\nYour account: ${config.publicUrl}/account\n`
   return { to: account.email, subject: `${subject} (${host})`, text }
 }
 
@@ -96,17 +98,27 @@ const remedies = {
 export function noticeMail({ config }: Pick<Context, 'config'>, account: Addressee, { subject, what, remedies: wanted }: Notice, told: Told): Mail {
   const { host } = new URL(config.publicUrl)
   const steps = wanted.map((remedy) => `- ${remedies[remedy](config)}`).join('\n')
-  const text = `${about(account, host)}\n\n${what(told)}\n\n${circumstances(told)}\n\nIf it was you, you need not do anything. If it was not you:\n\n${steps}\n`
+  const said = sayable(told, account)
+  const text = `${about(account, host)}\n\n${what(said)}\n\n${circumstances(said)}\n\nIf it was you, you need not do anything. If it was not you:\n\n${steps}\n`
   return { to: account.email, subject: `${subject} (${host})`, text }
 }
 
 const about = ({ handle, did }: Addressee, host: string) => `This is about the account ${handle ?? did} at ${host}.`
 
+/** What strangers may have written reaches nobody who has not said that the account is theirs: it would carry their mail. */
+const sayable = (told: Told, { emailConfirmedAt }: Addressee): Told => (emailConfirmedAt === null ? withoutClaims(told) : told)
+
+function withoutClaims(told: Told): Told {
+  const { origin } = told
+  const openedWith = origin?.openedWith ?? null
+  return { ...told, name: undefined, origin: origin && { ...origin, openedWith: openedWith && knownBrowserOf(openedWith) } }
+}
+
 const circumstances = ({ at, origin, actor }: Told): string =>
   [
     `When: ${inWords(at)}`,
     actor !== undefined && 'By: whoever runs this server',
-    origin && `With: ${origin.openedWith ?? 'an app that does not say its name'}`,
+    origin && `With: ${origin.openedWith ?? 'an app that we do not know'}`,
     origin?.openedFrom && `From: the network ${origin.openedFrom}`,
   ]
     .filter(Boolean)
