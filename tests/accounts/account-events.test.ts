@@ -117,6 +117,15 @@ test('there are three such mails a day, and what was left out is told the day af
   expect(await noticesTo(pds, ann.email)).toHaveLength(4)
 })
 
+test('mail about one kind of event is bounded, and leaves room for that of another', async () => {
+  await using pds = await startPds()
+  const ann = await createAccount(pds, 'ann')
+  for (let i = 0; i < 12; i++) expect((await ann.call('com.atproto.server.createAppPassword', { json: { name: `app ${i}` } })).status).toBe(200)
+  expect(await noticesTo(pds, ann.email)).toHaveLength(10)
+  await ann.call('com.atproto.identity.updateHandle', { json: { handle: 'anna.test' } })
+  expect((await noticesTo(pds, ann.email)).at(-1)!.subject).toStartWith('Your handle was changed')
+})
+
 test('many sign-ins at a time from a new place are one mail', async () => {
   await using pds = await startPds()
   const ann = await createAccount(pds, 'ann')
@@ -180,6 +189,15 @@ test('a failed sign-in is a line without what was typed, and a flood of them is 
   pds.clock.advance({ secs: 61 })
   await signIn(pds, 'nobody.test', 'wrong-secret', from('192.0.2'))
   expect(failed().at(-1)).toMatchObject({ omitted: 32 })
+})
+
+test('a wrong credential of an operator is a line without it', async () => {
+  await using pds = await startPds()
+  for (let i = 0; i < 12; i++) await xrpc(pds, 'com.atproto.server.createInviteCode', { json: { useCount: 1 }, headers: { ...basic('admin', 'wrong-secret'), 'x-forwarded-for': '192.0.2.7' } })
+  const refused = pds.log.filter(({ message }) => message === 'operator credential refused')
+  expect(refused).toHaveLength(10)
+  expect(refused[0]).toMatchObject({ level: 'warn', ip: '192.0.2.7', requestId: expect.any(String) })
+  expect(JSON.stringify(pds.log)).not.toContain('wrong-secret')
 })
 
 test('mail that cannot be sent fails nothing and is a line', async () => {

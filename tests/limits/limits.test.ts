@@ -119,7 +119,7 @@ const limiters: Partial<Record<LimitName, Limiter>> = {
 /** Their endpoints are not built yet. */
 const AHEAD: LimitName[] = ['transferAccept', 'agentClaimConfirm', 'recovery', 'oauthConsentCreate', 'oauthConsentAction']
 
-/** Says nothing while it counts, so it has tests of its own (`signup/taken-address.test.ts`). */
+/** They say nothing while they count, so they have tests of their own (`signup/taken-address.test.ts`, `accounts/account-events.test.ts`). */
 const QUIET: LimitName[] = ['takenAddress', 'signInNotice', 'accountNotice']
 
 let addresses = 0

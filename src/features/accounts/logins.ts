@@ -104,8 +104,7 @@ const failureLines = perContext(({ clock }) => new LineBudget(clock))
 
 /** Without what was typed: of the identifier it says whose account it names, if any. */
 function noteFailure({ ctx, ip }: Exchange, reason: string, account: Account | null): void {
-  const omitted = failureLines(ctx).take(limitKey(ip))
-  if (omitted !== null) ctx.log.info('sign-in failed', { reason, did: account?.did, ip, omitted: omitted === 0 ? null : omitted })
+  failureLines(ctx).within(limitKey(ip), (omitted) => ctx.log.info('sign-in failed', { reason, did: account?.did, ip, omitted }))
 }
 
 /**

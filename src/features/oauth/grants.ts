@@ -1,8 +1,9 @@
 /** From a code or a refresh token to a session and its next tokens. */
 import { randomBytes } from 'node:crypto'
 import { OAuthError } from '../../http/errors.ts'
-import type { Context } from '../../platform/context.ts'
+import { perContext, type Context } from '../../platform/context.ts'
 import type { Tx } from '../../platform/database/database.ts'
+import { LineBudget } from '../../platform/running/line-budget.ts'
 import type { Did, Millis } from '../../protocol/identifiers.ts'
 import { opaqueTokenHash } from '../../protocol/opaque-token.ts'
 import { codeChallengeOf, isCodeVerifier } from '../../protocol/pkce.ts'
@@ -168,9 +169,12 @@ function useOf({ tokenHash, previousHash, rotatedAt }: RefreshState, hash: strin
   return hash === previousHash && inTime ? 'retry' : 'reuse'
 }
 
+const refusalLines = perContext(({ clock }) => new LineBudget(clock))
+
 async function answered(ctx: Context, { client }: Requester, scope: string, outcome: GrantOutcome): Promise<TokenAnswer> {
   if (!outcome.ok) {
-    ctx.log.info('oauth grant refused', { clientId: client.clientId, reason: outcome.reason })
+    const { clientId } = client
+    refusalLines(ctx).within(clientId, (omitted) => ctx.log.info('oauth grant refused', { clientId, reason: outcome.reason, omitted }))
     throw invalidGrant(outcome.reason)
   }
   const { session, refreshToken } = outcome

@@ -5,12 +5,14 @@
  * Every fault of a credential is one 401; only a revoked device is told apart, so that the companion app can say so.
  */
 import { createHash, timingSafeEqual } from 'node:crypto'
+import { limitKey } from '../../http/client-address.ts'
 import type { Exchange, Guard } from '../../http/endpoint.ts'
 import { authenticationRequired, forbidden } from '../../http/errors.ts'
 import { requireJson } from '../../http/json-input.ts'
 import { chargeAddress, refuseSpent } from '../../http/limiting.ts'
-import type { Context } from '../../platform/context.ts'
+import { perContext, type Context } from '../../platform/context.ts'
 import type { Tx } from '../../platform/database/database.ts'
+import { LineBudget } from '../../platform/running/line-budget.ts'
 import { isSignedBy, requestText } from '../../protocol/admin-request.ts'
 import { insertAudit, type AuditAction } from './audit-store.ts'
 import { findOperatorDevice, insertNonce, touchDevice } from './operator-device-store.ts'
@@ -57,9 +59,15 @@ export async function operatorOf(exchange: Exchange): Promise<Operator | null> {
 export async function guess<Right>(exchange: Exchange, check: () => Promise<Right | null>): Promise<Right | null> {
   refuseSpent(exchange, 'operatorGuess')
   const right = await check()
-  if (right === null) chargeAddress(exchange, ['operatorGuess'])
+  if (right === null) {
+    const { ctx, ip } = exchange
+    guessLines(ctx).within(limitKey(ip), (omitted) => ctx.log.warn('operator credential refused', { ip, omitted }))
+    chargeAddress(exchange, ['operatorGuess'])
+  }
   return right
 }
+
+const guessLines = perContext(({ clock }) => new LineBudget(clock))
 
 /** Name in the audit. */
 export const actorOf = (who: Operator): string => (who.kind === 'master' ? 'master-token' : `device:${who.deviceId}`)

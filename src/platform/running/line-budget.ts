@@ -17,8 +17,8 @@ export class LineBudget {
 
   constructor(readonly clock: Pick<Clock, 'monotonic'>) {}
 
-  /** How many were left out before this line; null when it is to be left out too. */
-  take(key: string): number | null {
+  /** Write a line if there is room for it. `omitted` says how many were left out before it, null where none were. */
+  within(key: string, write: (omitted: number | null) => void): void {
     const now = this.clock.monotonic()
     if (now >= this.#endsAt) {
       this.#written.clear()
@@ -28,12 +28,12 @@ export class LineBudget {
     const written = this.#written.get(key) ?? 0
     if (written >= MAX_LINES_PER_KEY || this.#total >= MAX_LINES) {
       this.#omitted++
-      return null
+      return
     }
     this.#written.set(key, written + 1)
     this.#total++
-    const omitted = this.#omitted
+    const omitted = this.#omitted === 0 ? null : this.#omitted
     this.#omitted = 0
-    return omitted
+    write(omitted)
   }
 }
