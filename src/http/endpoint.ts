@@ -25,6 +25,8 @@ export interface Exchange {
   readonly rawPath: string
   /** Address of the client, `::ffff:` removed, proxies seen through; `unknown` when a proxy does not tell. */
   readonly ip: string
+  /** Whom limits count the request for. */
+  readonly client: string
   /** Every line that the log gets while the request is answered carries it. */
   readonly requestId: string
   /** NSID of the method that was called; null outside `/xrpc`. */

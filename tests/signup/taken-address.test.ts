@@ -96,6 +96,16 @@ test('an account that asks for addresses of others is refused as often as a stra
   await mailed(5, email, limited)
 })
 
+test('of many at once, no more are answered', async () => {
+  await using limited = await startPds()
+  const holders = await Promise.all(Array.from({ length: 12 }, (_, index) => createAccount(limited, `holder-${index}`)))
+  const asking = await createAccount(limited, 'mallory')
+  const bySignUp = holders.slice(0, 6).map(({ email }, index) => signUp(wanted(email, { handle: `mallory-${index}.test` }), limited))
+  const byChange = holders.slice(6).map(({ email }) => asking.call('com.atproto.server.updateEmail', { json: { email } }))
+  const answers = await Promise.all([...bySignUp, ...byChange])
+  expect(answers.map(({ status }) => status).toSorted()).toEqual([...Array<number>(5).fill(400), ...Array<number>(7).fill(429)])
+})
+
 test('the page says the same, and sends the same mail', async () => {
   await using own = await startPds({ rateLimit: { enabled: false } })
   const { email } = await createAccount(own, 'dora')

@@ -4,11 +4,11 @@
  * where it is. Who has an account, and wants the address for it, is told that it is taken. Either way an address of the
  * network is refused a few times; then it has to wait whatever it asks for. Whoever has the address gets a mail.
  */
-import { limitKey } from '../../http/client-address.ts'
 import type { Exchange } from '../../http/endpoint.ts'
 import { Refusal } from '../../http/errors.ts'
 import { refuseSpent } from '../../http/limiting.ts'
-import type { Context } from '../../platform/context.ts'
+import { KeyedQueue } from '../../base/keyed-queue.ts'
+import { perContext, type Context } from '../../platform/context.ts'
 import { accountWithEmail } from './account-store.ts'
 import { emailNotSupported } from './lasting-address.ts'
 import { addressWantedMail, deliver } from './mails.ts'
@@ -23,21 +23,28 @@ export class AddressTaken extends Refusal {
   }
 }
 
-/** Let `use` refuse an address that has an account, within the limit. */
-export async function withinRefusedAddresses<T>(exchange: Exchange, use: () => Promise<T>): Promise<T> {
-  refuseSpent(exchange, 'takenAddress')
-  try {
-    return await use()
-  } catch (error) {
-    if (error instanceof AddressTaken) {
-      const { ctx } = exchange
-      // Not waited for: that there is somebody to be told takes no time.
-      ctx.background.run('mail about an address that is taken', () => tellHolder(ctx, error.email))
-      // Without a word of it in the headers.
-      ctx.limits.charge({ name: 'takenAddress', key: limitKey(exchange.ip) })
+const asking = perContext(() => new KeyedQueue())
+
+/**
+ * Let `ask` refuse an address that has an account, within the limit. A client asks one question after another: of many at
+ * once it would learn the answers before the first is counted.
+ */
+export function withinRefusedAddresses<T>(exchange: Exchange, ask: () => Promise<T>): Promise<T> {
+  const { ctx, client } = exchange
+  return asking(ctx).run(client, async () => {
+    refuseSpent(exchange, 'takenAddress')
+    try {
+      return await ask()
+    } catch (error) {
+      if (error instanceof AddressTaken) {
+        // Not waited for: that there is somebody to be told takes no time.
+        ctx.background.run('mail about an address that is taken', () => tellHolder(ctx, error.email))
+        // Without a word of it in the headers.
+        ctx.limits.charge({ name: 'takenAddress', key: client })
+      }
+      throw error
     }
-    throw error
-  }
+  })
 }
 
 async function tellHolder(ctx: Context, email: string): Promise<void> {

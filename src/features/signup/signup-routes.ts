@@ -4,7 +4,6 @@ import { originOf } from '../../http/origin.ts'
 import type { Context } from '../../platform/context.ts'
 import { renderDidDocument, type DidDocument } from '../../protocol/did-document.ts'
 import { stateOf } from '../../protocol/plc.ts'
-import { withinRefusedAddresses } from '../accounts/accounts.ts'
 import { access, openSession, optionalServiceAuth, sessionTokens } from '../auth/auth.ts'
 import { resolveDid } from '../identity/identity.ts'
 import { createAccount, type NewIdentity } from './signup.ts'
@@ -24,7 +23,7 @@ export const signupRoutes = [
     async handler(call) {
       const { ctx, caller, input } = call
       const origin = originOf(call)
-      const made = await withinRefusedAddresses(call, () => createAccount(call, input, caller?.iss ?? null, (tx, did) => openSession(tx, did, null, origin)))
+      const made = await createAccount(call, input, caller?.iss ?? null, (tx, did) => openSession(tx, did, null, origin))
       const tokens = await sessionTokens(ctx, made.did, null, made.entry)
       return { handle: made.handle, did: made.did, didDoc: await documentOf(ctx, made), ...tokens }
     },

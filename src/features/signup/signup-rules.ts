@@ -1,10 +1,10 @@
 /** What a request for an account must be, in the order in which the reference refuses, but for the address that is taken. */
 import { authenticationRequired, invalidRequest, Refusal } from '../../http/errors.ts'
-import type { Context } from '../../platform/context.ts'
+import type { Exchange } from '../../http/endpoint.ts'
 import type { Reader } from '../../platform/database/database.ts'
 import type { Did, Handle, Millis } from '../../protocol/identifiers.ts'
 import { parseDidKey } from '../../protocol/keys.ts'
-import { accountOf, AddressTaken, emailNotSupported, parseEmailAddress, passwordFault, requireLastingAddress } from '../accounts/accounts.ts'
+import { accountOf, AddressTaken, emailNotSupported, parseEmailAddress, passwordFault, requireLastingAddress, withinRefusedAddresses } from '../accounts/accounts.ts'
 import { admitHandle, isNameTaken } from '../identity/identity.ts'
 import { isInviteUsable } from '../invites/invites.ts'
 
@@ -30,7 +30,8 @@ export interface AdmittedSignup {
 }
 
 /** `provenDid` is the DID whose owner asked, as a service token showed. */
-export async function checkRequest(ctx: Context, request: SignupRequest, provenDid: Did | null): Promise<AdmittedSignup> {
+export async function checkRequest(exchange: Exchange, request: SignupRequest, provenDid: Did | null): Promise<AdmittedSignup> {
+  const { ctx } = exchange
   const { config, db, clock } = ctx
   if (request.plcOp !== undefined) throw invalidRequest('Unsupported input: "plcOp"')
   const did = request.did ?? null
@@ -49,7 +50,7 @@ export async function checkRequest(ctx: Context, request: SignupRequest, provenD
   const recoveryKey = request.recoveryKey ?? null
   if (recoveryKey !== null && !parseDidKey(recoveryKey)) throw invalidRequest('The recovery key is not a did:key of a supported curve')
   // Last: whoever could learn by something else being wrong that the address is free would learn it for nothing.
-  await requireFreeAddress(db, email, clock.now())
+  await withinRefusedAddresses(exchange, () => requireFreeAddress(db, email, clock.now()))
   return { did, handle, email, password, inviteCode, recoveryKey }
 }
 

@@ -47,7 +47,7 @@ export async function createAccount<Entry>(exchange: Exchange, request: SignupRe
     announce(exchange, 'arrived', arrived.did, { handle: arrived.handle })
     return arrived
   }
-  const admitted = await checkRequest(ctx, request, provenDid)
+  const admitted = await checkRequest(exchange, request, provenDid)
   const { handle, email, password, inviteCode } = admitted
   const passwordHash = password === null ? null : await hashPassword(ctx, password)
   const key = makeAccountKey(ctx, admitted.did === null ? 'p256' : await curveFor(ctx, admitted.did))

@@ -4,7 +4,6 @@ import { html, type Html } from '../../http/html.ts'
 import { chargeAddress } from '../../http/limiting.ts'
 import { page } from '../../http/page.ts'
 import type { Context } from '../../platform/context.ts'
-import { withinRefusedAddresses } from '../accounts/accounts.ts'
 import { HAS_ACCOUNT } from '../oauth/oauth.ts'
 import { createAccount } from '../signup/signup.ts'
 import { entryOf, formProof, readOwnForm, requireNavigation } from './devices.ts'
@@ -80,7 +79,7 @@ async function join(call: PageCall): Promise<Response> {
   const fault = await faultOf(async () => {
     chargeAddress(call, ['createAccount'])
     const entry = entryOf(call, { remember: false })
-    await withinRefusedAddresses(call, () => createAccount(call, wantedAccount(ctx, form), null, (tx, did) => entry.keep(tx, did)))
+    await createAccount(call, wantedAccount(ctx, form), null, (tx, did) => entry.keep(tx, did))
     entry.tell()
   })
   return fault === null ? seeOther(returnPath(form)) : signUpPage(call, form, fault)
