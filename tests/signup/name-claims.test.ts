@@ -123,6 +123,28 @@ test('while an attempt is under way, others get neither its handle nor its addre
   expect(writes()).toHaveLength(2)
 })
 
+test('whoever tries again while the first attempt still hangs goes on at once, and ends up with one account', async () => {
+  const silence = Promise.withResolvers<Fate>()
+  const reached = Promise.withResolvers<void>()
+  let operationsSeen = 0
+  line.fate = ({ method }) => {
+    if (method !== 'POST' || ++operationsSeen > 1) return 'answered'
+    reached.resolve()
+    return silence.promise
+  }
+  const first = signUp(alice)
+  await reached.promise
+  expect(await signUp({ ...alice, email: 'other@example.com' })).toMatchObject(taken)
+  const second = await signUp(alice)
+  expect(second).toMatchObject({ status: 200 })
+  silence.resolve('answered')
+  expect(await first).toMatchObject({ status: 503 })
+  expect(new Set(writes().map(({ body }) => body)).size).toBe(1)
+  expect(await resolves('alice.test')).toBe(second.body.did)
+  expect(await namesInDirectory(second.body.did)).toEqual(['at://alice.test'])
+  expect(await signUp(alice)).toMatchObject(taken)
+})
+
 test('an identity with other rotation keys is ended before another is made for its handle', async () => {
   line.fate = downAfterOperation()
   expect(await signUp({ ...alice, recoveryKey: RECOVERY_KEY })).toMatchObject({ status: 502 })

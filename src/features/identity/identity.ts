@@ -19,6 +19,7 @@ export {
   isEmailUnderWay,
   isNameTaken,
   leaveName,
+  leaveOwnName,
   replaceName,
   submitOnce,
   type HeldName,

@@ -93,6 +93,13 @@ export const endAttempt = (writer: Writer, { handle, attempt, heldUntil }: Pick<
     UPDATE name_claim SET attempt = NULL, email = NULL, invite_code = NULL, held_until = ${heldUntil}
     WHERE handle = ${handle} AND attempt = ${attempt}`)
 
+/** Whose: of the same sign-up, as far as it tells. `did`: null where the identity is made along with the account. */
+export const endAttemptOf = (writer: Writer, { handle, did, email, inviteCode, heldUntil }: Omit<Hold, 'attempt'> & { did: Did | null }): Promise<number> =>
+  writer.run(sql`
+    UPDATE name_claim SET attempt = NULL, email = NULL, invite_code = NULL, held_until = ${heldUntil}
+    WHERE handle = ${handle} AND email = ${email} AND COALESCE(invite_code, '') = ${inviteCode ?? ''} AND attempt IS NOT NULL
+      AND ${did === null ? sql`genesis IS NOT NULL` : sql`genesis IS NULL AND did = ${did}`}`)
+
 export const endAttempts = (writer: Writer, heldUntil: Millis): Promise<number> =>
   writer.run(sql`UPDATE name_claim SET attempt = NULL, email = NULL, invite_code = NULL, held_until = ${heldUntil} WHERE attempt IS NOT NULL`)
 

@@ -24,6 +24,7 @@ import { heldRotationKey } from './identity-keys.ts'
 import {
   deleteClaim,
   endAttempt,
+  endAttemptOf,
   endAttempts,
   findClaim,
   insertClaim,
@@ -106,6 +107,13 @@ export const forgetName = (ctx: Context, held: Pick<HeldName, 'handle' | 'attemp
 /** End an attempt that the directory may have heard of. */
 export const leaveName = ({ db, clock }: Context, { handle, attempt }: Pick<HeldName, 'handle' | 'attempt'>): Promise<number> =>
   endAttempt(db, { handle, attempt, heldUntil: clock.now() + DOUBT_SECS * 1000 })
+
+/**
+ * Somebody tries once more at a sign-up that is under way, and perhaps waits for a directory that is silent: the earlier
+ * attempt is over, whatever it still hears, and the new one goes on with what it began.
+ */
+export const leaveOwnName = async ({ db, clock }: Context, sameSignup: Omit<Parameters<typeof endAttemptOf>[1], 'heldUntil'>): Promise<void> =>
+  void (await endAttemptOf(db, { ...sameSignup, heldUntil: clock.now() + DOUBT_SECS * 1000 }))
 
 /** At start: whatever was under way was cut off. */
 export const leaveAllNames = async ({ db, clock }: Context): Promise<void> => void (await endAttempts(db, clock.now() + DOUBT_SECS * 1000))

@@ -5,7 +5,7 @@ import type { Reader } from '../../platform/database/database.ts'
 import type { Did, Handle, Millis } from '../../protocol/identifiers.ts'
 import { parseDidKey } from '../../protocol/keys.ts'
 import { accountOf, AddressTaken, emailNotSupported, parseEmailAddress, passwordFault, requireLastingAddress, withinRefusedAddresses } from '../accounts/accounts.ts'
-import { admitHandle, isNameTaken } from '../identity/identity.ts'
+import { admitHandle, isNameTaken, leaveOwnName } from '../identity/identity.ts'
 import { isInviteUsable } from '../invites/invites.ts'
 
 export interface SignupRequest {
@@ -43,6 +43,7 @@ export async function checkRequest(exchange: Exchange, request: SignupRequest, p
   if (email === null) throw emailNotSupported()
   await requireLastingAddress(ctx, email)
   const handle = await admitHandle(ctx, request.handle, did)
+  if (did === null || did === provenDid) await leaveOwnName(ctx, { handle, did, email, inviteCode })
   await requireUsable(db, inviteCode, clock.now())
   await requireFreeHandle(db, handle, clock.now())
   if (did !== provenDid && did !== null) throw authenticationRequired(`Missing auth to create account with did: ${did}`)

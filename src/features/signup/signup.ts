@@ -121,7 +121,7 @@ async function register(ctx: Context, claimed: HeldName, fresh: Identity): Promi
   }
 }
 
-const tookTooLong = () => new Refusal(503, 'NotEnoughResources', 'The sign-up took too long')
+const tookTooLong = () => new Refusal(503, 'NotEnoughResources', 'The sign-up took too long, or was tried again meanwhile')
 
 /** The account, its repository and its events. */
 async function establish(ctx: Context, tx: Tx, admitted: AdmittedSignup, claimed: HeldName, made: WrappedKey & { passwordHash: string | null }): Promise<void> {
