@@ -1,6 +1,6 @@
 /** From the words of a command line to a command, its help, or one sentence about what is wrong with them. */
 import { parseArgs } from 'node:util'
-import { type Command, EXIT, type ExitCode, Interrupted, Misuse, type Terminal } from './commands/command.ts'
+import { type Command, exitCodes, type ExitCode, Interrupted, Misuse, type Terminal } from './commands/command.ts'
 import { commands } from './commands/commands.ts'
 import { nearest } from './base/nearest.ts'
 import { OperatorError } from './base/operator-error.ts'
@@ -27,10 +27,10 @@ async function runOne(terminal: Terminal, command: Command, args: string[]): Pro
   try {
     return await command.run({ terminal, positionals: parsed.positionals, options: parsed.options })
   } catch (error) {
-    if (error instanceof Interrupted) return EXIT.interrupted
+    if (error instanceof Interrupted) return exitCodes.interrupted
     if (error instanceof Misuse) return misuse(terminal, error.message, advice)
     terminal.err(`${SOFTWARE_NAME} ${command.name}: ${describeFailure(error)}`)
-    return EXIT.failed
+    return exitCodes.failed
   }
 }
 
@@ -101,12 +101,12 @@ function helpOf({ name, summary, details, parameters = [], options = {} }: Comma
 
 function answer(terminal: Terminal, text: string): ExitCode {
   terminal.out(text)
-  return EXIT.ok
+  return exitCodes.ok
 }
 
 function misuse(terminal: Terminal, fault: string, advice: string): ExitCode {
   terminal.err(`${SOFTWARE_NAME}: ${fault}\n\n${advice}`)
-  return EXIT.misused
+  return exitCodes.misused
 }
 
 /** The message of a fault that the reader can act on; of any other, its stack. */

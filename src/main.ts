@@ -1,6 +1,6 @@
 #!/usr/bin/env bun
 import { runCommand } from './cli.ts'
-import { EXIT } from './commands/command.ts'
+import { exitCodes } from './commands/command.ts'
 import { processTerminal } from './commands/process-terminal.ts'
 import { isCompiled } from './platform/running/self.ts'
 
@@ -10,8 +10,8 @@ process.umask(0o077)
 // The runtime has obeyed it already; nobody is to get used to that.
 if (isCompiled && process.env.BUN_OPTIONS !== undefined) {
   process.stderr.write('holdfast: BUN_OPTIONS is set: it changes how the program runs, which has its own configuration. Please unset it.\n')
-  process.exit(EXIT.misused)
+  process.exit(exitCodes.misused)
 }
 
 const status = await runCommand(processTerminal(), process.argv.slice(2))
-if (status !== EXIT.ok) process.exitCode = status
+if (status !== exitCodes.ok) process.exitCode = status

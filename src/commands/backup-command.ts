@@ -1,6 +1,6 @@
 import { makeBackup, openArchive } from '../features/backup/backup.ts'
 import { processLog } from '../platform/running/log.ts'
-import { EXIT, integerOption, Misuse } from './command.ts'
+import { exitCodes, integerOption, Misuse } from './command.ts'
 import { configured } from './configuration.ts'
 
 export const backupCommand = configured({
@@ -24,6 +24,6 @@ as readable as the data directory, and holds the master key unless SERVICE_SIGNI
       log: processLog(config.telemetry),
     })
     terminal.out(`${snapshot}: database of ${databaseBytes} bytes, ${blobsCopied} blobs copied, ${blobsKept} there already, ${missingBlobs} missing, ${snapshotsDropped} old backups dropped`)
-    return missingBlobs === 0 ? EXIT.ok : EXIT.failed
+    return missingBlobs === 0 ? exitCodes.ok : exitCodes.failed
   },
 })

@@ -2,8 +2,8 @@
 import type { Sources } from '../platform/configuration/config-loading.ts'
 import { OperatorError } from '../base/operator-error.ts'
 
-export const EXIT = { ok: 0, failed: 1, misused: 2, interrupted: 130 } as const
-export type ExitCode = (typeof EXIT)[keyof typeof EXIT]
+export const exitCodes = { ok: 0, failed: 1, misused: 2, interrupted: 130 } as const
+export type ExitCode = (typeof exitCodes)[keyof typeof exitCodes]
 
 /** The words do not make sense, which only the command itself can tell. */
 export class Misuse extends OperatorError {}

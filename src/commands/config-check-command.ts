@@ -2,7 +2,7 @@ import type { Config } from '../platform/configuration/config.ts'
 import { configKeys } from '../platform/configuration/config-loading.ts'
 import { withoutPassword } from '../platform/database/postgres.ts'
 import { Secret } from '../base/secret.ts'
-import { EXIT } from './command.ts'
+import { exitCodes } from './command.ts'
 import { configured } from './configuration.ts'
 
 export const configCheckCommand = configured({
@@ -13,7 +13,7 @@ key with its value as TOML. Secrets show as ***. Reports all problems at once an
 Opens no port and no database.`,
   async run({ terminal, config }) {
     terminal.out(describeConfig(config))
-    return EXIT.ok
+    return exitCodes.ok
   },
 })
 

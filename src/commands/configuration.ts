@@ -1,7 +1,7 @@
 /** Commands that work with a configuration: each can be told to use that of `dev` instead of that of `serve`. */
 import type { Config, Mode } from '../platform/configuration/config.ts'
 import { describeProblems, loadConfig } from '../platform/configuration/config-loading.ts'
-import { type Command, EXIT, type ExitCode, type Invocation, type Terminal } from './command.ts'
+import { type Command, exitCodes, type ExitCode, type Invocation, type Terminal } from './command.ts'
 
 interface ConfiguredCommand extends Omit<Command, 'run'> {
   run(invocation: Invocation & { config: Config }): Promise<ExitCode>
@@ -14,7 +14,7 @@ export function configured({ options, run, ...command }: ConfiguredCommand): Com
     options: { ...options, ...devOption },
     async run(invocation) {
       const config = configurationOf(invocation, (warning) => invocation.terminal.err(`warning: ${warning}`))
-      return config === null ? EXIT.failed : run({ ...invocation, config })
+      return config === null ? exitCodes.failed : run({ ...invocation, config })
     },
   }
 }

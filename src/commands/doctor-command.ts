@@ -3,7 +3,7 @@ import { processLog } from '../platform/running/log.ts'
 import { createMailer } from '../platform/network/mailer.ts'
 import { createOutbound } from '../platform/network/outbound.ts'
 import { systemResolver } from '../platform/network/resolver.ts'
-import { EXIT } from './command.ts'
+import { exitCodes } from './command.ts'
 import { configured } from './configuration.ts'
 
 const marks: Record<Finding['state'], string> = { ok: 'ok   ', warning: 'warn ', fault: 'FAULT', skipped: '-    ' }
@@ -26,6 +26,6 @@ fault.`,
       if ('remedy' in finding) terminal.out(`${' '.repeat(width + 8)}→ ${finding.remedy}`)
       if (finding.state === 'fault') faults++
     }
-    return faults === 0 ? EXIT.ok : EXIT.failed
+    return faults === 0 ? exitCodes.ok : exitCodes.failed
   },
 })

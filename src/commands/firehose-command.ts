@@ -1,7 +1,7 @@
 import { type Data, decodeFirst } from '../protocol/cbor.ts'
 import { OperatorError } from '../base/operator-error.ts'
 import { dataToJson } from '../protocol/data-model.ts'
-import { type Command, EXIT, type ExitCode, integerOption, Misuse, type Terminal } from './command.ts'
+import { type Command, exitCodes, type ExitCode, integerOption, Misuse, type Terminal } from './command.ts'
 
 export const firehoseCommand: Command = {
   name: 'firehose',
@@ -30,13 +30,13 @@ function follow(address: URL, terminal: Terminal): Promise<ExitCode> {
     socket.addEventListener('error', () => reject(new OperatorError(`${address.href} cannot be read`)))
     const onClose = ({ code }: CloseEvent) => {
       terminal.err(`closed by the server (${code})`)
-      resolve(EXIT.ok)
+      resolve(exitCodes.ok)
     }
     socket.addEventListener('close', onClose)
     void terminal.outputClosed().then(() => {
       socket.removeEventListener('close', onClose)
       socket.terminate()
-      resolve(EXIT.ok)
+      resolve(exitCodes.ok)
     })
   })
 }

@@ -2,7 +2,7 @@ import { createMailer } from '../platform/network/mailer.ts'
 import { processLog } from '../platform/running/log.ts'
 import { createOutbound } from '../platform/network/outbound.ts'
 import { systemResolver } from '../platform/network/resolver.ts'
-import { EXIT } from './command.ts'
+import { exitCodes } from './command.ts'
 import { configured } from './configuration.ts'
 
 export const mailTestCommand = configured({
@@ -15,6 +15,6 @@ export const mailTestCommand = configured({
     const { host } = new URL(config.publicUrl)
     await mailer.send({ to, subject: `Test of ${host}`, text: `Mail from ${host} arrives.\n` })
     terminal.out(config.email.provider === 'log' ? 'The mail went to the log: email.provider is "log".' : `${config.email.provider} took the mail to ${to}.`)
-    return EXIT.ok
+    return exitCodes.ok
   },
 })

@@ -1,6 +1,6 @@
 /** Commands that tell a running server what to do: that of the configuration, or another one that `--url` names. */
 import { OperatorError } from '../base/operator-error.ts'
-import { type Command, EXIT, type ExitCode, type Invocation, Misuse, type Terminal } from './command.ts'
+import { type Command, exitCodes, type ExitCode, type Invocation, Misuse, type Terminal } from './command.ts'
 import { configurationOf, devOption } from './configuration.ts'
 import { Server, serverOf } from './operator-server.ts'
 
@@ -34,10 +34,10 @@ read from ${TOKEN} or the file, and never from the command line, which others on
     async run(invocation): Promise<ExitCode> {
       const { terminal, options: given } = invocation
       const server = await serverFor(invocation)
-      if (server === null) return EXIT.failed
+      if (server === null) return exitCodes.failed
       const { value, text, failed = false } = await run({ ...invocation, server })
       terminal.out(given['json'] === true ? JSON.stringify(value, null, 2) : text)
-      return failed ? EXIT.failed : EXIT.ok
+      return failed ? exitCodes.failed : exitCodes.ok
     },
   }
 }

@@ -4,7 +4,7 @@ import { basename } from 'node:path'
 import { createInterface } from 'node:readline/promises'
 import { Writable } from 'node:stream'
 import { isCompiled } from '../platform/running/self.ts'
-import { EXIT, Interrupted, type Terminal } from './command.ts'
+import { exitCodes, Interrupted, type Terminal } from './command.ts'
 
 const STDOUT = 1
 
@@ -66,8 +66,8 @@ const printable = (text: string): string => text.replace(deceptive, (found) => f
 
 /** Output that cannot be written is a failure, whatever the command makes of it. */
 function reportOnce({ message }: Error): void {
-  if (process.exitCode === EXIT.failed) return
-  process.exitCode = EXIT.failed
+  if (process.exitCode === exitCodes.failed) return
+  process.exitCode = exitCodes.failed
   process.stderr.write(`holdfast: standard output: ${message}\n`)
 }
 

@@ -19,11 +19,11 @@ export function facts(pairs: Readonly<Record<string, string | number | null | un
 /** No text of a stranger makes a row of its own. */
 const inOneLine = (text: string): string => text.replace(/\s+/g, ' ')
 
-const UNITS = ['B', 'kB', 'MB', 'GB', 'TB']
+const sizeUnits = ['B', 'kB', 'MB', 'GB', 'TB']
 
 export function bytes(count: number): string {
-  const power = Math.min(UNITS.length - 1, Math.max(0, Math.floor(Math.log10(Math.max(1, count)) / 3)))
-  return `${(count / 1000 ** power).toFixed(power === 0 ? 0 : 1)} ${UNITS[power]}`
+  const power = Math.min(sizeUnits.length - 1, Math.max(0, Math.floor(Math.log10(Math.max(1, count)) / 3)))
+  return `${(count / 1000 ** power).toFixed(power === 0 ? 0 : 1)} ${sizeUnits[power]}`
 }
 
 /** The day and minute of an RFC 3339 time, in UTC. */

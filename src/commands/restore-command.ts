@@ -1,7 +1,7 @@
 import { withContext } from '../app.ts'
 import { continueSequence, fetchSnapshot, installDatabase, listSnapshots, openArchive, unsealOf, verifyEverything } from '../features/backup/backup.ts'
 import { OperatorError } from '../base/operator-error.ts'
-import { EXIT, Misuse } from './command.ts'
+import { exitCodes, Misuse } from './command.ts'
 import { configured } from './configuration.ts'
 
 export const restoreCommand = configured({
@@ -29,6 +29,6 @@ Blobs that are missing from the backup are listed; with blob_mirror configured t
       terminal.out(`${snapshot}: ${repos} repositories and ${blobs} blobs verified, ${accounts} accounts announced again, the log goes on at ${seq}`)
     })
     await installDatabase(config, fetched)
-    return EXIT.ok
+    return exitCodes.ok
   },
 })

@@ -1,15 +1,15 @@
 import { existsSync, rmSync } from 'node:fs'
-import { REWRAP_VARIABLES } from '../platform/configuration/config-loading.ts'
+import { rewrapVariables } from '../platform/configuration/config-loading.ts'
 import { openData } from '../platform/files/data-directory.ts'
 import { processLog } from '../platform/running/log.ts'
 import { OperatorError } from '../base/operator-error.ts'
 import { rewrap } from '../platform/secrets/rewrap.ts'
 import { requireDatabase } from '../platform/database/open-database.ts'
 import { keyFileBeside, masterKeyFile, Vault } from '../platform/secrets/vault.ts'
-import { EXIT } from './command.ts'
+import { exitCodes } from './command.ts'
 import { configured } from './configuration.ts'
 
-const { old: OLD, new: NEW } = REWRAP_VARIABLES
+const { old: OLD, new: NEW } = rewrapVariables
 
 export const rewrapCommand = configured({
   name: 'rewrap',
@@ -32,7 +32,7 @@ changes. The server has to be stopped; then start it with the new key as SERVICE
       const counts = await rewrap(db, new Vault(from), new Vault(to))
       if (given === null) rmSync(keyFile)
       for (const [column, count] of Object.entries(counts)) terminal.out(`${column}: ${count}`)
-      return EXIT.ok
+      return exitCodes.ok
     } finally {
       await close()
     }

@@ -3,13 +3,13 @@ import { type App, startApp } from '../app.ts'
 import type { Config, Mode } from '../platform/configuration/config.ts'
 import { type Log, processLog } from '../platform/running/log.ts'
 import { SOFTWARE } from '../base/version.ts'
-import { EXIT, type ExitCode, type Terminal } from './command.ts'
+import { exitCodes, type ExitCode, type Terminal } from './command.ts'
 import { loadOrExplain } from './configuration.ts'
 
 export async function runServer(terminal: Terminal, mode: Mode, onListening: (app: App, config: Config) => void): Promise<ExitCode> {
   const warnings: string[] = []
   const config = loadOrExplain(terminal, mode, (warning) => warnings.push(warning))
-  if (config === null) return EXIT.failed
+  if (config === null) return exitCodes.failed
 
   const log = processLog(config.telemetry)
   for (const warning of warnings) log.warn('configuration', { warning })
@@ -23,7 +23,7 @@ export async function runServer(terminal: Terminal, mode: Mode, onListening: (ap
   log.info('stopping', { reason: await stopRequested })
   await app.stop()
   log.info('stopped')
-  return EXIT.ok
+  return exitCodes.ok
 }
 
 /** npm passes on the Ctrl-C that the terminal has sent to both. So long it is waited for what belongs to the first signal. */
@@ -42,7 +42,7 @@ function stopRequest({ env }: Terminal, mode: Mode, log: Log): Promise<string> {
     const onSignal = (signal: NodeJS.Signals) => {
       if (state === 'stopping') {
         log.warn('stopped at once by a second signal', { signal })
-        process.exit(EXIT.interrupted)
+        process.exit(exitCodes.interrupted)
       }
       if (state === 'asked') return
       state = 'asked'

@@ -1,7 +1,7 @@
 import { withContext } from '../app.ts'
 import { features } from '../features.ts'
 import type { Config } from '../platform/configuration/config.ts'
-import { EXIT } from './command.ts'
+import { exitCodes } from './command.ts'
 import { configured } from './configuration.ts'
 import { NoServer, serverOf } from './operator-server.ts'
 
@@ -15,11 +15,11 @@ the names.`,
     const names = features.flatMap(({ sweeps = [] }) => sweeps.map((sweep) => sweep.name))
     if (name === undefined || !names.includes(name)) {
       terminal.out(names.join('\n'))
-      return name === undefined ? EXIT.ok : EXIT.misused
+      return name === undefined ? exitCodes.ok : exitCodes.misused
     }
     const report = (await askServer(config, name)) ?? (await withContext(config, ({ sweeps }) => sweeps.run(name)))
     terminal.out(JSON.stringify(report))
-    return EXIT.ok
+    return exitCodes.ok
   },
 })
 

@@ -1,6 +1,6 @@
 import { withContext } from '../app.ts'
 import { verifyEverything } from '../features/backup/backup.ts'
-import { EXIT } from './command.ts'
+import { exitCodes } from './command.ts'
 import { configured } from './configuration.ts'
 
 export const verifyCommand = configured({
@@ -11,6 +11,6 @@ has to be stopped.`,
   async run({ terminal, config }) {
     const { repos, blobs, faults } = await withContext(config, (ctx) => verifyEverything(ctx, { onFault: terminal.err }))
     terminal.out(`${repos} repositories and ${blobs} blobs verified, ${faults} faults`)
-    return faults === 0 ? EXIT.ok : EXIT.failed
+    return faults === 0 ? exitCodes.ok : exitCodes.failed
   },
 })

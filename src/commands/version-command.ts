@@ -1,5 +1,5 @@
 import { SOFTWARE } from '../base/version.ts'
-import { type Command, EXIT } from './command.ts'
+import { type Command, exitCodes } from './command.ts'
 
 export const versionCommand: Command = {
   name: 'version',
@@ -7,6 +7,6 @@ export const versionCommand: Command = {
   details: 'The same text stands in the answer of /xrpc/_health.',
   async run({ terminal }) {
     terminal.out(SOFTWARE)
-    return EXIT.ok
+    return exitCodes.ok
   },
 }

@@ -9,7 +9,7 @@ interface Words {
   text: string
 }
 
-const OURS: Words = { title: 'Something went wrong', text: 'The fault is on our side. Please try again in a moment.' }
+const ourFault: Words = { title: 'Something went wrong', text: 'The fault is on our side. Please try again in a moment.' }
 
 /** By status. A message that is absent here was written for whoever filled in the form. */
 const words: Record<number, (refusal: Refusal, waitMinutes: number) => Words> = {
@@ -17,8 +17,8 @@ const words: Record<number, (refusal: Refusal, waitMinutes: number) => Words> = 
   405: () => ({ title: 'Page not found', text: 'This address is not a page that can be opened.' }),
   413: () => ({ title: 'That was too much', text: 'What you sent is larger than this page accepts. Please go back and shorten it.' }),
   429: (_, minutes) => ({ title: 'Too many attempts', text: `Please wait ${minutes === 1 ? 'a minute' : `${minutes} minutes`}, then try again.` }),
-  502: () => ({ title: OURS.title, text: 'A service that is needed for this does not answer. Please try again in a moment.' }),
-  503: ({ message }) => ({ title: OURS.title, text: message }),
+  502: () => ({ title: ourFault.title, text: 'A service that is needed for this does not answer. Please try again in a moment.' }),
+  503: ({ message }) => ({ title: ourFault.title, text: message }),
 }
 
 export interface ErrorPlace {
@@ -30,7 +30,7 @@ export interface ErrorPlace {
 
 export function errorPage(config: Config, refusal: Refusal, { path, origin, retryAfterSecs }: ErrorPlace): Response {
   const { status, message, options } = refusal
-  const fallback: Words = status >= 500 ? OURS : { title: 'This did not work', text: message }
+  const fallback: Words = status >= 500 ? ourFault : { title: 'This did not work', text: message }
   const { title, text } = words[status]?.(refusal, Math.max(1, Math.ceil(retryAfterSecs / 60))) ?? fallback
   return page(config, {
     title,

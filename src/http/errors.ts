@@ -8,7 +8,7 @@ import { PlcDirectoryError } from '../platform/network/directory-client.ts'
 import { LookupsFull } from '../platform/network/resolver.ts'
 
 export interface RefusalOptions {
-  /** Code in the nested dialect of `/v1` where it is not the one of `NESTED_CODES`. */
+  /** Code in the nested dialect of `/v1` where it is not the one of `nestedCodes`. */
   code?: string
   headers?: Record<string, string>
   details?: unknown
@@ -63,7 +63,7 @@ export function refusalOf(error: unknown): Refusal | null {
 }
 
 /** The nested dialect's code for a name; a name without a row keeps its own spelling. */
-export const NESTED_CODES: Record<string, string> = {
+export const nestedCodes: Record<string, string> = {
   InvalidClaim: 'INVALID_CLAIM',
   InvalidHandle: 'INVALID_HANDLE',
   HandleResolutionFailed: 'HANDLE_RESOLUTION_FAILED',

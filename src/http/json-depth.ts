@@ -1,8 +1,8 @@
 /** How deep a JSON text is nested, told before it is parsed: much of what walks over a value does so by recursion. */
 
 const [QUOTE, BACKSLASH] = [0x22, 0x5c]
-const OPENING: readonly number[] = [0x5b, 0x7b]
-const CLOSING: readonly number[] = [0x5d, 0x7d]
+const opening: readonly number[] = [0x5b, 0x7b]
+const closing: readonly number[] = [0x5d, 0x7d]
 
 /** Says nothing about whether the text is JSON. */
 export function isDeeperThan(text: string, maxDepth: number): boolean {
@@ -13,8 +13,8 @@ export function isDeeperThan(text: string, maxDepth: number): boolean {
     if (code === QUOTE) isInText = !isInText
     else if (isInText && code === BACKSLASH) at++
     else if (isInText) continue
-    else if (OPENING.includes(code) && ++depth > maxDepth) return true
-    else if (CLOSING.includes(code)) depth--
+    else if (opening.includes(code) && ++depth > maxDepth) return true
+    else if (closing.includes(code)) depth--
   }
   return false
 }

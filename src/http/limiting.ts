@@ -5,7 +5,7 @@ import { limitKey } from './client-address.ts'
 import type { Exchange } from './endpoint.ts'
 import { Refusal } from './errors.ts'
 
-export const RATE_LIMIT_HEADERS = ['RateLimit-Limit', 'RateLimit-Remaining', 'RateLimit-Reset', 'RateLimit-Policy', 'Retry-After']
+export const rateLimitHeaders = ['RateLimit-Limit', 'RateLimit-Remaining', 'RateLimit-Reset', 'RateLimit-Policy', 'Retry-After']
 
 /** Limits that metrics tell apart from those of single endpoints. */
 const limiters = { globalIp: 'global_ip', repoWrite: 'account_writes' } as const

@@ -10,7 +10,7 @@ import style from './style.css' with { type: 'text' }
 
 const STYLE_PATH = '/assets/style.css'
 /** The address changes with the content, so it may be kept for ever. */
-const styleUrl = `${STYLE_PATH}?v=${createHash('sha256').update(style).digest('hex').slice(0, 16)}`
+const STYLE_URL = `${STYLE_PATH}?v=${createHash('sha256').update(style).digest('hex').slice(0, 16)}`
 
 /** `styles` is the origin of the stylesheet. */
 const policy = (styles: string) =>
@@ -40,7 +40,7 @@ export function page(config: Config, { title, body, status = 200, leavesOrigin =
 <meta name="color-scheme" content="light dark">
 <title>${title} · ${config.serviceName}</title>
 <link rel="icon" href="data:,">
-<link rel="stylesheet" href="${origin}${styleUrl}">
+<link rel="stylesheet" href="${origin}${STYLE_URL}">
 </head>
 <body>
 <header class="top"><a href="${origin}/account" class="brand">${mark}<span>${config.serviceName}</span></a></header>

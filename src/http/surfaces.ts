@@ -2,8 +2,8 @@
  * What differs between the parts of the address space: the dialect of errors, whether browsers of other origins may
  * call, and how much is told to them. Middleware errors take the shape of the path they hit.
  */
-import { NESTED_CODES, type Refusal } from './errors.ts'
-import { RATE_LIMIT_HEADERS } from './limiting.ts'
+import { nestedCodes, type Refusal } from './errors.ts'
+import { rateLimitHeaders } from './limiting.ts'
 
 export interface Surface {
   prefix: string
@@ -27,13 +27,13 @@ const flat = (refusal: Refusal) => ({
 const nested = (refusal: Refusal) => ({
   contentType: JSON_TYPE,
   text: JSON.stringify({
-    error: { code: refusal.options.code ?? NESTED_CODES[refusal.name] ?? refusal.name, message: refusal.message, ...details(refusal) },
+    error: { code: refusal.options.code ?? nestedCodes[refusal.name] ?? refusal.name, message: refusal.message, ...details(refusal) },
   }),
 })
 
 const oauth = (refusal: Refusal) => ({
   contentType: JSON_TYPE,
-  text: JSON.stringify({ error: OAUTH_CODES[refusal.name] ?? refusal.name, error_description: refusal.message }),
+  text: JSON.stringify({ error: oauthCodes[refusal.name] ?? refusal.name, error_description: refusal.message }),
 })
 
 const event = (refusal: Refusal) => ({
@@ -44,7 +44,7 @@ const event = (refusal: Refusal) => ({
 const plain = (refusal: Refusal) => ({ contentType: 'text/plain; charset=utf-8', text: `${refusal.message}\n` })
 
 /** What refusals of the edge itself are called in the vocabulary of RFC 6749. */
-const OAUTH_CODES: Record<string, string> = {
+const oauthCodes: Record<string, string> = {
   InvalidRequest: 'invalid_request',
   PayloadTooLarge: 'invalid_request',
   PayloadTooLargeError: 'invalid_request',
@@ -56,7 +56,7 @@ const OAUTH_CODES: Record<string, string> = {
 
 const details = (refusal: Refusal) => (refusal.options.details === undefined ? {} : { details: refusal.options.details })
 
-const EXPOSED_HEADERS = [
+const exposedHeaders = [
   'DPoP-Nonce',
   'WWW-Authenticate',
   'Atproto-Repo-Rev',
@@ -65,10 +65,10 @@ const EXPOSED_HEADERS = [
   'Content-Disposition',
   'Content-Length',
   'ETag',
-  ...RATE_LIMIT_HEADERS,
-].join(', ')
+  ...rateLimitHeaders,
+]
 
-const crossOrigin = { 'Access-Control-Allow-Origin': '*', 'Access-Control-Expose-Headers': EXPOSED_HEADERS }
+const crossOrigin = { 'Access-Control-Allow-Origin': '*', 'Access-Control-Expose-Headers': exposedHeaders.join(', ') }
 const personal = { 'Cache-Control': 'private', Vary: 'Authorization' }
 
 const declared: readonly Omit<Surface, 'headers' | 'personalHeaders'>[] = [

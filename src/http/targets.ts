@@ -83,12 +83,12 @@ function methodTarget(endpoint: Of<'query' | 'procedure' | 'subscription'>, unse
   }
 }
 
-const EVERY_REQUEST: readonly LimitName[] = ['globalIp']
+const everyRequest: readonly LimitName[] = ['globalIp']
 
 function limitsOf(spec: Common<unknown> | null): readonly LimitName[] {
   const { limit = [], unlimited = false } = spec ?? {}
   const own = typeof limit === 'string' ? [limit] : limit
-  return unlimited ? own : [...own, ...EVERY_REQUEST]
+  return unlimited ? own : [...own, ...everyRequest]
 }
 
 async function runQuery(exchange: RequestExchange, endpoint: Of<'query'>, method: Method): Promise<unknown> {

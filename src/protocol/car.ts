@@ -7,7 +7,7 @@
  * Source: IPLD "CARv1"; atproto "Repository", "CAR File Serialization".
  */
 import { decode, encode } from './cbor.ts'
-import { Cid, cidBytesLength, cidText, hasCidPrefix, isBlockOf } from './cid.ts'
+import { Cid, CID_BYTES_LENGTH, cidText, hasCidPrefix, isBlockOf } from './cid.ts'
 import { Malformed } from './malformed.ts'
 
 export interface Block {
@@ -19,8 +19,8 @@ export interface Block {
 type Page = readonly Block[] | Uint8Array
 type Pages = Iterable<Page> | AsyncIterable<Page>
 
-const chunkBytes = 64 * 1024
-const headerVersion = 1
+const CHUNK_BYTES = 64 * 1024
+const HEADER_VERSION = 1
 
 // Writing
 
@@ -40,7 +40,7 @@ export function carOf(root: Cid | null, blocks: readonly Block[]): Uint8Array {
 export async function* writeCar(root: Cid | null, pages: Pages): AsyncGenerator<Uint8Array> {
   const header = headerOf(root)
   // Its parts belong to the reader of the stream once it was given them.
-  let buffer = newBuffer(chunkBytes)
+  let buffer = newBuffer(CHUNK_BYTES)
   buffer.set(header)
   let [start, end] = [0, header.length]
   const chunk = () => buffer.subarray(start, (start = end))
@@ -59,7 +59,7 @@ export async function* writeCar(root: Cid | null, pages: Pages): AsyncGenerator<
       const length = sectionLength(block)
       if (end + length > buffer.length) {
         if (end > start) yield chunk()
-        buffer = newBuffer(Math.max(length, chunkBytes))
+        buffer = newBuffer(Math.max(length, CHUNK_BYTES))
         start = end = 0
       }
       end = writeSection(buffer, end, block)
@@ -72,22 +72,22 @@ export async function* writeCar(root: Cid | null, pages: Pages): AsyncGenerator<
 const newBuffer = (bytes: number): Uint8Array => Buffer.allocUnsafeSlow(bytes)
 
 function headerOf(root: Cid | null): Uint8Array {
-  const header = encode({ roots: root === null ? [] : [root], version: headerVersion })
+  const header = encode({ roots: root === null ? [] : [root], version: HEADER_VERSION })
   const framed = new Uint8Array(varintLength(header.length) + header.length)
   framed.set(header, writeVarint(framed, 0, header.length))
   return framed
 }
 
 function sectionLength(block: Block): number {
-  const length = cidBytesLength + block.bytes.length
+  const length = CID_BYTES_LENGTH + block.bytes.length
   return varintLength(length) + length
 }
 
 function writeSection(target: Uint8Array, start: number, block: Block): number {
-  const at = writeVarint(target, start, cidBytesLength + block.bytes.length)
+  const at = writeVarint(target, start, CID_BYTES_LENGTH + block.bytes.length)
   target.set(block.cid.bytes, at)
-  target.set(block.bytes, at + cidBytesLength)
-  return at + cidBytesLength + block.bytes.length
+  target.set(block.bytes, at + CID_BYTES_LENGTH)
+  return at + CID_BYTES_LENGTH + block.bytes.length
 }
 
 function varintLength(value: number): number {
@@ -140,7 +140,7 @@ export async function readCar(source: Iterable<Uint8Array> | AsyncIterable<Uint8
 
 async function* blocksOf(pages: SectionedCar['pages']): AsyncGenerator<Block[]> {
   for await (const sections of pages) {
-    yield Array.from(sections, (section) => ({ cid: new Cid(section.slice(0, cidBytesLength)), bytes: section.slice(cidBytesLength) }))
+    yield Array.from(sections, (section) => ({ cid: new Cid(section.slice(0, CID_BYTES_LENGTH)), bytes: section.slice(CID_BYTES_LENGTH) }))
   }
 }
 
@@ -155,14 +155,14 @@ export async function readSections(source: Iterable<Uint8Array> | AsyncIterable<
 
 function parseHeader(bytes: Uint8Array): Cid[] {
   const header = decode(bytes) as { version?: unknown; roots?: unknown } | null
-  if (header?.version !== headerVersion) throw new Malformed('CAR is not of version 1')
+  if (header?.version !== HEADER_VERSION) throw new Malformed('CAR is not of version 1')
   const { roots } = header
   if (!Array.isArray(roots) || !roots.every((root) => root instanceof Cid)) throw new Malformed('CAR header has no list of roots')
   return roots
 }
 
 async function* readPages(reader: SectionReader, maxBlockBytes: number): SectionedCar['pages'] {
-  const maxSectionBytes = maxBlockBytes + cidBytesLength
+  const maxSectionBytes = maxBlockBytes + CID_BYTES_LENGTH
   for (let first = await reader.next(maxSectionBytes); first !== null; first = await reader.next(maxSectionBytes)) {
     yield readPage(reader, first, maxSectionBytes)
   }
@@ -176,17 +176,17 @@ function* readPage(reader: SectionReader, first: Uint8Array, maxSectionBytes: nu
 }
 
 function checkSection(section: Uint8Array): void {
-  if (section.length < cidBytesLength || !hasCidPrefix(section, 0)) throw new Malformed('CAR block has no CID of a known kind')
-  if (!isBlockOf(section, section.subarray(cidBytesLength))) throw new Malformed(`CAR block does not match its CID ${cidText(section)}`)
+  if (section.length < CID_BYTES_LENGTH || !hasCidPrefix(section, 0)) throw new Malformed('CAR block has no CID of a known kind')
+  if (!isBlockOf(section, section.subarray(CID_BYTES_LENGTH))) throw new Malformed(`CAR block does not match its CID ${cidText(section)}`)
 }
 
-const maxVarintBytes = 4
-const firstBufferBytes = 2 * chunkBytes
+const MAX_VARINT_BYTES = 4
+const FIRST_BUFFER_BYTES = 2 * CHUNK_BYTES
 
 /** Cuts a stream of chunks into sections. What it returns is a view, good until the next call. */
 class SectionReader {
   readonly #chunks: Iterator<Uint8Array> | AsyncIterator<Uint8Array>
-  #buffer = new Uint8Array(firstBufferBytes)
+  #buffer = new Uint8Array(FIRST_BUFFER_BYTES)
   #start = 0
   #end = 0
 
@@ -214,7 +214,7 @@ class SectionReader {
     let at = this.#start
     let length = 0
     for (let i = 0; ; i++) {
-      if (i === maxVarintBytes) throw new Malformed('CAR section length is too large')
+      if (i === MAX_VARINT_BYTES) throw new Malformed('CAR section length is too large')
       if (at === this.#end) return null
       const byte = buffer[at++] as number
       length |= (byte & 0x7f) << (7 * i)

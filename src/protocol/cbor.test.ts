@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test'
 import { decode as cborgDecode, encode as cborgEncode, Token, Type } from 'cborg'
 import { CID } from 'multiformats/cid'
-import { decode, decodeFirst, encode, maxDepthLevels, type Data, type DataObject } from './cbor.ts'
+import { decode, decodeFirst, encode, MAX_DEPTH_LEVELS, type Data, type DataObject } from './cbor.ts'
 import { Cid, cidOfBlob, cidOfCbor } from './cid.ts'
 import { Malformed } from './malformed.ts'
 
@@ -207,11 +207,11 @@ describe('decoding', () => {
 
   test('refuses nesting beyond its bound, and takes nesting up to it', () => {
     const nest = (levels: number, head: string) => hex(head.repeat(levels) + '80')
-    expect(decode(nest(maxDepthLevels - 1, '81'))).toBeArray()
-    expect(() => decode(nest(maxDepthLevels, '81'))).toThrow(Malformed)
-    expect(() => decode(nest(maxDepthLevels, 'a16161'))).toThrow(Malformed)
+    expect(decode(nest(MAX_DEPTH_LEVELS - 1, '81'))).toBeArray()
+    expect(() => decode(nest(MAX_DEPTH_LEVELS, '81'))).toThrow(Malformed)
+    expect(() => decode(nest(MAX_DEPTH_LEVELS, 'a16161'))).toThrow(Malformed)
     expect(() => decode(nest(1_000_000, '81'))).toThrow(Malformed)
-    const deepest = decode(nest(maxDepthLevels - 1, '81'))
+    const deepest = decode(nest(MAX_DEPTH_LEVELS - 1, '81'))
     expect(decode(encode(deepest))).toEqual(deepest)
     expect(() => encode([deepest])).toThrow(TypeError)
   })

@@ -9,7 +9,7 @@
  *
  * Source: DASL "DRISL"; IPLD "DAG-CBOR"; atproto "Data Model" (no floats, integers within 53 bits).
  */
-import { Cid, cidBytesLength, hasCidPrefix } from './cid.ts'
+import { Cid, CID_BYTES_LENGTH, hasCidPrefix } from './cid.ts'
 import { Malformed } from './malformed.ts'
 import { readable } from './readable.ts'
 
@@ -19,22 +19,22 @@ export interface DataObject {
 }
 
 /** How deep lists and objects may nest, in levels. Far above any lexicon, far below the stack. */
-export const maxDepthLevels = 128
+export const MAX_DEPTH_LEVELS = 128
 
 const major = { unsigned: 0x00, negative: 0x20, bytes: 0x40, text: 0x60, list: 0x80, map: 0xa0, tag: 0xc0 } as const
 const simple = { false: 0xf4, true: 0xf5, null: 0xf6 } as const
 /** Tag 42, a byte string of 37, and the zero byte that precedes a CID. */
-const linkHead = Buffer.from([0xd8, 42, 0x58, cidBytesLength + 1, 0])
-const linkLength = linkHead.length + cidBytesLength
-const two32 = 0x1_0000_0000
+const linkHead = Buffer.from([0xd8, 42, 0x58, CID_BYTES_LENGTH + 1, 0])
+const LINK_LENGTH = linkHead.length + CID_BYTES_LENGTH
+const TWO_32 = 0x1_0000_0000
 
 // Encoding
 
-const initialBytes = 64 * 1024
-const keptBytes = 1024 * 1024
-const longestHead = 9
+const INITIAL_BYTES = 64 * 1024
+const KEPT_BYTES = 1024 * 1024
+const LONGEST_HEAD = 9
 
-let out = Buffer.allocUnsafe(initialBytes)
+let out = Buffer.allocUnsafe(INITIAL_BYTES)
 let end = 0
 
 /** Encode one value. Throws a `TypeError` for what the data model does not have: it is a bug of the caller. */
@@ -48,7 +48,7 @@ export function encodeSequence(values: Data[]): Uint8Array {
   for (const value of values) writeValue(value, 0)
   const bytes = new Uint8Array(end)
   bytes.set(out.subarray(0, end))
-  if (out.length > keptBytes) out = Buffer.allocUnsafe(initialBytes)
+  if (out.length > KEPT_BYTES) out = Buffer.allocUnsafe(INITIAL_BYTES)
   return bytes
 }
 
@@ -76,7 +76,7 @@ function writeValue(value: Data, depth: number): void {
         out[end++] = simple.null
       } else if (value instanceof Cid) writeLink(value)
       else if (value instanceof Uint8Array) writeBytes(value)
-      else if (depth >= maxDepthLevels) throw new TypeError(`Nested deeper than ${maxDepthLevels} levels`)
+      else if (depth >= MAX_DEPTH_LEVELS) throw new TypeError(`Nested deeper than ${MAX_DEPTH_LEVELS} levels`)
       else if (Array.isArray(value)) {
         writeHead(major.list, value.length)
         for (const item of value) writeValue(item, depth + 1)
@@ -88,7 +88,7 @@ function writeValue(value: Data, depth: number): void {
 }
 
 function writeHead(kind: number, argument: number): void {
-  reserve(longestHead)
+  reserve(LONGEST_HEAD)
   if (argument < 24) out[end++] = kind | argument
   else if (argument < 0x100) {
     out[end++] = kind | 24
@@ -97,22 +97,22 @@ function writeHead(kind: number, argument: number): void {
     out[end++] = kind | 25
     out[end++] = argument >>> 8
     out[end++] = argument
-  } else if (argument < two32) {
+  } else if (argument < TWO_32) {
     out[end++] = kind | 26
     end = out.writeUInt32BE(argument, end)
   } else {
     out[end++] = kind | 27
-    end = out.writeUInt32BE(Math.floor(argument / two32), end)
-    end = out.writeUInt32BE(argument % two32, end)
+    end = out.writeUInt32BE(Math.floor(argument / TWO_32), end)
+    end = out.writeUInt32BE(argument % TWO_32, end)
   }
 }
 
 /** Up to here a loop of our own beats the calls into the runtime, if the text is ASCII. In bytes. */
-const shortTextBytes = 96
+const SHORT_TEXT_BYTES = 96
 
 function writeText(text: string): void {
   const { length } = text
-  if (length <= shortTextBytes) {
+  if (length <= SHORT_TEXT_BYTES) {
     const start = end
     writeHead(major.text, length)
     reserve(length)
@@ -142,10 +142,10 @@ function writeBytes(bytes: Uint8Array): void {
 }
 
 function writeLink(cid: Cid): void {
-  reserve(linkLength)
+  reserve(LINK_LENGTH)
   out.set(linkHead, end)
   out.set(cid.bytes, end + linkHead.length)
-  end += linkLength
+  end += LINK_LENGTH
 }
 
 function writeMap(map: DataObject, depth: number): void {
@@ -157,11 +157,11 @@ function writeMap(map: DataObject, depth: number): void {
   }
 }
 
-const insertionSortLimit = 24
+const INSERTION_SORT_LIMIT = 24
 
 /** Into the order of DAG-CBOR, in place: the shorter first, then by bytes. Keys are few and mostly ASCII. */
 function sortKeys(keys: string[]): string[] {
-  if (keys.length > insertionSortLimit || !keys.every(isAscii)) return keys.sort(compareKeys)
+  if (keys.length > INSERTION_SORT_LIMIT || !keys.every(isAscii)) return keys.sort(compareKeys)
   for (let i = 1; i < keys.length; i++) {
     const key = keys[i] as string
     let at = i - 1
@@ -246,7 +246,7 @@ function readArgument(head: number): number {
   if (at + width > source.length) throw new Malformed('Value ends early')
   let value = 0
   for (let i = 0; i < width; i++) value = value * 256 + (source[at++] as number)
-  const shortestAbove = width === 1 ? 23 : width === 2 ? 0xff : width === 4 ? 0xffff : two32 - 1
+  const shortestAbove = width === 1 ? 23 : width === 2 ? 0xff : width === 4 ? 0xffff : TWO_32 - 1
   if (value <= shortestAbove) throw new Malformed('Number not in its shortest form')
   if (value > Number.MAX_SAFE_INTEGER) throw new Malformed('Number beyond 53 bits')
   return value
@@ -275,7 +275,7 @@ function readBytes(length: number): Uint8Array {
 function readText(length: number): string {
   const start = at
   at += length
-  if (length <= shortTextBytes) {
+  if (length <= SHORT_TEXT_BYTES) {
     let i = start
     while (i < at && (source[i] as number) <= 0x7f) i++
     if (i === at) return source.toString('latin1', start, at)
@@ -288,15 +288,15 @@ function readText(length: number): string {
 }
 
 /** Recent keys by a hash of their bytes: records repeat a few names, and a known string costs no new one. */
-const keySlots = 1024
-const longestSharedKey = 32
-const sharedKeys = Array.from({ length: keySlots }, () => '')
+const KEY_SLOTS = 1024
+const LONGEST_SHARED_KEY = 32
+const sharedKeys = Array.from({ length: KEY_SLOTS }, () => '')
 
 function readKey(length: number): string {
-  if (length > longestSharedKey) return readText(length)
+  if (length > LONGEST_SHARED_KEY) return readText(length)
   let hash = length
   for (let i = at; i < at + length; i++) hash = (Math.imul(hash, 31) + (source[i] as number)) | 0
-  const slot = hash & (keySlots - 1)
+  const slot = hash & (KEY_SLOTS - 1)
   const known = sharedKeys[slot] as string
   if (known.length === length) {
     let i = 0
@@ -357,16 +357,16 @@ export function setOwn<T>(object: Record<string, T>, key: string, value: T): voi
 }
 
 function checkDepth(depth: number): void {
-  if (depth > maxDepthLevels) throw new Malformed(`Nested deeper than ${maxDepthLevels} levels`)
+  if (depth > MAX_DEPTH_LEVELS) throw new Malformed(`Nested deeper than ${MAX_DEPTH_LEVELS} levels`)
 }
 
 function readLink(): Cid {
   const start = at - 1
-  if (start + linkLength > source.length) throw new Malformed('Value ends early')
+  if (start + LINK_LENGTH > source.length) throw new Malformed('Value ends early')
   for (let i = 0; i < linkHead.length; i++) if (source[start + i] !== linkHead[i]) throw new Malformed('A tag that is not a link')
   const cidStart = start + linkHead.length
   if (!hasCidPrefix(source, cidStart)) throw new Malformed('Link is not a CID of a known kind')
-  at = cidStart + cidBytesLength
+  at = cidStart + CID_BYTES_LENGTH
   return new Cid(new Uint8Array(source.subarray(cidStart, at)))
 }
 

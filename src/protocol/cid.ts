@@ -10,10 +10,10 @@ export const codecs = { dagCbor: 0x71, raw: 0x55 } as const
 type Codec = (typeof codecs)[keyof typeof codecs]
 
 /** `01 codec 12 20`, then the 32 bytes of the digest. */
-export const cidBytesLength = 36
-const digestOffset = 4
-const digestLength = 32
-const sha256Code = 0x12
+export const CID_BYTES_LENGTH = 36
+const DIGEST_OFFSET = 4
+const DIGEST_LENGTH = 32
+const SHA256_CODE = 0x12
 
 export class Cid {
   readonly bytes: Uint8Array
@@ -48,10 +48,10 @@ export class Cid {
     return this.bytes[1] as Codec
   }
   get digest(): Uint8Array {
-    return this.bytes.subarray(digestOffset)
+    return this.bytes.subarray(DIGEST_OFFSET)
   }
   get multihash(): { code: number; size: number; digest: Uint8Array; bytes: Uint8Array } {
-    return { code: sha256Code, size: digestLength, digest: this.digest, bytes: this.bytes.subarray(2) }
+    return { code: SHA256_CODE, size: DIGEST_LENGTH, digest: this.digest, bytes: this.bytes.subarray(2) }
   }
 }
 
@@ -60,38 +60,38 @@ export const cidOfBlob = (bytes: Uint8Array): Cid => cidOf(codecs.raw, bytes)
 
 function cidOf(codec: Codec, content: Uint8Array): Cid {
   const bytes = cidPrefix(codec)
-  Bun.SHA256.hash(content, bytes.subarray(digestOffset))
+  Bun.SHA256.hash(content, bytes.subarray(DIGEST_OFFSET))
   return new Cid(bytes)
 }
 
-const contentDigest = new Uint8Array(digestLength)
+const contentDigest = new Uint8Array(DIGEST_LENGTH)
 
 /** Whether a block has the digest that a CID names, given as bytes that begin with it. */
 export function isBlockOf(cid: Uint8Array, block: Uint8Array): boolean {
   Bun.SHA256.hash(block, contentDigest)
-  for (let i = 0; i < digestLength; i++) if (contentDigest[i] !== cid[digestOffset + i]) return false
+  for (let i = 0; i < DIGEST_LENGTH; i++) if (contentDigest[i] !== cid[DIGEST_OFFSET + i]) return false
   return true
 }
 
 /** The CID of raw bytes whose SHA-256 was computed while they streamed past. `digest` is 32 bytes. */
 export function cidOfBlobDigest(digest: Uint8Array): Cid {
   const bytes = cidPrefix(codecs.raw)
-  bytes.set(digest, digestOffset)
+  bytes.set(digest, DIGEST_OFFSET)
   return new Cid(bytes)
 }
 
 function cidPrefix(codec: Codec): Uint8Array {
-  const bytes = new Uint8Array(cidBytesLength)
+  const bytes = new Uint8Array(CID_BYTES_LENGTH)
   bytes[0] = 1
   bytes[1] = codec
-  bytes[2] = sha256Code
-  bytes[3] = digestLength
+  bytes[2] = SHA256_CODE
+  bytes[3] = DIGEST_LENGTH
   return bytes
 }
 
 /** Takes the bytes as they are, without a copy. */
 export function cidFromBytes(bytes: Uint8Array): Cid | null {
-  return bytes.length === cidBytesLength && hasCidPrefix(bytes, 0) ? new Cid(bytes) : null
+  return bytes.length === CID_BYTES_LENGTH && hasCidPrefix(bytes, 0) ? new Cid(bytes) : null
 }
 
 /** Whether a CID of ours starts at `at`; the caller has made sure that 36 bytes are there. */
@@ -100,12 +100,12 @@ export function hasCidPrefix(bytes: Uint8Array, at: number): boolean {
   return (
     bytes[at] === 1 &&
     (codec === codecs.dagCbor || codec === codecs.raw) &&
-    bytes[at + 2] === sha256Code &&
-    bytes[at + 3] === digestLength
+    bytes[at + 2] === SHA256_CODE &&
+    bytes[at + 3] === DIGEST_LENGTH
   )
 }
 
-const textLength = 59 // 'b' and 58 letters of five bits
+const TEXT_LENGTH = 59 // 'b' and 58 letters of five bits
 /** The first 32 bits are always the same but for the codec, and the last two are unused. */
 const cidForm = /^baf[yk]rei[a-h][a-z2-7]{50}[aeimquy4]$/
 
@@ -114,14 +114,14 @@ export const isCid = (text: string): boolean => cidForm.test(text)
 
 /** Accepts the canonical text only: lower-case base32, no padding, unused bits zero. */
 export function parseCid(text: string): Cid | null {
-  if (text.length !== textLength || text.charCodeAt(0) !== 0x62) return null
-  const bytes = new Uint8Array(cidBytesLength)
+  if (text.length !== TEXT_LENGTH || text.charCodeAt(0) !== 0x62) return null
+  const bytes = new Uint8Array(CID_BYTES_LENGTH)
   let at = 0
   let bits = 0
   let value = 0
-  for (let i = 1; i < textLength; i++) {
-    const digit = base32Digits[text.charCodeAt(i)] ?? noDigit
-    if (digit === noDigit) return null
+  for (let i = 1; i < TEXT_LENGTH; i++) {
+    const digit = base32Digits[text.charCodeAt(i)] ?? NO_DIGIT
+    if (digit === NO_DIGIT) return null
     value = (value << 5) | digit
     bits += 5
     if (bits >= 8) {
@@ -134,17 +134,17 @@ export function parseCid(text: string): Cid | null {
 }
 
 const base32Alphabet = Buffer.from('abcdefghijklmnopqrstuvwxyz234567')
-const noDigit = 255
-const base32Digits = new Uint8Array(128).fill(noDigit)
+const NO_DIGIT = 255
+const base32Digits = new Uint8Array(128).fill(NO_DIGIT)
 base32Alphabet.forEach((letter, value) => (base32Digits[letter] = value))
 
-const letters = Buffer.alloc(textLength)
+const letters = Buffer.alloc(TEXT_LENGTH)
 
 /** The text of 36 bytes. Every commit prints a dozen new CIDs: 36 bytes are seven groups of five, each eight letters, and one byte more. */
 export function cidText(bytes: Uint8Array): string {
   letters[0] = 0x62 // 'b'
   let to = 1
-  for (let i = 0; i < cidBytesLength - 1; i += 5) {
+  for (let i = 0; i < CID_BYTES_LENGTH - 1; i += 5) {
     const high = ((bytes[i] as number) << 12) | ((bytes[i + 1] as number) << 4) | ((bytes[i + 2] as number) >>> 4)
     const low = (((bytes[i + 2] as number) & 15) << 16) | ((bytes[i + 3] as number) << 8) | (bytes[i + 4] as number)
     for (const half of [high, low]) {
@@ -154,7 +154,7 @@ export function cidText(bytes: Uint8Array): string {
       letters[to++] = base32Alphabet[half & 31] as number
     }
   }
-  const last = bytes[cidBytesLength - 1] as number
+  const last = bytes[CID_BYTES_LENGTH - 1] as number
   letters[to++] = base32Alphabet[last >>> 3] as number
   letters[to] = base32Alphabet[(last & 7) << 2] as number
   return letters.toString('latin1')

@@ -4,7 +4,7 @@ import fixtures from '../../tests/vectors/interop/firehose/commit-proof-fixtures
 import { type Block, carOf, readCar } from './car.ts'
 import { type Data, encode } from './cbor.ts'
 import { type Cid, cidFromBytes, cidOfCbor, parseCid } from './cid.ts'
-import { buildCommit, type BuiltCommit, type CommitFault, maxOpsPerCommit, parseCommit, type RecordWrite, verifyCommit } from './commit.ts'
+import { buildCommit, type BuiltCommit, type CommitFault, MAX_OPS_PER_COMMIT, parseCommit, type RecordWrite, verifyCommit } from './commit.ts'
 import type { Did, Tid } from './identifiers.ts'
 import { signingKey } from './keys.ts'
 import { Malformed } from './malformed.ts'
@@ -150,7 +150,7 @@ describe('a write that does not fit is refused, and nothing is built', () => {
     ['a swap of nothing', [{ ...create('com.example.a/2'), swapRecord: other }], { error: 'InvalidSwap', path: 'com.example.a/2', current: null }],
     ['one path twice', [create('com.example.a/2'), remove('com.example.a/2')], { error: 'DuplicatePath', path: 'com.example.a/2' }],
     ['a late fault', [create('com.example.a/2'), create('com.example.a/1')], { error: 'RecordExists', path: 'com.example.a/1' }],
-    ['too many writes', Array.from({ length: maxOpsPerCommit + 1 }, (_, i) => create(`com.example.a/n${i}`)), { error: 'TooManyWrites' }],
+    ['too many writes', Array.from({ length: MAX_OPS_PER_COMMIT + 1 }, (_, i) => create(`com.example.a/n${i}`)), { error: 'TooManyWrites' }],
     ['too many bytes', [create('com.example.a/2', 'x'.repeat(2_000_000))], { error: 'EventTooLarge' }],
   ]
   for (const [what, writes, fault] of cases) {

@@ -16,11 +16,11 @@ import type { PublicKey, SigningKey } from './keys.ts'
 import { Malformed } from './malformed.ts'
 import { type BlockReader, MissingBlock, Mst, type NodeCache } from './mst.ts'
 
-const commitVersion = 3
+const COMMIT_VERSION = 3
 
 export interface UnsignedCommit {
   did: Did
-  version: typeof commitVersion
+  version: typeof COMMIT_VERSION
   /** Root of the tree. */
   data: Cid
   rev: Tid
@@ -32,7 +32,7 @@ export interface Commit extends UnsignedCommit {
   sig: Uint8Array
 }
 
-export const unsignedCommit = (did: Did, rev: Tid, data: Cid): UnsignedCommit => ({ did, version: commitVersion, data, rev, prev: null })
+export const unsignedCommit = (did: Did, rev: Tid, data: Cid): UnsignedCommit => ({ did, version: COMMIT_VERSION, data, rev, prev: null })
 
 export function signCommit(unsigned: UnsignedCommit, key: SigningKey): Block {
   const bytes = encode({ ...unsigned, sig: key.sign(encode({ ...unsigned })) })
@@ -45,7 +45,7 @@ const commitFields = ['did', 'version', 'data', 'rev', 'prev', 'sig']
 export function parseCommit(bytes: Uint8Array): Commit {
   const data = decode(bytes) as Partial<Record<keyof Commit, unknown>> | null
   if (typeof data !== 'object' || data === null) throw new Malformed('Commit is not a map')
-  if (data.version !== commitVersion) throw new Malformed(`Commit is not of version ${commitVersion}`)
+  if (data.version !== COMMIT_VERSION) throw new Malformed(`Commit is not of version ${COMMIT_VERSION}`)
   const wellFormed =
     commitFields.every((field) => Object.hasOwn(data, field)) &&
     typeof data.did === 'string' &&
@@ -112,11 +112,11 @@ export type CommitFault =
   | { ok: false; error: 'EventTooLarge'; limit: number }
 
 /** Most operations of one commit, and most bytes of its archive: relays take no more. */
-export const maxOpsPerCommit = 200
-const maxEventBytes = 2_000_000
+export const MAX_OPS_PER_COMMIT = 200
+const MAX_EVENT_BYTES = 2_000_000
 
 export function buildCommit({ did, rev, prevData, writes, key, read, cache }: CommitRequest): BuiltCommit | CommitFault {
-  if (writes.length > maxOpsPerCommit) return { ok: false, error: 'TooManyWrites', limit: maxOpsPerCommit }
+  if (writes.length > MAX_OPS_PER_COMMIT) return { ok: false, error: 'TooManyWrites', limit: MAX_OPS_PER_COMMIT }
 
   const tree = new Mst(prevData, read, cache)
   const ops: RepoOp[] = []
@@ -135,7 +135,7 @@ export function buildCommit({ did, rev, prevData, writes, key, read, cache }: Co
   const { root: data, created: nodes, removed: removedNodes } = tree.flush()
   const commit = signCommit(unsignedCommit(did, rev, data), key)
   const car = carOf(commit.cid, eventBlocks(tree, { commit, nodes, writes, read }))
-  if (car.length > maxEventBytes) return { ok: false, error: 'EventTooLarge', limit: maxEventBytes }
+  if (car.length > MAX_EVENT_BYTES) return { ok: false, error: 'EventTooLarge', limit: MAX_EVENT_BYTES }
   return { ok: true, commit, data, prevData, ops, nodes, removedNodes, car }
 }
 

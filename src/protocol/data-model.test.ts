@@ -4,7 +4,7 @@ import { cidForRecord } from '@atproto/repo'
 import fixtures from '../../tests/vectors/interop/data-model/data-model-fixtures.json'
 import invalid from '../../tests/vectors/interop/data-model/data-model-invalid.json'
 import valid from '../../tests/vectors/interop/data-model/data-model-valid.json'
-import { decode, encode, maxDepthLevels, type Data } from './cbor.ts'
+import { decode, encode, MAX_DEPTH_LEVELS, type Data } from './cbor.ts'
 import { cidOfBlob, cidOfCbor } from './cid.ts'
 import { dataToJson, findBlobs, jsonToData, jsonToObject, type Json } from './data-model.ts'
 import { validateRecord } from './lexicons/lexicons.ts'
@@ -58,8 +58,8 @@ describe('JSON that would not come back the same is refused', () => {
 
   test('nesting beyond the bound', () => {
     const nest = (levels: number) => JSON.parse('['.repeat(levels) + ']'.repeat(levels)) as unknown
-    expect(encode(jsonToData(nest(maxDepthLevels)))).toHaveLength(maxDepthLevels)
-    expect(() => jsonToData(nest(maxDepthLevels + 1))).toThrow(Malformed)
+    expect(encode(jsonToData(nest(MAX_DEPTH_LEVELS)))).toHaveLength(MAX_DEPTH_LEVELS)
+    expect(() => jsonToData(nest(MAX_DEPTH_LEVELS + 1))).toThrow(Malformed)
     expect(() => jsonToData(nest(100_000))).toThrow(Malformed)
   })
 

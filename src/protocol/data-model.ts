@@ -5,7 +5,7 @@
  *
  * Source: atproto "Data Model"; interop tests `data-model/`.
  */
-import { type Data, type DataObject, maxDepthLevels, setOwn } from './cbor.ts'
+import { type Data, type DataObject, MAX_DEPTH_LEVELS, setOwn } from './cbor.ts'
 import { Cid, codecs, parseCid } from './cid.ts'
 import { Malformed } from './malformed.ts'
 
@@ -44,7 +44,7 @@ function convert(json: unknown, depth: number): Data {
       return json === 0 ? 0 : json // -0 has no encoding of its own
     case 'object':
       if (json === null) return null
-      if (depth >= maxDepthLevels) throw new Malformed(`Nested deeper than ${maxDepthLevels} levels`)
+      if (depth >= MAX_DEPTH_LEVELS) throw new Malformed(`Nested deeper than ${MAX_DEPTH_LEVELS} levels`)
       if (!Array.isArray(json)) return convertObject(json as Record<string, unknown>, depth + 1)
       return json.map((item) => convert(item, depth + 1))
     default:
@@ -94,7 +94,7 @@ function isBase64(text: string): boolean {
   return padding === 0 || (text.length % 4 === 0 && padding <= 2 && text.endsWith('='.repeat(padding)))
 }
 
-const blobKeys = 4
+const BLOB_KEYS = 4
 
 function convertBlob(object: DataObject): DataObject {
   const { ref, mimeType, size } = object
@@ -105,7 +105,7 @@ function convertBlob(object: DataObject): DataObject {
     mimeType.includes('/') &&
     typeof size === 'number' &&
     size >= 0 &&
-    Object.keys(object).length === blobKeys
+    Object.keys(object).length === BLOB_KEYS
   if (!wellFormed) throw new Malformed('A blob needs ref (the link of a raw CID), mimeType and size, and nothing else')
   return object
 }

@@ -7,7 +7,7 @@
  */
 import { parseDid, parseHandle, type Did, type Handle } from './identifiers.ts'
 import { formatDidKey, parseBareMultibase, parseMultikey, type Curve } from './keys.ts'
-import { pdsServiceName, signingKeyName, type PlcState } from './plc.ts'
+import { PDS_SERVICE_NAME, SIGNING_KEY_NAME, type PlcState } from './plc.ts'
 
 export interface VerificationMethod {
   id: string
@@ -65,7 +65,7 @@ function methodKey({ type, publicKeyMultibase }: VerificationMethod): string | n
 }
 
 /** The key that signs the repository, as a did:key. */
-export const signingKey = (document: DidDocument): string | null => verificationKey(document, signingKeyName)
+export const signingKey = (document: DidDocument): string | null => verificationKey(document, SIGNING_KEY_NAME)
 
 /** The endpoint of a service by its fragment, and by type where that matters: an http(s) URL. */
 export function serviceEndpoint(document: DidDocument, name: string, type?: string): string | null {
@@ -74,7 +74,7 @@ export function serviceEndpoint(document: DidDocument, name: string, type?: stri
   return /^https?:\/\//.test(service.serviceEndpoint) && URL.canParse(service.serviceEndpoint) ? service.serviceEndpoint : null
 }
 
-export const pdsEndpoint = (document: DidDocument): string | null => serviceEndpoint(document, pdsServiceName, 'AtprotoPersonalDataServer')
+export const pdsEndpoint = (document: DidDocument): string | null => serviceEndpoint(document, PDS_SERVICE_NAME, 'AtprotoPersonalDataServer')
 
 /** The handle that the document claims. A claim only: it counts when the handle resolves back. */
 export function claimedHandle({ alsoKnownAs }: Pick<DidDocument, 'alsoKnownAs'>): Handle | null {
@@ -88,13 +88,13 @@ export function renderDidDocument(did: Did, state: PlcState): DidDocument {
     '@context': ['https://www.w3.org/ns/did/v1'],
     'id': did,
     'alsoKnownAs': state.alsoKnownAs,
-    'verificationMethod': ordered(state.verificationMethods, signingKeyName).map(([name, key]) => ({
+    'verificationMethod': ordered(state.verificationMethods, SIGNING_KEY_NAME).map(([name, key]) => ({
       id: `${did}#${name}`,
       type: 'Multikey',
       controller: did,
       publicKeyMultibase: key.slice('did:key:'.length),
     })),
-    'service': ordered(state.services, pdsServiceName).map(([name, { type, endpoint }]) => ({ id: `#${name}`, type, serviceEndpoint: endpoint })),
+    'service': ordered(state.services, PDS_SERVICE_NAME).map(([name, { type, endpoint }]) => ({ id: `#${name}`, type, serviceEndpoint: endpoint })),
   }
 }
 

@@ -13,13 +13,13 @@ import { parseP256Jwk, thumbprint } from './jwk.ts'
 import { decodeObject } from './jws.ts'
 
 /** The network's own bounds: a proof is good for 10 s, and either clock may be off by 180 s. */
-const toleranceSecs = 180
-const maxAgeSecs = 10 + toleranceSecs
+const TOLERANCE_SECS = 180
+const MAX_AGE_SECS = 10 + TOLERANCE_SECS
 /** How long a `jti` must be remembered: as long as its proof could be accepted, and a tenth more. */
-export const proofMemorySecs = 198
+export const PROOF_MEMORY_SECS = 198
 
-const maxProofChars = 4096
-const ALGORITHM = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' }
+const MAX_PROOF_CHARS = 4096
+const proofAlgorithm = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' }
 
 export interface DpopRequest {
   /** The `DPoP` header; null when there is none. Several are joined by commas, which no proof contains. */
@@ -43,22 +43,22 @@ export type DpopOutcome =
  */
 export async function checkDpop({ proof, method, url, accessTokenHash, now, isNonce }: DpopRequest): Promise<DpopOutcome> {
   if (proof === null || proof === '') return invalid('a DPoP proof is required')
-  if (proof.length > maxProofChars) return invalid('the DPoP proof is too long')
+  if (proof.length > MAX_PROOF_CHARS) return invalid('the DPoP proof is too long')
   const parts = proof.split('.')
   if (parts.length !== 3 || proof.includes(',')) return invalid('exactly one DPoP proof is required')
   const [header, payload, signature] = parts as [string, string, string]
   const key = await proofKey(header)
   if (typeof key === 'string') return invalid(key)
   const signed = Buffer.from(proof.slice(0, proof.lastIndexOf('.')), 'latin1')
-  if (!(await crypto.subtle.verify(ALGORITHM, key.key, Buffer.from(signature, 'base64url'), signed))) return invalid('the signature does not verify')
+  if (!(await crypto.subtle.verify(proofAlgorithm, key.key, Buffer.from(signature, 'base64url'), signed))) return invalid('the signature does not verify')
   const claims = decodeObject(payload)
   if (claims === null) return invalid('the claims are not a JSON object')
   const { iat, jti, htm, htu, nonce, ath } = claims
 
   const nowSecs = now / 1000
   if (typeof iat !== 'number' || !Number.isFinite(iat)) return invalid('iat is required')
-  if (iat < nowSecs - maxAgeSecs) return invalid('the proof is too old')
-  if (iat > nowSecs + toleranceSecs) return invalid('the proof is from the future')
+  if (iat < nowSecs - MAX_AGE_SECS) return invalid('the proof is too old')
+  if (iat > nowSecs + TOLERANCE_SECS) return invalid('the proof is from the future')
   if (typeof jti !== 'string' || jti === '') return invalid('jti is required')
   if (htm !== method) return invalid('htm does not match the request')
   if (typeof htu !== 'string' || !isSameResource(htu, url)) return invalid('htu does not match the request')
@@ -95,7 +95,7 @@ async function proofKey(encoded: string): Promise<ProofKey | string> {
   const jwk = parseP256Jwk(header.jwk)
   if (jwk === null) return 'jwk must be a public key of P-256'
   try {
-    const made = { key: await crypto.subtle.importKey('jwk', jwk, ALGORITHM, false, ['verify']), jkt: thumbprint(jwk)! }
+    const made = { key: await crypto.subtle.importKey('jwk', jwk, proofAlgorithm, false, ['verify']), jkt: thumbprint(jwk)! }
     knownKeys.set(encoded, made)
     return made
   } catch {
@@ -114,10 +114,10 @@ function isSameResource(htu: string, url: string): boolean {
 
 // Nonces: the HMAC of a counter of minutes, so that nothing is stored and every process agrees.
 
-const nonceStepMillis = 60_000
+const NONCE_STEP_MILLIS = 60_000
 
 /** The counter whose nonce is handed out at `now`: the next one, so that it lives longest. */
-export const nonceCounter = (now: Millis): number => Math.floor(now / nonceStepMillis) + 1
+export const nonceCounter = (now: Millis): number => Math.floor(now / NONCE_STEP_MILLIS) + 1
 
 /** Counters whose nonces are accepted at `now`. */
 export const acceptedCounters = (now: Millis): readonly number[] => {

@@ -21,7 +21,7 @@ export type HandleOutcome =
   | { ok: true; handle: Handle; kind: 'served' | 'external' }
   | { ok: false; error: HandleFault; message: string }
 
-const minLabelChars = 3
+const MIN_LABEL_CHARS = 3
 
 /** `allowReserved`: an operator may hand out reserved labels and words. */
 export function checkHandle(text: string, policy: HandlePolicy, { allowReserved = false } = {}): HandleOutcome {
@@ -34,7 +34,7 @@ export function checkHandle(text: string, policy: HandlePolicy, { allowReserved 
   if (domain === null) return { ok: true, handle, kind: 'external' }
   const label = handle.slice(0, -domain.length - 1)
   if (label.includes('.')) return refuse('InvalidHandle', 'Invalid characters in handle')
-  if (label.length < minLabelChars) return refuse('InvalidHandle', 'Handle too short')
+  if (label.length < MIN_LABEL_CHARS) return refuse('InvalidHandle', 'Handle too short')
   if (!allowReserved && policy.reservedLabels.has(label)) return refuse('HandleNotAvailable', 'Reserved handle')
   return { ok: true, handle, kind: 'served' }
 }

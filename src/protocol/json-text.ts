@@ -4,13 +4,13 @@
  * The text is that of `JSON.stringify(dataToJson(decode(block)))`, whose parts it replaces where records go out.
  * Works on state of the module, as `cbor.ts` does.
  */
-import { cidBytesLength, cidText } from './cid.ts'
+import { CID_BYTES_LENGTH, cidText } from './cid.ts'
 import { Malformed } from './malformed.ts'
 
-const initialBytes = 64 * 1024
-const keptBytes = 1024 * 1024
+const INITIAL_BYTES = 64 * 1024
+const KEPT_BYTES = 1024 * 1024
 
-let out = Buffer.allocUnsafe(initialBytes)
+let out = Buffer.allocUnsafe(INITIAL_BYTES)
 let end = 0
 let source: Uint8Array = new Uint8Array(0)
 let at = 0
@@ -23,7 +23,7 @@ export function jsonText(block: Uint8Array): string {
   writeValue()
   if (at !== block.length) throw new Malformed('Not one whole value')
   const text = out.toString('utf8', 0, end)
-  if (out.length > keptBytes) out = Buffer.allocUnsafe(initialBytes)
+  if (out.length > KEPT_BYTES) out = Buffer.allocUnsafe(INITIAL_BYTES)
   return text
 }
 
@@ -34,10 +34,10 @@ function reserve(length: number): void {
   out = larger
 }
 
-const maxUtf8Bytes = 3 // of one UTF-16 unit
+const MAX_UTF8_BYTES = 3 // of one UTF-16 unit
 
 function write(text: string): void {
-  reserve(text.length * maxUtf8Bytes)
+  reserve(text.length * MAX_UTF8_BYTES)
   end += out.write(text, end)
 }
 
@@ -87,11 +87,11 @@ function writeBytes(length: number): void {
   write(`{"$bytes":"${base64.replace(/=+$/, '')}"}`)
 }
 
-const maxEscapeBytes = 6 // \u001f
+const MAX_ESCAPE_BYTES = 6 // \u001f
 
 function writeText(length: number): void {
   const start = skip(length)
-  reserve(length * maxEscapeBytes + 2)
+  reserve(length * MAX_ESCAPE_BYTES + 2)
   // Locals, for the loop: a view of the text would cost more than its bytes.
   const from = source
   const target = out
@@ -129,7 +129,7 @@ function writeMap(length: number): void {
 /** Tag 42 around a byte string, whose first byte is a zero. */
 function writeLink(): void {
   at += 3
-  write(`{"$link":"${cidText(source.subarray(skip(cidBytesLength), at))}"}`)
+  write(`{"$link":"${cidText(source.subarray(skip(CID_BYTES_LENGTH), at))}"}`)
 }
 
 const simples: Readonly<Record<number, string>> = { 20: 'false', 21: 'true', 22: 'null' }

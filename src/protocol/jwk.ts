@@ -10,7 +10,7 @@ export interface P256Jwk {
   y: string
 }
 
-const coordinateBytes = 32
+const COORDINATE_BYTES = 32
 
 /** Members that only a private or a symmetric key has. */
 const privateMembers = ['d', 'p', 'q', 'dp', 'dq', 'qi', 'oth', 'k']
@@ -26,7 +26,7 @@ export function parseP256Jwk(value: unknown): P256Jwk | null {
   return privateMembers.some((member) => member in value) ? null : { kty, crv, x, y }
 }
 
-const isCoordinate = (text: unknown): text is string => typeof text === 'string' && parseBase64url(text)?.length === coordinateBytes
+const isCoordinate = (text: unknown): text is string => typeof text === 'string' && parseBase64url(text)?.length === COORDINATE_BYTES
 
 /** What RFC 7638, 3.2 asks for of each kind of key, in the order of their names. */
 const thumbprintMembers: Record<string, readonly string[]> = {

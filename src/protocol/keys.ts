@@ -29,9 +29,9 @@ export interface SigningKey {
   sign(message: Uint8Array): Uint8Array
 }
 
-const signatureBytes = 64
-const halfBytes = 32
-const compressedBytes = 33
+const SIGNATURE_BYTES = 64
+const HALF_BYTES = 32
+const COMPRESSED_BYTES = 33
 
 // Making keys
 
@@ -84,7 +84,7 @@ function p256PublicKey(bytes: Uint8Array): PublicKey {
     curve: 'p256',
     bytes,
     verify(message, signature, options) {
-      if (signature.length !== signatureBytes || (isHighS(signature) && !options?.allowHighS)) return false
+      if (signature.length !== SIGNATURE_BYTES || (isHighS(signature) && !options?.allowHighS)) return false
       key ??= createPublicKey({ key: Buffer.concat([p256Spki, bytes]), format: 'der', type: 'spki' })
       return verify('sha256', message, { key, dsaEncoding: 'ieee-p1363' }, signature)
     },
@@ -95,16 +95,16 @@ function p256PublicKey(bytes: Uint8Array): PublicKey {
 const p256Order = Buffer.from('ffffffff00000000ffffffffffffffffbce6faada7179e84f3b9cac2fc632551', 'hex')
 const p256HalfOrder = Buffer.from('7fffffff800000007fffffffffffffffde737d56d38bcf4279dce5617e3192a8', 'hex')
 
-const isHighS = (signature: Uint8Array): boolean => Buffer.compare(signature.subarray(halfBytes), p256HalfOrder) > 0
+const isHighS = (signature: Uint8Array): boolean => Buffer.compare(signature.subarray(HALF_BYTES), p256HalfOrder) > 0
 
 /** Replace a high `s` by `n - s`, in place. */
 function lowerS(signature: Uint8Array): Uint8Array {
   if (!isHighS(signature)) return signature
   let borrow = 0
-  for (let i = halfBytes - 1; i >= 0; i--) {
-    const difference = (p256Order[i] as number) - (signature[halfBytes + i] as number) - borrow
+  for (let i = HALF_BYTES - 1; i >= 0; i--) {
+    const difference = (p256Order[i] as number) - (signature[HALF_BYTES + i] as number) - borrow
     borrow = difference < 0 ? 1 : 0
-    signature[halfBytes + i] = difference & 0xff
+    signature[HALF_BYTES + i] = difference & 0xff
   }
   return signature
 }
@@ -132,7 +132,7 @@ function k256PublicKey(bytes: Uint8Array): PublicKey {
     curve: 'k256',
     bytes,
     verify(message, signature, options) {
-      if (signature.length !== signatureBytes) return false
+      if (signature.length !== SIGNATURE_BYTES) return false
       try {
         return secp256k1.verify(signature, sha256(message), bytes, { lowS: !options?.allowHighS, format: 'compact' })
       } catch {
@@ -147,16 +147,16 @@ function k256PublicKey(bytes: Uint8Array): PublicKey {
 /** The multicodec of a compressed point, as the two bytes of its varint. */
 const multicodecs: Record<Curve, readonly [number, number]> = { p256: [0x80, 0x24], k256: [0xe7, 0x01] }
 const curves = Object.keys(multicodecs) as Curve[]
-const didKeyPrefix = 'did:key:'
+const DID_KEY_PREFIX = 'did:key:'
 /** Longer than any key in base58, whose decoding takes quadratic time. */
-const maxMultibaseChars = 128
+const MAX_MULTIBASE_CHARS = 128
 
 /** `z…`: multicodec and compressed point, as in the `Multikey` of a DID document. */
 export function formatMultikey(key: PublicKey): string {
   return base58btc.encode(Buffer.concat([Buffer.from(multicodecs[key.curve]), key.bytes]))
 }
 
-export const formatDidKey = (key: PublicKey): Did => `${didKeyPrefix}${formatMultikey(key)}` as Did
+export const formatDidKey = (key: PublicKey): Did => `${DID_KEY_PREFIX}${formatMultikey(key)}` as Did
 
 /** Keys by their text: finding a point from its `x` costs far more than a lookup. */
 const knownKeys = new BoundedCache<PublicKey>(20_000)
@@ -167,7 +167,7 @@ export function parseMultikey(text: string): PublicKey | null {
   if (known !== undefined) return known
   const bytes = decodeMultibase(text)
   const curve = bytes && codecOf(bytes)
-  if (bytes === null || curve === null || bytes.length !== compressedBytes + 2) return null
+  if (bytes === null || curve === null || bytes.length !== COMPRESSED_BYTES + 2) return null
   const key = publicKey(curve, bytes.subarray(2))
   if (key !== null) knownKeys.set(text, key)
   return key
@@ -176,12 +176,12 @@ export function parseMultikey(text: string): PublicKey | null {
 const codecOf = (bytes: Uint8Array): Curve | null => curves.find((name) => multicodecs[name].every((byte, i) => bytes[i] === byte)) ?? null
 
 export function parseDidKey(text: string): PublicKey | null {
-  return text.startsWith(didKeyPrefix) ? parseMultikey(text.slice(didKeyPrefix.length)) : null
+  return text.startsWith(DID_KEY_PREFIX) ? parseMultikey(text.slice(DID_KEY_PREFIX.length)) : null
 }
 
 /** The curve of a did:key, told without looking for its point. */
 export function curveOf(didKey: string): Curve | null {
-  const bytes = didKey.startsWith(didKeyPrefix) ? decodeMultibase(didKey.slice(didKeyPrefix.length)) : null
+  const bytes = didKey.startsWith(DID_KEY_PREFIX) ? decodeMultibase(didKey.slice(DID_KEY_PREFIX.length)) : null
   return bytes && codecOf(bytes)
 }
 
@@ -192,7 +192,7 @@ export function parseBareMultibase(curve: Curve, text: string): PublicKey | null
 }
 
 function decodeMultibase(text: string): Uint8Array | null {
-  if (!text.startsWith('z') || text.length > maxMultibaseChars) return null
+  if (!text.startsWith('z') || text.length > MAX_MULTIBASE_CHARS) return null
   try {
     return base58btc.decode(text)
   } catch {

@@ -6,7 +6,7 @@
  *
  * Source: atproto "Repository", "MST Structure"; interop tests `mst/`.
  */
-import { Cid, cidBytesLength, hasCidPrefix } from './cid.ts'
+import { Cid, CID_BYTES_LENGTH, hasCidPrefix } from './cid.ts'
 import { Malformed } from './malformed.ts'
 import { readable } from './readable.ts'
 
@@ -57,9 +57,9 @@ export class MstNode {
 export const emptyNode = (layer: number): MstNode => new MstNode(layer, [], [], [null])
 
 /** Half the bits of SHA-256: no key is higher, so no tree is deeper. */
-export const maxLayers = 128
+export const MAX_LAYERS = 128
 /** The longest key, in bytes: collection, slash and record key. */
-const maxKeyBytes = 1024
+const MAX_KEY_BYTES = 1024
 
 const digest = new Uint8Array(32)
 
@@ -92,11 +92,11 @@ const nameT = Buffer.from([0x61, 0x74])
 const nameV = Buffer.from([0x61, 0x76])
 const nameL = Buffer.from([0x61, 0x6c])
 const linkStart = Buffer.from([0xd8, 0x2a, 0x58, 0x25, 0x00])
-const noLink = 0xf6
+const NO_LINK = 0xf6
 const major = { number: 0x00, bytes: 0x40, list: 0x80 } as const
-const linkBytes = linkStart.length + cidBytesLength
+const LINK_BYTES = linkStart.length + CID_BYTES_LENGTH
 /** Heads, names and both links of an entry, and of a node, are never more. */
-const maxFrameBytes = 2 * linkBytes + 24
+const MAX_FRAME_BYTES = 2 * LINK_BYTES + 24
 
 let out = Buffer.allocUnsafe(16 * 1024)
 let end = 0
@@ -104,8 +104,8 @@ let end = 0
 /** The block of a node whose subtrees are all CIDs. */
 export function encodeNode(node: MstNode): Uint8Array {
   const { keys, values, subtrees } = node
-  let bound = maxFrameBytes
-  for (const key of keys) bound += key.length + maxFrameBytes
+  let bound = MAX_FRAME_BYTES
+  for (const key of keys) bound += key.length + MAX_FRAME_BYTES
   if (bound > out.length) out = Buffer.allocUnsafe(bound * 2)
   end = 0
   write(nodeStart)
@@ -149,12 +149,12 @@ function writeHead(kind: number, argument: number): void {
 
 function writeLink(cid: Cid | null): void {
   if (cid === null) {
-    out[end++] = noLink
+    out[end++] = NO_LINK
     return
   }
   write(linkStart)
   out.set(cid.bytes, end)
-  end += cidBytesLength
+  end += CID_BYTES_LENGTH
 }
 
 /**
@@ -183,7 +183,7 @@ interface Fields {
 
 function nodeAt(layer: number, { keys, values, subtrees }: Fields): MstNode {
   if (layer === 0 && subtrees.some((subtree) => subtree !== null)) throw new Malformed('MST node below the lowest layer')
-  if (layer > maxLayers) throw new Malformed(`MST deeper than ${maxLayers} layers`)
+  if (layer > MAX_LAYERS) throw new Malformed(`MST deeper than ${MAX_LAYERS} layers`)
   return new MstNode(layer, keys, values, subtrees)
 }
 
@@ -204,7 +204,7 @@ function readFields(bytes: Uint8Array): Fields {
     const suffix = readSuffix()
     expectBytes(nameP)
     const prefix = readHead(major.number)
-    if (prefix > previous.length || prefix + suffix.length > maxKeyBytes) throw new Malformed(`MST key beyond ${maxKeyBytes} bytes`)
+    if (prefix > previous.length || prefix + suffix.length > MAX_KEY_BYTES) throw new Malformed(`MST key beyond ${MAX_KEY_BYTES} bytes`)
     if (prefix < previous.length && suffix.charCodeAt(0) === previous.charCodeAt(prefix)) throw new Malformed('MST key shares more with the one before it')
     const key = prefix === 0 ? suffix : previous.slice(0, prefix) + suffix
     if (key <= previous) throw new Malformed('MST keys out of order')
@@ -247,14 +247,14 @@ function readSuffix(): string {
 }
 
 function readLink(): Cid | null {
-  if (source[at] === noLink) {
+  if (source[at] === NO_LINK) {
     at++
     return null
   }
   expectBytes(linkStart)
   if (!hasCidPrefix(source, at)) throw new Malformed('MST link is not a CID of a known kind')
   const start = at
-  at += cidBytesLength
+  at += CID_BYTES_LENGTH
   if (at > source.length) throw new Malformed('MST node ends early')
   return new Cid(new Uint8Array(source.subarray(start, at)))
 }

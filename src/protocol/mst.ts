@@ -13,7 +13,7 @@
 import { type Block } from './car.ts'
 import { type Cid, cidOfCbor } from './cid.ts'
 import { Malformed } from './malformed.ts'
-import { decodeNode, decodeRoot, emptyNode, encodeNode, keyHeight, maxLayers, MstNode, type Subtree } from './mst-node.ts'
+import { decodeNode, decodeRoot, emptyNode, encodeNode, keyHeight, MAX_LAYERS, MstNode, type Subtree } from './mst-node.ts'
 
 /** Where blocks come from. `null` when there is no such block. */
 export type BlockReader = (cid: Cid) => Uint8Array | null
@@ -241,7 +241,7 @@ export class Mst {
 
   /** Load a node whose layer only its own keys tell, or those below it. */
   #loadUnknown(cid: Cid, level: number): MstNode {
-    if (level > maxLayers) throw new Malformed(`MST deeper than ${maxLayers} layers`)
+    if (level > MAX_LAYERS) throw new Malformed(`MST deeper than ${MAX_LAYERS} layers`)
     return this.#cached(cid, (bytes) => decodeRoot(bytes, (child) => this.#loadUnknown(child, level + 1).layer))
   }
 
@@ -327,9 +327,9 @@ export interface TreePage {
 }
 
 /** Most entries of a tree that is read from a stranger. */
-const maxTreeEntries = 10_000_000
+const MAX_TREE_ENTRIES = 10_000_000
 /** Nodes and entries of a page. */
-const pageItems = 500
+const PAGE_ITEMS = 500
 
 /** A collection, a slash and a record key, in the characters that keys may have. */
 const keyPattern = /^[a-zA-Z0-9.-]+\/[a-zA-Z0-9_~.:-]+$/
@@ -370,11 +370,11 @@ export async function* walkTree(root: Cid, fetch: BlockFetcher): AsyncGenerator<
       checkKey(key, previous, node.layer)
       page.entries.push([key, node.values[i] as Cid])
       previous = key
-      if (++count > maxTreeEntries) throw new Malformed(`MST has more than ${maxTreeEntries} entries`)
+      if (++count > MAX_TREE_ENTRIES) throw new Malformed(`MST has more than ${MAX_TREE_ENTRIES} entries`)
     } else {
       path.pop()
     }
-    if (page.nodes.length + page.entries.length < pageItems) continue
+    if (page.nodes.length + page.entries.length < PAGE_ITEMS) continue
     yield page
     page = { nodes: [], entries: [] }
   }

@@ -19,7 +19,7 @@ import {
   operationCid,
   parseAuditLog,
   parseOperation,
-  recoveryWindowMillis,
+  RECOVERY_WINDOW_MILLIS,
   signerOf,
   stateOf,
   tombstone,
@@ -202,8 +202,8 @@ test('the recovery window ends after exactly 72 hours', async () => {
   const did = genesisDid(first)
   const entry = (operation: LogOperation, createdAt: number) => ({ cid: operationCid(operation).toString(), createdAt, operation })
   const standing = [entry(first, 0), entry(stolen, 1000)]
-  expect(checkNext(did, standing, rescue, 1000 + recoveryWindowMillis)).toEqual({ ok: true, nullified: [operationCid(stolen).toString()] })
-  expect(checkNext(did, standing, rescue, 1001 + recoveryWindowMillis)).toEqual({ ok: false, fault: 'too-late' })
+  expect(checkNext(did, standing, rescue, 1000 + RECOVERY_WINDOW_MILLIS)).toEqual({ ok: true, nullified: [operationCid(stolen).toString()] })
+  expect(checkNext(did, standing, rescue, 1001 + RECOVERY_WINDOW_MILLIS)).toEqual({ ok: false, fault: 'too-late' })
   expect(checkNext(did, standing, await signed(nextOperation(first, {})!, low), 1000)).toEqual({ ok: false, fault: 'bad-signature' })
 
   const audit = (nullified: boolean) =>

@@ -63,10 +63,10 @@ export interface AuditEntry {
   operation: LogOperation
 }
 
-const maxRotationKeys = 5
-export const recoveryWindowMillis = 72 * 60 * 60 * 1000
+const MAX_ROTATION_KEYS = 5
+export const RECOVERY_WINDOW_MILLIS = 72 * 60 * 60 * 1000
 /** Of an ECDSA signature as raw `r || s`. It is written as canonical base64url, so that it has one spelling. */
-const signatureBytes = 64
+const SIGNATURE_BYTES = 64
 
 // Reading
 
@@ -142,7 +142,7 @@ export function stateOf(operation: LogOperation): PlcState | null {
         rotationKeys: [operation.recoveryKey, operation.signingKey],
         verificationMethods: { atproto: operation.signingKey },
         alsoKnownAs: [`at://${operation.handle.replace(/^(at|https?):\/\//, '')}`],
-        services: { [pdsServiceName]: pdsService(withScheme(operation.service)) },
+        services: { [PDS_SERVICE_NAME]: pdsService(withScheme(operation.service)) },
       }
     case 'plc_operation': {
       const { rotationKeys, verificationMethods, alsoKnownAs, services } = operation
@@ -164,17 +164,17 @@ export function unsignedBytes(operation: UnsignedOperation | UnsignedTombstone |
 export const operationBytes = (operation: LogOperation): Uint8Array => encode(operation as unknown as DataObject)
 export const operationCid = (operation: LogOperation): Cid => cidOfCbor(operationBytes(operation))
 
-const didSuffixChars = 24
+const DID_SUFFIX_CHARS = 24
 
 /** The DID that a signed genesis operation makes. */
-export const genesisDid = (genesis: LogOperation): Did => `did:plc:${base32(operationCid(genesis).digest).slice(0, didSuffixChars)}` as Did
+export const genesisDid = (genesis: LogOperation): Did => `did:plc:${base32(operationCid(genesis).digest).slice(0, DID_SUFFIX_CHARS)}` as Did
 
 export const isPlcDid = (did: string): boolean => /^did:plc:[a-z2-7]{24}$/.test(did)
 
 // Making
 
-export const pdsServiceName = 'atproto_pds'
-export const signingKeyName = 'atproto'
+export const PDS_SERVICE_NAME = 'atproto_pds'
+export const SIGNING_KEY_NAME = 'atproto'
 export const pdsService = (endpoint: string): PlcService => ({ type: 'AtprotoPersonalDataServer', endpoint })
 
 /** The first operation of an account: `rotationKeys` in order of rank. */
@@ -182,9 +182,9 @@ export function genesisOperation(account: { rotationKeys: string[]; signingKey: 
   return {
     type: 'plc_operation',
     rotationKeys: account.rotationKeys,
-    verificationMethods: { [signingKeyName]: account.signingKey },
+    verificationMethods: { [SIGNING_KEY_NAME]: account.signingKey },
     alsoKnownAs: [`at://${account.handle}`],
-    services: { [pdsServiceName]: pdsService(account.pdsEndpoint) },
+    services: { [PDS_SERVICE_NAME]: pdsService(account.pdsEndpoint) },
     prev: null,
   }
 }
@@ -243,7 +243,7 @@ export type PlcFault =
 /** The first of `keys` that signed the operation; `null` when none did. */
 export function signerOf(operation: LogOperation, keys: readonly string[]): string | null {
   const signature = parseBase64url(operation.sig)
-  if (signature?.length !== signatureBytes) return null
+  if (signature?.length !== SIGNATURE_BYTES) return null
   const signed = unsignedBytes(operation)
   return keys.find((key) => parseDidKey(key)?.verify(signed, signature)) ?? null
 }
@@ -253,7 +253,7 @@ function contentFault(operation: LogOperation): PlcFault | null {
   const state = stateOf(operation)
   if (!state) return null
   if (![...Object.values(state.verificationMethods), ...state.rotationKeys].every(parseDidKey)) return 'unsupported-key'
-  return state.rotationKeys.length < 1 || state.rotationKeys.length > maxRotationKeys ? 'rotation-keys' : null
+  return state.rotationKeys.length < 1 || state.rotationKeys.length > MAX_ROTATION_KEYS ? 'rotation-keys' : null
 }
 
 export function genesisFault(did: string, operation: LogOperation): PlcFault | null {
@@ -294,7 +294,7 @@ export function checkNext(did: string, standing: readonly Standing[], operation:
   const rank = disputed ? state.rotationKeys.indexOf(signerOf(disputed.operation, state.rotationKeys) ?? '') : state.rotationKeys.length
   if (signerOf(operation, state.rotationKeys.slice(0, Math.max(rank, 0))) === null) return refuse('bad-signature')
   if (!disputed) return { ok: true, nullified: [] }
-  if (now - disputed.createdAt > recoveryWindowMillis) return refuse('too-late')
+  if (now - disputed.createdAt > RECOVERY_WINDOW_MILLIS) return refuse('too-late')
   return { ok: true, nullified: [disputed, ...later].map(({ cid }) => cid) }
 }
 

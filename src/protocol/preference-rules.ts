@@ -12,7 +12,7 @@ export interface Preference {
 const NAMESPACE = 'app.bsky'
 const PERSONAL_DETAILS = 'app.bsky.actor.defs#personalDetailsPref'
 const DECLARED_AGE = 'app.bsky.actor.defs#declaredAgePref'
-const AGES = [13, 16, 18] as const
+const declaredAges = [13, 16, 18] as const
 
 export type PutOutcome = { ok: true; stored: Preference[] } | { ok: false; message: string }
 
@@ -45,7 +45,7 @@ function declaredAge(stored: readonly Preference[], now: Millis): Preference | n
     day.setUTCFullYear(day.getUTCFullYear() + years)
     return day.getTime() <= now
   }
-  return { $type: DECLARED_AGE, ...Object.fromEntries(AGES.map((years) => [`isOverAge${years}`, isOver(years)])) }
+  return { $type: DECLARED_AGE, ...Object.fromEntries(declaredAges.map((years) => [`isOverAge${years}`, isOver(years)])) }
 }
 
 const isReserved = ({ $type }: Preference) => $type === PERSONAL_DETAILS

@@ -9,12 +9,12 @@ import { BoundedCache } from '../base/bounded-cache.ts'
 export const BASE_SCOPE = 'atproto'
 
 /** Permission sets that one request may name. */
-const maxIncludes = 5
-const maxScopeChars = 8192
+const MAX_INCLUDES = 5
+const MAX_SCOPE_CHARS = 8192
 
 /** Values in the order they were asked for, each once. What this version does not understand is left out. */
 export function parseScopes(text: string): string[] {
-  if (text.length > maxScopeChars) return []
+  if (text.length > MAX_SCOPE_CHARS) return []
   return [...new Set(text.split(' '))].filter(isScope)
 }
 
@@ -56,7 +56,7 @@ export type Expansion = { ok: true; scopes: ExpandedScope[] } | { ok: false; rea
  */
 export async function expandScopes(scopes: readonly string[], source: PermissionSetSource): Promise<Expansion> {
   const includes = scopes.filter((scope) => IncludeScope.fromString(scope) !== null)
-  if (includes.length > maxIncludes) return { ok: false, reason: `at most ${maxIncludes} permission sets may be asked for` }
+  if (includes.length > MAX_INCLUDES) return { ok: false, reason: `at most ${MAX_INCLUDES} permission sets may be asked for` }
   const expanded: ExpandedScope[] = []
   for (const scope of scopes) {
     const include = IncludeScope.fromString(scope)

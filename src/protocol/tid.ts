@@ -8,14 +8,14 @@
  */
 import type { Tid } from './identifiers.ts'
 
-const alphabet = '234567abcdefghijklmnopqrstuvwxyz'
-const microsChars = 11
+const ALPHABET = '234567abcdefghijklmnopqrstuvwxyz'
+const MICROS_CHARS = 11
 /** The last of them, which are one number of 30 bits. */
-const lowChars = 6
-const clockIdChars = 2
+const LOW_CHARS = 6
+const CLOCK_ID_CHARS = 2
 
 /** A clock id is 0 to 1023. */
-export const clockIds = 1024
+export const CLOCK_IDS = 1024
 
 /**
  * The TID after `previous`, at `nowMicros` if that is later, else one microsecond after it. Microseconds count from
@@ -23,15 +23,15 @@ export const clockIds = 1024
  */
 export function nextTid(previous: Tid | null, nowMicros: number, clockId: number): Tid {
   const micros = previous === null ? nowMicros : Math.max(nowMicros, tidMicros(previous) + 1)
-  const high = Math.floor(micros / 32 ** lowChars)
-  const low = micros % 32 ** lowChars
-  return (encodeDigits(high, microsChars - lowChars) + encodeDigits(low, lowChars) + encodeDigits(clockId, clockIdChars)) as Tid
+  const high = Math.floor(micros / 32 ** LOW_CHARS)
+  const low = micros % 32 ** LOW_CHARS
+  return (encodeDigits(high, MICROS_CHARS - LOW_CHARS) + encodeDigits(low, LOW_CHARS) + encodeDigits(clockId, CLOCK_ID_CHARS)) as Tid
 }
 
 /** The microseconds since the epoch that a TID carries. */
 export function tidMicros(tid: Tid): number {
   let micros = 0
-  for (let i = 0; i < microsChars; i++) micros = micros * 32 + alphabet.indexOf(tid.charAt(i))
+  for (let i = 0; i < MICROS_CHARS; i++) micros = micros * 32 + ALPHABET.indexOf(tid.charAt(i))
   return micros
 }
 
@@ -39,7 +39,7 @@ export function tidMicros(tid: Tid): number {
 function encodeDigits(value: number, length: number): string {
   let text = ''
   for (let rest = value, i = 0; i < length; i++) {
-    text = alphabet.charAt(rest & 31) + text
+    text = ALPHABET.charAt(rest & 31) + text
     rest >>>= 5
   }
   return text

@@ -25,10 +25,10 @@ const systems: readonly [pattern: RegExp, name: string][] = [
 
 const namesOf = (table: readonly [RegExp, string][]): string => table.map(([, name]) => name).join('|')
 /** A browser by its name here, and its system, at the end of more. */
-const KNOWN_BROWSER = new RegExp(`(?:^|\\s)((?:${namesOf(browsers)})(?: on (?:${namesOf(systems)}))?)$`)
+const knownBrowser = new RegExp(`(?:^|\\s)((?:${namesOf(browsers)})(?: on (?:${namesOf(systems)}))?)$`)
 
 /** The product that a header begins with, such as `Bluesky/1.90.0`. */
-const PRODUCT = /^([A-Za-z][\w .-]{0,39})(?:\/|$)/
+const productPattern = /^([A-Za-z][\w .-]{0,39})(?:\/|$)/
 
 /** Headers of browsers are half as long; patterns are not tried on more than that. */
 const MAX_READ_CHARS = 512
@@ -39,7 +39,7 @@ const nameIn = (table: readonly [RegExp, string][], header: string): string | un
 export function programOf(userAgent: string): string | null {
   const header = userAgent.slice(0, MAX_READ_CHARS)
   const browser = header.startsWith('Mozilla/') ? nameIn(browsers, header) : undefined
-  const product = browser ?? PRODUCT.exec(header)?.[1]?.trim()
+  const product = browser ?? productPattern.exec(header)?.[1]?.trim()
   if (product === undefined || product === 'Mozilla') return null
   if (product === 'okhttp') return 'An Android app'
   const system = nameIn(systems, header) ?? (/\bDarwin\//.test(header) ? 'an Apple device' : undefined)
@@ -47,4 +47,4 @@ export function programOf(userAgent: string): string | null {
 }
 
 /** What of the words for a program comes from the tables here, and is not a text that whoever sent the request has chosen. */
-export const knownBrowserOf = (words: string): string | null => KNOWN_BROWSER.exec(words)?.[1] ?? null
+export const knownBrowserOf = (words: string): string | null => knownBrowser.exec(words)?.[1] ?? null

@@ -111,3 +111,19 @@ test('every feature is listed in features.ts', () => {
     .map(({ path }) => `${path} declares a feature that features.ts does not list: it would never run`)
   expect(faults).toEqual([])
 })
+
+/** The initialiser tells what a constant is: a number or a text is one literal, or is made of such constants. */
+const isPlainValue = (initialiser: string) => /^(-?\.?\d|(['"`])(?:(?!\2).)*\2( |$)|[A-Z][A-Z\d_]+( [-+*/%]|$))/.test(initialiser)
+const isStructure = (initialiser: string) => /^([[{(/]|new |async |function|<|\w+ =>)/.test(initialiser)
+
+test('constants are written in one way: SCREAMING_CASE for a number or a text, camelCase for a table, a pattern, a function', () => {
+  const faults = sources.flatMap(({ path, text }) =>
+    [...text.matchAll(/^(?:export )?const (\w+)(?:: [^=\n]+)? = (.*)$/gm)].flatMap(([, name, initialiser]) => {
+      const isLoud = /^[A-Z][A-Z\d_]+$/.test(name!)
+      if (!isLoud && isPlainValue(initialiser!)) return [`${name} in ${path} is a number or a text. Write it in SCREAMING_CASE, with its unit at the end`]
+      if (isLoud && isStructure(initialiser!)) return [`${name} in ${path} has parts. Write it in camelCase; SCREAMING_CASE says that it is one number or one text`]
+      return []
+    }),
+  )
+  expect(faults).toEqual([])
+})

@@ -4,7 +4,7 @@ import { PlcDirectoryError } from '../../platform/network/directory-client.ts'
 import { pdsEndpoint, signingKey } from '../../protocol/did-document.ts'
 import type { Did } from '../../protocol/identifiers.ts'
 import { formatDidKey } from '../../protocol/keys.ts'
-import { isPlcDid, pdsServiceName, signingKeyName } from '../../protocol/plc.ts'
+import { isPlcDid, PDS_SERVICE_NAME, SIGNING_KEY_NAME } from '../../protocol/plc.ts'
 import { signingKeyOf } from '../accounts/accounts.ts'
 import { heldRotationKey, resolveDid } from '../identity/identity.ts'
 
@@ -40,7 +40,7 @@ export async function isDidFit(ctx: Context, did: Did): Promise<boolean> {
 async function claimsOf(ctx: Context, did: Did): Promise<Claims | null> {
   if (isPlcDid(did)) {
     const state = await ctx.plc.state(did)
-    return state && { endpoint: state.services[pdsServiceName]?.endpoint ?? null, signingKey: state.verificationMethods[signingKeyName] ?? null, rotationKeys: state.rotationKeys }
+    return state && { endpoint: state.services[PDS_SERVICE_NAME]?.endpoint ?? null, signingKey: state.verificationMethods[SIGNING_KEY_NAME] ?? null, rotationKeys: state.rotationKeys }
   }
   const resolution = await resolveDid(ctx, did, { live: true })
   return resolution.ok ? { endpoint: pdsEndpoint(resolution.document), signingKey: signingKey(resolution.document), rotationKeys: null } : null

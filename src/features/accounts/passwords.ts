@@ -11,7 +11,7 @@ import { perContext, type Context } from '../../platform/context.ts'
 import { Semaphore, SemaphoreFull } from '../../base/semaphore.ts'
 import type { Did } from '../../protocol/identifiers.ts'
 
-const COST: Argon2Cost = { memoryKib: 19_456, passes: 2 }
+const hashCost: Argon2Cost = { memoryKib: 19_456, passes: 2 }
 const MAX_CONCURRENT = Math.min(4, availableParallelism())
 const MAX_WAITING = 512
 
@@ -44,7 +44,7 @@ export function passwordFault(password: string): PasswordFault | null {
   return null
 }
 
-export const hashPassword = (ctx: Context, password: string): Promise<string> => inSlot(ctx, () => hashArgon2(password, COST))
+export const hashPassword = (ctx: Context, password: string): Promise<string> => inSlot(ctx, () => hashArgon2(password, hashCost))
 
 /** `hash` is null where there is none to compare with; the work is the same. */
 export async function verifyPassword(ctx: Context, password: string, hash: string | null): Promise<boolean> {
@@ -58,5 +58,5 @@ export async function verifyPassword(ctx: Context, password: string, hash: strin
  */
 export function hashGeneratedPassword(ctx: Context, did: Did, password: string): Promise<string> {
   const salt = createHash('sha256').update(did).digest().subarray(0, SALT_BYTES)
-  return inSlot(ctx, () => hashArgon2(password, COST, salt))
+  return inSlot(ctx, () => hashArgon2(password, hashCost, salt))
 }

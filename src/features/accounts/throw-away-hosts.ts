@@ -6,9 +6,9 @@ import { readFile } from 'node:fs/promises'
 import list from 'disposable-email-domains-js/dist/dict/disposable_email_blocklist.json' with { type: 'file' }
 
 /** What the import gives: where the file is. */
-const path = list as unknown as string
+const PATH = list as unknown as string
 
-const read = async (): Promise<ReadonlySet<string>> => new Set(JSON.parse(await readFile(path, 'utf8')) as string[])
+const read = async (): Promise<ReadonlySet<string>> => new Set(JSON.parse(await readFile(PATH, 'utf8')) as string[])
 
 let hosts: Promise<ReadonlySet<string>> | undefined
 

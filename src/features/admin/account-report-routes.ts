@@ -7,7 +7,7 @@ import { wireTime, type Millis } from '../../protocol/identifiers.ts'
 import { accountNamed, statusOf } from '../accounts/accounts.ts'
 import { countFlaggedAccounts, findFlags, type Flag } from '../labels/labels.ts'
 import { operator } from '../operators/operators.ts'
-import { listAccounts, STATUSES, storageOf, usageOf, type AccountFilter, type ReportedStatus } from './account-report-store.ts'
+import { listAccounts, statuses, storageOf, usageOf, type AccountFilter, type ReportedStatus } from './account-report-store.ts'
 import { namedAccount } from './named-account.ts'
 
 const MAX_PAGE = 100
@@ -24,8 +24,8 @@ function parseCursor(text: string | null): AccountFilter['after'] {
 
 function parseStatus(text: string | null): ReportedStatus | null {
   if (text === null || text === '') return null
-  const status = STATUSES.find((known) => known === text)
-  if (status === undefined) throw invalidRequest(`status must be one of ${STATUSES.join(', ')}`)
+  const status = statuses.find((known) => known === text)
+  if (status === undefined) throw invalidRequest(`status must be one of ${statuses.join(', ')}`)
   return status
 }
 

@@ -3,8 +3,8 @@ import { sql, sqlAnd, type Reader, type Sql } from '../../platform/database/data
 import type { Did, Millis } from '../../protocol/identifiers.ts'
 import { isFlagged } from '../labels/labels.ts'
 
-export const STATUSES = ['active', 'deactivated', 'suspended', 'takendown'] as const
-export type ReportedStatus = (typeof STATUSES)[number]
+export const statuses = ['active', 'deactivated', 'suspended', 'takendown'] as const
+export type ReportedStatus = (typeof statuses)[number]
 
 /** Nothing suspends accounts yet; the state is part of the interface. */
 const statusConditions: Record<ReportedStatus, Sql> = {

@@ -11,7 +11,7 @@ import { deleteSessionsOfAppPassword } from './session-store.ts'
 
 const MAX_NAME_CHARS = 255
 const MAX_PER_ACCOUNT = 1000
-const FORMAT = /^[a-z2-7]{4}(-[a-z2-7]{4}){3}$/
+const formatPattern = /^[a-z2-7]{4}(-[a-z2-7]{4}){3}$/
 const SECRET_BYTES = 10
 
 /** The new app password with its secret, which is not kept. */
@@ -49,7 +49,7 @@ const NOBODY = 'did:plc:aaaaaaaaaaaaaaaaaaaaaaaa' as Did
 
 /** The app password that the text is, and whether it still is one. Only what looks like one is tried. */
 export async function matchAppPassword(ctx: Context, did: Did | null, password: string): Promise<{ appPassword: AppPassword; stillHolds: StillHolds } | null> {
-  if (!FORMAT.test(password)) return null
+  if (!formatPattern.test(password)) return null
   const hash = await hashGeneratedPassword(ctx, did ?? NOBODY, password)
   const appPassword = did && (await findAppPassword(ctx.db, did, { hash }))
   return appPassword && { appPassword, stillHolds: async (tx) => (await findAppPassword(tx, did, { hash })) !== null }

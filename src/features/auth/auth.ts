@@ -77,12 +77,12 @@ export interface AccessOptions {
   standing?: boolean
 }
 
-const STANDARD: readonly SessionKind[] = ['full', 'privileged', 'app']
+const standardSessions: readonly SessionKind[] = ['full', 'privileged', 'app']
 /** With the limited session of a taken-down account, whose holder fetches what is theirs. */
-export const EVERY_SESSION: readonly SessionKind[] = [...STANDARD, 'takendown']
+export const everySession: readonly SessionKind[] = [...standardSessions, 'takendown']
 
 /** For account holders. Without options: any session but that of a taken-down account, and no apps. */
-export function access({ sessions = STANDARD, grants = 'refuse', standing = false }: AccessOptions = {}): Guard<AccessCaller> {
+export function access({ sessions = standardSessions, grants = 'refuse', standing = false }: AccessOptions = {}): Guard<AccessCaller> {
   return {
     personal: true,
     async check(exchange) {

@@ -6,7 +6,7 @@ import type { Millis } from '../../protocol/identifiers.ts'
 import { isDraftAudience, isDraftMethod, isPrivilegedMethod, isProtectedMethod } from '../../protocol/guarded-methods.ts'
 import { formatServiceToken } from '../../protocol/service-token.ts'
 import { refuseMissing, signerOf } from '../accounts/accounts.ts'
-import { access, EVERY_SESSION, requirePermission } from './auth.ts'
+import { access, everySession, requirePermission } from './auth.ts'
 
 const DEFAULT_TTL_SECS = 60
 const MAX_TTL_SECS = 3600
@@ -17,9 +17,9 @@ const MAX_AUDIENCE_CHARS = 2048
 const MOVING_METHOD = 'com.atproto.server.createAccount'
 
 /** A DID of a host or of the directory, with or without the name of a service. */
-const AUDIENCE = /^did:(plc:[a-z2-7]{24}|web:[a-z0-9]([a-z0-9.-]*[a-z0-9])?(%3A[0-9]{1,5})?)(#[A-Za-z][A-Za-z0-9_-]*)?$/
+const audiencePattern = /^did:(plc:[a-z2-7]{24}|web:[a-z0-9]([a-z0-9.-]*[a-z0-9])?(%3A[0-9]{1,5})?)(#[A-Za-z][A-Za-z0-9_-]*)?$/
 
-const isAudience = (text: string) => text.length <= MAX_AUDIENCE_CHARS && AUDIENCE.test(text)
+const isAudience = (text: string) => text.length <= MAX_AUDIENCE_CHARS && audiencePattern.test(text)
 
 function expiry(now: Millis, wanted: number | undefined, lxm: string | undefined): number {
   const nowSecs = Math.floor(now / 1000)
@@ -35,7 +35,7 @@ const badExpiration = (message: string) => new Refusal(400, 'BadExpiration', mes
 
 export const serviceAuthRoutes = [
   query('com.atproto.server.getServiceAuth', {
-    auth: access({ sessions: EVERY_SESSION, grants: 'any' }),
+    auth: access({ sessions: everySession, grants: 'any' }),
     async handler({ ctx, caller, params: { aud, exp, lxm } }) {
       const { did, credential } = caller
       requirePermission(caller, (permissions) => permissions.assertRpc({ lxm: lxm ?? '*', aud }))

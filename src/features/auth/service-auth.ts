@@ -37,7 +37,7 @@ const refused = (name: string, message: string) => new Refusal(401, name, messag
 const poorlyFormatted = () => refused('BadJwt', 'poorly formatted jwt')
 
 /** Types of other tokens, which must not be taken for these. */
-const FOREIGN_TYPES: readonly unknown[] = ['at+jwt', 'refresh+jwt', 'dpop+jwt']
+const foreignTypes: readonly unknown[] = ['at+jwt', 'refresh+jwt', 'dpop+jwt']
 /** The service of a moderation service that puts labels, and speaks with a key of its own. */
 export const LABELER = 'atproto_labeler'
 
@@ -67,7 +67,7 @@ function parseServiceToken(text: string): ServiceToken {
   const jws = decodeJws(text)
   if (!jws) throw poorlyFormatted()
   const { typ } = jws.header
-  if (FOREIGN_TYPES.includes(typ)) throw refused('BadJwtType', `Invalid jwt type "${String(typ)}"`)
+  if (foreignTypes.includes(typ)) throw refused('BadJwtType', `Invalid jwt type "${String(typ)}"`)
   const { iss, aud, exp, lxm, jti } = jws.payload
   if (typeof iss !== 'string' || typeof aud !== 'string' || typeof exp !== 'number') throw poorlyFormatted()
   return { jws, iss, aud, exp, lxm: typeof lxm === 'string' ? lxm : null, jti: typeof jti === 'string' ? jti : null }

@@ -33,7 +33,7 @@ import { readRecord, recordsOf } from '../repo/repo.ts'
 const PAGE_RECORDS = 25
 const PAGE_CIDS = 100
 /** In DAG-CBOR every reference to a blob, of either shape, carries the text `mimeType`, under a head that says that it is eight bytes long. */
-const BLOB_MARK = Buffer.from('\x68mimeType')
+const blobMark = Buffer.from('\x68mimeType')
 
 export interface Reconciled {
   /** Records whose references were put right. */
@@ -89,7 +89,7 @@ async function mendRecord(tx: Tx, did: Did, path: string): Promise<boolean> {
 }
 
 function blobsIn(value: Uint8Array): readonly string[] {
-  if (!Buffer.from(value.buffer, value.byteOffset, value.byteLength).includes(BLOB_MARK)) return []
+  if (!Buffer.from(value.buffer, value.byteOffset, value.byteLength).includes(blobMark)) return []
   return blobCids(decode(value))
 }
 

@@ -12,7 +12,7 @@ import { byteRangeOf } from './byte-range.ts'
 const CACHE_SECS = 7 * 86_400
 
 /** Bytes of strangers on our origin: never a page, never a script. */
-const SAFETY_HEADERS = {
+const safetyHeaders = {
   'X-Content-Type-Options': 'nosniff',
   'Content-Security-Policy': "default-src 'none'; sandbox",
 }
@@ -29,7 +29,7 @@ export async function downloadBlob(exchange: Exchange, viewer: Viewer, did: Did,
 
   if (viewer.did === null && !viewer.admin) replyHeaders.set('Cache-Control', `public, max-age=${CACHE_SECS}, immutable`)
   const etag = `"${cid}"`
-  const headers = { ETag: etag, 'Accept-Ranges': 'bytes', ...SAFETY_HEADERS }
+  const headers = { ETag: etag, 'Accept-Ranges': 'bytes', ...safetyHeaders }
   const known = knownTag(request.headers.get('if-none-match'), etag)
   if (known !== null) return new Response(null, { status: 304, headers: { ...headers, ETag: known } })
 

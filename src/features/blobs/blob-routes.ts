@@ -3,7 +3,7 @@ import { procedure, query } from '../../http/endpoint.ts'
 import { charge } from '../../http/limiting.ts'
 import { recordUri } from '../../protocol/identifiers.ts'
 import { accountStatus, refuseMissing } from '../accounts/accounts.ts'
-import { EVERY_SESSION, access, accessOrServiceAuth, optionalAccess, requirePermission, requireVisibleRepo } from '../auth/auth.ts'
+import { everySession, access, accessOrServiceAuth, optionalAccess, requirePermission, requireVisibleRepo } from '../auth/auth.ts'
 import { downloadBlob } from './blob-download.ts'
 import { uploadBlob } from './blob-upload.ts'
 import { listMissing, listReferencedCids } from './reference-store.ts'
@@ -32,7 +32,7 @@ export const blobRoutes = [
   }),
 
   query('com.atproto.sync.getBlob', {
-    auth: optionalAccess({ sessions: EVERY_SESSION, grants: 'any' }),
+    auth: optionalAccess({ sessions: everySession, grants: 'any' }),
     async handler(call) {
       const { did, cid } = call.params
       await requireVisibleRepo(call.ctx, call.caller, did)
@@ -41,7 +41,7 @@ export const blobRoutes = [
   }),
 
   query('com.atproto.sync.listBlobs', {
-    auth: optionalAccess({ sessions: EVERY_SESSION, grants: 'any' }),
+    auth: optionalAccess({ sessions: everySession, grants: 'any' }),
     async handler({ ctx, caller, params: { did, since, limit, cursor } }) {
       await requireVisibleRepo(ctx, caller, did)
       const cids = await listReferencedCids(ctx.db, { did, since, limit, cursor })

@@ -154,11 +154,11 @@ async function checkWebSocket({ config }: Patient): Promise<Finding> {
 }
 
 /** What apps read before anybody can sign in with them: each document names the server in one member. */
-const OAUTH_DOCUMENTS = { '/.well-known/oauth-protected-resource': 'resource', '/.well-known/oauth-authorization-server': 'issuer' } as const
+const oauthDocuments = { '/.well-known/oauth-protected-resource': 'resource', '/.well-known/oauth-authorization-server': 'issuer' } as const
 
 async function checkOAuth(patient: Patient): Promise<Finding> {
   const { publicUrl } = patient.config
-  for (const [path, member] of Object.entries(OAUTH_DOCUMENTS)) {
+  for (const [path, member] of Object.entries(oauthDocuments)) {
     const answer = await ask(patient, publicUrl + path)
     const how = typeof answer === 'string' ? `cannot be reached: ${answer}` : `answers ${answer.status}, and not for ${publicUrl}`
     const named = typeof answer === 'string' ? undefined : (answer.json as Record<string, unknown> | null | undefined)?.[member]

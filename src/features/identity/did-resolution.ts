@@ -24,10 +24,10 @@ export type ResolutionFault =
 
 export type DidResolution = { ok: true; document: DidDocument } | { ok: false; fault: ResolutionFault }
 
-const freshMillis = 60 * 60 * 1000
-const keptMillis = 24 * freshMillis
-const didWebTimeoutMillis = 3000
-const maxDocumentBytes = 64 * 1024
+const FRESH_MILLIS = 60 * 60 * 1000
+const KEPT_MILLIS = 24 * FRESH_MILLIS
+const DID_WEB_TIMEOUT_MILLIS = 3000
+const MAX_DOCUMENT_BYTES = 64 * 1024
 
 /** One fetch of a DID for everybody who asks meanwhile. */
 const fetches = perContext(() => new SingleFlight<Did, DidResolution>())
@@ -37,9 +37,9 @@ export async function resolveDid(ctx: Context, did: Did, { live = false } = {}):
   if (live) return fetches(ctx).runAnew(did, () => fetchAndKeep(ctx, did))
   const cached = await findDidDocument(ctx.db, did)
   const ageMillis = cached ? ageOf(cached.fetchedAt, ctx.clock.now()) : Infinity
-  if (!cached || ageMillis >= keptMillis) return fetches(ctx).run(did, () => fetchAndKeep(ctx, did))
+  if (!cached || ageMillis >= KEPT_MILLIS) return fetches(ctx).run(did, () => fetchAndKeep(ctx, did))
   // Without room for a look-up the next request tries again.
-  if (ageMillis >= freshMillis) void fetches(ctx).run(did, () => fetchAndKeep(ctx, did)).catch(() => null)
+  if (ageMillis >= FRESH_MILLIS) void fetches(ctx).run(did, () => fetchAndKeep(ctx, did)).catch(() => null)
   return { ok: true, document: cached.document }
 }
 
@@ -60,11 +60,11 @@ async function fetchAndKeep(ctx: Context, did: Did): Promise<DidResolution> {
 async function fetchDocument(ctx: Context, did: Did): Promise<DidResolution> {
   if (isPlcDid(did)) return fetchPlcDocument(ctx, did)
   const url = didWebUrl(did)
-  return url?.pathname === hostDocumentPath ? fetchWebDocument(ctx, did, url) : { ok: false, fault: 'unsupported' }
+  return url?.pathname === HOST_DOCUMENT_PATH ? fetchWebDocument(ctx, did, url) : { ok: false, fault: 'unsupported' }
 }
 
 /** atproto knows did:web for whole hosts only. */
-const hostDocumentPath = '/.well-known/did.json'
+const HOST_DOCUMENT_PATH = '/.well-known/did.json'
 
 async function fetchPlcDocument({ plc, log }: Context, did: Did): Promise<DidResolution> {
   try {
@@ -83,9 +83,9 @@ export async function fetchWebDocument({ outbound }: Pick<Context, 'outbound'>, 
   try {
     const response = await outbound.fetch(url, {
       headers: { accept: 'application/did+ld+json, application/json' },
-      headersTimeoutMillis: didWebTimeoutMillis,
-      bodyTimeoutMillis: didWebTimeoutMillis,
-      maxBytes: maxDocumentBytes,
+      headersTimeoutMillis: DID_WEB_TIMEOUT_MILLIS,
+      bodyTimeoutMillis: DID_WEB_TIMEOUT_MILLIS,
+      maxBytes: MAX_DOCUMENT_BYTES,
       fresh: true,
     })
     const fault = webFaults[response.status]
@@ -115,5 +115,5 @@ function parseJson(text: string): unknown {
 export const didCacheSweep: Sweep = {
   name: 'did-cache',
   intervalSecs: () => 3600,
-  run: async ({ db, clock }) => ({ deleted: await deleteDidDocumentsBefore(db, clock.now() - keptMillis) }),
+  run: async ({ db, clock }) => ({ deleted: await deleteDidDocumentsBefore(db, clock.now() - KEPT_MILLIS) }),
 }

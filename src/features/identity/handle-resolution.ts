@@ -10,9 +10,9 @@ import { LookupsFull } from '../../platform/network/resolver.ts'
 import { recordedDid } from '../../protocol/did-records.ts'
 import { parseDid, type Did, type Handle } from '../../protocol/identifiers.ts'
 
-const webTimeoutMillis = 3000
-const maxAnswerBytes = 4096
-const maxRedirects = 3
+const WEB_TIMEOUT_MILLIS = 3000
+const MAX_ANSWER_BYTES = 4096
+const MAX_REDIRECTS = 3
 
 /** `null`: nobody published an answer that can be used. Asked for anew each time. */
 export async function lookUpHandle(ctx: Pick<Context, 'resolver' | 'outbound'>, handle: Handle): Promise<Did | null> {
@@ -39,10 +39,10 @@ const askDns = ({ resolver }: Pick<Context, 'resolver'>, handle: Handle): Promis
 async function askWeb({ outbound }: Pick<Context, 'outbound'>, handle: Handle): Promise<Did | null> {
   try {
     const response = await outbound.fetch(`https://${handle}/.well-known/atproto-did`, {
-      headersTimeoutMillis: webTimeoutMillis,
-      bodyTimeoutMillis: webTimeoutMillis,
-      maxBytes: maxAnswerBytes,
-      maxRedirects,
+      headersTimeoutMillis: WEB_TIMEOUT_MILLIS,
+      bodyTimeoutMillis: WEB_TIMEOUT_MILLIS,
+      maxBytes: MAX_ANSWER_BYTES,
+      maxRedirects: MAX_REDIRECTS,
       fresh: true,
     })
     if (!response.ok) {

@@ -13,11 +13,11 @@ import { resolveDid } from './did-resolution.ts'
 import { unresolvable } from './identity-lookup.ts'
 import { deleteReservedKeysBefore, findReservedKey, forgetReservedKey, insertReservedKey } from './reserved-key-store.ts'
 
-const rotationKeyName = 'plc-rotation-key'
+const ROTATION_KEY_NAME = 'plc-rotation-key'
 /** A reservation that no account took up. */
-const reservationMillis = 30 * 24 * 60 * 60 * 1000
+const RESERVATION_MILLIS = 30 * 24 * 60 * 60 * 1000
 
-const rotationKeys = perContext((ctx) => serverSecret(ctx.db, ctx.vault, rotationKeyName, () => newSigningSecret('p256')).then((secret) => signingKey('p256', secret)))
+const rotationKeys = perContext((ctx) => serverSecret(ctx.db, ctx.vault, ROTATION_KEY_NAME, () => newSigningSecret('p256')).then((secret) => signingKey('p256', secret)))
 
 /** The rotation key that the service puts, below the account's own, into the identities it makes. */
 export const serverRotationKey = (ctx: Context): Promise<SigningKey> => rotationKeys(ctx)
@@ -63,5 +63,5 @@ export const reservedKeySweep: Sweep = {
   name: 'reserved-keys',
   destructive: true,
   intervalSecs: () => 3600,
-  run: async ({ db, clock }) => ({ deleted: await deleteReservedKeysBefore(db, clock.now() - reservationMillis) }),
+  run: async ({ db, clock }) => ({ deleted: await deleteReservedKeysBefore(db, clock.now() - RESERVATION_MILLIS) }),
 }

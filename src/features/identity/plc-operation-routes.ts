@@ -4,7 +4,7 @@ import { forbidden, invalidRequest } from '../../http/errors.ts'
 import type { Context } from '../../platform/context.ts'
 import type { Did } from '../../protocol/identifiers.ts'
 import { formatDidKey } from '../../protocol/keys.ts'
-import { isPlcDid, nextOperation, parseOperation, parseState, pdsService, pdsServiceName, signingKeyName, signOperation, stateOf, type Operation, type PlcState } from '../../protocol/plc.ts'
+import { isPlcDid, nextOperation, parseOperation, parseState, pdsService, PDS_SERVICE_NAME, SIGNING_KEY_NAME, signOperation, stateOf, type Operation, type PlcState } from '../../protocol/plc.ts'
 import { type Account, accountNotFound, accountOf, announce, codeRefused, redeemCode, requestCode, signingKeyOf } from '../accounts/accounts.ts'
 import { access } from '../auth/auth.ts'
 import type { Permissions } from '../../protocol/scopes.ts'
@@ -34,11 +34,11 @@ async function expectedOf(ctx: Context, did: Did): Promise<Expected> {
 /** The network's view of an account must not be moved away through us by mistake: all of it has to fit. */
 async function unfitness(ctx: Context, { account, signingKey }: Expected, operation: Operation): Promise<string | null> {
   const { type, endpoint } = pdsService(ctx.config.publicUrl)
-  const service = operation.services[pdsServiceName]
+  const service = operation.services[PDS_SERVICE_NAME]
   if (!(await heldRotationKey(ctx, account.did, operation.rotationKeys))) return "Rotation keys do not include server's rotation key"
   if (service?.type !== type) return 'Incorrect type on atproto_pds service'
   if (service.endpoint !== endpoint) return 'Incorrect endpoint on atproto_pds service'
-  if (operation.verificationMethods[signingKeyName] !== signingKey) return 'Incorrect signing key'
+  if (operation.verificationMethods[SIGNING_KEY_NAME] !== signingKey) return 'Incorrect signing key'
   if (account.handle !== null && operation.alsoKnownAs[0] !== `at://${account.handle}`) return 'Incorrect handle in alsoKnownAs'
   return null
 }
@@ -74,8 +74,8 @@ export const plcOperationRoutes = [
       return {
         rotationKeys: ctx.config.recoveryDidKey === null ? [serverKey] : [ctx.config.recoveryDidKey, serverKey],
         alsoKnownAs: account.handle === null ? undefined : [`at://${account.handle}`],
-        verificationMethods: { [signingKeyName]: signingKey },
-        services: { [pdsServiceName]: pdsService(ctx.config.publicUrl) },
+        verificationMethods: { [SIGNING_KEY_NAME]: signingKey },
+        services: { [PDS_SERVICE_NAME]: pdsService(ctx.config.publicUrl) },
       }
     },
   }),

@@ -5,7 +5,7 @@ import { parseHost, type Host } from '../../http/host.ts'
 import type { Context } from '../../platform/context.ts'
 import { didWebOfHost } from '../../protocol/did-document.ts'
 import { parseHandle } from '../../protocol/identifiers.ts'
-import { pdsService, pdsServiceName } from '../../protocol/plc.ts'
+import { pdsService, PDS_SERVICE_NAME } from '../../protocol/plc.ts'
 import { accountAt, activityOf } from '../accounts/accounts.ts'
 import { isServedHandle } from './handle-admission.ts'
 
@@ -18,7 +18,7 @@ function serverDocument({ config: { publicUrl, serverDid } }: Context) {
   return {
     '@context': ['https://www.w3.org/ns/did/v1'],
     'id': serverDid,
-    'service': [{ id: `#${pdsServiceName}`, type, serviceEndpoint: endpoint }],
+    'service': [{ id: `#${PDS_SERVICE_NAME}`, type, serviceEndpoint: endpoint }],
   }
 }
 

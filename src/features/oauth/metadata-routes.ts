@@ -5,8 +5,8 @@ import type { Context } from '../../platform/context.ts'
 import { assertionAlgorithms } from '../../protocol/client-metadata.ts'
 import { serverKey } from './server-key.ts'
 
-const SCOPES = ['atproto', 'transition:email', 'transition:generic', 'transition:chat.bsky']
-const AUTHENTICATION_METHODS = ['none', 'private_key_jwt']
+const scopes = ['atproto', 'transition:email', 'transition:generic', 'transition:chat.bsky']
+const authenticationMethods = ['none', 'private_key_jwt']
 const METADATA_MAX_AGE_SECS = 300
 const JWKS_MAX_AGE_SECS = 3600
 
@@ -18,7 +18,7 @@ const protectedResource = ({ publicUrl, serviceName }: Config) => ({
   resource: publicUrl,
   resource_name: serviceName,
   authorization_servers: [publicUrl],
-  scopes_supported: SCOPES,
+  scopes_supported: scopes,
   bearer_methods_supported: ['header'],
   resource_documentation: 'https://atproto.com',
 })
@@ -31,15 +31,15 @@ const authorizationServer = ({ config, capabilities }: Context) => ({
   revocation_endpoint: `${config.publicUrl}/oauth/revoke`,
   pushed_authorization_request_endpoint: `${config.publicUrl}/oauth/par`,
   jwks_uri: `${config.publicUrl}/oauth/jwks`,
-  scopes_supported: SCOPES,
+  scopes_supported: scopes,
   subject_types_supported: ['public'],
   response_types_supported: ['code'],
   response_modes_supported: ['query', 'fragment'],
-  grant_types_supported: ['authorization_code', 'refresh_token', ...(capabilities.has('agents') ? AGENT_GRANTS : [])],
+  grant_types_supported: ['authorization_code', 'refresh_token', ...(capabilities.has('agents') ? agentGrants : [])],
   code_challenge_methods_supported: ['S256'],
-  token_endpoint_auth_methods_supported: AUTHENTICATION_METHODS,
+  token_endpoint_auth_methods_supported: authenticationMethods,
   token_endpoint_auth_signing_alg_values_supported: assertionAlgorithms,
-  revocation_endpoint_auth_methods_supported: AUTHENTICATION_METHODS,
+  revocation_endpoint_auth_methods_supported: authenticationMethods,
   revocation_endpoint_auth_signing_alg_values_supported: assertionAlgorithms,
   dpop_signing_alg_values_supported: ['ES256'],
   // The specifications differ in what a missing value means, so all of them are spelled out.
@@ -55,7 +55,7 @@ const authorizationServer = ({ config, capabilities }: Context) => ({
   protected_resources: [config.publicUrl],
 })
 
-const AGENT_GRANTS = ['urn:ietf:params:oauth:grant-type:jwt-bearer', 'urn:workos:agent-auth:grant-type:claim']
+const agentGrants = ['urn:ietf:params:oauth:grant-type:jwt-bearer', 'urn:workos:agent-auth:grant-type:claim']
 
 export const metadataRoutes = [
   route('GET', '/.well-known/oauth-protected-resource', { handler: ({ ctx }) => cached(protectedResource(ctx.config), METADATA_MAX_AGE_SECS) }),

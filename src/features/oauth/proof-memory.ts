@@ -5,7 +5,7 @@
  *
  * Proofs are kept as 128 bits of a hash in flat tables, because there may be thousands a second.
  */
-import { proofMemorySecs } from '../../protocol/dpop.ts'
+import { PROOF_MEMORY_SECS } from '../../protocol/dpop.ts'
 
 /** Proofs per generation; a table of 64 MiB at most. */
 const MAX_PROOFS = 2 ** 21
@@ -34,7 +34,7 @@ export class ProofMemory {
   }
 
   #turn(now: number): void {
-    const generationMillis = proofMemorySecs * 1000
+    const generationMillis = PROOF_MEMORY_SECS * 1000
     if (now - this.#startedAt < generationMillis) return
     this.#previous = now - this.#startedAt < 2 * generationMillis ? this.#current : new DigestSet()
     this.#current = new DigestSet()

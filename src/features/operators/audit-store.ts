@@ -2,7 +2,7 @@
 import { sql, sqlAnd, type Reader, type Sql, type Tx } from '../../platform/database/database.ts'
 import type { Millis } from '../../protocol/identifiers.ts'
 
-export const AUDIT_ACTIONS = [
+export const auditActions = [
   'account_takedown',
   'account_restore',
   'credentials_revoked',
@@ -20,7 +20,7 @@ export const AUDIT_ACTIONS = [
   'handle_updated',
   'password_updated',
 ] as const
-export type AuditAction = (typeof AUDIT_ACTIONS)[number]
+export type AuditAction = (typeof auditActions)[number]
 
 export interface AuditRow {
   seq: number

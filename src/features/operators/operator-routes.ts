@@ -6,7 +6,7 @@ import { invalidRequest, notFound } from '../../http/errors.ts'
 import { beforeCursor, clamp, integerParam, readJson } from '../../http/json-input.ts'
 import { isSignedBy, registrationText } from '../../protocol/admin-request.ts'
 import { wireTime, type Millis } from '../../protocol/identifiers.ts'
-import { AUDIT_ACTIONS, listAudit } from './audit-store.ts'
+import { auditActions, listAudit } from './audit-store.ts'
 import { findOperatorDevice, insertOperatorDevice, insertPairingCode, listOperatorDevices, revokeOperatorDevice, usePairingCode, type OperatorDevice } from './operator-device-store.ts'
 import { actorOf, guess, operator, recordAudit, unauthorized } from './operators.ts'
 
@@ -103,7 +103,7 @@ export const operatorRoutes = [
     async handler({ ctx, url: { searchParams } }) {
       const limit = clamp(integerParam(searchParams, 'limit', DEFAULT_PAGE), 1, MAX_PAGE)
       const action = searchParams.get('action')
-      if (action !== null && !(AUDIT_ACTIONS as readonly string[]).includes(action)) throw invalidRequest('unknown action')
+      if (action !== null && !(auditActions as readonly string[]).includes(action)) throw invalidRequest('unknown action')
       const filter = { action, actor: searchParams.get('actor'), subject: searchParams.get('subject'), beforeSeq: beforeCursor(searchParams) }
       const rows = await listAudit(ctx.db, filter, limit)
       return {

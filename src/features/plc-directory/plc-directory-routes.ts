@@ -5,8 +5,8 @@ import { parseDid, type Did } from '../../protocol/identifiers.ts'
 import { parseOperation } from '../../protocol/plc.ts'
 import { readLog, readOperationsAfter } from './plc-operation-store.ts'
 
-const maxOperationBytes = 100 * 1024
-const maxExported = 1000
+const MAX_OPERATION_BYTES = 100 * 1024
+const MAX_EXPORTED = 1000
 
 const refuse = (status: number, message: string) => Response.json({ message }, { status })
 const notRegistered = (did: Did) => refuse(404, `DID not registered: ${did}`)
@@ -32,10 +32,10 @@ async function answerState(call: Call, find: (did: Did) => Promise<object | null
 export const plcDirectoryRoutes = [
   route('GET', '/export', {
     async handler({ ctx, url }) {
-      const count = Number(url.searchParams.get('count') ?? maxExported)
+      const count = Number(url.searchParams.get('count') ?? MAX_EXPORTED)
       if (!Number.isSafeInteger(count) || count < 1) return refuse(400, 'Invalid count parameter')
       const after = Date.parse(url.searchParams.get('after') ?? '') || 0
-      const entries = await readOperationsAfter(ctx.db, after, Math.min(count, maxExported))
+      const entries = await readOperationsAfter(ctx.db, after, Math.min(count, MAX_EXPORTED))
       return new Response(entries.map((entry) => JSON.stringify(entry)).join('\n'), { headers: { 'Content-Type': 'application/jsonlines' } })
     },
   }),
@@ -63,7 +63,7 @@ export const plcDirectoryRoutes = [
   route('POST', '/:did', {
     async handler(call) {
       const did = didOf(call)
-      const operation = parseOperation(await call.body.json(maxOperationBytes))
+      const operation = parseOperation(await call.body.json(MAX_OPERATION_BYTES))
       // Logs may begin with the form of the first geneses, but nobody makes it any more.
       if (!operation || operation.type === 'create') return refuse(400, 'Not a valid operation')
       try {

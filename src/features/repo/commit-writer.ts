@@ -15,7 +15,7 @@ import type { BlobReference } from '../../protocol/data-model.ts'
 import type { RepoEvent } from '../../protocol/frames.ts'
 import type { Did, Tid } from '../../protocol/identifiers.ts'
 import type { SigningKey } from '../../protocol/keys.ts'
-import { clockIds, nextTid } from '../../protocol/tid.ts'
+import { CLOCK_IDS, nextTid } from '../../protocol/tid.ts'
 import { activeSigningKey } from '../accounts/accounts.ts'
 import { applyBlobChanges } from '../blobs/blobs.ts'
 import { sequenceEvents } from '../firehose/firehose.ts'
@@ -156,7 +156,7 @@ function commitRefusal(fault: CommitFault): Refusal {
 }
 
 /** Distinguishes the revisions of processes that run at the same time. */
-const clockIdOf = perContext(() => Math.floor(Math.random() * clockIds))
+const clockIdOf = perContext(() => Math.floor(Math.random() * CLOCK_IDS))
 
 /** A revision of the present, later than `previous`. */
 export const nextRev = (ctx: Context, previous: Tid | null): Tid => nextTid(previous, ctx.clock.now() * 1000, clockIdOf(ctx))

@@ -5,7 +5,7 @@
  * In SQLite `||` and `string_agg` make text of blobs, whose bytes stay as they are; the cast tells that they are none.
  */
 import { sql, type Sql } from '../../platform/database/database.ts'
-import { cidBytesLength } from '../../protocol/cid.ts'
+import { CID_BYTES_LENGTH } from '../../protocol/cid.ts'
 
 /** Bytes of a stretch, about. */
 const STRETCH_BYTES = 192 * 1024
@@ -19,7 +19,7 @@ for (let number = 0x80; number < 0x4000; number++) varints.set([(number & 0x7f) 
 
 /** Rows keep it beside their block, at most 2 MB: the varint of the section, which counts the 36 bytes of the CID too. */
 export function framingOf({ length }: Pick<Uint8Array, 'length'>): Uint8Array {
-  const number = length + cidBytesLength
+  const number = length + CID_BYTES_LENGTH
   if (number < 0x80) return new Uint8Array([number])
   if (number < 0x4000) return varints.subarray(2 * number, 2 * number + 2)
   return new Uint8Array([(number & 0x7f) | 0x80, ((number >>> 7) & 0x7f) | 0x80, number >>> 14])

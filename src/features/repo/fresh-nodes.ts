@@ -9,7 +9,7 @@
  * Packed are the CIDs of nodes outside that are no longer in the tree, then revision, CID and block of each fresh node.
  * Every commit reads and writes them, so they are not taken apart: a change copies what stays, in stretches.
  */
-import { Cid, cidBytesLength, equalBytes } from '../../protocol/cid.ts'
+import { Cid, CID_BYTES_LENGTH, equalBytes } from '../../protocol/cid.ts'
 import type { Block } from '../../protocol/car.ts'
 import type { Tid } from '../../protocol/identifiers.ts'
 
@@ -18,12 +18,12 @@ export interface RevisedBlock extends Block {
   rev: Tid
 }
 
-const countBytes = 4
-const revBytes = 13
-const lengthBytes = 4
-const nodeHeadBytes = revBytes + cidBytesLength + lengthBytes
+const COUNT_BYTES = 4
+const REV_BYTES = 13
+const LENGTH_BYTES = 4
+const NODE_HEAD_BYTES = REV_BYTES + CID_BYTES_LENGTH + LENGTH_BYTES
 /** Where the digest starts in a CID: its first bytes tell most nodes apart. */
-const digestOffset = 4
+const DIGEST_OFFSET = 4
 
 /** Where a node is in the packed bytes. */
 interface Place {
@@ -32,7 +32,7 @@ interface Place {
 }
 
 export class FreshNodes {
-  static readonly none = new FreshNodes(new Uint8Array(countBytes))
+  static readonly none = new FreshNodes(new Uint8Array(COUNT_BYTES))
 
   readonly #bytes: Buffer
 
@@ -45,11 +45,11 @@ export class FreshNodes {
   }
 
   get #nodesStart(): number {
-    return countBytes + this.#staleCount * cidBytesLength
+    return COUNT_BYTES + this.#staleCount * CID_BYTES_LENGTH
   }
 
   #endOf(start: number): number {
-    return start + nodeHeadBytes + this.#bytes.readUInt32BE(start + nodeHeadBytes - lengthBytes)
+    return start + NODE_HEAD_BYTES + this.#bytes.readUInt32BE(start + NODE_HEAD_BYTES - LENGTH_BYTES)
   }
 
   #place(cid: Cid): Place | null {
@@ -57,19 +57,19 @@ export class FreshNodes {
     const key = keyOf(cid.bytes, 0)
     for (let start = this.#nodesStart; start < bytes.length; ) {
       const end = this.#endOf(start)
-      if (keyOf(bytes, start + revBytes) === key && equalBytes(this.#cidBytes(start), cid.bytes)) return { start, end }
+      if (keyOf(bytes, start + REV_BYTES) === key && equalBytes(this.#cidBytes(start), cid.bytes)) return { start, end }
       start = end
     }
     return null
   }
 
   #cidBytes(start: number): Uint8Array {
-    return this.#bytes.subarray(start + revBytes, start + revBytes + cidBytesLength)
+    return this.#bytes.subarray(start + REV_BYTES, start + REV_BYTES + CID_BYTES_LENGTH)
   }
 
   #node({ start, end }: Place): RevisedBlock {
-    const rev = this.#bytes.toString('latin1', start, start + revBytes) as Tid
-    return { rev, cid: new Cid(this.#cidBytes(start)), bytes: this.#bytes.subarray(start + nodeHeadBytes, end) }
+    const rev = this.#bytes.toString('latin1', start, start + REV_BYTES) as Tid
+    return { rev, cid: new Cid(this.#cidBytes(start)), bytes: this.#bytes.subarray(start + NODE_HEAD_BYTES, end) }
   }
 
   /** It shares the memory of what is packed. */
@@ -91,16 +91,16 @@ export class FreshNodes {
   /** Nodes outside that are no longer in the tree. */
   get stale(): Cid[] {
     return Array.from({ length: this.#staleCount }, (_, i) => {
-      const start = countBytes + i * cidBytesLength
-      return new Cid(this.#bytes.subarray(start, start + cidBytesLength))
+      const start = COUNT_BYTES + i * CID_BYTES_LENGTH
+      return new Cid(this.#bytes.subarray(start, start + CID_BYTES_LENGTH))
     })
   }
 
   /** Whether the node is outside and no longer in the tree. */
   isStale(cid: Cid): boolean {
     const key = keyOf(cid.bytes, 0)
-    for (let start = countBytes; start < this.#nodesStart; start += cidBytesLength) {
-      if (keyOf(this.#bytes, start) === key && equalBytes(this.#bytes.subarray(start, start + cidBytesLength), cid.bytes)) return true
+    for (let start = COUNT_BYTES; start < this.#nodesStart; start += CID_BYTES_LENGTH) {
+      if (keyOf(this.#bytes, start) === key && equalBytes(this.#bytes.subarray(start, start + CID_BYTES_LENGTH), cid.bytes)) return true
     }
     return false
   }
@@ -120,15 +120,15 @@ export class FreshNodes {
 
   #rewritten(rev: Tid, created: readonly Block[], stale: readonly Cid[], gone: readonly Place[]): Uint8Array {
     const source = this.#bytes
-    let length = source.length + stale.length * cidBytesLength
+    let length = source.length + stale.length * CID_BYTES_LENGTH
     for (const { start, end } of gone) length -= end - start
-    for (const { bytes } of created) length += nodeHeadBytes + bytes.length
+    for (const { bytes } of created) length += NODE_HEAD_BYTES + bytes.length
     const target = Buffer.allocUnsafe(length)
     let at = source.copy(target, 0, 0, this.#nodesStart)
     target.writeUInt32BE(this.#staleCount + stale.length, 0)
     for (const cid of stale) {
       target.set(cid.bytes, at)
-      at += cidBytesLength
+      at += CID_BYTES_LENGTH
     }
     let from = this.#nodesStart
     for (const { start, end } of gone) {
@@ -148,14 +148,14 @@ export class FreshNodes {
 
 function writeNode(target: Buffer, at: number, rev: Tid, cid: Cid, block: Uint8Array): number {
   target.write(rev, at, 'latin1')
-  target.set(cid.bytes, at + revBytes)
-  target.writeUInt32BE(block.length, at + nodeHeadBytes - lengthBytes)
-  target.set(block, at + nodeHeadBytes)
-  return at + nodeHeadBytes + block.length
+  target.set(cid.bytes, at + REV_BYTES)
+  target.writeUInt32BE(block.length, at + NODE_HEAD_BYTES - LENGTH_BYTES)
+  target.set(block, at + NODE_HEAD_BYTES)
+  return at + NODE_HEAD_BYTES + block.length
 }
 
 /** Four bytes of the digest as a number. */
 function keyOf(bytes: Uint8Array, cidStart: number): number {
-  const at = cidStart + digestOffset
+  const at = cidStart + DIGEST_OFFSET
   return ((bytes[at] as number) << 24) | ((bytes[at + 1] as number) << 16) | ((bytes[at + 2] as number) << 8) | (bytes[at + 3] as number)
 }

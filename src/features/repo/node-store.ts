@@ -11,7 +11,7 @@ const MAX_FRESH_BYTES = 12_000
 /** Nodes read at once. */
 const PAGE = 500
 /** A CID begins with a version, which is 1. */
-const BEHIND_CIDS = new Uint8Array([0xff])
+const behindCids = new Uint8Array([0xff])
 
 interface NodeRow {
   cid: Uint8Array
@@ -69,7 +69,7 @@ export class StoredNodes {
   async *since(since: Tid): AsyncGenerator<Block[]> {
     const fresh = await this.fresh()
     yield fresh.nodes.filter(({ rev }) => rev > since)
-    const start: Pick<RevisedRow, 'rev' | 'cid'> = { rev: since, cid: BEHIND_CIDS }
+    const start: Pick<RevisedRow, 'rev' | 'cid'> = { rev: since, cid: behindCids }
     const pages = inPages(PAGE, start, (after, limit) =>
       this.reader.all<RevisedRow>(sql`
         SELECT rev, cid, bytes FROM repo_node
@@ -86,7 +86,7 @@ export class StoredNodes {
     const stale = fresh.stale.map(({ bytes }) => bytes)
     yield* stretches<Uint8Array>({
       first: new Uint8Array(),
-      last: BEHIND_CIDS,
+      last: behindCids,
       async keyAfter(after, count) {
         const row = await reader.get<{ cid: Uint8Array }>(sql`
           SELECT cid FROM repo_node WHERE repo_id = ${repoId} AND cid > ${after} ORDER BY cid LIMIT 1 OFFSET ${count - 1}`)

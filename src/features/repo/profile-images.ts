@@ -9,10 +9,10 @@ import type { Did } from '../../protocol/identifiers.ts'
 import { findReadable } from '../blobs/blobs.ts'
 
 export const PROFILE = 'app.bsky.actor.profile'
-const IMAGES = ['avatar', 'banner']
+const images = ['avatar', 'banner']
 
 export async function withPresentImages(reader: Reader, did: Did, profile: Record<string, unknown>): Promise<Record<string, unknown>> {
-  const upgraded = await Promise.all(IMAGES.map(async (name) => [name, await inPresentForm(reader, did, profile[name])] as const))
+  const upgraded = await Promise.all(images.map(async (name) => [name, await inPresentForm(reader, did, profile[name])] as const))
   return { ...profile, ...Object.fromEntries(upgraded.filter(([, image]) => image !== null)) }
 }
 

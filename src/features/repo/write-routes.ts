@@ -2,7 +2,7 @@
 import { invalidRequest } from '../../http/errors.ts'
 import { procedure, type Exchange } from '../../http/endpoint.ts'
 import { charge } from '../../http/limiting.ts'
-import { maxOpsPerCommit } from '../../protocol/commit.ts'
+import { MAX_OPS_PER_COMMIT } from '../../protocol/commit.ts'
 import type { LexMethods } from '../../protocol/lexicons/generated/types.ts'
 import { access, type AccessCaller } from '../auth/auth.ts'
 import type { CommitMeta } from './commit-writer.ts'
@@ -10,7 +10,7 @@ import { costOf, requireOwnRepo, writeRecords, type RecordWriteInput, type Write
 
 const writer = access({ grants: 'any' })
 /** Records travel as JSON, which is longer than what is stored. */
-const maxBytes = 1_000_000
+const MAX_BYTES = 1_000_000
 
 async function write(call: Exchange & { caller: AccessCaller }, repo: string, input: WriteInput) {
   const { ctx, caller } = call
@@ -23,7 +23,7 @@ const metaOf = (commit: CommitMeta | null) => (commit === null ? {} : { commit: 
 export const writeRoutes = [
   procedure('com.atproto.repo.createRecord', {
     auth: writer,
-    maxBytes,
+    maxBytes: MAX_BYTES,
     async handler(call) {
       const { repo, collection, rkey, record, validate, swapCommit } = call.input
       const { commit, results } = await write(call, repo, {
@@ -38,7 +38,7 @@ export const writeRoutes = [
 
   procedure('com.atproto.repo.putRecord', {
     auth: writer,
-    maxBytes,
+    maxBytes: MAX_BYTES,
     async handler(call) {
       const { repo, collection, rkey, record, validate, swapRecord, swapCommit } = call.input
       const { commit, results } = await write(call, repo, {
@@ -62,10 +62,10 @@ export const writeRoutes = [
 
   procedure('com.atproto.repo.applyWrites', {
     auth: writer,
-    maxBytes,
+    maxBytes: MAX_BYTES,
     async handler(call) {
       const { repo, writes, validate, swapCommit } = call.input
-      if (writes.length > maxOpsPerCommit) throw invalidRequest(`Too many writes. Max: ${maxOpsPerCommit}`)
+      if (writes.length > MAX_OPS_PER_COMMIT) throw invalidRequest(`Too many writes. Max: ${MAX_OPS_PER_COMMIT}`)
       const { commit, results } = await write(call, repo, { writes: writes.map(inputOf), validate, swapCommit })
       return { ...metaOf(commit), results: results.map((result, i) => resultOf(writes[i]!, result)) }
     },

@@ -16,9 +16,9 @@ import { blocksOf, recordProof, repoBlocks, repoHead } from '../repo/repo.ts'
 const CAR_TYPE = 'application/vnd.ipld.car'
 
 /** What may wait for clients that are slower than the disk; beyond it, exports to such clients end early. */
-const MAX_WAITING = { memoryBytes: 256 * 1024 ** 2, fileBytes: 2 * 1024 ** 3 }
+const maxWaiting = { memoryBytes: 256 * 1024 ** 2, fileBytes: 2 * 1024 ** 3 }
 
-const spillRoom = perContext(() => new SpillRoom(MAX_WAITING))
+const spillRoom = perContext(() => new SpillRoom(maxWaiting))
 
 /** The whole repository, or what came after a revision. Its root is the present commit. Null when there is none. */
 export function exportRepo(ctx: Context, did: Did, since: Tid | null): Promise<Response | null> {

@@ -26,7 +26,7 @@ import { adoptRepo, nextRev, repoHead, stageBlocks, stageRepo, syncEvent, type R
 import { ImportedRepo, type ImportedRecord } from './imported-repo.ts'
 
 /** Archives that arrive at once, all in all, from one client, and for one account: an upload that broke off may still be there. */
-const ARRIVING = { inAll: 8, ofClient: 4, ofAccount: 2 }
+const arrivingBounds = { inAll: 8, ofClient: 4, ofAccount: 2 }
 /** An archive that brings nothing for so long is given up. */
 const STALLED_MILLIS = 60_000
 /** Archives that are taken over at once, and that have arrived and wait for it. */
@@ -42,9 +42,9 @@ interface BlobUse {
 
 /** Apart, so that an archive which arrives slowly keeps none back that is here. */
 const places = perContext(() => ({
-  arriving: new Semaphore(ARRIVING.inAll, 0),
-  ofClient: new Shares(ARRIVING.ofClient),
-  ofAccount: new Shares(ARRIVING.ofAccount),
+  arriving: new Semaphore(arrivingBounds.inAll, 0),
+  ofClient: new Shares(arrivingBounds.ofClient),
+  ofAccount: new Shares(arrivingBounds.ofAccount),
   running: new Semaphore(RUNNING_IMPORTS, WAITING_IMPORTS),
 }))
 

@@ -18,14 +18,14 @@ const requiredWhen = (key: string, why: string, missing: (config: Config) => boo
 const MIN_ADMIN_TOKEN_LENGTH = 32
 
 /** Scopes that hand an agent the reach of the account's owner. */
-const BROAD_SCOPE = /^(?:account:|identity:|transition:generic$|com\.atproto\.access$|rpc:\*)/
+const broadScope = /^(?:account:|identity:|transition:generic$|com\.atproto\.access$|rpc:\*)/
 
 const broadScopes = (scopes: readonly string[]): string | null => {
-  const broad = scopes.filter((scope) => BROAD_SCOPE.test(scope))
+  const broad = scopes.filter((scope) => broadScope.test(scope))
   return broad.length > 0 ? `${broad.join(', ')} gives agents the reach of the account owner` : null
 }
 
-const LOOPBACK_HOST = /^(?:localhost|.+\.localhost|127\.\d+\.\d+\.\d+|\[::1\])$/
+const loopbackHost = /^(?:localhost|.+\.localhost|127\.\d+\.\d+\.\d+|\[::1\])$/
 
 /** As `URL` writes it: IPv4 in whatever notation is dotted by then, and IPv6 is in brackets. */
 const isAddress = (hostname: string): boolean => hostname.startsWith('[') || isIPv4(hostname)
@@ -34,9 +34,9 @@ export const checks: readonly Check[] = [
   fault('public_url', ({ publicUrl, development }) => {
     const url = new URL(publicUrl)
     if (url.port === '0') return 'must be set when the port is 0'
-    if (isAddress(url.hostname) && !(development && LOOPBACK_HOST.test(url.hostname))) return 'must have a host name: an IP address can be neither the DID of the service nor part of a handle'
+    if (isAddress(url.hostname) && !(development && loopbackHost.test(url.hostname))) return 'must have a host name: an IP address can be neither the DID of the service nor part of a handle'
     if (url.protocol === 'https:') return null
-    return development && LOOPBACK_HOST.test(url.hostname) ? null : 'must start with https://'
+    return development && loopbackHost.test(url.hostname) ? null : 'must start with https://'
   }),
   requiredWhen('blob_mirror.endpoint', 'when blob_mirror.bucket is set', ({ blobMirror }) => blobMirror.bucket !== null && blobMirror.endpoint === null),
   requiredWhen('blob_mirror.access_key_id', 'when blob_mirror.bucket is set', ({ blobMirror }) => blobMirror.bucket !== null && blobMirror.accessKeyId === null),

@@ -74,13 +74,13 @@ export const serviceId = textual('DID with #fragment', (given) => {
     : bad('expected a DID with a #fragment')
 })
 
-const HOST_LABEL = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/
+const hostLabel = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/
 const MAX_HOST_LENGTH = 253
 
 /** Lower-cased, and without the dot that may stand in front. */
 export const handleDomain = textual('host name', (given) => {
   const domain = given.toLowerCase().replace(/^\./, '')
-  return domain.length <= MAX_HOST_LENGTH && domain.split('.').every((label) => HOST_LABEL.test(label)) ? good(domain) : bad('expected a host name')
+  return domain.length <= MAX_HOST_LENGTH && domain.split('.').every((label) => hostLabel.test(label)) ? good(domain) : bad('expected a host name')
 })
 
 const parseUrl = (given: string): URL | null => (/\s/.test(given) ? null : URL.parse(given))

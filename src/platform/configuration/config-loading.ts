@@ -29,14 +29,14 @@ export type Loaded =
 export const configKeys: readonly Key[] = listKeys(declared)
 
 const DEFAULT_FILE = './pds.toml'
-const UNREADABLE: Readonly<Record<string, string>> = { EACCES: 'this user may not read it; give it to the user or its group', EISDIR: 'it is a folder' }
+const unreadableFaults: Readonly<Record<string, string>> = { EACCES: 'this user may not read it; give it to the user or its group', EISDIR: 'it is a folder' }
 export const CONFIG_VARIABLE = 'SERVICE_CONFIG'
 
 /** What systemd sets for the commands that run when a service has stopped. */
 const SYSTEMD_VARIABLE = 'SERVICE_RESULT'
 
 /** What commands take from the environment alone. */
-export const REWRAP_VARIABLES = { old: 'SERVICE_REWRAP_OLD_MASTER_KEY', new: 'SERVICE_REWRAP_NEW_MASTER_KEY' } as const
+export const rewrapVariables = { old: 'SERVICE_REWRAP_OLD_MASTER_KEY', new: 'SERVICE_REWRAP_NEW_MASTER_KEY' } as const
 
 type Table = Readonly<Record<string, unknown>>
 
@@ -99,7 +99,7 @@ function readConfigFile({ env, readFile }: Sources): { ok: true; table: Table } 
   } catch (error) {
     // The parser's message goes on with the lines around the fault, and they may hold a secret.
     if (error instanceof TomlError) return broken(`${path}:${error.line}:${error.column}`, error.message.split('\n', 1)[0] ?? '')
-    return broken(path, `cannot be read: ${UNREADABLE[(error as NodeJS.ErrnoException).code ?? ''] ?? (error as Error).message}`)
+    return broken(path, `cannot be read: ${unreadableFaults[(error as NodeJS.ErrnoException).code ?? ''] ?? (error as Error).message}`)
   }
 }
 
@@ -162,7 +162,7 @@ function unknownKeys(table: Table): Problem[] {
     })
 }
 
-const knownVariables = [...configKeys.flatMap(({ env }) => env), CONFIG_VARIABLE, SYSTEMD_VARIABLE, ...Object.values(REWRAP_VARIABLES)]
+const knownVariables = [...configKeys.flatMap(({ env }) => env), CONFIG_VARIABLE, SYSTEMD_VARIABLE, ...Object.values(rewrapVariables)]
 
 /** Unlike a key of the file, a variable may be all that an operator writes: one that does nothing is refused. */
 function unknownVariables(env: Sources['env']): Problem[] {

@@ -1,5 +1,5 @@
 /** Every configuration key, in the order of the documentation. */
-import { LOG_LEVELS } from '../running/log-line.ts'
+import { logLevels } from '../running/log-line.ts'
 import { trustedIssuers } from './trusted-issuers.ts'
 import { watchedLabelers } from './watched-labelers.ts'
 import { derived, field, fileOnly, optional, required, section, unused } from './config-fields.ts'
@@ -34,13 +34,13 @@ import {
 } from './config-kinds.ts'
 import type { Did } from '../../protocol/identifiers.ts'
 
-const MiB = 1024 * 1024
+const MEBIBYTE = 1024 * 1024
 
 /** First labels of hosts that commonly stand beside the handles of a domain. */
 const HOST_LABELS = 'about admin api app auth blog cdn did docs email help identitywallet mail ns1 ns2 oauth pds plc relay root smtp static status xrpc'
 /** RFC 2142: who writes to such a name at a domain means whoever runs it. */
 const MAILBOX_LABELS = 'abuse ftp hostmaster info marketing news noc postmaster sales security support usenet uucp webmaster www'
-const RESERVED_HANDLES = `${HOST_LABELS} ${MAILBOX_LABELS}`.split(' ').toSorted()
+const reservedHandles = `${HOST_LABELS} ${MAILBOX_LABELS}`.split(' ').toSorted()
 
 const lowerCaseList = mapped(listOf(text), (labels) => [...new Set(labels.map((label) => label.trim().toLowerCase()))].toSorted())
 
@@ -49,7 +49,7 @@ const handleDomains = checked(listOf(handleDomain), (domains) =>
 )
 
 /** Write to the own repository and upload blobs; nothing is deleted, and nothing of the account is managed. */
-const AGENT_SCOPES = ['atproto', 'blob:*/*', 'repo:*?action=create&action=update']
+const agentScopes = ['atproto', 'blob:*/*', 'repo:*?action=create&action=update']
 
 const perFiveMinutes = (limit: number, doc: string) => field(integer(), { default: limit, doc: `${doc} Per client address and 5 minutes.` })
 
@@ -77,7 +77,7 @@ export const declared = {
   }),
   availableUserDomains: required(handleDomains, { development: ['test'], doc: 'Domains under which handles are served. At least one.' }),
   reservedHandles: field(lowerCaseList, {
-    default: RESERVED_HANDLES,
+    default: reservedHandles,
     doc: 'First labels that nobody may claim under a served domain. A value replaces the list.',
   }),
   blockedHandleWords: field(lowerCaseList, {
@@ -163,12 +163,12 @@ export const declared = {
 
   repos: section({
     importsEnabled: field(boolean, { default: true, addition: true, doc: 'Accounts may import a repository.' }),
-    maxImportSize: field(bytes({ min: 1 }), { default: 256 * MiB, addition: true, doc: 'Largest repository import.' }),
+    maxImportSize: field(bytes({ min: 1 }), { default: 256 * MEBIBYTE, addition: true, doc: 'Largest repository import.' }),
   }),
 
   blobs: section({
-    maxBlobSize: field(bytes({ min: 1 }), { default: 50 * MiB, env: fileOnly, doc: 'Largest blob.' }),
-    maxStoragePerAccount: field(bytes({ min: 1 }), { default: 1024 * MiB, env: fileOnly, doc: 'Blob storage of one account.' }),
+    maxBlobSize: field(bytes({ min: 1 }), { default: 50 * MEBIBYTE, env: fileOnly, doc: 'Largest blob.' }),
+    maxStoragePerAccount: field(bytes({ min: 1 }), { default: 1024 * MEBIBYTE, env: fileOnly, doc: 'Blob storage of one account.' }),
     gcIntervalSecs: field(seconds({ min: 1 }), { default: 1800, doc: 'Time between passes of the blob garbage collector.' }),
     tempTtlSecs: field(seconds(), {
       default: 21_600,
@@ -276,8 +276,8 @@ export const declared = {
       env: fileOnly,
       doc: 'Identity providers of agents: `issuer`, one of `public_key_pem`, `public_keys_pem` or `jwks_url`, and perhaps `audience` and `algorithm`.',
     }),
-    grantedScopes: field(listOf(scope), { default: AGENT_SCOPES, env: fileOnly, doc: 'Scopes of a registered agent.' }),
-    preClaimScopes: field(listOf(scope), { default: AGENT_SCOPES, env: fileOnly, doc: 'Scopes of an agent that nobody has claimed yet.' }),
+    grantedScopes: field(listOf(scope), { default: agentScopes, env: fileOnly, doc: 'Scopes of a registered agent.' }),
+    preClaimScopes: field(listOf(scope), { default: agentScopes, env: fileOnly, doc: 'Scopes of an agent that nobody has claimed yet.' }),
     verificationUri: field(link, {
       default: derived('`{public_url}/agent/claim`', ({ publicUrl }) => `${publicUrl}/agent/claim`),
       doc: 'Page on which the owner enters the code of an agent.',
@@ -321,7 +321,7 @@ export const declared = {
       doc: '`GET /metrics` needs admin authentication: `true` always, `false` never. Unset: for clients that are neither on this machine nor in a private network.',
     }),
     logFormat: field(choice('text', 'json'), { default: 'text', env: ['SERVICE_LOG_FORMAT'], doc: 'Form of the log on standard output.' }),
-    logLevel: field(choice(...LOG_LEVELS), {
+    logLevel: field(choice(...logLevels), {
       default: 'info',
       env: ['SERVICE_LOG_LEVEL', 'LOG_LEVEL'],
       addition: true,

@@ -4,7 +4,7 @@ import { type EntryReader, distinct, tableKind } from './config-entries.ts'
 import { type Kind, bad, checked, choice, httpUrl, listOf, text } from './config-kinds.ts'
 
 /** What a public key must be to fit an algorithm; the curve only where there is a choice. */
-const KEY_OF_ALGORITHM = {
+const keyOfAlgorithm = {
   ES256: { type: 'ec', curve: 'prime256v1' },
   ES384: { type: 'ec', curve: 'secp384r1' },
   RS256: { type: 'rsa', curve: undefined },
@@ -13,7 +13,7 @@ const KEY_OF_ALGORITHM = {
   EdDSA: { type: 'ed25519', curve: undefined },
 } as const
 
-export type IssuerAlgorithm = keyof typeof KEY_OF_ALGORITHM
+export type IssuerAlgorithm = keyof typeof keyOfAlgorithm
 
 export interface TrustedIssuer {
   /** Compared with the token's `iss` byte for byte. */
@@ -24,7 +24,7 @@ export interface TrustedIssuer {
   keys: { source: 'fixed'; publicKeysPem: readonly string[] } | { source: 'jwks'; url: string }
 }
 
-const algorithmNames = Object.keys(KEY_OF_ALGORITHM) as IssuerAlgorithm[]
+const algorithmNames = Object.keys(keyOfAlgorithm) as IssuerAlgorithm[]
 
 const httpsUrl: Kind<string> = checked(httpUrl, (url) => (url.startsWith('https://') ? [] : [{ at: '', fault: 'must start with https://' }]))
 
@@ -61,7 +61,7 @@ function readKeys(entry: EntryReader): TrustedIssuer['keys'] | null {
 }
 
 function fits(pem: string, algorithm: IssuerAlgorithm): boolean {
-  const { type, curve } = KEY_OF_ALGORITHM[algorithm]
+  const { type, curve } = keyOfAlgorithm[algorithm]
   const key = parsePublicKey(pem)
   return key?.asymmetricKeyType === type && key.asymmetricKeyDetails?.namedCurve === curve
 }

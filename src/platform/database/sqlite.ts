@@ -33,7 +33,7 @@ const MAX_STATEMENTS = 400
 /** How long a statement waits for another process's lock. */
 const BUSY_TIMEOUT_MILLIS = 5000
 /** `temp_store`: the state before a member of a group, to which its fault leads back, would otherwise be kept in a temporary file. */
-const WRITER_PRAGMAS = ['journal_mode = WAL', 'synchronous = NORMAL', 'wal_autocheckpoint = 0', 'foreign_keys = ON', 'temp_store = MEMORY']
+const writerPragmas = ['journal_mode = WAL', 'synchronous = NORMAL', 'wal_autocheckpoint = 0', 'foreign_keys = ON', 'temp_store = MEMORY']
 /** Page cache of each connection. What does not fit is in the memory of the system. */
 const CACHE_KIB = 16_384
 /** Page cache of a connection for snapshots, which are read from one end to the other. */
@@ -67,7 +67,7 @@ export function existingSqlitePath(databaseUrl: string): string {
 export function openSqlite({ path, strict = false }: SqliteOptions): Database {
   const counters: DatabaseCounters = { statements: 0, rows: 0, transactions: 0, commits: 0 }
   const writer = new Prepared(new Connection(path, { create: true, strict: true }), counters)
-  for (const pragma of WRITER_PRAGMAS) writer.connection.run(`PRAGMA ${pragma}`)
+  for (const pragma of writerPragmas) writer.connection.run(`PRAGMA ${pragma}`)
   const reader = new SteadyReader(new Prepared(new Connection(path, { readonly: true, strict: true }), counters))
   const queue = new WriterQueue(writer, reader, path, strict)
   const snapshots = new Snapshots(() => new Prepared(new Connection(path, { readonly: true, strict: true }), counters, SNAPSHOT_CACHE_KIB))

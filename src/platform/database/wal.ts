@@ -12,8 +12,8 @@ import { promisify } from 'node:util'
 const flush = promisify(fdatasync)
 
 /** What the log grows by: a dozen commits of a record. */
-const stepBytes = 512 * 1024
-const zeros = new Uint8Array(stepBytes)
+const STEP_BYTES = 512 * 1024
+const zeros = new Uint8Array(STEP_BYTES)
 
 export class WriteAheadLog {
   #descriptor: number | null = null
@@ -41,10 +41,10 @@ export class WriteAheadLog {
    * there before. To SQLite zeros are the end of the log.
    */
   makeRoom(bytes: number): void {
-    if (this.#descriptor === null || bytes + stepBytes / 2 <= this.#endBytes) return
+    if (this.#descriptor === null || bytes + STEP_BYTES / 2 <= this.#endBytes) return
     try {
       const { size } = fstatSync(this.#descriptor)
-      this.#endBytes = size + writeSync(this.#descriptor, zeros, 0, stepBytes, size)
+      this.#endBytes = size + writeSync(this.#descriptor, zeros, 0, STEP_BYTES, size)
     } catch {
       // A disk that is full: whoever writes next finds out, and is answered so.
     }

@@ -4,7 +4,7 @@
  * The bytes are on the disk; in memory a block takes a slot of twelve bytes, found by the first four of its digest.
  */
 import { closeSync, readSync } from 'node:fs'
-import { cidBytesLength, type Cid } from '../../protocol/cid.ts'
+import { CID_BYTES_LENGTH, type Cid } from '../../protocol/cid.ts'
 import { openNameless, writeAt } from './nameless-file.ts'
 
 const BUFFER_BYTES = 256 * 1024
@@ -13,7 +13,7 @@ const FIRST_SLOTS = 4096
 const MAX_FILL = 0.6
 /** A block lies in the file as length, CID, bytes. */
 const LENGTH_BYTES = 4
-const HEAD_BYTES = LENGTH_BYTES + cidBytesLength
+const HEAD_BYTES = LENGTH_BYTES + CID_BYTES_LENGTH
 /** Read at once: what most blocks fit into, and many blocks when they are asked for in the order of the file. */
 const PROBE_BYTES = 1024
 const WINDOW_BYTES = 64 * 1024
@@ -67,7 +67,7 @@ export class BlockFile {
 
   #append(section: Uint8Array): number {
     const position = this.#flushed + this.#buffered
-    this.#length.writeUInt32LE(section.length - cidBytesLength)
+    this.#length.writeUInt32LE(section.length - CID_BYTES_LENGTH)
     this.#write(this.#length)
     this.#write(section)
     return position
@@ -102,7 +102,7 @@ export class BlockFile {
 
   #isAt(position: number, cid: Uint8Array): boolean {
     const start = this.#reach(position) + LENGTH_BYTES
-    for (let i = 0; i < cidBytesLength; i++) if (this.#window[start + i] !== cid[i]) return false
+    for (let i = 0; i < CID_BYTES_LENGTH; i++) if (this.#window[start + i] !== cid[i]) return false
     return true
   }
 

@@ -142,7 +142,7 @@ function syncFolder(path: string): void {
 }
 
 /** What the server puts into its folder; and what a file system puts into its root. */
-const OWN_NAMES = /^(?:holdfast\.|master\.key|blobs$|\.backup-|\.[\da-f-]{36}\.tmp$|lost\+found$)/
+const ownNames = /^(?:holdfast\.|master\.key|blobs$|\.backup-|\.[\da-f-]{36}\.tmp$|lost\+found$)/
 const OTHERS = 0o077
 
 export interface Exposed {
@@ -161,7 +161,7 @@ export function exposedPaths({ dataDir, databaseUrl }: DataPlace): Exposed[] {
   // Where there are no users, modes mean nothing.
   if (process.getuid === undefined || !existsSync(dataDir)) return []
   const files = databaseFiles(databaseUrl)
-  const isOwn = (name: string) => OWN_NAMES.test(name) || files.some((path) => name.startsWith(basename(path)) && resolve(dirname(path)) === resolve(dataDir))
+  const isOwn = (name: string) => ownNames.test(name) || files.some((path) => name.startsWith(basename(path)) && resolve(dirname(path)) === resolve(dataDir))
   const names = readdirSync(dataDir)
   const inside = names.filter((name) => isOwn(name) && name !== 'lost+found').map((name) => join(dataDir, name))
   const apart = files.filter((path) => existsSync(path))

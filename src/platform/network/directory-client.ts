@@ -24,14 +24,14 @@ export class PlcDirectoryError extends Error {
   }
 }
 
-const timeoutMillis = 10_000
-const maxAnswerBytes = 4 * 1024 * 1024
-const failed = 'Unable to perform PLC operation'
+const TIMEOUT_MILLIS = 10_000
+const MAX_ANSWER_BYTES = 4 * 1024 * 1024
+const OPERATION_FAILED = 'Unable to perform PLC operation'
 
 /** `url` is the directory's base, without a trailing slash. Nothing is cached: proofs depend on live answers. */
 export function remotePlcDirectory(url: string, outbound: Outbound): PlcDirectory {
   async function call(path: string, operation?: LogOperation): Promise<Response> {
-    const bounds = { headersTimeoutMillis: timeoutMillis, bodyTimeoutMillis: timeoutMillis, maxBytes: maxAnswerBytes }
+    const bounds = { headersTimeoutMillis: TIMEOUT_MILLIS, bodyTimeoutMillis: TIMEOUT_MILLIS, maxBytes: MAX_ANSWER_BYTES }
     try {
       return operation === undefined
         ? await outbound.fetch(`${url}/${path}`, bounds)
@@ -76,5 +76,5 @@ async function readJson(response: Response): Promise<unknown> {
 
 function refusedBy(response: Response, json: unknown): PlcDirectoryError {
   const message = (json as { message?: unknown } | null | undefined)?.message
-  return new PlcDirectoryError(response.status, typeof message === 'string' ? message : failed)
+  return new PlcDirectoryError(response.status, typeof message === 'string' ? message : OPERATION_FAILED)
 }

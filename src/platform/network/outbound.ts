@@ -75,10 +75,10 @@ export interface OutboundOptions {
 
 const defaults = { method: 'GET', headersTimeoutMillis: 10_000, bodyTimeoutMillis: 30_000, maxBytes: 10 * 1024 * 1024, maxRedirects: 0, fresh: false }
 /** Addresses of one host that are tried in turn while nothing has been sent. */
-const maxAddressesTried = 3
-const maxUrlChars = 8192
+const MAX_ADDRESSES_TRIED = 3
+const MAX_URL_CHARS = 8192
 /** A body that announces no more is read at once, which is quicker than streaming it. */
-const maxBufferedBytes = 64 * 1024
+const MAX_BUFFERED_BYTES = 64 * 1024
 const redirectStatuses = new Set([301, 302, 303, 307, 308])
 const bodylessStatuses = new Set([101, 204, 205, 304])
 const unsentCodes = new Set(['ConnectionRefused', 'FailedToOpenSocket', 'ECONNREFUSED'])
@@ -140,7 +140,7 @@ async function follow(options: OutboundOptions, start: string | URL, request: Bo
 }
 
 function parseTarget(text: string | URL, base?: URL): URL {
-  const target = String(text).length <= maxUrlChars ? URL.parse(String(text), base?.href) : null
+  const target = String(text).length <= MAX_URL_CHARS ? URL.parse(String(text), base?.href) : null
   if (target?.protocol !== 'https:' && target?.protocol !== 'http:') throw new OutboundError('refused', 'not a web address')
   if (target.username || target.password) throw new OutboundError('refused', 'a URL with credentials')
   return target
@@ -164,11 +164,11 @@ async function checkedAddresses(options: OutboundOptions, target: URL, fresh: bo
   const host = target.hostname.replace(/^\[(.*)\]$/, '$1')
   const addresses = isIpAddress(host) ? [host] : await resolve(options.resolver, host, fresh, signal)
   const isFree = options.reach === 'anywhere' || (options.reach === 'loopback' && addresses.every(isLoopbackAddress))
-  if (isFree) return addresses.slice(0, maxAddressesTried)
+  if (isFree) return addresses.slice(0, MAX_ADDRESSES_TRIED)
   if (target.protocol !== 'https:') throw new OutboundError('refused', 'not an https URL')
   if (isIpAddress(host)) throw new OutboundError('refused', 'a URL without a host name')
   if (!addresses.every(isPublicAddress)) throw new OutboundError('refused', `${host} is not a public host`)
-  return addresses.slice(0, maxAddressesTried)
+  return addresses.slice(0, MAX_ADDRESSES_TRIED)
 }
 
 async function resolve(resolver: Resolver, host: string, fresh: boolean, signal: AbortSignal): Promise<string[]> {
@@ -222,7 +222,7 @@ async function boundedResponse(response: Response, request: BoundedRequest, sign
     void response.body.cancel()
     throw tooLarge(request)
   }
-  if (announcedBytes === null || announcedBytes > maxBufferedBytes) return new Response(boundedBody(response.body, request, signal, finish), init)
+  if (announcedBytes === null || announcedBytes > MAX_BUFFERED_BYTES) return new Response(boundedBody(response.body, request, signal, finish), init)
   const bytes = await response.arrayBuffer()
   finish()
   return new Response(bytes, init)

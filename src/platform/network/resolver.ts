@@ -63,8 +63,8 @@ const SILENCE_MILLIS = 3000
 const MAX_KEPT_HOSTS = 1000
 const MAX_SILENT_NAMES = 10_000
 
-const ABSENT_CODES = new Set(['ENOTFOUND', 'ENODATA'])
-const LOOPBACK = ['127.0.0.1', '::1']
+const absentCodes = new Set(['ENOTFOUND', 'ENODATA'])
+const loopback = ['127.0.0.1', '::1']
 
 export function systemResolver({ servers, hostsPath = HOSTS_PATH, timeoutMillis = TIMEOUT_MILLIS, asksSystem = false }: ResolverOptions = {}): Resolver {
   const questions = new Questions(servers, timeoutMillis)
@@ -77,7 +77,7 @@ export function systemResolver({ servers, hostsPath = HOSTS_PATH, timeoutMillis 
     if (isIpAddress(host)) return [host]
     const known = hosts.addressesOf(host)
     if (known.length > 0) return [...known]
-    if (host === 'localhost' || host.endsWith('.localhost')) return LOOPBACK
+    if (host === 'localhost' || host.endsWith('.localhost')) return loopback
     const found = await questions.ask(`host ${host}`, (dns) => addressRecords(dns, host))
     return found.length === 0 && asksSystem ? systemTurn.run(() => askSystem(host)) : found
   }
@@ -181,4 +181,4 @@ async function askSystem(host: string): Promise<string[]> {
   }
 }
 
-const isAbsence = (error: unknown): boolean => error instanceof Error && ABSENT_CODES.has((error as NodeJS.ErrnoException).code ?? '')
+const isAbsence = (error: unknown): boolean => error instanceof Error && absentCodes.has((error as NodeJS.ErrnoException).code ?? '')

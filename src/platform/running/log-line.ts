@@ -4,14 +4,14 @@
  */
 import { Type, type Static, type TObject } from '@sinclair/typebox'
 
-export const LOG_LEVELS = ['debug', 'info', 'warn', 'error'] as const
-export type LogLevel = (typeof LOG_LEVELS)[number]
+export const logLevels = ['debug', 'info', 'warn', 'error'] as const
+export type LogLevel = (typeof logLevels)[number]
 
 /** In every line. */
 const head = {
   /** RFC 3339, in UTC, with milliseconds. */
   timestamp: Type.String({ pattern: String.raw`^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$` }),
-  level: Type.Union(LOG_LEVELS.map((level) => Type.Literal(level))),
+  level: Type.Union(logLevels.map((level) => Type.Literal(level))),
   /** The part of the service that speaks. */
   target: Type.String(),
   /** What happened, in words that do not vary. */

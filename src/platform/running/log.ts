@@ -5,7 +5,7 @@
  */
 import { wireTime, type Millis } from '../../protocol/identifiers.ts'
 import type { Config } from '../configuration/config.ts'
-import { LOG_LEVELS, type Fields, type LogLevel } from './log-line.ts'
+import { logLevels, type Fields, type LogLevel } from './log-line.ts'
 import { requestIdHere } from './request-scope.ts'
 
 export interface Log {
@@ -36,7 +36,7 @@ const TARGET = 'holdfast'
 
 export function createLog({ format, level: least, now, write }: LogOptions): Log {
   const render = format === 'json' ? jsonLine : textLine
-  const writes = (level: LogLevel) => LOG_LEVELS.indexOf(level) >= LOG_LEVELS.indexOf(least)
+  const writes = (level: LogLevel) => logLevels.indexOf(level) >= logLevels.indexOf(least)
   const logAt = (level: LogLevel) => {
     if (!writes(level)) return () => undefined
     return (message: string, fields: Fields = {}): void => {
@@ -79,7 +79,7 @@ function textOf(value: unknown): string {
 const printable = (text: string): string => text.replaceAll(/\p{Cc}/gu, (character) => JSON.stringify(character).slice(1, -1))
 
 /** Names whose values are never written. */
-const SENSITIVE_NAME =
+const sensitiveName =
   /(?:password|passwd|secret|token|authorization|cookie|assertion|signature|private_?key|master_?key|proof|(?:invite|user|email|recovery|confirmation|claim)_?code)$/i
 
 const MAX_DEPTH = 4
@@ -112,7 +112,7 @@ function plain(value: unknown, depth: number): unknown {
   const members = Object.entries(value)
     .slice(0, MAX_ITEMS)
     .filter(([, member]) => member !== undefined)
-  return Object.fromEntries(members.map(([name, member]) => [name, SENSITIVE_NAME.test(name) ? '[redacted]' : plain(member, depth + 1)]))
+  return Object.fromEntries(members.map(([name, member]) => [name, sensitiveName.test(name) ? '[redacted]' : plain(member, depth + 1)]))
 }
 
 function plainError(error: Error, depth: number): LoggedError {

@@ -29,7 +29,7 @@ export interface Sweep {
 }
 
 /** What a pass that is not made reports. */
-const SKIPPED: SweepReport = { skipped: 1 }
+const skippedPass: SweepReport = { skipped: 1 }
 
 export class SweepRunner implements Sweeps {
   readonly #running = new Map<string, Promise<SweepReport>>()
@@ -103,7 +103,7 @@ export class SweepRunner implements Sweeps {
   async #make(sweep: Sweep): Promise<SweepReport> {
     if (sweep.destructive && (await this.#clockWasSet(sweep))) {
       this.ctx.log.warn('sweep skipped a pass: the clock was set, or this server was stopped for long', { sweep: sweep.name })
-      return SKIPPED
+      return skippedPass
     }
     const report = await sweep.run(this.ctx, this.#stopping.signal)
     this.last.set(sweep.name, { completedAt: this.ctx.clock.now(), report })

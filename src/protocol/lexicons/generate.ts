@@ -192,7 +192,7 @@ export const documentsJson = ${JSON.stringify(`[${documents.map(withoutProse).jo
 const all = new Map((structuredClone(schemas) as Document[]).map((document) => [document.id, document]))
 extend(all)
 const documents = select(all)
-const folder = `${import.meta.dir}/generated`
-await mkdir(folder, { recursive: true })
-await Bun.write(`${folder}/documents.ts`, documentsModule(documents))
-await Bun.write(`${folder}/types.ts`, typesModule(documents))
+const FOLDER = `${import.meta.dir}/generated`
+await mkdir(FOLDER, { recursive: true })
+await Bun.write(`${FOLDER}/documents.ts`, documentsModule(documents))
+await Bun.write(`${FOLDER}/types.ts`, typesModule(documents))

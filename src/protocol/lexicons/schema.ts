@@ -85,7 +85,7 @@ export const isObject = (value: unknown): value is LooseObject =>
   typeof value === 'object' && value !== null && !Array.isArray(value) && !(value instanceof Cid) && !(value instanceof Uint8Array)
 
 /** The longest text of a CID with any digest in use; decoding is quadratic in some bases. */
-const maxCidChars = 128
+const MAX_CID_CHARS = 128
 
 /** Named as refusals name them. */
 const formats: Record<string, { holds: (text: string) => boolean; name: string }> = {
@@ -347,7 +347,7 @@ function soleProperty(value: unknown, name: string): string | null {
 function isCidText(text: string): boolean {
   // Nearly every CID is of the one kind that is ours.
   if (isCid(text)) return true
-  if (text.length > maxCidChars) return false
+  if (text.length > MAX_CID_CHARS) return false
   try {
     CID.parse(text)
     return true
