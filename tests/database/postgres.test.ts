@@ -49,6 +49,18 @@ test('transactions of one tick share a commit, and a failed one falls alone', as
   expect([db.counters.commits - before.commits, db.counters.transactions - before.transactions]).toEqual([1, 4])
 })
 
+test('a transaction that goes on after a failed statement falls alone, and nothing is done after it', async () => {
+  let acts = 0
+  const careless = db.transaction(async (tx) => {
+    tx.afterCommit(() => acts++)
+    await tx.run(sql`INSERT INTO nowhere VALUES (1)`).catch(() => null)
+  })
+  const outcomes = await Promise.allSettled([add('beside one'), careless, add('beside another')])
+  expect(outcomes.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'fulfilled'])
+  expect(await db.get(sql`SELECT count(*) AS count FROM item WHERE name LIKE 'beside%'`)).toEqual({ count: 2 })
+  expect(acts).toBe(0)
+})
+
 test('strict mode keeps nothing of the first run', async () => {
   const seen: number[] = []
   await db.transaction(async (tx) => {

@@ -307,12 +307,17 @@ class Group {
     })
   }
 
-  /** In a savepoint, so that its fault leads back to where the one before it ended. */
+  /** In a savepoint, so that its fault leads back to where the one before it ended: also one that the work has taken for none. */
   async #member(work: Waiting['work']): Promise<Outcome> {
     if (this.strict) await this.#rehearse(work)
     await this.#command('SAVEPOINT member')
-    const outcome = await this.#attempt(work)
-    await this.#command(outcome.ok ? 'RELEASE member' : 'ROLLBACK TO member')
+    const outcome = await this.#attempt(async (tx) => {
+      const value = await work(tx)
+      // Refused after a failed statement, whoever has caught its error.
+      await this.#command('RELEASE member')
+      return value
+    })
+    if (!outcome.ok) await this.#command('ROLLBACK TO member')
     return outcome
   }
 
