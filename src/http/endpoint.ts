@@ -2,10 +2,11 @@
  * How an endpoint is declared. A declaration names the lexicon method (or HTTP method and path), who may call it,
  * what limits it and the capability it belongs to; `targets.ts` turns it into what a request goes through.
  *
- * Order of work: limits of the address, parameters, authentication, body, handler. So a request with a bad parameter
- * and no token answers 400, one with no token and a bad body 401. Charging comes first so that bad requests are limited
- * like good ones; unknown paths are charged too, preflights are not. Budgets of an account or a client are charged by
- * the handler, which knows whose they are.
+ * Order of work: limits of the address, parameters, authentication, body, limits of the caller, handler. So a request
+ * with a bad parameter and no token answers 400, one with no token and a bad body 401. The address is charged first so
+ * that bad requests are limited like good ones; unknown paths are charged too, preflights are not. The caller is charged
+ * last, because only then it is known whose budget it is and how much the input costs. A handler charges by itself only
+ * if the limit depends on what it finds, or if a form has to show the refusal; a test in `tests/limits` lists those.
  */
 import type { CapabilityName } from '../platform/configuration/capabilities.ts'
 import type { Context } from '../platform/context.ts'
@@ -45,10 +46,21 @@ export interface Guard<Caller> {
 /** Everybody may call. */
 export const anyone: Guard<null> = { check: () => null, personal: false }
 
-export interface Common<Caller> {
+/** A limit that is charged once the caller and the input of a request are known. */
+export interface CallLimit<Call> {
+  name: LimitName
+  /** Whose budget it is: a DID, or a DID and a purpose. */
+  key(call: Call): string
+  /** In points; 1 unless it says more. */
+  cost?(call: Call): number
+}
+
+/** A name alone is charged to the client's address, one point, before the request is looked at. */
+export type Limit<Call> = LimitName | CallLimit<Call>
+
+export interface Common<Caller, Call = unknown> {
   auth?: Guard<Caller>
-  /** Charged to the client's address before the request is looked at. */
-  limit?: LimitName | readonly LimitName[]
+  limit?: Limit<Call> | readonly Limit<Call>[]
   /** The endpoint exists exactly when the capability is offered. */
   capability?: CapabilityName
   /** Exempt from the limit on all requests of one address. */
@@ -56,6 +68,8 @@ export interface Common<Caller> {
   /** Answers or bodies that take as long as they take: no idle timeout. */
   long?: boolean
 }
+
+export const limitsOf = (spec: Common<unknown> | null): readonly Limit<unknown>[] => [spec?.limit ?? []].flat()
 
 /** An answer that is JSON text already. Kept, it is hashed once. */
 export class JsonText {
@@ -133,7 +147,7 @@ type OutputOf<N extends keyof LexMethods> = LexMethods[N]['output'] extends unde
 /** A query served here: GET, parameters checked against its lexicon. */
 export function query<N extends Queries, Caller = null>(
   nsid: N,
-  { handler, ...spec }: Common<Caller> & { handler(call: XrpcCall<Caller, LexMethods[N]['params'], null>): Reply<OutputOf<N>> },
+  { handler, ...spec }: Common<Caller, XrpcCall<Caller, LexMethods[N]['params'], null>> & { handler(call: XrpcCall<Caller, LexMethods[N]['params'], null>): Reply<OutputOf<N>> },
 ): Endpoint {
   return { kind: 'query', nsid, spec, handler: handler as (call: XrpcCall<unknown, unknown, unknown>) => unknown }
 }
@@ -146,7 +160,10 @@ export function query<N extends Queries, Caller = null>(
  */
 export function procedure<N extends Procedures, Caller = null>(
   nsid: N,
-  { handler, ...spec }: Common<Caller> & { maxBytes?: number; handler(call: XrpcCall<Caller, LexMethods[N]['params'], InputOf<N>>): Reply<OutputOf<N>> },
+  {
+    handler,
+    ...spec
+  }: Common<Caller, XrpcCall<Caller, LexMethods[N]['params'], InputOf<N>>> & { maxBytes?: number; handler(call: XrpcCall<Caller, LexMethods[N]['params'], InputOf<N>>): Reply<OutputOf<N>> },
 ): Endpoint {
   return { kind: 'procedure', nsid, spec, handler: handler as (call: XrpcCall<unknown, unknown, unknown>) => unknown }
 }
@@ -163,12 +180,12 @@ export function subscription(nsid: string, accept: (exchange: Exchange) => Socke
 export function route<Caller = null>(
   method: 'GET' | 'POST' | 'PUT' | 'DELETE',
   path: string,
-  { handler, ...spec }: Common<Caller> & { handler(call: RouteCall<Caller>): unknown },
+  { handler, ...spec }: Common<Caller, RouteCall<Caller>> & { handler(call: RouteCall<Caller>): unknown },
 ): Endpoint {
   return { kind: 'route', method, path, spec, handler: handler as (call: RouteCall<unknown>) => unknown }
 }
 
 /** What answers a well-formed NSID that is not served here. At most one. */
-export function fallback<Caller = null>({ handler, ...spec }: Common<Caller> & { handler(call: FallbackCall<Caller>): unknown }): Endpoint {
+export function fallback<Caller = null>({ handler, ...spec }: Common<Caller, FallbackCall<Caller>> & { handler(call: FallbackCall<Caller>): unknown }): Endpoint {
   return { kind: 'fallback', spec, handler: handler as (call: FallbackCall<unknown>) => unknown }
 }

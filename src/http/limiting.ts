@@ -2,7 +2,7 @@
 import type { Charge, LimitName, LimitState } from '../platform/running/limits.ts'
 import { tighter } from '../platform/running/limits.ts'
 import { limitKey } from './client-address.ts'
-import type { Exchange } from './endpoint.ts'
+import type { CallLimit, Exchange } from './endpoint.ts'
 import { Refusal } from './errors.ts'
 
 export const rateLimitHeaders = ['RateLimit-Limit', 'RateLimit-Remaining', 'RateLimit-Reset', 'RateLimit-Policy', 'Retry-After']
@@ -18,6 +18,12 @@ export function chargeAddress(exchange: Exchange, names: readonly LimitName[]): 
   if (names.length === 0 || !exchange.ctx.config.rateLimit.enabled) return
   const key = limitKey(exchange.ip)
   take(exchange, names.map((name) => ({ name, key })))
+}
+
+/** Take the points of every limit that the caller and the input decide, or of none and refuse. */
+export function chargeCall<Call extends Exchange>(call: Call, limits: readonly CallLimit<Call>[]): void {
+  if (limits.length === 0 || !call.ctx.config.rateLimit.enabled) return
+  take(call, limits.map(({ name, key, cost }) => ({ name, key: key(call), cost: cost?.(call) })))
 }
 
 /** Refuse an address that has used up a limiter to which only failures are charged. Takes nothing. */

@@ -5,9 +5,10 @@ import type { LimitName } from '../platform/running/limits.ts'
 import { decodeParams, methods, validateInput, validateOutput, type Method, type MethodName } from '../protocol/lexicons/lexicons.ts'
 import { parseNsid } from '../protocol/identifiers.ts'
 import { announcedBytes, DEFAULT_JSON_BYTES, type RequestBody } from './body.ts'
-import { anyone, JsonText, type Common, type Endpoint } from './endpoint.ts'
+import { anyone, JsonText, limitsOf, type CallLimit, type Common, type Endpoint } from './endpoint.ts'
 import { invalidRequest, methodNotImplemented, notFound, Refusal } from './errors.ts'
 import type { RequestExchange } from './exchange.ts'
+import { chargeCall } from './limiting.ts'
 import { PathTable } from './path-table.ts'
 import { queryOf } from './query.ts'
 
@@ -49,11 +50,11 @@ export function targetsOf(endpoints: readonly Endpoint[]): Targets {
   const methodTargets = new Map<string, MethodTarget>()
   const routes = new PathTable<Target>()
   const fallback = endpoints.find((endpoint) => endpoint.kind === 'fallback') ?? null
-  const unserved = target(UNMATCHED, fallback?.spec ?? null, (exchange) => runUnserved(exchange, fallback))
+  const unserved = target(UNMATCHED, fallback?.spec ?? null, (exchange, limits) => runUnserved(exchange, fallback, limits))
   for (const endpoint of endpoints) {
     if (endpoint.kind === 'fallback') continue
     if (endpoint.kind === 'route') {
-      const found = target(endpoint.path, endpoint.spec, (exchange) => runRoute(exchange, endpoint))
+      const found = target(endpoint.path, endpoint.spec, (exchange, limits) => runRoute(exchange, endpoint, limits))
       for (const method of endpoint.method === 'GET' ? ['GET', 'HEAD'] : [endpoint.method]) routes.add(method, endpoint.path, found)
       continue
     }
@@ -66,7 +67,13 @@ export function targetsOf(endpoints: readonly Endpoint[]): Targets {
   return { methods: methodTargets, routes, unserved, nowhere }
 }
 
-const target = (name: string, spec: Common<unknown> | null, run: Target['run']): Target => ({ name, limits: limitsOf(spec), spec, run })
+type CallLimits = readonly CallLimit<unknown>[]
+
+/** `run` charges what it is given once the caller and the input are known. */
+function target(name: string, spec: Common<unknown> | null, run: (exchange: RequestExchange, limits: CallLimits) => unknown): Target {
+  const limits = callLimitsOf(spec)
+  return { name, limits: addressLimitsOf(spec), spec, run: (exchange) => run(exchange, limits) }
+}
 
 function methodTarget(endpoint: Of<'query' | 'procedure' | 'subscription'>, unserved: Target): MethodTarget {
   const { nsid, kind } = endpoint
@@ -74,9 +81,9 @@ function methodTarget(endpoint: Of<'query' | 'procedure' | 'subscription'>, unse
   if (!method || method.kind !== kind) throw new Error(`${nsid} is no ${kind} of its lexicon`)
   switch (kind) {
     case 'query':
-      return { ...target(nsid, endpoint.spec, (exchange) => runQuery(exchange, endpoint, method)), upgrade: null }
+      return { ...target(nsid, endpoint.spec, (exchange, limits) => runQuery(exchange, endpoint, method, limits)), upgrade: null }
     case 'procedure':
-      return { ...target(nsid, endpoint.spec, (exchange) => runProcedure(exchange, endpoint, method)), upgrade: null }
+      return { ...target(nsid, endpoint.spec, (exchange, limits) => runProcedure(exchange, endpoint, method, limits)), upgrade: null }
     case 'subscription':
       // The event stream is exempt; a plain request for it is not.
       return { ...unserved, name: nsid, upgrade: { name: nsid, limits: [], spec: null, run: (exchange) => openSocket(exchange, endpoint) } }
@@ -85,13 +92,14 @@ function methodTarget(endpoint: Of<'query' | 'procedure' | 'subscription'>, unse
 
 const everyRequest: readonly LimitName[] = ['globalIp']
 
-function limitsOf(spec: Common<unknown> | null): readonly LimitName[] {
-  const { limit = [], unlimited = false } = spec ?? {}
-  const own = typeof limit === 'string' ? [limit] : limit
-  return unlimited ? own : [...own, ...everyRequest]
+function addressLimitsOf(spec: Common<unknown> | null): readonly LimitName[] {
+  const own = limitsOf(spec).filter((limit) => typeof limit === 'string')
+  return spec?.unlimited ? own : [...own, ...everyRequest]
 }
 
-async function runQuery(exchange: RequestExchange, endpoint: Of<'query'>, method: Method): Promise<unknown> {
+const callLimitsOf = (spec: Common<unknown> | null): CallLimits => limitsOf(spec).filter((limit) => typeof limit !== 'string')
+
+async function runQuery(exchange: RequestExchange, endpoint: Of<'query'>, method: Method, limits: CallLimits): Promise<unknown> {
   const { request } = exchange
   if (request.method === 'POST') throw invalidRequest('Incorrect HTTP method (POST) expected GET')
   if (request.method !== 'GET' && request.method !== 'HEAD') throw invalidRequest('XRPC requests only supports GET and POST')
@@ -99,30 +107,34 @@ async function runQuery(exchange: RequestExchange, endpoint: Of<'query'>, method
   exchange.caller = await authenticate(exchange, endpoint.spec)
   // The runtime does not hand over what a GET carries, so its announcement has to do.
   if ((announcedBytes(request) ?? 0) > 0) throw unexpectedBody()
+  chargeCall(exchange, limits)
   return checked(exchange, method, await endpoint.handler(exchange))
 }
 
-async function runProcedure(exchange: RequestExchange, endpoint: Of<'procedure'>, method: Method): Promise<unknown> {
+async function runProcedure(exchange: RequestExchange, endpoint: Of<'procedure'>, method: Method, limits: CallLimits): Promise<unknown> {
   const { request } = exchange
   if (request.method === 'GET' || request.method === 'HEAD') throw invalidRequest('Incorrect HTTP method (GET) expected POST')
   if (request.method !== 'POST') throw invalidRequest('XRPC requests only supports GET and POST')
   exchange.params = paramsOf(exchange, method.nsid)
   exchange.caller = await authenticate(exchange, endpoint.spec)
   exchange.input = await inputOf(exchange.body, method, endpoint.spec.maxBytes ?? DEFAULT_JSON_BYTES)
+  chargeCall(exchange, limits)
   return checked(exchange, method, await endpoint.handler(exchange))
 }
 
-async function runRoute(exchange: RequestExchange, { spec, handler }: Of<'route'>): Promise<unknown> {
+async function runRoute(exchange: RequestExchange, { spec, handler }: Of<'route'>, limits: CallLimits): Promise<unknown> {
   exchange.caller = await authenticate(exchange, spec)
+  chargeCall(exchange, limits)
   return handler(exchange)
 }
 
-async function runUnserved(exchange: RequestExchange, fallback: Of<'fallback'> | null): Promise<unknown> {
+async function runUnserved(exchange: RequestExchange, fallback: Of<'fallback'> | null, limits: CallLimits): Promise<unknown> {
   const nsid = parseNsid(exchange.nsid ?? '')
   if (nsid === null) throw invalidRequest('invalid xrpc path')
   if (!['GET', 'HEAD', 'POST'].includes(exchange.request.method)) throw invalidRequest('XRPC requests only supports GET and POST')
   if (fallback === null) throw methodNotImplemented()
   exchange.caller = await authenticate(exchange, fallback.spec)
+  chargeCall(exchange, limits)
   return fallback.handler(exchange as RequestExchange & { nsid: string })
 }
 

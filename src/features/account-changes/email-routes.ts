@@ -1,7 +1,7 @@
 /** The account's address on the wire. */
 import { procedure } from '../../http/endpoint.ts'
 import type { Permissions } from '../../protocol/scopes.ts'
-import { chargeMail, requestCode, withinRefusedAddresses } from '../accounts/accounts.ts'
+import { mailsOf, requestCode, withinRefusedAddresses } from '../accounts/accounts.ts'
 import { access } from '../auth/auth.ts'
 import { changeEmail, confirmEmail, requestEmailUpdate } from './email-changes.ts'
 
@@ -11,6 +11,7 @@ const onlyInTheAccountManager = { refuse: 'Use the account manager interface to 
 export const emailRoutes = [
   procedure('com.atproto.server.requestEmailConfirmation', {
     auth: access({ grants: managesEmail, standing: true }),
+    limit: mailsOf('confirm_email'),
     handler: (call) => requestCode(call, call.caller.did, 'confirm_email'),
   }),
   procedure('com.atproto.server.confirmEmail', {
@@ -19,10 +20,8 @@ export const emailRoutes = [
   }),
   procedure('com.atproto.server.requestEmailUpdate', {
     auth: access({ sessions: ['full'], grants: onlyInTheAccountManager, standing: true }),
-    async handler(call) {
-      chargeMail(call, call.caller.did, 'update_email')
-      return { tokenRequired: await requestEmailUpdate(call, call.caller.did) }
-    },
+    limit: mailsOf('update_email'),
+    handler: async (call) => ({ tokenRequired: await requestEmailUpdate(call, call.caller.did) }),
   }),
   procedure('com.atproto.server.updateEmail', {
     auth: access({ sessions: ['full'], grants: onlyInTheAccountManager, standing: true }),

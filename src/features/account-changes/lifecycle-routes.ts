@@ -1,6 +1,6 @@
 /** Activation, deactivation and deletion on the wire. */
 import { procedure, query } from '../../http/endpoint.ts'
-import { accountNotFound, accountOf, announce, requestCode, statusOf } from '../accounts/accounts.ts'
+import { accountNotFound, accountOf, announce, mailsOf, requestCode, statusOf } from '../accounts/accounts.ts'
 import { access, fullAccess } from '../auth/auth.ts'
 import { countBlobs } from '../blobs/blobs.ts'
 import { repoTotals } from '../repo/repo.ts'
@@ -39,6 +39,7 @@ export const lifecycleRoutes = [
   }),
   procedure('com.atproto.server.requestAccountDelete', {
     auth: fullAccess({ standing: true }),
+    limit: mailsOf('delete_account'),
     async handler(call) {
       await requestCode(call, call.caller.did, 'delete_account')
       announce(call, 'deletionRequested', call.caller.did)

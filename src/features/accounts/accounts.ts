@@ -40,7 +40,7 @@ export {
   type Account,
   type WrappedKey,
 } from './account-store.ts'
-export { askedBy, chargeMail, mailCode, presentAccount, requestCode } from './code-requests.ts'
+export { askedBy, chargeMail, mailCode, mailsOf, presentAccount, requestCode } from './code-requests.ts'
 export { parseEmailAddress } from './email-address.ts'
 export { deletePlacesOf, insertPlace } from './known-place-store.ts'
 export { emailNotSupported, requireLastingAddress } from './lasting-address.ts'

@@ -1,5 +1,5 @@
 /** Asking for a code by mail. */
-import type { Exchange } from '../../http/endpoint.ts'
+import type { CallLimit, Exchange } from '../../http/endpoint.ts'
 import { invalidRequest } from '../../http/errors.ts'
 import { charge } from '../../http/limiting.ts'
 import { originOf } from '../../http/origin.ts'
@@ -20,11 +20,8 @@ async function present(reader: Reader, did: Did): Promise<Account> {
   return account
 }
 
-/** What an account holder asks for by themselves: a code by mail, within the limit of such requests. */
-export async function requestCode(exchange: Exchange, did: Did, purpose: CodePurpose): Promise<void> {
-  chargeMail(exchange, did, purpose)
-  await mailCode(exchange.ctx, did, purpose, askedBy(exchange))
-}
+/** What an account holder asks for by themselves: a code by mail. */
+export const requestCode = (exchange: Exchange, did: Did, purpose: CodePurpose): Promise<void> => mailCode(exchange.ctx, did, purpose, askedBy(exchange))
 
 /** What a mail tells of who asked for it. */
 export const askedBy = (exchange: Exchange): Told => ({ at: exchange.ctx.clock.now(), origin: originOf(exchange) })
@@ -42,6 +39,9 @@ export async function mailCode(ctx: Context, did: Did, purpose: CodePurpose, tol
 }
 
 /** Each account may ask for a few codes of each purpose. Counted by account: others at its network address are not held back. */
-export function chargeMail(exchange: Exchange, did: Did, purpose: CodePurpose): void {
-  charge(exchange, 'requestMail', `${purpose} ${did}`)
-}
+export const mailsOf = (purpose: CodePurpose): CallLimit<{ caller: { did: Did } }> => ({ name: 'requestMail', key: ({ caller }) => mailKey(caller.did, purpose) })
+
+/** The same for a page, which shows in its form that there were too many. */
+export const chargeMail = (exchange: Exchange, did: Did, purpose: CodePurpose): void => charge(exchange, 'requestMail', mailKey(did, purpose))
+
+const mailKey = (did: Did, purpose: CodePurpose): string => `${purpose} ${did}`

@@ -1,6 +1,5 @@
 /** The blob methods of `com.atproto.repo` and `com.atproto.sync`. */
 import { procedure, query } from '../../http/endpoint.ts'
-import { charge } from '../../http/limiting.ts'
 import { recordUri } from '../../protocol/identifiers.ts'
 import { accountStatus, refuseMissing } from '../accounts/accounts.ts'
 import { everySession, access, accessOrServiceAuth, optionalAccess, requirePermission, requireVisibleRepo } from '../auth/auth.ts'
@@ -11,9 +10,9 @@ import { listMissing, listReferencedCids } from './reference-store.ts'
 export const blobRoutes = [
   procedure('com.atproto.repo.uploadBlob', {
     auth: accessOrServiceAuth({ standing: true, grants: (permissions, { body }) => permissions.assertBlob({ mime: body.contentType ?? '*/*' }) }),
+    limit: { name: 'uploadBlob', key: ({ caller }) => caller.did },
     async handler(call) {
       const { ctx, caller, body } = call
-      charge(call, 'uploadBlob', caller.did)
       const { cid, mimeType, size } = await uploadBlob(ctx, caller.did, body, (mime) => requirePermission(caller, (granted) => granted.assertBlob({ mime })))
       return { blob: { $type: 'blob' as const, ref: { $link: cid }, mimeType, size } }
     },

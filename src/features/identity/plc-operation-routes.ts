@@ -5,7 +5,7 @@ import type { Context } from '../../platform/context.ts'
 import type { Did } from '../../protocol/identifiers.ts'
 import { formatDidKey } from '../../protocol/keys.ts'
 import { isPlcDid, nextOperation, parseOperation, parseState, pdsService, PDS_SERVICE_NAME, SIGNING_KEY_NAME, signOperation, stateOf, type Operation, type PlcState } from '../../protocol/plc.ts'
-import { type Account, accountNotFound, accountOf, announce, codeRefused, redeemCode, requestCode, signingKeyOf } from '../accounts/accounts.ts'
+import { type Account, accountNotFound, accountOf, announce, codeRefused, mailsOf, redeemCode, requestCode, signingKeyOf } from '../accounts/accounts.ts'
 import { access } from '../auth/auth.ts'
 import type { Permissions } from '../../protocol/scopes.ts'
 import { sequenceEvents } from '../firehose/firehose.ts'
@@ -81,6 +81,7 @@ export const plcOperationRoutes = [
   }),
   procedure('com.atproto.identity.requestPlcOperationSignature', {
     auth: access({ sessions: ['full', 'takendown'], grants: wholeIdentity }),
+    limit: mailsOf('plc_operation'),
     async handler(call) {
       requirePlc(call.caller.did)
       await requestCode(call, call.caller.did, 'plc_operation')

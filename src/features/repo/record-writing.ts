@@ -37,10 +37,8 @@ export interface WriteResult {
   validationStatus?: ValidationStatus
 }
 
-/** Points taken from the budget of the account. */
-const points: Record<Action, number> = { create: 3, update: 2, put: 2, delete: 1 }
-
-export const costOf = (writes: readonly { action: Action }[]): number => writes.reduce((sum, { action }) => sum + points[action], 0)
+/** Points that a write takes from the budget of the account. */
+export const writePoints: Readonly<Record<Action, number>> = { create: 3, update: 2, put: 2, delete: 1 }
 
 /** What the grant of an app must reach. */
 const neededActions: Record<Action, readonly ('create' | 'update' | 'delete')[]> = {

@@ -1,28 +1,32 @@
 /** Methods of `com.atproto.repo` that change records. */
 import { invalidRequest } from '../../http/errors.ts'
-import { procedure, type Exchange } from '../../http/endpoint.ts'
-import { charge } from '../../http/limiting.ts'
+import { procedure, type CallLimit, type Exchange } from '../../http/endpoint.ts'
 import { MAX_OPS_PER_COMMIT } from '../../protocol/commit.ts'
 import type { LexMethods } from '../../protocol/lexicons/generated/types.ts'
 import { access, type AccessCaller } from '../auth/auth.ts'
 import type { CommitMeta } from './commit-writer.ts'
-import { costOf, requireOwnRepo, writeRecords, type RecordWriteInput, type WriteInput, type WriteResult } from './record-writing.ts'
+import { requireOwnRepo, writeRecords, writePoints, type RecordWriteInput, type WriteInput, type WriteResult } from './record-writing.ts'
 
 const writer = access({ grants: 'any' })
 /** Records travel as JSON, which is longer than what is stored. */
 const MAX_BYTES = 1_000_000
 
-async function write(call: Exchange & { caller: AccessCaller }, repo: string, input: WriteInput) {
-  const { ctx, caller } = call
-  charge(call, 'repoWrite', caller.did, costOf(input.writes))
-  return writeRecords(ctx, caller, await requireOwnRepo(ctx, caller, repo), input)
-}
+/** The write points of an account. */
+const writesOf = <Input>(cost: (input: Input) => number): CallLimit<{ caller: AccessCaller; input: Input }> => ({
+  name: 'repoWrite',
+  key: ({ caller }) => caller.did,
+  cost: ({ input }) => cost(input),
+})
+
+const write = async ({ ctx, caller }: Exchange & { caller: AccessCaller }, repo: string, input: WriteInput) =>
+  writeRecords(ctx, caller, await requireOwnRepo(ctx, caller, repo), input)
 
 const metaOf = (commit: CommitMeta | null) => (commit === null ? {} : { commit: { cid: commit.cid.toString(), rev: commit.rev } })
 
 export const writeRoutes = [
   procedure('com.atproto.repo.createRecord', {
     auth: writer,
+    limit: writesOf(() => writePoints.create),
     maxBytes: MAX_BYTES,
     async handler(call) {
       const { repo, collection, rkey, record, validate, swapCommit } = call.input
@@ -38,6 +42,7 @@ export const writeRoutes = [
 
   procedure('com.atproto.repo.putRecord', {
     auth: writer,
+    limit: writesOf(() => writePoints.put),
     maxBytes: MAX_BYTES,
     async handler(call) {
       const { repo, collection, rkey, record, validate, swapRecord, swapCommit } = call.input
@@ -53,6 +58,7 @@ export const writeRoutes = [
 
   procedure('com.atproto.repo.deleteRecord', {
     auth: writer,
+    limit: writesOf(() => writePoints.delete),
     async handler(call) {
       const { repo, collection, rkey, swapRecord, swapCommit } = call.input
       const { commit } = await write(call, repo, { writes: [{ action: 'delete', collection, rkey, swapRecord, lenient: true }], swapCommit })
@@ -62,6 +68,7 @@ export const writeRoutes = [
 
   procedure('com.atproto.repo.applyWrites', {
     auth: writer,
+    limit: writesOf(({ writes }: LexMethods['com.atproto.repo.applyWrites']['input']) => writes.reduce((points, { $type }) => points + writePoints[actions[$type]], 0)),
     maxBytes: MAX_BYTES,
     async handler(call) {
       const { repo, writes, validate, swapCommit } = call.input
@@ -73,6 +80,12 @@ export const writeRoutes = [
 ]
 
 type BatchedWrite = LexMethods['com.atproto.repo.applyWrites']['input']['writes'][number]
+
+const actions = {
+  'com.atproto.repo.applyWrites#create': 'create',
+  'com.atproto.repo.applyWrites#update': 'update',
+  'com.atproto.repo.applyWrites#delete': 'delete',
+} as const satisfies Record<BatchedWrite['$type'], RecordWriteInput['action']>
 
 function inputOf(write: BatchedWrite): RecordWriteInput {
   switch (write.$type) {

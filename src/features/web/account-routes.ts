@@ -143,7 +143,13 @@ export const accountRoutes: Endpoint[] = [
     })
     return isMissing && external !== null ? seeOther(ownDomainUrl(did, external)) : refused
   }),
-  ...act('email/code', 'confirm-email', 'email-code', (call, holder, form) => showFault(call, holder, { section: 'confirm-email', form }, () => requestCode(call, holder.account.did, 'confirm_email'))),
+  ...act('email/code', 'confirm-email', 'email-code', (call, holder, form) =>
+    showFault(call, holder, { section: 'confirm-email', form }, async () => {
+      const { did } = holder.account
+      chargeMail(call, did, 'confirm_email')
+      await requestCode(call, did, 'confirm_email')
+    }),
+  ),
   ...act('email/confirm', 'confirm-email', 'email-confirmed', (call, holder, form) =>
     showFault(call, holder, { section: 'confirm-email', form }, () => confirmEmail(call, holder.account.did, form.get('email') ?? '', (form.get('code') ?? '').trim())),
   ),
