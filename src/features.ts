@@ -1,6 +1,7 @@
 /** Everything the service does. */
 import type { Feature } from './http/feature.ts'
 import { accountChanges } from './features/account-changes/account-changes-feature.ts'
+import { accounts } from './features/accounts/accounts-feature.ts'
 import { admin } from './features/admin/admin.ts'
 import { auth } from './features/auth/auth-feature.ts'
 import { backup } from './features/backup/backup.ts'
@@ -25,6 +26,7 @@ import { web } from './features/web/web-feature.ts'
 
 export const features: readonly Feature[] = [
   accountChanges,
+  accounts,
   admin,
   auth,
   backup,

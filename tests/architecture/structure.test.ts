@@ -104,6 +104,13 @@ test('names that security code exports are unique in it: two functions that look
   expect(faults).toEqual([])
 })
 
+test('a sweep stands in a file of its own, which is called after it', () => {
+  const faults = sources
+    .filter(({ path, text }) => /^(export )?const \w+: Sweep = /m.test(text) && !path.endsWith('-sweep.ts'))
+    .map(({ path }) => `${path} declares a sweep. Move it into a file whose name ends in -sweep.ts: by that name sweeps are found`)
+  expect(faults).toEqual([])
+})
+
 test('every feature is listed in features.ts', () => {
   const listed = sources.find(({ path }) => path === 'features.ts')!.imports
   const faults = sources

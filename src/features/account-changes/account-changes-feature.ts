@@ -1,7 +1,6 @@
 /** What account holders change about their accounts, and what is swept up after them. */
 import type { Feature } from '../../http/feature.ts'
-import { mailedCodeSweep } from '../accounts/accounts.ts'
-import { accountReaper } from './account-deletion.ts'
+import { accountReaperSweep } from './account-reaper-sweep.ts'
 import { emailRoutes } from './email-routes.ts'
 import { lifecycleRoutes } from './lifecycle-routes.ts'
 import { passwordRoutes } from './password-routes.ts'
@@ -9,5 +8,5 @@ import { passwordRoutes } from './password-routes.ts'
 export const accountChanges: Feature = {
   name: 'account-changes',
   routes: [...emailRoutes, ...passwordRoutes, ...lifecycleRoutes],
-  sweeps: [mailedCodeSweep, accountReaper],
+  sweeps: [accountReaperSweep],
 }

@@ -6,9 +6,8 @@ import type { Exchange } from '../../http/endpoint.ts'
 import { authenticationRequired, invalidRequest } from '../../http/errors.ts'
 import type { Context } from '../../platform/context.ts'
 import type { Tx } from '../../platform/database/database.ts'
-import type { Sweep } from '../../platform/running/sweeps.ts'
 import type { Did } from '../../protocol/identifiers.ts'
-import { accountOf, announce, type By, codeRefused, deleteAccountRow, deleteMailedCodesOf, isDueForDeletion, listDueForDeletion, loginRefused, loginWithPassword, MAX_TRIED_PASSWORD_CHARS, redeemCode } from '../accounts/accounts.ts'
+import { accountOf, announce, type By, codeRefused, deleteAccountRow, deleteMailedCodesOf, isDueForDeletion, loginRefused, loginWithPassword, MAX_TRIED_PASSWORD_CHARS, redeemCode } from '../accounts/accounts.ts'
 import { deleteAppPasswordsOf, signOutEverywhere } from '../auth/auth.ts'
 import { deleteAccountBlobs, removeBlobFiles } from '../blobs/blobs.ts'
 import { sequenceEvents } from '../firehose/firehose.ts'
@@ -17,8 +16,6 @@ import { forgetInvites } from '../invites/invites.ts'
 import { deleteFlagsAbout } from '../labels/labels.ts'
 import { deletePreferencesOf } from '../preferences/preferences.ts'
 import { deleteRepo } from '../repo/repo.ts'
-
-const SWEEP_PAGE = 100
 
 /** For the account holder, with the code from the mail. */
 export async function deleteOwnAccount(exchange: Exchange, { did, password, token }: { did: Did; password: string; token: string }): Promise<void> {
@@ -46,6 +43,15 @@ export async function deleteAccount(by: By, did: Did, actor?: string): Promise<b
   return true
 }
 
+/** When its time has come. False when its owner has activated it meanwhile. */
+export async function deleteDueAccount(ctx: Context, did: Did): Promise<boolean> {
+  const cids = await ctx.db.transaction(async (tx) => ((await isDueForDeletion(tx, did, ctx.clock.now())) ? purge(ctx, tx, did) : null))
+  if (cids === null) return false
+  announce({ ctx }, 'deleted', did)
+  await removeBlobFiles(ctx, cids)
+  return true
+}
+
 /** Returns what has to go from the disk once the transaction is committed. What stays there when that fails is an orphan, which the scrub of blobs finds. */
 async function purge(ctx: Context, tx: Tx, did: Did): Promise<string[]> {
   await signOutEverywhere(tx, did)
@@ -61,28 +67,4 @@ async function purge(ctx: Context, tx: Tx, did: Did): Promise<string[]> {
   await deleteAccountRow(tx, did)
   await sequenceEvents(ctx, tx, [{ type: 'account', did, status: 'deleted' }])
   return cids
-}
-
-export const accountReaper: Sweep = {
-  name: 'account-reaper',
-  destructive: true,
-  intervalSecs: (config) => config.accounts.deletionReaperIntervalSecs,
-  counts: { swept: 'account_reaper_swept_total' },
-  async run(ctx) {
-    const report = { swept: 0, errors: 0 }
-    for (const did of await listDueForDeletion(ctx.db, ctx.clock.now(), SWEEP_PAGE)) {
-      try {
-        // Its owner may have activated it since the list was made.
-        const cids = await ctx.db.transaction(async (tx) => ((await isDueForDeletion(tx, did, ctx.clock.now())) ? purge(ctx, tx, did) : null))
-        if (cids === null) continue
-        announce({ ctx }, 'deleted', did)
-        await removeBlobFiles(ctx, cids)
-        report.swept++
-      } catch (error) {
-        report.errors++
-        ctx.log.error('account kept for the next pass', { did, error })
-      }
-    }
-    return report
-  },
 }

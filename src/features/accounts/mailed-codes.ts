@@ -7,14 +7,11 @@ import { createHash, randomBytes } from 'node:crypto'
 import { expiredToken, invalidToken, type Refusal } from '../../http/errors.ts'
 import type { Context } from '../../platform/context.ts'
 import type { Tx } from '../../platform/database/database.ts'
-import type { Sweep } from '../../platform/running/sweeps.ts'
 import { base32 } from '../../protocol/cid.ts'
 import type { Did, Millis } from '../../protocol/identifiers.ts'
-import { countFailure, deleteMailedCode, deleteMailedCodesBefore, findMailedCode, findMailedCodeByHash, putMailedCode, type CodePurpose, type MailedCode } from './mailed-code-store.ts'
+import { countFailure, deleteMailedCode, findMailedCode, findMailedCodeByHash, putMailedCode, type CodePurpose, type MailedCode } from './mailed-code-store.ts'
 
 export const CODE_TTL_SECS = 15 * 60
-/** Expired codes are kept a while, so that they are called expired and not wrong. */
-const KEPT_MILLIS = 24 * 60 * 60 * 1000
 const MAX_FAILURES = 5
 const CODE_CHARS = 10
 
@@ -59,10 +56,3 @@ const isOver = ({ requestedAt }: MailedCode, now: Millis) => now > requestedAt +
 
 /** People type codes in either case, and with spaces around them. */
 const hashOf = (code: string) => createHash('sha256').update(code.trim().toUpperCase()).digest('hex')
-
-export const mailedCodeSweep: Sweep = {
-  name: 'mailed-codes',
-  destructive: true,
-  intervalSecs: () => 3600,
-  run: async ({ db, clock }) => ({ deleted: await deleteMailedCodesBefore(db, clock.now() - KEPT_MILLIS) }),
-}

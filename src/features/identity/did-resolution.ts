@@ -10,11 +10,10 @@ import { PlcDirectoryError } from '../../platform/network/directory-client.ts'
 import { OutboundError } from '../../platform/network/outbound.ts'
 import { LookupsFull } from '../../platform/network/resolver.ts'
 import { SingleFlight } from '../../base/single-flight.ts'
-import type { Sweep } from '../../platform/running/sweeps.ts'
 import { didWebUrl, parseDidDocument, type DidDocument } from '../../protocol/did-document.ts'
 import type { Did } from '../../protocol/identifiers.ts'
 import { isPlcDid } from '../../protocol/plc.ts'
-import { deleteDidDocumentsBefore, findDidDocument, forgetDidDocument, putDidDocument } from './did-document-store.ts'
+import { findDidDocument, forgetDidDocument, putDidDocument } from './did-document-store.ts'
 
 export type ResolutionFault =
   | 'not-found'
@@ -25,7 +24,7 @@ export type ResolutionFault =
 export type DidResolution = { ok: true; document: DidDocument } | { ok: false; fault: ResolutionFault }
 
 const FRESH_MILLIS = 60 * 60 * 1000
-const KEPT_MILLIS = 24 * FRESH_MILLIS
+export const DOCUMENT_KEPT_MILLIS = 24 * FRESH_MILLIS
 const DID_WEB_TIMEOUT_MILLIS = 3000
 const MAX_DOCUMENT_BYTES = 64 * 1024
 
@@ -37,7 +36,7 @@ export async function resolveDid(ctx: Context, did: Did, { live = false } = {}):
   if (live) return fetches(ctx).runAnew(did, () => fetchAndKeep(ctx, did))
   const cached = await findDidDocument(ctx.db, did)
   const ageMillis = cached ? ageOf(cached.fetchedAt, ctx.clock.now()) : Infinity
-  if (!cached || ageMillis >= KEPT_MILLIS) return fetches(ctx).run(did, () => fetchAndKeep(ctx, did))
+  if (!cached || ageMillis >= DOCUMENT_KEPT_MILLIS) return fetches(ctx).run(did, () => fetchAndKeep(ctx, did))
   // Without room for a look-up the next request tries again.
   if (ageMillis >= FRESH_MILLIS) void fetches(ctx).run(did, () => fetchAndKeep(ctx, did)).catch(() => null)
   return { ok: true, document: cached.document }
@@ -109,11 +108,4 @@ function parseJson(text: string): unknown {
   } catch {
     return undefined
   }
-}
-
-/** Forgets documents that are too old to be served. */
-export const didCacheSweep: Sweep = {
-  name: 'did-cache',
-  intervalSecs: () => 3600,
-  run: async ({ db, clock }) => ({ deleted: await deleteDidDocumentsBefore(db, clock.now() - KEPT_MILLIS) }),
 }

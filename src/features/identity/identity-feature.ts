@@ -1,9 +1,10 @@
 import type { Feature } from '../../http/feature.ts'
-import { didCacheSweep } from './did-resolution.ts'
+import { didCacheSweep } from './did-cache-sweep.ts'
 import { handleRoutes } from './handle-routes.ts'
-import { reservedKeySweep } from './identity-keys.ts'
-import { leaveAllNames, nameClaimSweep } from './name-claims.ts'
+import { nameClaimSweep } from './name-claim-sweep.ts'
+import { leaveAllNames } from './name-claims.ts'
 import { plcOperationRoutes } from './plc-operation-routes.ts'
+import { reservedKeySweep } from './reserved-key-sweep.ts'
 import { resolutionRoutes } from './resolution-routes.ts'
 import { wellKnownRoutes } from './well-known-routes.ts'
 

@@ -2,7 +2,6 @@
 import { perContext, type Context } from '../../platform/context.ts'
 import type { Tx } from '../../platform/database/database.ts'
 import { newSigningSecret } from '../../platform/secrets/signing-keys.ts'
-import type { Sweep } from '../../platform/running/sweeps.ts'
 import { serverSecret } from '../../platform/secrets/vault.ts'
 import { signingKey as namedKey } from '../../protocol/did-document.ts'
 import type { Did } from '../../protocol/identifiers.ts'
@@ -11,11 +10,9 @@ import { isPlcDid } from '../../protocol/plc.ts'
 import { makeAccountKey, signingKeyOf, type WrappedKey } from '../accounts/accounts.ts'
 import { resolveDid } from './did-resolution.ts'
 import { unresolvable } from './identity-lookup.ts'
-import { deleteReservedKeysBefore, findReservedKey, forgetReservedKey, insertReservedKey } from './reserved-key-store.ts'
+import { findReservedKey, forgetReservedKey, insertReservedKey } from './reserved-key-store.ts'
 
 const ROTATION_KEY_NAME = 'plc-rotation-key'
-/** A reservation that no account took up. */
-const RESERVATION_MILLIS = 30 * 24 * 60 * 60 * 1000
 
 const rotationKeys = perContext((ctx) => serverSecret(ctx.db, ctx.vault, ROTATION_KEY_NAME, () => newSigningSecret('p256')).then((secret) => signingKey('p256', secret)))
 
@@ -57,11 +54,4 @@ export async function takeReservedKey(tx: Tx, did: Did): Promise<WrappedKey | nu
   const key = await findReservedKey(tx, did)
   if (key) await forgetReservedKey(tx, did)
   return key
-}
-
-export const reservedKeySweep: Sweep = {
-  name: 'reserved-keys',
-  destructive: true,
-  intervalSecs: () => 3600,
-  run: async ({ db, clock }) => ({ deleted: await deleteReservedKeysBefore(db, clock.now() - RESERVATION_MILLIS) }),
 }

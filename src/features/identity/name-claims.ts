@@ -14,7 +14,6 @@ import { isDeepStrictEqual } from 'node:util'
 import type { Context } from '../../platform/context.ts'
 import type { Reader, Tx } from '../../platform/database/database.ts'
 import { PlcDirectoryError } from '../../platform/network/directory-client.ts'
-import type { Sweep } from '../../platform/running/sweeps.ts'
 import { claimedHandle } from '../../protocol/did-document.ts'
 import type { Did, Handle, Millis } from '../../protocol/identifiers.ts'
 import { isPlcDid, operationCid, signOperation, stateOf, tombstone, type LogOperation } from '../../protocol/plc.ts'
@@ -30,7 +29,6 @@ import {
   insertClaim,
   isEmailUnderWay,
   isHandleUnderWay,
-  listUnheldClaims,
   releaseOverdueEmail,
   replaceClaimant,
   takeUpClaim,
@@ -47,10 +45,6 @@ export type { PreparedIdentity } from './name-claim-store.ts'
 const MAX_ATTEMPT_SECS = 300
 /** How long an operation that was sent, and not answered, may be on its way. */
 const DOUBT_SECS = 60
-/** An identity that nobody went on with is ended after this time. */
-const RESTING_SECS = 3600
-const SWEEP_INTERVAL_SECS = 600
-const SWEEP_PAGE = 100
 
 export interface WantedName extends Claimant {
   handle: Handle
@@ -184,27 +178,10 @@ export const isNameTaken = {
   email: async (reader: Reader, email: string, now: Millis): Promise<boolean> => (await accountWithEmail(reader, email)) !== null || isEmailUnderWay(reader, email, now),
 }
 
-/** Settles what nobody came back for. */
-export const nameClaimSweep: Sweep = {
-  name: 'name-claims',
-  destructive: true,
-  intervalSecs: () => SWEEP_INTERVAL_SECS,
-  async run(ctx) {
-    const report = { seen: 0, settled: 0, failed: 0 }
-    const now = ctx.clock.now()
-    for (const { handle, heldUntil } of await listUnheldClaims(ctx.db, { now, restingSince: now - RESTING_SECS * 1000, limit: SWEEP_PAGE })) {
-      report.seen++
-      try {
-        const claim = await takeUnheld(ctx, handle, heldUntil)
-        if (claim && (await settle(ctx, claim))) await forgetName(ctx, claim)
-        report.settled++
-      } catch (error) {
-        report.failed++
-        ctx.log.warn('a handle that was claimed is left for the next pass', { handle, error })
-      }
-    }
-    return report
-  },
+/** Settles a claim that nobody came back for. `heldUntil` is what was read of it: nothing is done if somebody has come since. */
+export async function settleUnheld(ctx: Context, handle: Handle, heldUntil: Millis): Promise<void> {
+  const claim = await takeUnheld(ctx, handle, heldUntil)
+  if (claim && (await settle(ctx, claim))) await forgetName(ctx, claim)
 }
 
 /** Null: somebody has come for it since. */

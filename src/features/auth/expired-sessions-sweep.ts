@@ -1,0 +1,10 @@
+/** Deletes sessions whose last refresh token has expired. */
+import type { Sweep } from '../../platform/running/sweeps.ts'
+import { deleteExpiredSessions } from './session-store.ts'
+
+export const expiredSessionsSweep: Sweep = {
+  name: 'expired-sessions',
+  destructive: true,
+  intervalSecs: () => 3600,
+  run: async ({ db, clock }) => ({ deleted: await deleteExpiredSessions(db, clock.now()) }),
+}

@@ -1,0 +1,10 @@
+/** Forgets DID documents that are too old to be served. */
+import type { Sweep } from '../../platform/running/sweeps.ts'
+import { deleteDidDocumentsBefore } from './did-document-store.ts'
+import { DOCUMENT_KEPT_MILLIS } from './did-resolution.ts'
+
+export const didCacheSweep: Sweep = {
+  name: 'did-cache',
+  intervalSecs: () => 3600,
+  run: async ({ db, clock }) => ({ deleted: await deleteDidDocumentsBefore(db, clock.now() - DOCUMENT_KEPT_MILLIS) }),
+}

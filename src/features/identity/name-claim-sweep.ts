@@ -1,0 +1,30 @@
+/** Settles claims of names that nobody came back for. */
+import type { Sweep } from '../../platform/running/sweeps.ts'
+import { listUnheldClaims } from './name-claim-store.ts'
+import { settleUnheld } from './name-claims.ts'
+
+/** An identity that nobody went on with is ended after this time. */
+const RESTING_SECS = 3600
+const INTERVAL_SECS = 600
+const PAGE_CLAIMS = 100
+
+export const nameClaimSweep: Sweep = {
+  name: 'name-claims',
+  destructive: true,
+  intervalSecs: () => INTERVAL_SECS,
+  async run(ctx) {
+    const report = { seen: 0, settled: 0, failed: 0 }
+    const now = ctx.clock.now()
+    for (const { handle, heldUntil } of await listUnheldClaims(ctx.db, { now, restingSince: now - RESTING_SECS * 1000, limit: PAGE_CLAIMS })) {
+      report.seen++
+      try {
+        await settleUnheld(ctx, handle, heldUntil)
+        report.settled++
+      } catch (error) {
+        report.failed++
+        ctx.log.warn('a handle that was claimed is left for the next pass', { handle, error })
+      }
+    }
+    return report
+  },
+}
