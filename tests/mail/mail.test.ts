@@ -73,11 +73,17 @@ test('the HTTP provider gets the message and the token, and its refusal is one',
   expect(lines.join('')).not.toContain('token-1')
 })
 
-test('a server with a mailbox mails the code that a password reset takes', async () => {
+test('a server with a mailbox mails codes, and what has happened', async () => {
   await using box = await startMailbox({ tls: 'none' })
   await using pds = await startPds({ email: { provider: 'smtp', from: 'pds@example.org', smtpHost: 'localhost', smtpPort: box.port, smtpTls: 'none' } }, { mailer: undefined })
   const ann = await createAccount(pds, 'ann')
   expect(await ann.call('com.atproto.server.requestEmailConfirmation', { method: 'POST' })).toMatchObject({ status: 200 })
   const [, code] = /^([A-Z2-7]{5}-[A-Z2-7]{5})\r?$/m.exec(box.received[0]!.source)!
   expect(await ann.call('com.atproto.server.confirmEmail', { json: { email: ann.email, token: code } })).toMatchObject({ status: 200 })
+  await ann.call('com.atproto.server.createAppPassword', { json: { name: 'Léser' } })
+  await pds.ctx.background.settled()
+  const { to, source } = box.received[1]!
+  expect(to).toEqual([ann.email])
+  expect(source).toMatch(/^Subject: An app password was made \(localhost:\d+\)\r$/m)
+  expect(source).toMatch(/^When: \d+ \w+ \d{4} at \d\d:\d\d UTC\r$/m)
 })
