@@ -6,6 +6,8 @@
  */
 import { ageOf } from '../../platform/running/clock.ts'
 import { perContext, type Context } from '../../platform/context.ts'
+import { BoundedTable } from '../../platform/database/bounded-table.ts'
+import { sql } from '../../platform/database/database.ts'
 import { PlcDirectoryError } from '../../platform/network/directory-client.ts'
 import { OutboundError } from '../../platform/network/outbound.ts'
 import { LookupsFull } from '../../platform/network/resolver.ts'
@@ -28,6 +30,9 @@ export const DOCUMENT_KEPT_MILLIS = 24 * FRESH_MILLIS
 const DID_WEB_TIMEOUT_MILLIS = 3000
 const MAX_DOCUMENT_BYTES = 64 * 1024
 
+const MAX_KEPT_DOCUMENTS = 20_000
+const keptDocuments = perContext(({ db }) => new BoundedTable(db, sql`did_document`, sql`did`, MAX_KEPT_DOCUMENTS))
+
 /** One fetch of a DID for everybody who asks meanwhile. */
 const fetches = perContext(() => new SingleFlight<Did, DidResolution>())
 
@@ -46,8 +51,10 @@ export async function resolveDid(ctx: Context, did: Did, { live = false } = {}):
 async function fetchAndKeep(ctx: Context, did: Did): Promise<DidResolution> {
   try {
     const resolution = await fetchDocument(ctx, did)
-    if (resolution.ok) await putDidDocument(ctx.db, resolution.document, ctx.clock.now())
-    else if (resolution.fault !== 'unreachable') await forgetDidDocument(ctx.db, did)
+    if (resolution.ok) {
+      await putDidDocument(ctx.db, resolution.document, ctx.clock.now())
+      await keptDocuments(ctx).grown()
+    } else if (resolution.fault !== 'unreachable') await forgetDidDocument(ctx.db, did)
     return resolution
   } catch (error) {
     if (error instanceof LookupsFull) throw error

@@ -5,6 +5,8 @@
 import { OAuthError } from '../../http/errors.ts'
 import { ageOf } from '../../platform/running/clock.ts'
 import { perContext, type Context } from '../../platform/context.ts'
+import { BoundedTable } from '../../platform/database/bounded-table.ts'
+import { sql } from '../../platform/database/database.ts'
 import { SingleFlight } from '../../base/single-flight.ts'
 import { BoundedCache } from '../../base/bounded-cache.ts'
 import type { Millis } from '../../protocol/identifiers.ts'
@@ -16,8 +18,10 @@ const FRESH_MILLIS = 600_000
 export const STALE_MILLIS = 24 * 3600_000
 const FAULT_MILLIS = 60_000
 const MAX_FAULTS = 1024
+const MAX_KEPT_DOCUMENTS = 20_000
 
-const state = perContext(() => ({
+const state = perContext(({ db }) => ({
+  kept: new BoundedTable(db, sql`oauth_client`, sql`client_id`, MAX_KEPT_DOCUMENTS),
   fetches: new SingleFlight<string, ClientOutcome>(),
   /** Ids that led nowhere a moment ago. */
   /** `until` is on the monotonic clock. */
@@ -51,6 +55,7 @@ async function refetched(ctx: Context, clientId: string, kept: KeptDocument | nu
   const now = ctx.clock.now()
   if (fetched.ok && outcome.ok) {
     await keepClientDocument(ctx.db, clientId, JSON.stringify(fetched.document), now)
+    await state(ctx).kept.grown()
     return outcome
   }
   state(ctx).faults.set(clientId, { outcome, until: ctx.clock.monotonic() + FAULT_MILLIS })

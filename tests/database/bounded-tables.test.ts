@@ -1,0 +1,42 @@
+/** Tables that strangers fill: what they hold of it is bounded. */
+import { expect, test } from 'bun:test'
+import { clientOf } from '../../src/features/oauth/clients.ts'
+import { resolveDid } from '../../src/features/identity/identity.ts'
+import { Sql, sql, sqlRows } from '../../src/platform/database/database.ts'
+import type { Did } from '../../src/protocol/identifiers.ts'
+import { createAccount } from '../harness/account.ts'
+import { startPds, type TestPds } from '../harness/pds.ts'
+
+const MAX_ROWS = 20_000
+/** Additions between two looks at a table. */
+const LOOK_EVERY = 100
+const PAGE_ROWS = 1000
+
+/** Tables, with what adds to them by a fetch. */
+const tables = {
+  did_document: async (pds: TestPds) => {
+    const { did } = await createAccount(pds, 'alice')
+    return () => resolveDid(pds.ctx, did as Did, { live: true })
+  },
+  oauth_client: async (pds: TestPds) => {
+    const document = { client_id: '', redirect_uris: ['https://app.example.com/'], response_types: ['code'], grant_types: ['authorization_code'], scope: 'atproto', token_endpoint_auth_method: 'none', dpop_bound_access_tokens: true }
+    pds.ctx.outbound.fetch = async (url) => Response.json({ ...document, client_id: String(url) })
+    let clients = 0
+    return () => clientOf(pds.ctx, `https://app.example.com/${++clients}.json`, { mayFetch: true })
+  },
+}
+
+for (const [name, adder] of Object.entries(tables)) {
+  test(`${name} keeps ${MAX_ROWS} rows, whoever is looked up`, async () => {
+    await using pds = await startPds({ rateLimit: { enabled: false } })
+    const table = new Sql([name], [])
+    const count = async () => (await pds.ctx.db.get<{ count: number }>(sql`SELECT count(*) AS count FROM ${table}`))!.count
+    for (let page = 0; page < MAX_ROWS / PAGE_ROWS; page++) {
+      const rows = Array.from({ length: PAGE_ROWS }, (_, i) => [`did:web:x${page * PAGE_ROWS + i}.example`, '{}', 0])
+      await pds.ctx.db.run(sql`INSERT INTO ${table} VALUES ${sqlRows(rows)}`)
+    }
+    const add = await adder(pds)
+    for (let added = 0; added < LOOK_EVERY; added++) await add()
+    expect(await count()).toBe(MAX_ROWS)
+  })
+}
