@@ -1,5 +1,7 @@
 /** Clients that publish who they are: their documents, their keys, their assertions, and what goes wrong with them. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
+import { keyOfClient } from '../../src/features/oauth/client-keys.ts'
+import type { ClientMetadata } from '../../src/protocol/client-metadata.ts'
 import { createOutbound } from '../../src/platform/network/outbound.ts'
 import { createAccount, type TestAccount } from '../harness/account.ts'
 import { startWebHost, type WebHost } from '../harness/did-web-host.ts'
@@ -130,6 +132,24 @@ describe('a document', () => {
     expect(tokens.refresh_token).toBeUndefined()
     expect(await app.refresh('A'.repeat(43))).toMatchObject(refusal('unauthorized_client'))
   })
+})
+
+test('key sets are kept by what they take: many of a client each, and few that are stuffed with keys', async () => {
+  await using own = await startPds()
+  const fetched: string[] = []
+  let published: object[] = keys
+  own.ctx.outbound.fetch = async (url) => {
+    fetched.push(String(url))
+    return Response.json({ keys: published })
+  }
+  const ask = (app: string) => keyOfClient(own.ctx, { authentication: { method: 'private_key_jwt', alg: 'ES256', jwks: null, jwksUri: `https://${app}.example/jwks.json` } } as ClientMetadata, 'one')
+  for (let app = 0; app < 2000; app++) await ask(`app${app}`)
+  for (let app = 0; app < 2000; app++) expect(await ask(`app${app}`)).toMatchObject(keys[0]!)
+  expect(fetched).toHaveLength(2000)
+  published = Array.from({ length: 20_000 }, () => ({}))
+  for (let app = 0; app < 20; app++) await ask(`stuffed${app}`)
+  published = keys
+  expect(await ask('stuffed0')).toMatchObject(keys[0]!)
 })
 
 test('a confidential client that asks for no questions is told that there are some', async () => {

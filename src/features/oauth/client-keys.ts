@@ -18,9 +18,13 @@ interface KeySet {
   triedAt: number
 }
 
-const MAX_KEY_SETS = 10_000
+/** What all kept key sets may take in memory, and what a key takes there beside its text: a set of empty ones is short, and large. */
+const MAX_KEPT_BYTES = 32 * 1024 ** 2
+const KEY_BYTES = 256
 
-const state = perContext(() => ({ sets: new BoundedCache<KeySet>(MAX_KEY_SETS), fetches: new SingleFlight<string, KeySet>() }))
+const bytesOf = (jwksUri: string, { keys }: KeySet): number => KEY_BYTES * (1 + keys.length) + jwksUri.length + JSON.stringify(keys).length
+
+const state = perContext(() => ({ sets: new BoundedCache<KeySet>(MAX_KEPT_BYTES, bytesOf), fetches: new SingleFlight<string, KeySet>() }))
 
 /** The client's key of that id, or null. */
 export async function keyOfClient(ctx: Context, client: ClientMetadata, kid: string): Promise<Jwk | null> {
