@@ -1,6 +1,7 @@
 /** Keys of accounts that come from elsewhere: on the curve of the key that their identity named before. */
 import { AtpAgent } from '@atproto/api'
 import { afterAll, beforeAll, expect, test } from 'bun:test'
+import type { Did } from '../../src/protocol/identifiers.ts'
 import { createOutbound } from '../../src/platform/network/outbound.ts'
 import { formatMultikey, type Curve } from '../../src/protocol/keys.ts'
 import { createAccount, PASSWORD, xrpc, type TestAccount } from '../harness/account.ts'
@@ -102,6 +103,46 @@ test('an account that came with a key of another curve than before goes on with 
   expect(body.signingKey).toStartWith(prefixes.p256)
   const { body: token } = await account.call(`com.atproto.server.getServiceAuth?aud=${READER_DID}&lxm=${READER_METHOD}`)
   expect(await new TokenReader(plc.url).read(token.token)).toBe(mover.did)
+})
+
+test('an account that was born here, moved away and comes back gets a key of the curve that services know it by', async () => {
+  const email = 'prodigal@example.com'
+  const native = await createAccount(two, 'prodigal', { email, handle: 'prodigal.two.test' })
+  const atTwo = new AtpAgent({ service: two.url })
+  await atTwo.login({ identifier: native.did, password: PASSWORD })
+  await atTwo.post({ text: 'before' })
+  const first = await namedFor(native)
+
+  // The other server gives keys on the other curve, as most do.
+  const abroad = await stranger(two, 'k256')
+  const signedAtTwo = async (wanted: object) => {
+    await native.call('com.atproto.identity.requestPlcOperationSignature', { method: 'POST' })
+    return (await native.call('com.atproto.identity.signPlcOperation', { json: { token: await lastCode(two, email), ...wanted } })).body.operation
+  }
+  const away = { verificationMethods: { atproto: abroad.didKey }, services: { atproto_pds: { type: 'AtprotoPersonalDataServer', endpoint: 'https://elsewhere.example' } } }
+  await two.ctx.plc.submit(native.did as Did, await signedAtTwo(away))
+  await atTwo.com.atproto.server.deactivateAccount({})
+  const reader = new TokenReader(plc.url)
+  expect(await reader.read(abroad.token({ iss: native.did, aud: READER_DID, lxm: READER_METHOD }))).toBe(native.did)
+
+  const [named, again] = await Promise.all([namedFor(native), namedFor(native)])
+  expect(named).toStartWith(prefixes.k256)
+  expect(again).toBe(named)
+  expect(await namedFor(native)).toBe(named)
+  const { data: back } = await atTwo.com.atproto.identity.getRecommendedDidCredentials()
+  await two.ctx.plc.submit(native.did as Did, await signedAtTwo(back))
+  await atTwo.com.atproto.server.activateAccount()
+  expect(await reader.hear(atTwo)).toBe(native.did)
+  await atTwo.post({ text: 'after' })
+  await verifiedRepo(atTwo, plc.url)
+  expect(named).not.toBe(first)
+})
+
+test('an account that is only asleep keeps its key', async () => {
+  const native = await createAccount(one, 'sleeper')
+  const before = await namedFor(native)
+  expect(await native.call('com.atproto.server.deactivateAccount', { json: {} })).toMatchObject({ status: 200 })
+  expect(await namedFor(native)).toBe(before)
 })
 
 test('no key is promised to a DID while the directory cannot be asked about it', async () => {

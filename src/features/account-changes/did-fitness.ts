@@ -8,8 +8,10 @@ import { isPlcDid, PDS_SERVICE_NAME, SIGNING_KEY_NAME } from '../../protocol/plc
 import { signingKeyOf } from '../accounts/accounts.ts'
 import { heldRotationKey, resolveDid } from '../identity/identity.ts'
 
-interface Claims {
-  endpoint: string | null
+/** What an identity says. */
+export interface Claims {
+  /** That the account lives here. */
+  isHere: boolean
   /** As a did:key. */
   signingKey: string | null
   /** Null where the method has none. */
@@ -22,7 +24,7 @@ export async function didFault(ctx: Context, did: Did): Promise<string | null> {
   if (!claims) return 'Could not resolve DID'
   const key = await signingKeyOf(ctx, ctx.db, did)
   if (claims.rotationKeys && !(await heldRotationKey(ctx, did, claims.rotationKeys))) return 'Server rotation key not included in PLC DID data'
-  if (claims.endpoint?.replace(/\/$/, '') !== ctx.config.publicUrl) return 'DID document atproto_pds service endpoint does not match PDS public url'
+  if (!claims.isHere) return 'DID document atproto_pds service endpoint does not match PDS public url'
   if (!key || claims.signingKey !== formatDidKey(key.publicKey)) return 'DID document verification method does not match expected signing key'
   return null
 }
@@ -37,11 +39,13 @@ export async function isDidFit(ctx: Context, did: Did): Promise<boolean> {
   }
 }
 
-async function claimsOf(ctx: Context, did: Did): Promise<Claims | null> {
+/** Null: it cannot be resolved. Reads the directory or the document live. */
+export async function claimsOf(ctx: Context, did: Did): Promise<Claims | null> {
+  const isHere = (endpoint: string | null = null) => endpoint?.replace(/\/$/, '') === ctx.config.publicUrl
   if (isPlcDid(did)) {
     const state = await ctx.plc.state(did)
-    return state && { endpoint: state.services[PDS_SERVICE_NAME]?.endpoint ?? null, signingKey: state.verificationMethods[SIGNING_KEY_NAME] ?? null, rotationKeys: state.rotationKeys }
+    return state && { isHere: isHere(state.services[PDS_SERVICE_NAME]?.endpoint), signingKey: state.verificationMethods[SIGNING_KEY_NAME] ?? null, rotationKeys: state.rotationKeys }
   }
   const resolution = await resolveDid(ctx, did, { live: true })
-  return resolution.ok ? { endpoint: pdsEndpoint(resolution.document), signingKey: signingKey(resolution.document), rotationKeys: null } : null
+  return resolution.ok ? { isHere: isHere(pdsEndpoint(resolution.document)), signingKey: signingKey(resolution.document), rotationKeys: null } : null
 }

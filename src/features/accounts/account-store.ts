@@ -128,6 +128,10 @@ export const findPasswordHash = async (reader: Reader, did: Did): Promise<string
 export const findSigningKey = (reader: Reader, did: Did): Promise<WrappedKey | null> =>
   reader.get(sql`SELECT signing_key AS "signingKey", signing_key_wrapped AS wrapped FROM account WHERE did = ${did}`)
 
+/** 0 rows: its key is not the one that was read. */
+export const updateSigningKey = (tx: Tx, did: Did, before: string, { signingKey, wrapped }: WrappedKey): Promise<number> =>
+  tx.run(sql`UPDATE account SET signing_key = ${signingKey}, signing_key_wrapped = ${wrapped} WHERE did = ${did} AND signing_key = ${before}`)
+
 /** All that a commit asks of its account. */
 export const findSigner = (reader: Reader, did: Did): Promise<(WrappedKey & Pick<Account, 'deactivatedAt' | 'takedownRef'>) | null> =>
   reader.get(sql`

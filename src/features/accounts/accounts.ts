@@ -36,6 +36,7 @@ export {
   updateEmail,
   updateEmailConfirmed,
   updatePassword,
+  updateSigningKey,
   updateTakedown,
   type Account,
   type WrappedKey,

@@ -6,6 +6,7 @@ import type { Did } from '../../protocol/identifiers.ts'
 import { formatDidKey } from '../../protocol/keys.ts'
 import { isPlcDid, nextOperation, parseOperation, parseState, pdsService, PDS_SERVICE_NAME, SIGNING_KEY_NAME, signOperation, stateOf, type Operation, type PlcState } from '../../protocol/plc.ts'
 import { type Account, accountNotFound, accountOf, announce, codeRefused, mailsOf, redeemCode, requestCode, signingKeyOf } from '../accounts/accounts.ts'
+import { suitReturningKey } from '../account-changes/account-changes.ts'
 import { access } from '../auth/auth.ts'
 import type { Permissions } from '../../protocol/scopes.ts'
 import { sequenceEvents } from '../firehose/firehose.ts'
@@ -69,6 +70,7 @@ export const plcOperationRoutes = [
   query('com.atproto.identity.getRecommendedDidCredentials', {
     auth: access({ grants: 'any' }),
     async handler({ ctx, caller }) {
+      await suitReturningKey(ctx, caller.did)
       const { account, signingKey } = await expectedOf(ctx, caller.did)
       const serverKey = formatDidKey((await serverRotationKey(ctx)).publicKey)
       return {
