@@ -23,6 +23,7 @@ import { requireDatabase } from './platform/database/open-database.ts'
 import { SweepRunner } from './platform/running/sweeps.ts'
 import { startTracing } from './platform/running/tracing.ts'
 import { openVault } from './platform/secrets/vault.ts'
+import { StepRunner } from './platform/running/steps.ts'
 
 /** How long running requests may take to end once the server was told to stop. */
 const STOP_GRACE_MILLIS = 30_000
@@ -55,12 +56,15 @@ export async function startApp(config: Config, overrides: Overrides = {}): Promi
     const ctx = await openContext(config, overrides, undos)
     const active = activeFeatures(ctx)
     for (const feature of active) await feature.prepare?.(ctx)
+    // After the last request, which may have left something to be done.
+    undos.push(() => ctx.steps.stop())
     const listener = (overrides.listen ?? listen)(config, createDispatcher(ctx, offeredEndpoints(ctx, active)))
     undos.push(() => listener.stop(overrides.stopGraceMillis ?? STOP_GRACE_MILLIS))
     for (const feature of active) {
       const end = feature.start?.(ctx)
       if (end) undos.push(end)
     }
+    await ctx.steps.start()
     ctx.sweeps.start()
     undos.push(() => ctx.sweeps.stop())
     return { url: listener.url, port: listener.port, ctx, stop: () => unwind(undos) }
@@ -117,12 +121,19 @@ async function openContext(config: Config, overrides: Overrides, undos: Undo[]):
     get capabilities() {
       return capabilities
     },
+    get steps() {
+      return steps
+    },
     get sweeps() {
       return sweeps
     },
   }
   const active = activeFeatures(ctx)
   const capabilities = offeredCapabilities(config, builtBy(active))
+  const steps = new StepRunner(
+    ctx,
+    active.flatMap((feature) => feature.steps ?? []),
+  )
   const sweeps = new SweepRunner(
     ctx,
     active.flatMap((feature) => feature.sweeps ?? []),

@@ -3,6 +3,7 @@ import type { Endpoint } from './endpoint.ts'
 import type { CapabilityName } from '../platform/configuration/capabilities.ts'
 import type { Context } from '../platform/context.ts'
 import type { Sweep } from '../platform/running/sweeps.ts'
+import type { StepKind } from '../platform/running/steps.ts'
 
 export interface Feature {
   name: string
@@ -10,6 +11,8 @@ export interface Feature {
   /** Those that are built; each is offered when the configuration asks for it. */
   capabilities?: readonly CapabilityName[]
   sweeps?: readonly Sweep[]
+  /** Kinds of what transactions start and the world must finish. */
+  steps?: readonly StepKind<unknown>[]
   /** Mounted when true; left out otherwise. Capabilities gate single routes, this gates the whole. */
   enabled?(ctx: Context): boolean
   /** Before the port opens: load keys, repair, restore. */

@@ -15,6 +15,7 @@ import type { Signal } from '../base/signal.ts'
 import type { Sweeps } from './running/sweep-state.ts'
 import type { Tracing } from './running/tracing.ts'
 import type { Vault } from './secrets/vault.ts'
+import type { Steps } from './running/step-kind.ts'
 
 export interface Context {
   readonly config: Config
@@ -40,6 +41,7 @@ export interface Context {
   /** What this deployment offers, in the order in which it is told. */
   readonly capabilities: ReadonlySet<CapabilityName>
   readonly sweeps: Sweeps
+  readonly steps: Steps
 }
 
 export interface Signals {

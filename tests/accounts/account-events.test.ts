@@ -200,15 +200,17 @@ test('a wrong credential of an operator is a line without it', async () => {
   expect(JSON.stringify(pds.log)).not.toContain('wrong-secret')
 })
 
-test('mail that cannot be sent fails nothing and is a line', async () => {
+test('mail that cannot be sent fails nothing, is a line, and waits', async () => {
   await using pds = await startPds({}, { mailer: { check: async () => null, send: () => Promise.reject(new Error('no route to host')) } })
   const ann = await createAccount(pds, 'ann')
   expect(await ann.call('com.atproto.server.createAppPassword', { json: { name: 'reader' } })).toMatchObject({ status: 200 })
   await pds.ctx.background.settled()
-  expect(pds.log.find(({ message }) => message === 'mail not sent')).toMatchObject({ level: 'error', mailSubject: expect.stringContaining('An app password was made') })
+  await pds.runSteps()
+  expect(pds.log.find(({ message }) => message === 'step failed')).toMatchObject({ level: 'warn', stepKind: 'mail', tries: 1, error: expect.objectContaining({ message: 'no route to host' }) })
+  expect(await pds.ctx.steps.summaries()).toContainEqual(expect.objectContaining({ kind: 'mail', waiting: 1 }))
 })
 
-test('a server that stops waits for mail that is on its way, and an account keeps a bounded number of places', async () => {
+test('a server that stops waits for mail that is on its way, sends the rest when it starts again, and keeps a bounded number of places', async () => {
   const { promise: taken, resolve: take } = Promise.withResolvers<void>()
   const sent: string[] = []
   await using pds = await startPds(
@@ -230,5 +232,8 @@ test('a server that stops waits for mail that is on its way, and an account keep
   const stopped = pds.stop()
   take()
   await stopped
+  expect(sent.length).toBeGreaterThan(0)
+  await pds.restart()
+  await pds.runSteps()
   expect(sent).toHaveLength(105)
 })

@@ -12,5 +12,6 @@ export async function lastCode(pds: Pick<TestPds, 'mails'>, to: string, count = 
 /** What has happened to the account of an address, as mails say, oldest first. */
 export async function noticesTo(pds: Pick<TestPds, 'ctx' | 'mails'>, to: string): Promise<Mail[]> {
   await pds.ctx.background.settled()
+  await pds.ctx.steps.workOff()
   return pds.mails.filter((mail) => mail.to === to && mail.text.includes('If it was not you'))
 }

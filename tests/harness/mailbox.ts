@@ -15,6 +15,10 @@ export interface Received {
 export interface Mailbox extends AsyncDisposable {
   port: number
   received: Received[]
+  /** Messages are taken, and answered once this is over. */
+  held: Promise<void> | null
+  /** The first message that comes from now on. */
+  next(): Promise<Received>
 }
 
 export interface MailboxOptions {
@@ -22,10 +26,14 @@ export interface MailboxOptions {
   tls: 'starttls' | 'implicit' | 'none'
   /** Demands a login. */
   login?: { user: string; password: string }
+  port?: number
+  /** Recipients that there are none of. */
+  unknown?: readonly string[]
 }
 
-export async function startMailbox({ tls, login }: MailboxOptions): Promise<Mailbox> {
+export async function startMailbox({ tls, login, port = 0, unknown = [] }: MailboxOptions): Promise<Mailbox> {
   const received: Received[] = []
+  const awaited: ((mail: Received) => void)[] = []
   const server = new SMTPServer({
     key: serverKey,
     cert: serverCertificate,
@@ -36,28 +44,36 @@ export async function startMailbox({ tls, login }: MailboxOptions): Promise<Mail
       if (username === login?.user && password === login?.password) answer(null, { user: username })
       else answer(new Error('wrong login'))
     },
+    onRcptTo({ address }, _session, answer) {
+      answer(unknown.includes(address) ? Object.assign(new Error('there is nobody of this name'), { responseCode: 550 }) : null)
+    },
     onData(stream, session, done) {
       const chunks: Buffer[] = []
       stream.on('data', (chunk: Buffer) => chunks.push(chunk))
       stream.on('end', () => {
         const { mailFrom, rcptTo } = session.envelope
-        received.push({
+        const mail: Received = {
           from: mailFrom === false ? '' : mailFrom.address,
           to: rcptTo.map(({ address }) => address),
           user: session.user ?? null,
           secure: session.secure,
           source: Buffer.concat(chunks).toString(),
-        })
-        done()
+        }
+        received.push(mail)
+        for (const arrived of awaited.splice(0)) arrived(mail)
+        void (mailbox.held ?? Promise.resolve()).then(() => done())
       })
     },
   })
   // A client that breaks off is the test's business, not an error of the server.
   server.on('error', () => undefined)
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  return {
+  await new Promise<void>((resolve) => server.listen(port, '127.0.0.1', resolve))
+  const mailbox: Mailbox = {
     port: (server.server.address() as AddressInfo).port,
     received,
+    held: null,
+    next: () => new Promise((resolve) => awaited.push(resolve)),
     [Symbol.asyncDispose]: () => new Promise<void>((resolve) => server.close(() => resolve())),
   }
+  return mailbox
 }

@@ -35,6 +35,8 @@ export interface TestPds extends AsyncDisposable {
   /** What the log says, oldest first; the lines of requests too. */
   readonly log: readonly LogLine[]
   runSweep(name: string): Promise<SweepReport>
+  /** Do what is due, and wait for it. */
+  runSteps(): Promise<void>
   /** Stop and start again on the same folder and port. */
   restart(config?: ConfigOverrides): Promise<void>
   stop(): Promise<void>
@@ -83,6 +85,7 @@ export async function startPds(config: ConfigOverrides = {}, { onFile = false, .
       return app.ctx
     },
     runSweep: (name) => app!.ctx.sweeps.run(name),
+    runSteps: () => app!.ctx.steps.workOff(),
     async restart(changes = {}) {
       await stop()
       app = await start(changes)

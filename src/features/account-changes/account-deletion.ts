@@ -6,6 +6,7 @@ import type { Exchange } from '../../http/endpoint.ts'
 import { authenticationRequired, invalidRequest } from '../../http/errors.ts'
 import type { Context } from '../../platform/context.ts'
 import type { Tx } from '../../platform/database/database.ts'
+import { deleteStepsOf } from '../../platform/running/steps.ts'
 import type { Did } from '../../protocol/identifiers.ts'
 import { accountOf, announce, type By, codeRefused, deleteAccountRow, deleteMailedCodesOf, isDueForDeletion, loginRefused, loginWithPassword, MAX_TRIED_PASSWORD_CHARS, redeemCode } from '../accounts/accounts.ts'
 import { deleteAppPasswordsOf, signOutEverywhere } from '../auth/auth.ts'
@@ -57,6 +58,7 @@ async function purge(ctx: Context, tx: Tx, did: Did): Promise<string[]> {
   await signOutEverywhere(tx, did)
   await deleteAppPasswordsOf(tx, did)
   await deleteMailedCodesOf(tx, did)
+  await deleteStepsOf(tx, did)
   await forgetInvites(tx, did)
   await forgetReservedKey(tx, did)
   await forgetDidDocument(tx, did)

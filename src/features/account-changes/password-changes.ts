@@ -1,20 +1,43 @@
 /** Setting another password: by the code that was mailed, by knowing the current one, or by the operator. */
+import { createHash } from 'node:crypto'
 import type { Exchange } from '../../http/endpoint.ts'
 import { authenticationRequired, invalidRequest } from '../../http/errors.ts'
 import type { Context } from '../../platform/context.ts'
 import type { Tx } from '../../platform/database/database.ts'
+import type { StepKind } from '../../platform/running/steps.ts'
 import type { Did } from '../../protocol/identifiers.ts'
-import { accountWithEmail, announce, askedBy, codeRefused, deleteMailedCode, hashPassword, loginRefused, loginWithPassword, mailCode, passwordFault, redeemAnonymousCode, updatePassword, type StillHolds } from '../accounts/accounts.ts'
+import { accountWithEmail, addMail, announce, askedBy, codeRefused, deleteMailedCode, hashPassword, loginRefused, loginWithPassword, orderCode, passwordFault, redeemAnonymousCode, updatePassword, type StillHolds, type Told } from '../accounts/accounts.ts'
 import { signOutEverywhere, signOutPasswords } from '../auth/auth.ts'
 
-/** Mail a code to the address, behind the answer: whether there is an account shows neither in it nor in its time. */
-export function requestPasswordReset(exchange: Exchange, email: string): void {
+/** No address is longer (RFC 5321, 4.5.3.1). */
+const MAX_ADDRESS_CHARS = 320
+
+/**
+ * Have a code mailed to the address, if there is an account. Whether there is one is looked up behind the answer, and
+ * the same is written for every address: it shows neither in the answer nor in its time.
+ */
+export async function requestPasswordReset(exchange: Exchange, email: string): Promise<void> {
+  if (email.length > MAX_ADDRESS_CHARS) return
+  const key = createHash('sha256').update(email.toLowerCase()).digest('hex')
   const { ctx } = exchange
-  const told = askedBy(exchange)
-  ctx.background.run('mail to reset a password', async () => {
+  const payload = { email, told: askedBy(exchange) }
+  await ctx.db.transaction((tx) => ctx.steps.add(tx, passwordResetStep, { key, payload }))
+}
+
+export const passwordResetStep: StepKind<{ email: string; told: Told }> = {
+  name: 'password-reset',
+  concurrency: 4,
+  maxSteps: 5000,
+  maxTries: 10,
+  firstWaitSecs: 1,
+  maxWaitSecs: 60,
+  async take(ctx, { payload: { email, told }, end }) {
     const account = await accountWithEmail(ctx.db, email)
-    if (account) await mailCode(ctx, account.did, 'reset_password', told)
-  })
+    if (!account) return
+    await ctx.db.transaction(async (tx) => {
+      if (await end(tx)) await addMail(ctx, tx, await orderCode(ctx, tx, account.did, 'reset_password', told))
+    })
+  },
 }
 
 /** Whoever forgot the password does not know what is signed in either: all of it ends. */

@@ -2,7 +2,7 @@
  * What happens to accounts, said in one place: each event with its line in the log and, where it matters to the account
  * holder, the mail that says what to do if it was not them. Whoever makes it happen names it once, when it is durable.
  *
- * Mail goes behind the answer and fails nobody. Each account gets a bounded number for each kind of event, so that one
+ * Mail is a step that is added behind the answer, and fails nobody. Each account gets a bounded number for each kind of event, so that one
  * kind cannot use up the mail of another.
  */
 import type { Exchange } from '../../http/endpoint.ts'
@@ -11,7 +11,8 @@ import type { Context } from '../../platform/context.ts'
 import { wireTime, type Did } from '../../protocol/identifiers.ts'
 import { accountOf } from './account-store.ts'
 import { forgetOldPlaces, insertPlace, isKnownPlace } from './known-place-store.ts'
-import { deliver, inWords, noticeMail, type EventDetails, type Notice, type Told } from './mails.ts'
+import { addMail } from './mail-steps.ts'
+import { inWords, noticeMail, type EventDetails, type Notice, type Told } from './mails.ts'
 
 interface AccountEvent {
   /** In the log, at `info`. */
@@ -119,7 +120,10 @@ export function announce(by: By, event: keyof typeof accountEvents, did: Did, de
 async function mailNotice(ctx: Context, did: Did, notice: Notice, { to, ...told }: Told & Pick<Details, 'to'>): Promise<void> {
   const account = await accountOf(ctx.db, did)
   const email = to ?? account?.email
-  if (account && email) await deliver(ctx, noticeMail(ctx, { ...account, email }, notice, told))
+  if (!account || !email) return
+  const mail = noticeMail(ctx, { ...account, email }, notice, told)
+  // Each of them is sent: a second change must not do away with what is told of the first.
+  await ctx.db.transaction((tx) => addMail(ctx, tx, { key: `notice ${did} ${crypto.randomUUID()}`, did, mail }))
 }
 
 /**

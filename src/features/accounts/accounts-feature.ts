@@ -1,5 +1,6 @@
-/** What is swept up after accounts. Their endpoints are in the features that change them. */
+/** What is sent to account holders, and swept up after them. Their endpoints are in the features that change them. */
 import type { Feature } from '../../http/feature.ts'
+import { mailStep } from './mail-steps.ts'
 import { mailedCodeSweep } from './mailed-code-sweep.ts'
 
-export const accounts: Feature = { name: 'accounts', sweeps: [mailedCodeSweep] }
+export const accounts: Feature = { name: 'accounts', sweeps: [mailedCodeSweep], steps: [mailStep] }

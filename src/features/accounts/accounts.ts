@@ -41,7 +41,7 @@ export {
   type Account,
   type WrappedKey,
 } from './account-store.ts'
-export { askedBy, chargeMail, mailCode, mailsOf, presentAccount, requestCode } from './code-requests.ts'
+export { askedBy, chargeMail, mailCode, mailsOf, orderCode, presentAccount, requestCode } from './code-requests.ts'
 export { parseEmailAddress } from './email-address.ts'
 export { deletePlacesOf, insertPlace } from './known-place-store.ts'
 export { emailNotSupported, requireLastingAddress } from './lasting-address.ts'
@@ -49,5 +49,6 @@ export { AddressTaken, withinRefusedAddresses } from './taken-address.ts'
 export { attemptLogin, loginRefused, loginWithPassword, provePassword, type StillHolds } from './logins.ts'
 export { deleteMailedCode, deleteMailedCodesOf } from './mailed-code-store.ts'
 export { CODE_TTL_SECS, codeRefused, issueCode, redeemAnonymousCode, redeemCode, type CodeFault } from './mailed-codes.ts'
-export { addressOf, sendMail } from './mails.ts'
+export { addMail, sendMail, type MailOrder } from './mail-steps.ts'
+export { addressOf, type Told } from './mails.ts'
 export { hashGeneratedPassword, hashPassword, MAX_TRIED_PASSWORD_CHARS, MIN_PASSWORD_CHARS, passwordFault } from './passwords.ts'

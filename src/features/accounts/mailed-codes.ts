@@ -50,6 +50,12 @@ export async function redeemAnonymousCode({ clock }: Pick<Context, 'clock'>, tx:
   return { ok: true, did: known.did }
 }
 
+/** Whether the code would still be taken. */
+export async function isCodeAlive({ db, clock }: Pick<Context, 'db' | 'clock'>, { did, purpose, code }: { did: Did; purpose: CodePurpose; code: string }): Promise<boolean> {
+  const known = await findMailedCode(db, did, purpose)
+  return known !== null && known.codeHash === hashOf(code) && known.failures < MAX_FAILURES && !isOver(known, clock.now())
+}
+
 export const codeRefused = (fault: CodeFault): Refusal => (fault === 'expired' ? expiredToken('Token is expired') : invalidToken('Token is invalid'))
 
 const isOver = ({ requestedAt }: MailedCode, now: Millis) => now > requestedAt + CODE_TTL_SECS * 1000

@@ -1,5 +1,5 @@
 /** What the service writes to account holders. Plain text; a code stands alone on its line, so that it can be copied. */
-import { invalidRequest, serviceUnavailable } from '../../http/errors.ts'
+import { invalidRequest } from '../../http/errors.ts'
 import type { Origin } from '../../http/origin.ts'
 import type { Config } from '../../platform/configuration/config.ts'
 import type { Context } from '../../platform/context.ts'
@@ -43,9 +43,6 @@ const texts: Record<CodePurpose, Text> = {
     warning: 'Whoever has the code can take your account away. If you did not ask for it, change your password.',
   },
 }
-
-/** Addresses under it stand for accounts that nobody reads mail for. */
-const NOBODYS_DOMAIN = '.invalid'
 
 /** The account's address. Refuses where there is none. */
 export function addressOf({ email }: Account): string {
@@ -134,21 +131,4 @@ export function addressWantedMail({ config }: Pick<Context, 'config'>, { handle,
   const { host } = new URL(config.publicUrl)
   const text = `Somebody wanted to use this address for another account at ${host}. It belongs to your account ${handle ?? did}, so it was refused.\n\nIf that was you: sign in at ${config.publicUrl}/account, where you can also set a new password if you have forgotten yours. If it was not you, you need not do anything; nobody was told whose address it is.\n`
   return { to: email, subject: `You have an account already (${host})`, text }
-}
-
-/** Resolves when the provider has taken the message. Refuses with 503 when it does not. */
-export async function sendMail(ctx: Pick<Context, 'mailer' | 'log'>, mail: Mail): Promise<void> {
-  if (!(await deliver(ctx, mail))) throw serviceUnavailable('The mail could not be sent. Please try again later.')
-}
-
-/** The one way by which mail leaves. False, and a line of the log, when the provider does not take it. */
-export async function deliver({ mailer, log }: Pick<Context, 'mailer' | 'log'>, mail: Mail): Promise<boolean> {
-  if (mail.to.endsWith(NOBODYS_DOMAIN)) return true
-  try {
-    await mailer.send(mail)
-    return true
-  } catch (error) {
-    log.error('mail not sent', { mailSubject: mail.subject, error })
-    return false
-  }
 }

@@ -11,7 +11,8 @@ import { KeyedQueue } from '../../base/keyed-queue.ts'
 import { perContext, type Context } from '../../platform/context.ts'
 import { accountWithEmail } from './account-store.ts'
 import { emailNotSupported } from './lasting-address.ts'
-import { addressWantedMail, deliver } from './mails.ts'
+import { addMail } from './mail-steps.ts'
+import { addressWantedMail } from './mails.ts'
 
 /** Strangers are told no more than that the address is refused. */
 export class AddressTaken extends Refusal {
@@ -50,5 +51,7 @@ export function withinRefusedAddresses<T>(exchange: Exchange, ask: () => Promise
 async function tellHolder(ctx: Context, email: string): Promise<void> {
   const account = await accountWithEmail(ctx.db, email)
   const state = account && ctx.limits.charge({ name: 'requestMail', key: `address_wanted ${account.did}` })
-  if (account && state?.allowed !== false) await deliver(ctx, addressWantedMail(ctx, { ...account, email }))
+  if (!account || state?.allowed === false) return
+  const { did } = account
+  await ctx.db.transaction((tx) => addMail(ctx, tx, { key: `address_wanted ${did}`, did, mail: addressWantedMail(ctx, { ...account, email }) }))
 }

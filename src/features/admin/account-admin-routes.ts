@@ -1,4 +1,5 @@
 /** com.atproto.admin.* about accounts: what is known of them, and repairs. */
+import { createHash } from 'node:crypto'
 import { procedure, query, type Exchange } from '../../http/endpoint.ts'
 import { invalidRequest, Refusal } from '../../http/errors.ts'
 import type { Context } from '../../platform/context.ts'
@@ -74,7 +75,10 @@ export const accountAdminRoutes = [
       const { recipientDid, content, subject = DEFAULT_SUBJECT } = input
       const account = await accountOf(ctx.db, recipientDid)
       if (!account) throw invalidRequest('Recipient not found')
-      await sendMail(ctx, { to: addressOf(account), subject, text: content })
+      const mail = { to: addressOf(account), subject, text: content }
+      // The same message again is the same one, while it waits.
+      const key = `operator ${recipientDid} ${createHash('sha256').update(subject).update('\n').update(content).digest('hex')}`
+      await sendMail(ctx, async () => ({ key, did: account.did, mail }))
       logOperator(call, { actor: caller.actor, action: 'email_sent', subject: recipientDid })
       return { sent: true }
     },

@@ -31,7 +31,7 @@ async function sendCode(call: PageCall): Promise<Response> {
   const form = await readOwnForm(call)
   const fault = await faultOf(() => {
     chargeAddress(call, ['requestPasswordReset'])
-    requestPasswordReset(call, (form.get('email') ?? '').trim())
+    return requestPasswordReset(call, (form.get('email') ?? '').trim())
   })
   return fault === null ? seeOther('/account/reset-password/code?sent=yes') : forgottenPage(call, form, fault)
 }

@@ -28,6 +28,7 @@ import clockSeen from '../../../migrations/0063-clock-seen.sql' with { type: 'te
 import nameClaims from '../../../migrations/0064-name-claims.sql' with { type: 'text' }
 import origins from '../../../migrations/0070-origins.sql' with { type: 'text' }
 import knownPlaces from '../../../migrations/0074-known-places.sql' with { type: 'text' }
+import steps from '../../../migrations/0077-steps.sql' with { type: 'text' }
 import type { Migration } from './migrations.ts'
 
 const migration = (number: number, name: string, text: string, postgres?: string): Migration => ({ number, name, text, postgres })
@@ -60,4 +61,5 @@ export const migrations: readonly Migration[] = [
   migration(64, 'name-claims', nameClaims),
   migration(70, 'origins', origins),
   migration(74, 'known-places', knownPlaces),
+  migration(77, 'steps', steps),
 ]

@@ -12,12 +12,16 @@ export interface Mail {
 }
 
 export interface Mailer {
-  /** Resolves when the provider has taken the message and rejects when it has not. */
-  send(mail: Mail): Promise<void>
+  /**
+   * Resolves when the provider has taken the message. Rejects when it has not: with `MailRefused` when it never will, and
+   * with anything else when it may later. A message that is sent again has the `id` of the first time, where it has one.
+   */
+  send(mail: Mail, id?: string): Promise<void>
   /** Why mail could not be sent at all, as far as that can be seen without sending one; null when nothing is seen. */
   check(): Promise<string | null>
 }
 
+/** This message is refused, whenever it is sent. */
 export class MailRefused extends Error {}
 
 const MAX_ANSWER_BYTES = 64 * 1024
@@ -39,9 +43,9 @@ export function createMailer({ email }: Pick<Config, 'email'>, { upstream, log, 
   const { send, check } = mailers[email.provider]()
   return {
     check,
-    async send(mail) {
+    async send(mail, id) {
       if (/[\r\n]/.test(mail.to + mail.subject)) throw new MailRefused('a line break in an address or a subject')
-      await send(mail)
+      await send(mail, id)
     },
   }
 }
@@ -75,9 +79,13 @@ function smtpMailer({ from, fromName, smtpHost, smtpPort, smtpTls, smtpUsername,
   })
   const sender = fromName === null ? (from ?? '') : { name: fromName, address: from ?? '' }
   return {
-    async send({ to, subject, text }) {
-      // As an object: an address is then one address, whatever commas are in it.
-      await transport.sendMail({ from: sender, to: { name: '', address: to }, subject, text })
+    async send({ to, subject, text }, id) {
+      try {
+        // As an object: an address is then one address, whatever commas are in it.
+        await transport.sendMail({ from: sender, to: { name: '', address: to }, subject, text, ...(id === undefined ? {} : { messageId: `<${id}@${hostOf(from)}>` }) })
+      } catch (error) {
+        throw isRefusal(error) ? new MailRefused((error as Error).message, { cause: error }) : error
+      }
     },
     async check() {
       try {
@@ -89,6 +97,17 @@ function smtpMailer({ from, fromName, smtpHost, smtpPort, smtpTls, smtpUsername,
     },
   }
 }
+
+const hostOf = (address: string | null): string => address?.split('@').at(-1) ?? 'localhost'
+
+/** Of the message or its recipient, for good (RFC 5321, 4.2.1). A refusal of the login or the sender is the operator's to put right. */
+function isRefusal(error: unknown): boolean {
+  const { code, command, responseCode = 550 } = error as { code?: string; command?: string; responseCode?: number }
+  return responseCode >= 500 && ((code === 'EENVELOPE' && (command === 'RCPT TO' || command === 'API')) || code === 'EMESSAGE')
+}
+
+/** What the provider says of the message, and not of the login, the load or itself. */
+const refusingStatuses = [400, 413, 422]
 
 function httpMailer({ from, fromName, httpApiUrl, httpToken, httpTimeoutSecs }: Config['email'], upstream: Outbound): Mailer {
   const sender = { email: from ?? '', ...(fromName === null ? {} : { name: fromName }) }
@@ -105,7 +124,9 @@ function httpMailer({ from, fromName, httpApiUrl, httpToken, httpTimeoutSecs }: 
         maxBytes: MAX_ANSWER_BYTES,
       })
       const answer = await response.text()
-      if (!response.ok) throw new MailRefused(`the provider answered ${response.status}: ${answer.slice(0, 200)}`)
+      if (response.ok) return
+      const fault = `the provider answered ${response.status}: ${answer.slice(0, 200)}`
+      throw refusingStatuses.includes(response.status) ? new MailRefused(fault) : new Error(fault)
     },
   }
 }

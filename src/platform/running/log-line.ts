@@ -40,6 +40,10 @@ const fields = {
   file: text,
   snapshot: text,
   sweep: text,
+  /** The id of a durable step, and what kind it is of. */
+  step: text,
+  stepKind: text,
+  tries: integer,
 
   // Requests
   /** Of the HTTP request. */

@@ -108,6 +108,21 @@ export class Metrics {
     })
   }
 
+  /** The same by the values of a label, which come from a fixed set. */
+  gauges(name: string, help: string, label: string, read: () => Promise<Iterable<[string, number]>>): void {
+    new Gauge({
+      name,
+      help,
+      labelNames: [label],
+      registers: [this.#registry],
+      async collect() {
+        const values = await read()
+        this.reset()
+        for (const [value, count] of values) this.labels(value).set(count)
+      },
+    })
+  }
+
   /** A counter of a sweep, by the name that the sweep declares. */
   tally(name: string, help: string): (by: number) => void {
     const counter = new Counter({ name, help, registers: [this.#registry] })

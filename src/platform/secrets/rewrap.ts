@@ -24,6 +24,10 @@ const families: Record<string, { list(after: string, limit: number): Sql; update
     list: (after, limit) => sql`SELECT handle AS id, signing_key_wrapped AS wrapped FROM name_claim WHERE signing_key_wrapped IS NOT NULL AND handle > ${after} ORDER BY handle LIMIT ${limit}`,
     update: (id, wrapped) => sql`UPDATE name_claim SET signing_key_wrapped = ${wrapped} WHERE handle = ${id}`,
   },
+  'step.payload_wrapped': {
+    list: (after, limit) => sql`SELECT id, payload_wrapped AS wrapped FROM step WHERE id > ${after} ORDER BY id LIMIT ${limit}`,
+    update: (id, wrapped) => sql`UPDATE step SET payload_wrapped = ${wrapped} WHERE id = ${id}`,
+  },
 }
 
 export const wrappedColumns = Object.keys(families)

@@ -1,0 +1,234 @@
+/**
+ * Durable steps: what a transaction starts and the world must finish. A feature declares kinds of them, as it declares
+ * sweeps; `add` writes a step in the caller's transaction, and the runner does it soon after that is durable.
+ *
+ * - A step is done at least once. It is taken with its tries counted, done, and only then deleted: whoever is killed in
+ *   between does it again at the next start. Its `id` tells the world that it is the same one.
+ * - A step that fails is tried again later and later, and after its last try stays, for the operator to see.
+ * - Of one kind there is one step for each key, and a bounded number altogether: what is out of reach for a week
+ *   leaves no heap of rows behind. The newest are kept.
+ * - One process at a time is at a step: taking it counts a try, and names the count that was read.
+ * - Nothing is looked at while nothing is due: one timer waits for the next step.
+ */
+import type { Millis } from '../../protocol/identifiers.ts'
+import type { Context } from '../context.ts'
+import type { Tx } from '../database/database.ts'
+import type { AddedStep, Step, StepKindOf, Steps } from './step-kind.ts'
+import { areStepsTaken, deleteStep, insertStep, listDueSteps, nextStepAt, putStep, releaseSteps, returnStep, summariseSteps, takeStep, trimSteps, type StepRow, type StepSummary } from './step-store.ts'
+
+export { deleteStepsOf } from './step-store.ts'
+
+/** No try takes longer: well within the time for which a step is taken. */
+const MAX_TRY_MILLIS = 2 * 60 * 1000
+/** What is waited for when the server stops. The rest is done at its next start. */
+const STOP_MILLIS = 5000
+/** While steps wait, looks are no further apart, so that a clock that is set delays them no longer. */
+const MAX_LOOK_MILLIS = 60 * 60 * 1000
+/** When the database does not let steps be taken, and at the least between two looks. */
+const MIN_LOOK_MILLIS = 1000
+const MAX_ERROR_CHARS = 500
+
+export type StepKind<Payload> = StepKindOf<Context, Payload>
+
+export class StepRunner implements Steps {
+  #isStarted = false
+  #isStopped = false
+  #timer: Timer | null = null
+  #looking: Promise<void> | null = null
+  #isLookDue = false
+  /** By id of step. */
+  readonly #running = new Map<string, { kind: string; end: Promise<void> }>()
+  /** Whoever wants to know how the next try of a step ends, by kind and key. */
+  readonly #watched = new Map<string, PromiseWithResolvers<boolean>>()
+
+  constructor(
+    readonly ctx: Context,
+    readonly kinds: readonly StepKind<unknown>[],
+  ) {
+    const gauge = (name: string, help: string, value: (summary: StepSummary) => number | null) =>
+      ctx.metrics.gauges(name, help, 'kind', async () => (await this.summaries()).flatMap((summary): [string, number][] => {
+        const count = value(summary)
+        return count === null ? [] : [[summary.kind, count]]
+      }))
+    gauge('steps_waiting', 'Steps that are to be done', ({ waiting }) => waiting)
+    gauge('steps_failed', 'Steps that failed for good, until an operator retries or drops them', ({ failed }) => failed)
+    gauge('steps_oldest_age_seconds', 'Age of the oldest step that is to be done', ({ oldestAt }) => oldestAt === null ? null : Math.max(0, Math.floor((ctx.clock.now() - oldestAt) / 1000)))
+  }
+
+  async add<Payload>(tx: Tx, kind: StepKindOf<never, Payload>, { key, did = null, payload, waitSecs = 0 }: AddedStep<Payload>): Promise<void> {
+    const { clock, vault } = this.ctx
+    const createdAt = clock.now()
+    const step = { id: Bun.randomUUIDv7(), kind: kind.name, key, did, payload: vault.wrap(Buffer.from(JSON.stringify(payload))), createdAt, dueAt: createdAt + waitSecs * 1000 }
+    await (kind.keepsEarlier ? insertStep : putStep)(tx, step)
+    await trimSteps(tx, kind.name, kind.maxSteps)
+    tx.afterCommit(() => this.wake())
+  }
+
+  async start(): Promise<void> {
+    if (await areStepsTaken(this.ctx.db)) await releaseSteps(this.ctx.db)
+    this.#isStarted = true
+    this.wake()
+  }
+
+  async stop(): Promise<void> {
+    this.#isStopped = true
+    if (this.#timer !== null) clearTimeout(this.#timer)
+    for (const watched of this.#watched.values()) watched.resolve(false)
+    const { promise: late, resolve } = Promise.withResolvers<void>()
+    const timer = setTimeout(resolve, STOP_MILLIS)
+    await Promise.race([this.#quiet(), late])
+    clearTimeout(timer)
+  }
+
+  wake(): void {
+    if (!this.#isStarted || this.#isStopped) return
+    this.#isLookDue = true
+    this.#looking ??= this.#lookWhileDue()
+  }
+
+  async workOff(): Promise<void> {
+    this.wake()
+    await this.#quiet()
+  }
+
+  async #quiet(): Promise<void> {
+    while (this.#looking !== null || this.#running.size > 0) await Promise.allSettled([this.#looking, ...Array.from(this.#running.values(), ({ end }) => end)])
+  }
+
+  async nextTry<Payload>(kind: StepKindOf<never, Payload>, key: string, timeoutMillis: number): Promise<boolean> {
+    const name = watchName(kind.name, key)
+    const watched = this.#watched.get(name) ?? Promise.withResolvers<boolean>()
+    this.#watched.set(name, watched)
+    const timer = setTimeout(() => this.#tell(name, false), timeoutMillis)
+    try {
+      return await watched.promise
+    } finally {
+      clearTimeout(timer)
+    }
+  }
+
+  #tell(name: string, isDone: boolean): void {
+    this.#watched.get(name)?.resolve(isDone)
+    this.#watched.delete(name)
+  }
+
+  async summaries(): Promise<StepSummary[]> {
+    const found = await summariseSteps(this.ctx.db)
+    const missing = this.kinds.filter(({ name }) => !found.some(({ kind }) => kind === name))
+    return [...found, ...missing.map(({ name }) => ({ kind: name, waiting: 0, failed: 0, oldestAt: null, nextAt: null, lastError: null }))]
+  }
+
+  async #lookWhileDue(): Promise<void> {
+    while (this.#isLookDue && !this.#isStopped) {
+      this.#isLookDue = false
+      try {
+        this.#lookAgainIn(await this.#look())
+      } catch (error) {
+        if (!this.#isStopped) this.ctx.log.error('steps cannot be taken', { error })
+        this.#lookAgainIn(MAX_TRY_MILLIS)
+      }
+    }
+    // In one go with the last look at the flag: nothing that is due in between is missed.
+    this.#looking = null
+  }
+
+  #lookAgainIn(millis: number | null): void {
+    if (this.#timer !== null) clearTimeout(this.#timer)
+    this.#timer = null
+    if (millis === null || this.#isStopped) return
+    this.#timer = setTimeout(() => this.wake(), Math.min(Math.max(millis, MIN_LOOK_MILLIS), MAX_LOOK_MILLIS))
+    this.#timer.unref()
+  }
+
+  /** Take what is due and may be done now. Returns in how many milliseconds there is more; null when nothing waits. */
+  async #look(): Promise<number | null> {
+    const { db, clock } = this.ctx
+    let nextAt = Infinity
+    for (const kind of this.kinds) {
+      const free = kind.concurrency - Array.from(this.#running.values()).filter((one) => one.kind === kind.name).length
+      // The end of each one is followed by a look.
+      if (free <= 0) continue
+      const due = await listDueSteps(db, kind.name, clock.now(), free)
+      if (due.length > 0) for (const row of await this.#taken(due)) this.#begin(kind, row)
+      nextAt = Math.min(nextAt, (await nextStepAt(db, kind.name)) ?? Infinity)
+    }
+    return nextAt === Infinity ? null : nextAt - clock.now()
+  }
+
+  #taken(due: readonly StepRow[]): Promise<StepRow[]> {
+    const { db, clock } = this.ctx
+    const now = clock.now()
+    return db.transaction(async (tx) => {
+      const taken: StepRow[] = []
+      for (const row of due) if (!this.#running.has(row.id) && (await takeStep(tx, row, now)) > 0) taken.push({ ...row, tries: row.tries + 1 })
+      return taken
+    })
+  }
+
+  #begin(kind: StepKind<unknown>, row: StepRow): void {
+    const end = this.#try(kind, row).finally(() => {
+      this.#running.delete(row.id)
+      this.wake()
+    })
+    this.#running.set(row.id, { kind: kind.name, end })
+  }
+
+  async #try(kind: StepKind<unknown>, row: StepRow): Promise<void> {
+    const { db, log } = this.ctx
+    let isDone = false
+    try {
+      const failure = await this.#failureOf(kind, row)
+      isDone = failure === null
+      if (failure === null) await deleteStep(db, row.id)
+      else await returnStep(db, row, failure)
+    } catch (error) {
+      // It stays taken for a while, and is then done again.
+      if (!this.#isStopped) log.error('how a step ended could not be written', { stepKind: kind.name, step: row.id, error })
+    }
+    this.#tell(watchName(kind.name, row.key), isDone)
+  }
+
+  /** Null when it is done. */
+  async #failureOf(kind: StepKind<unknown>, row: StepRow): Promise<Pick<StepRow, 'dueAt' | 'lastError'> | null> {
+    const { clock, log } = this.ctx
+    try {
+      await this.#within(kind.take(this.ctx, this.#opened(row)))
+      return null
+    } catch (error) {
+      const isLast = (kind.maxTries !== null && row.tries >= kind.maxTries) || kind.isFinal?.(error) === true
+      const level = isLast ? 'error' : 'warn'
+      log[level](isLast ? 'step failed for good' : 'step failed', { stepKind: kind.name, step: row.id, tries: row.tries, error })
+      const lastError = (error instanceof Error ? error.message : String(error)).slice(0, MAX_ERROR_CHARS)
+      return { dueAt: isLast ? null : clock.now() + waitMillis(kind, row.tries, Math.random()), lastError }
+    }
+  }
+
+  async #within(work: Promise<void>): Promise<void> {
+    const { promise: late, reject } = Promise.withResolvers<never>()
+    const timer = setTimeout(() => reject(new Error(`not done within ${MAX_TRY_MILLIS / 1000} seconds`)), MAX_TRY_MILLIS)
+    timer.unref()
+    try {
+      await Promise.race([work, late])
+    } finally {
+      clearTimeout(timer)
+    }
+  }
+
+  #opened({ id, key, did, payload }: StepRow): Step<unknown> {
+    return {
+      id,
+      key,
+      did,
+      payload: JSON.parse(Buffer.from(this.ctx.vault.unwrap(payload)).toString()) as unknown,
+      end: async (tx) => (await deleteStep(tx, id)) > 0,
+    }
+  }
+}
+
+const watchName = (kind: string, key: string) => `${kind} ${key}`
+
+/** Before the try after so many: doubled each time up to a bound, and drawn from its upper half, so that many do not come at once. */
+export function waitMillis({ firstWaitSecs, maxWaitSecs }: Pick<StepKind<unknown>, 'firstWaitSecs' | 'maxWaitSecs'>, tries: number, random: number): Millis {
+  const longest = Math.min(maxWaitSecs, firstWaitSecs * 2 ** (tries - 1))
+  return Math.round(longest * 1000 * (0.5 + random / 2))
+}
