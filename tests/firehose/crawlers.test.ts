@@ -13,9 +13,11 @@ import { startPds } from '../harness/pds.ts'
 const fast: CrawlTiming = { windowMillis: 300, retryDelaysMillis: [5, 10], timeoutMillis: 2000 }
 
 const outcomes: CrawlOutcome[] = []
+const exhausted: string[] = []
 const crawlersFor = (...fakes: FakeCrawler[]) =>
   new Crawlers({
     onOutcome: (outcome) => outcomes.push(outcome),
+    onExhausted: (url) => exhausted.push(url),
     urls: fakes.map(({ url }) => url),
     hostname: 'pds.example.com',
     outbound: createOutbound({ resolver: systemResolver(), reach: 'anywhere' }),

@@ -2,11 +2,13 @@
  * Telling crawlers that there is something new here.
  *
  * A crawler is asked at once, and then at most once per window: what happens inside a window is told when it ends, so
- * the last event of a burst is not the one that is told late. Never waited for.
+ * the last event of a burst is not the one that is told late. Never waited for, and nothing is written with an event:
+ * after a restart crawlers are asked anyway. Only a crawler that could not be asked leaves a durable step behind.
  */
 import { perContext, type Context } from '../../platform/context.ts'
 import type { Log } from '../../platform/running/log.ts'
 import type { Outbound } from '../../platform/network/outbound.ts'
+import type { StepKind } from '../../platform/running/steps.ts'
 import { isIpAddress, isPublicAddress } from '../../protocol/ip-address.ts'
 
 export interface CrawlTiming {
@@ -30,6 +32,13 @@ export interface CrawlersOptions {
   log: Log
   timing: CrawlTiming
   onOutcome: (outcome: CrawlOutcome) => void
+  /** It is to be asked again later, whether or not there are new events. */
+  onExhausted: (url: string) => void
+}
+
+interface CrawlAttempt {
+  outcome: CrawlOutcome
+  detail: string
 }
 
 /** What one crawler said when it was asked. */
@@ -63,20 +72,28 @@ export class Crawlers {
     return Promise.all(this.#crawlers.map((crawler) => crawler.ask()))
   }
 
+  /** Ask one within its window. Throws when it cannot be reached. Does nothing where it is no crawler of ours any more. */
+  async retry(url: string): Promise<void> {
+    await this.#crawlers.find((crawler) => crawler.url === url)?.retry()
+  }
+
   stop(): void {
     for (const crawler of this.#crawlers) crawler.stop()
   }
 }
 
 class Crawler {
-  readonly #url: string
   readonly #options: CrawlersOptions
   readonly #stopped = new AbortController()
   #window: Timer | null = null
   #isDirty = false
+  /** The series of attempts that opened the window. */
+  #series: Promise<CrawlAttempt> = Promise.resolve({ outcome: 'ok', detail: '' })
 
-  constructor(url: string, options: CrawlersOptions) {
-    this.#url = url
+  constructor(
+    readonly url: string,
+    options: CrawlersOptions,
+  ) {
     this.#options = options
   }
 
@@ -86,10 +103,20 @@ class Crawler {
       this.#isDirty = true
       return
     }
+    this.#begin()
+  }
+
+  async retry(): Promise<void> {
+    if (this.#window === null) this.#begin()
+    const { outcome, detail } = await this.#series
+    if (outcome === 'exhausted') throw new Error(detail)
+  }
+
+  #begin(): void {
     this.#isDirty = false
     this.#window = setTimeout(() => this.#windowEnds(), this.#options.timing.windowMillis)
     this.#window.unref()
-    void this.#request()
+    this.#series = this.#request()
   }
 
   stop(): void {
@@ -103,28 +130,34 @@ class Crawler {
   }
 
   async ask(): Promise<CrawlAnswer> {
-    const { host } = new URL(this.#url)
+    const { host } = new URL(this.url)
     const attempt = await this.#attempt()
     this.#options.onOutcome(attempt.outcome)
     return { host, accepted: attempt.outcome === 'ok', detail: attempt.detail }
   }
 
-  async #request(): Promise<void> {
-    for (const delayMillis of [0, ...this.#options.timing.retryDelaysMillis]) {
+  async #request(): Promise<CrawlAttempt> {
+    const { timing, log, onOutcome, onExhausted } = this.#options
+    let last: CrawlAttempt = { outcome: 'exhausted', detail: 'the server is going down' }
+    for (const delayMillis of [0, ...timing.retryDelaysMillis]) {
       if (delayMillis > 0) await Bun.sleep(delayMillis)
-      if (this.#stopped.signal.aborted) return
-      const { outcome, detail } = await this.#attempt()
-      this.#options.log.debug('crawl requested', { url: this.#url, outcome, detail })
-      if (outcome !== 'exhausted') return this.#options.onOutcome(outcome)
+      if (this.#stopped.signal.aborted) return last
+      last = await this.#attempt()
+      log.debug('crawl requested', { url: this.url, ...last })
+      if (last.outcome === 'exhausted') continue
+      onOutcome(last.outcome)
+      return last
     }
-    this.#options.log.warn('crawler not reached', { url: this.#url })
-    this.#options.onOutcome('exhausted')
+    log.warn('crawler not reached', { url: this.url })
+    onOutcome('exhausted')
+    if (!this.#stopped.signal.aborted) onExhausted(this.url)
+    return last
   }
 
-  async #attempt(): Promise<{ outcome: CrawlOutcome; detail: string }> {
+  async #attempt(): Promise<CrawlAttempt> {
     const { hostname, outbound, timing } = this.#options
     try {
-      const response = await outbound.fetch(`${this.#url.replace(/\/$/, '')}/xrpc/com.atproto.sync.requestCrawl`, {
+      const response = await outbound.fetch(`${this.url.replace(/\/$/, '')}/xrpc/com.atproto.sync.requestCrawl`, {
         method: 'POST',
         headers: { 'Content-Type': 'application/json' },
         body: JSON.stringify({ hostname }),
@@ -148,7 +181,29 @@ function isLocalHost(hostname: string): boolean {
   return isIpAddress(address) ? !isPublicAddress(address) : localName.test(hostname)
 }
 
-export const crawlersOf = perContext(({ config, upstream, log, metrics }: Context) => {
+/** A crawler that could not be asked. */
+export const crawlStep: StepKind<{ url: string }> = {
+  name: 'crawl',
+  concurrency: 4,
+  maxSteps: 100,
+  // What is told is that there is something to read, which stays true.
+  maxTries: null,
+  firstWaitSecs: 60,
+  maxWaitSecs: 3600,
+  keepsEarlier: true,
+  take: (ctx, { payload: { url } }) => crawlersOf(ctx).retry(url),
+}
+
+async function retryLater({ db, steps, log }: Context, url: string): Promise<void> {
+  try {
+    await db.transaction((tx) => steps.add(tx, crawlStep, { key: url, payload: { url }, waitSecs: crawlStep.firstWaitSecs }))
+  } catch (error) {
+    log.error('that a crawler is to be asked again could not be written', { url, error })
+  }
+}
+
+export const crawlersOf = perContext((ctx: Context) => {
+  const { config, upstream, log, metrics } = ctx
   const { host, hostname } = new URL(config.publicUrl)
   return new Crawlers({
     urls: isLocalHost(hostname) ? [] : config.crawlers.urls,
@@ -157,5 +212,6 @@ export const crawlersOf = perContext(({ config, upstream, log, metrics }: Contex
     log,
     timing,
     onOutcome: (outcome) => metrics.count('relay_crawl_requests_total', { outcome }),
+    onExhausted: (url) => void retryLater(ctx, url),
   })
 })

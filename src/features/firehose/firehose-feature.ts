@@ -1,7 +1,7 @@
 /** What the firehose plugs in. */
 import { subscription } from '../../http/endpoint.ts'
 import type { Feature } from '../../http/feature.ts'
-import { crawlersOf } from './crawlers.ts'
+import { crawlersOf, crawlStep } from './crawlers.ts'
 import { backfillWindowSecs } from './firehose.ts'
 import { Outbox } from './outbox.ts'
 import { retentionSweep } from './retention-sweep.ts'
@@ -11,6 +11,7 @@ export const firehose: Feature = {
   name: 'firehose',
   routes: [subscription('com.atproto.sync.subscribeRepos', (exchange) => new Outbox(exchange))],
   sweeps: [retentionSweep],
+  steps: [crawlStep],
   async prepare(ctx) {
     ctx.metrics.gauge('firehose_subscribers', 'Clients of the event stream', () => tailOf(ctx).followers)
     ctx.metrics.gauge('firehose_backfill_window_seconds', 'How far back a cursor reaches', () => backfillWindowSecs(ctx))
