@@ -21,6 +21,9 @@ import { relayStatusCommand } from './relay-status-command.ts'
 import { restoreCommand } from './restore-command.ts'
 import { rewrapCommand } from './rewrap-command.ts'
 import { serveCommand } from './serve-command.ts'
+import { stepDropCommand } from './step-drop-command.ts'
+import { stepListCommand } from './step-list-command.ts'
+import { stepRetryCommand } from './step-retry-command.ts'
 import { sweepCommand } from './sweep-command.ts'
 import { verifyCommand } from './verify-command.ts'
 import { versionCommand } from './version-command.ts'
@@ -45,6 +48,9 @@ export const commands: readonly Command[] = [
   inviteDisableCommand,
   relayRequestCrawlCommand,
   relayStatusCommand,
+  stepListCommand,
+  stepRetryCommand,
+  stepDropCommand,
   backupCommand,
   restoreCommand,
   verifyCommand,

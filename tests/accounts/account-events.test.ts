@@ -170,6 +170,7 @@ test('nothing that a stranger has written is mailed to an address that nobody ha
   const owner = await joined(pds, 'owner')
   await xrpc(pds, 'com.atproto.server.requestPasswordReset', { json: { email: owner.email }, headers })
   await pds.ctx.background.settled()
+  await pds.runSteps()
   expect(pds.mails.map(({ subject }) => subject.replace(/ \(.*/, '')).toSorted()).toEqual(['An app password was made', 'Email Confirmation', 'Email Confirmation', 'New sign-in to your account', 'Password Reset Requested'])
   for (const { text } of pds.mails) expect(text).not.toContain('evil')
 })

@@ -82,6 +82,7 @@ test('a server with a mailbox mails codes, and what has happened', async () => {
   expect(await ann.call('com.atproto.server.confirmEmail', { json: { email: ann.email, token: code } })).toMatchObject({ status: 200 })
   await ann.call('com.atproto.server.createAppPassword', { json: { name: 'Léser' } })
   await pds.ctx.background.settled()
+  await pds.runSteps()
   const { to, source } = box.received[1]!
   expect(to).toEqual([ann.email])
   expect(source).toMatch(/^Subject: An app password was made \(localhost:\d+\)\r$/m)

@@ -4,6 +4,7 @@ import { invalidRequest, notFound } from '../../http/errors.ts'
 import { perContext, type Context } from '../../platform/context.ts'
 import { sql, type Reader } from '../../platform/database/database.ts'
 import { VERSION } from '../../base/version.ts'
+import type { StepSummary } from '../../platform/running/step-store.ts'
 import { wireTime } from '../../protocol/identifiers.ts'
 import { askCrawlers, firehoseReadout, headSeq, sequencedAt } from '../firehose/firehose.ts'
 import { countFlaggedAccounts } from '../labels/labels.ts'
@@ -71,6 +72,13 @@ async function askRelay({ config, upstream, log }: Context, relay: string): Prom
 
 const numberOrNull = (value: unknown) => (typeof value === 'number' && Number.isSafeInteger(value) ? value : null)
 
+async function stepTotals({ steps, clock }: Context) {
+  const summaries = await steps.summaries()
+  const total = (count: (summary: StepSummary) => number) => summaries.reduce((sum, summary) => sum + count(summary), 0)
+  const oldestAt = Math.min(...summaries.map((summary) => summary.oldestAt ?? Infinity))
+  return { waiting: total(({ waiting }) => waiting), failed: total(({ failed }) => failed), oldestAgeSeconds: oldestAt === Infinity ? null : Math.max(0, Math.floor((clock.now() - oldestAt) / 1000)) }
+}
+
 export const serviceReportRoutes = [
   route('GET', '/v1/admin/health', {
     auth: operator(),
@@ -90,6 +98,7 @@ export const serviceReportRoutes = [
             return [camelCase(name), last ? { completedAt: Math.floor(last.completedAt / 1000), ...last.report } : null]
           }),
         ),
+        steps: await stepTotals(ctx),
         notifyQueueDepth: null,
       }
     },

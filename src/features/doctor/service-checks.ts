@@ -1,15 +1,19 @@
 /** Other services that this one needs, and its clock against theirs. */
-import { ask, fault, ok, TIMEOUT_MILLIS, warning, wordsOf, type Check, type Finding, type Patient } from './finding.ts'
+import { ownUrl } from '../../platform/configuration/own-url.ts'
+import { ask, fault, ok, parsed, skipped, TIMEOUT_MILLIS, warning, wordsOf, type Check, type Finding, type Patient } from './finding.ts'
 
 /** Relays refuse commits that come from more than 5 minutes ahead; it is said well before that. */
 const CLOCK_FAULT_SECS = 120
 const CLOCK_WARNING_SECS = 10
+/** What is still to be done after this time has met more than a restart of the other side. */
+const STEP_WARNING_MINUTES = 60
 
 export const serviceChecks: readonly Check[] = [
   { name: 'clock', run: checkClock },
   { name: 'mail', run: checkMail },
   { name: 'plc', run: checkPlc },
   { name: 'relay', run: checkRelay },
+  { name: 'steps', needs: 'server', run: checkSteps },
 ]
 
 /** Against the clock of another service: the directory, or the AppView where the directory is in this process. */
@@ -51,4 +55,30 @@ async function checkRelay(patient: Patient): Promise<Finding> {
   if (body?.error === 'HostNotFound') return warning(`${new URL(relay).host} has not crawled ${host}`, 'start the server: it asks to be crawled; or POST /v1/admin/request-crawl')
   if (answer.status !== 200 || body === null) return warning(`${new URL(relay).host} answers ${answer.status}`, 'try again later')
   return body.status === 'active' ? ok(`${new URL(relay).host} follows us`) : warning(`${new URL(relay).host} says "${body.status}" of us`, 'if it stays so, ask to be crawled again (POST /v1/admin/request-crawl), then ask its operator')
+}
+
+interface StepKindView {
+  kind: string
+  waiting: number
+  failed: number
+  oldestAt: string | null
+  lastError: string | null
+}
+
+/** What the running server still has to do, and could not. */
+async function checkSteps({ config, upstream, now }: Patient): Promise<Finding> {
+  if (config.adminToken === null) return skipped('needs the admin token')
+  const headers = { authorization: `Bearer ${config.adminToken.reveal()}` }
+  const response = await upstream.fetch(`${ownUrl(config)}/v1/admin/steps?limit=1`, { headers, headersTimeoutMillis: TIMEOUT_MILLIS, bodyTimeoutMillis: TIMEOUT_MILLIS })
+  const answer = parsed(await response.text()) as { kinds?: StepKindView[] } | undefined
+  if (!response.ok || !Array.isArray(answer?.kinds)) return skipped(`the running server answers ${response.status}`)
+  const minutesOf = ({ oldestAt }: StepKindView) => (oldestAt === null ? 0 : Math.floor((now() - Date.parse(oldestAt)) / 60_000))
+  const late = answer.kinds.filter((kind) => kind.failed > 0 || minutesOf(kind) >= STEP_WARNING_MINUTES)
+  if (late.length === 0) return ok('nothing is left undone')
+  const told = late.map((kind) => {
+    const failed = kind.failed > 0 ? [`${kind.failed} failed`] : []
+    const waiting = minutesOf(kind) >= STEP_WARNING_MINUTES ? [`${kind.waiting} waiting, for up to ${Math.floor(minutesOf(kind) / 60)} hours`] : []
+    return `${kind.kind}: ${[...failed, ...waiting].join(', ')}${kind.lastError === null ? '' : ` (${kind.lastError})`}`
+  })
+  return warning(told.join('; '), 'put right what the messages say, then "holdfast step retry" or "holdfast step drop" with the kind')
 }

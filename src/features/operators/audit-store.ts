@@ -19,6 +19,8 @@ export const auditActions = [
   'account_deleted',
   'handle_updated',
   'password_updated',
+  'steps_retried',
+  'steps_dropped',
 ] as const
 export type AuditAction = (typeof auditActions)[number]
 
