@@ -41,10 +41,12 @@ export interface Guard<Caller> {
   check(exchange: Exchange): Caller | Promise<Caller>
   /** Answers depend on who asks: they are marked as private. */
   personal: boolean
+  /** Kinds of credentials that it takes, by name, in the order in which they are looked for. */
+  takes: readonly string[]
 }
 
 /** Everybody may call. */
-export const anyone: Guard<null> = { check: () => null, personal: false }
+export const anyone: Guard<null> = { check: () => null, personal: false, takes: [] }
 
 /** A limit that is charged once the caller and the input of a request are known. */
 export interface CallLimit<Call> {

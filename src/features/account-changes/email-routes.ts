@@ -19,12 +19,12 @@ export const emailRoutes = [
     handler: (call) => confirmEmail(call, call.caller.did, call.input.email, call.input.token),
   }),
   procedure('com.atproto.server.requestEmailUpdate', {
-    auth: access({ sessions: ['full'], grants: onlyInTheAccountManager, standing: true }),
+    auth: access({ sessions: 'owner', grants: onlyInTheAccountManager, standing: true }),
     limit: mailsOf('update_email'),
     handler: async (call) => ({ tokenRequired: await requestEmailUpdate(call, call.caller.did) }),
   }),
   procedure('com.atproto.server.updateEmail', {
-    auth: access({ sessions: ['full'], grants: onlyInTheAccountManager, standing: true }),
+    auth: access({ sessions: 'owner', grants: onlyInTheAccountManager, standing: true }),
     handler: (call) => withinRefusedAddresses(call, () => changeEmail(call, call.caller.did, call.input.email, call.input.token)),
   }),
 ]

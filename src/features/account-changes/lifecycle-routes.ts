@@ -34,7 +34,7 @@ export const lifecycleRoutes = [
     handler: (call) => activateAccount(call, call.caller.did),
   }),
   procedure('com.atproto.server.deactivateAccount', {
-    auth: access({ sessions: ['full', 'takendown'] }),
+    auth: access({ sessions: 'leaving' }),
     handler: (call) => deactivateAccount(call, call.caller.did, call.input.deleteAfter === undefined ? null : Date.parse(call.input.deleteAfter)),
   }),
   procedure('com.atproto.server.requestAccountDelete', {

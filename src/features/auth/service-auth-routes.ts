@@ -3,10 +3,10 @@ import { randomBytes } from 'node:crypto'
 import { query } from '../../http/endpoint.ts'
 import { invalidRequest, invalidToken, Refusal } from '../../http/errors.ts'
 import type { Millis } from '../../protocol/identifiers.ts'
-import { isDraftAudience, isDraftMethod, isPrivilegedMethod, isProtectedMethod } from '../../protocol/guarded-methods.ts'
+import { isDraftAudience, isDraftMethod, isProtectedMethod } from '../../protocol/guarded-methods.ts'
 import { formatServiceToken } from '../../protocol/service-token.ts'
 import { refuseMissing, signerOf } from '../accounts/accounts.ts'
-import { access, everySession, requirePermission } from './auth.ts'
+import { access, mayHaveCalled, requirePermission } from './auth.ts'
 
 const DEFAULT_TTL_SECS = 60
 const MAX_TTL_SECS = 3600
@@ -35,7 +35,7 @@ const badExpiration = (message: string) => new Refusal(400, 'BadExpiration', mes
 
 export const serviceAuthRoutes = [
   query('com.atproto.server.getServiceAuth', {
-    auth: access({ sessions: everySession, grants: 'any' }),
+    auth: access({ sessions: 'every', grants: 'any' }),
     async handler({ ctx, caller, params: { aud, exp, lxm } }) {
       const { did, credential } = caller
       requirePermission(caller, (permissions) => permissions.assertRpc({ lxm: lxm ?? '*', aud }))
@@ -43,7 +43,7 @@ export const serviceAuthRoutes = [
       const signer = await signerOf(ctx, ctx.db, did)
       const isTakendown = credential === 'takendown' || signer?.status === 'takendown'
       if (isTakendown && lxm !== MOVING_METHOD) throw invalidToken('Bad token scope')
-      if (credential === 'app' && lxm !== undefined && isPrivilegedMethod(lxm))
+      if (lxm !== undefined && !mayHaveCalled(caller, lxm))
         throw invalidRequest(`insufficient access to request a service auth token for the following method: ${lxm}`)
       const now = ctx.clock.now()
       const expiresAt = expiry(now, exp, lxm)

@@ -4,15 +4,13 @@
  * Checks in the order of the reference, whose error names services match on. A signature that does not verify is
  * tried once more against a document fetched anew, for keys change.
  */
-import type { Exchange, Guard } from '../../http/endpoint.ts'
-import { authenticationRequired, invalidToken, Refusal } from '../../http/errors.ts'
+import { authenticationRequired, Refusal } from '../../http/errors.ts'
 import type { Context } from '../../platform/context.ts'
 import { verificationKey } from '../../protocol/did-document.ts'
 import { parseDid, type Did } from '../../protocol/identifiers.ts'
-import { decodeJws, decodeObject, verifyJws, type Jws } from '../../protocol/jws.ts'
+import { decodeJws, verifyJws, type Jws } from '../../protocol/jws.ts'
 import { parseDidKey } from '../../protocol/keys.ts'
 import { resolveDid } from '../identity/identity.ts'
-import { authorizationOf } from './authorization-header.ts'
 
 interface ServiceToken {
   jws: Jws
@@ -90,34 +88,4 @@ async function issuerKey(ctx: Context, { iss, service }: ServiceCaller, live: bo
 function verifies({ jws }: ServiceToken, didKey: string): boolean {
   const key = parseDidKey(didKey)
   return key !== null && verifyJws(jws, key)
-}
-
-/** Whether the bearer token names a method, as service tokens do and sessions do not. Refuses what is no JWT at all. */
-export function carriesServiceToken({ request }: Exchange): boolean {
-  const authorization = authorizationOf(request)
-  if (authorization?.scheme !== 'bearer') return false
-  const payload = decodeObject(authorization.value.split('.')[1] ?? '')
-  if (!payload) throw invalidToken('Token could not be verified')
-  return payload['lxm'] !== undefined
-}
-
-/** For whoever holds a service token for the method that is called. */
-export const serviceAuth: Guard<ServiceCaller> = {
-  personal: true,
-  check({ ctx, request, nsid }) {
-    const authorization = authorizationOf(request)
-    if (authorization?.scheme !== 'bearer') throw refused('MissingJwt', 'missing jwt')
-    return verifyServiceToken(ctx, authorization.value, { lxm: nsid })
-  },
-}
-
-/** For everybody. The caller is whom a service token names, or null without one. */
-export const optionalServiceAuth: Guard<ServiceCaller | null> = {
-  personal: true,
-  check(exchange) {
-    const authorization = authorizationOf(exchange.request)
-    if (authorization === null) return null
-    if (authorization.scheme !== 'bearer') throw authenticationRequired('Invalid authorization header')
-    return serviceAuth.check(exchange)
-  },
 }

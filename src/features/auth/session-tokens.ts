@@ -5,6 +5,7 @@
  * tokens are not stored and live two hours; a refresh token counts only together with its row (`session-store.ts`).
  */
 import { createHmac, createSecretKey, timingSafeEqual, type KeyObject } from 'node:crypto'
+import { expiredToken, invalidToken } from '../../http/errors.ts'
 import { perContext, type Context } from '../../platform/context.ts'
 import { BoundedCache } from '../../base/bounded-cache.ts'
 import { serverSecret } from '../../platform/secrets/vault.ts'
@@ -115,6 +116,12 @@ export async function readRefreshToken(
   const { jti, scope } = read.payload
   if (did === null || jti === undefined || scope !== REFRESH_SCOPE) return { ok: false, fault: 'unverifiable' }
   return { ok: true, expired: read.expired, did, tokenId: jti }
+}
+
+/** What a token says; refuses one that says nothing. */
+export function acceptedToken<Read extends { ok: true }>(read: Read | { ok: false; fault: Fault }): Read {
+  if (read.ok) return read
+  throw read.fault === 'expired' ? expiredToken('Token has expired') : invalidToken('Token could not be verified')
 }
 
 function lifetime(now: Millis, ttlSecs: number): { iat: number; exp: number } {

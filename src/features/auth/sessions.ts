@@ -24,7 +24,7 @@ const SESSION_ID_BYTES = 16
 const TOKEN_ID_BYTES = 32
 
 /** What a session is opened with: null stands for the account itself. */
-export type Credential = AppPassword | null
+export type OpenedWith = AppPassword | null
 
 /** Who holds a refresh token. */
 export interface RefreshCaller {
@@ -38,7 +38,7 @@ export interface Tokens {
 }
 
 /** Store a new session, in the caller's transaction. Returns the id of its first refresh token. */
-export async function openSession(tx: Tx, did: Did, credential: Credential, origin: Origin): Promise<string> {
+export async function openSession(tx: Tx, did: Did, credential: OpenedWith, origin: Origin): Promise<string> {
   const tokenId = randomBytes(TOKEN_ID_BYTES).toString('base64')
   const expiresAt = expiry(origin.openedAt)
   await insertSession(tx, { id: sessionIdOf(tokenId), did, appPassword: credential?.name ?? null, currentToken: tokenId, expiresAt }, origin)
@@ -46,7 +46,7 @@ export async function openSession(tx: Tx, did: Did, credential: Credential, orig
 }
 
 /** The tokens of a session that was stored. */
-export async function sessionTokens(ctx: Context, did: Did, credential: Credential, tokenId: string): Promise<Tokens> {
+export async function sessionTokens(ctx: Context, did: Did, credential: OpenedWith, tokenId: string): Promise<Tokens> {
   const [accessJwt, refreshJwt] = await Promise.all([issueAccessToken(ctx, claimsOf(did, credential)), issueRefreshToken(ctx, { did, tokenId })])
   return { accessJwt, refreshJwt }
 }
@@ -58,13 +58,13 @@ export async function takendownTokens(ctx: Context, did: Did): Promise<Tokens> {
   return { accessJwt, refreshJwt: await issueRefreshToken(ctx, { did, tokenId }) }
 }
 
-function claimsOf(did: Did, credential: Credential): AccessClaims {
+function claimsOf(did: Did, credential: OpenedWith): AccessClaims {
   if (credential === null) return { did, kind: 'full', personalDetails: false }
   return { did, kind: credential.privileged ? 'privileged' : 'app', personalDetails: credential.personalDetails }
 }
 
 type TokenExchange =
-  | { ok: true; account: Account; credential: Credential; tokenId: string }
+  | { ok: true; account: Account; credential: OpenedWith; tokenId: string }
   | { ok: false; fault: 'no-account' | 'takendown' | 'revoked' }
 
 /** Exchange a refresh token for new tokens. */

@@ -2,7 +2,7 @@
 import { procedure, query } from '../../http/endpoint.ts'
 import { recordUri } from '../../protocol/identifiers.ts'
 import { accountStatus, refuseMissing } from '../accounts/accounts.ts'
-import { everySession, access, accessOrServiceAuth, optionalAccess, requirePermission, requireVisibleRepo } from '../auth/auth.ts'
+import { access, accessOrServiceAuth, optionalAccess, requirePermission, requireVisibleRepo } from '../auth/auth.ts'
 import { downloadBlob } from './blob-download.ts'
 import { uploadBlob } from './blob-upload.ts'
 import { listMissing, listReferencedCids } from './reference-store.ts'
@@ -31,7 +31,7 @@ export const blobRoutes = [
   }),
 
   query('com.atproto.sync.getBlob', {
-    auth: optionalAccess({ sessions: everySession, grants: 'any' }),
+    auth: optionalAccess({ sessions: 'every', grants: 'any' }),
     async handler(call) {
       const { did, cid } = call.params
       await requireVisibleRepo(call.ctx, call.caller, did)
@@ -40,7 +40,7 @@ export const blobRoutes = [
   }),
 
   query('com.atproto.sync.listBlobs', {
-    auth: optionalAccess({ sessions: everySession, grants: 'any' }),
+    auth: optionalAccess({ sessions: 'every', grants: 'any' }),
     async handler({ ctx, caller, params: { did, since, limit, cursor } }) {
       await requireVisibleRepo(ctx, caller, did)
       const cids = await listReferencedCids(ctx.db, { did, since, limit, cursor })

@@ -82,7 +82,7 @@ export const plcOperationRoutes = [
     },
   }),
   procedure('com.atproto.identity.requestPlcOperationSignature', {
-    auth: access({ sessions: ['full', 'takendown'], grants: wholeIdentity }),
+    auth: access({ sessions: 'leaving', grants: wholeIdentity }),
     limit: mailsOf('plc_operation'),
     async handler(call) {
       requirePlc(call.caller.did)
@@ -90,7 +90,7 @@ export const plcOperationRoutes = [
     },
   }),
   procedure('com.atproto.identity.signPlcOperation', {
-    auth: access({ sessions: ['full', 'takendown'], grants: wholeIdentity }),
+    auth: access({ sessions: 'leaving', grants: wholeIdentity }),
     async handler(call) {
       const { ctx, caller, input } = call
       const { token, ...given } = input

@@ -32,6 +32,7 @@ const kinds = { any: ['master', 'device'], master: ['master'], device: ['device'
 export function operator(accepts: keyof typeof kinds = 'any'): Guard<Operator> {
   return {
     personal: true,
+    takes: ['operator'],
     async check(exchange) {
       if (exchange.body.isAnnounced && exchange.body.announcedBytes !== 0) requireJson(exchange.body)
       const found = await operatorOf(exchange)

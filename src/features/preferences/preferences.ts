@@ -7,7 +7,7 @@ import type { LexDefs } from '../../protocol/lexicons/generated/types.ts'
 import { putPreferences, visiblePreferences, type Preference } from '../../protocol/preference-rules.ts'
 import type { Permissions } from '../../protocol/scopes.ts'
 import { accountStatus, refuseMissing, refuseTakendown } from '../accounts/accounts.ts'
-import { access, accessOrModerator, everySession } from '../auth/auth.ts'
+import { access, accessOrModerator } from '../auth/auth.ts'
 import { appviewService, forward, otherAppview, serviceText } from '../proxy/proxy.ts'
 import { findPreferences, storePreferences } from './preference-store.ts'
 
@@ -24,7 +24,7 @@ export const preferences: Feature = {
   name: 'preferences',
   routes: [
     query('app.bsky.actor.getPreferences', {
-      auth: accessOrModerator({ sessions: everySession, grants: asksAppview }),
+      auth: accessOrModerator({ sessions: 'every', grants: asksAppview }),
       async handler(call) {
         const { ctx, caller, url } = call
         const other = otherAppview(call)

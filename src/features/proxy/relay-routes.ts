@@ -2,7 +2,7 @@
 import { procedure, query, type XrpcCall } from '../../http/endpoint.ts'
 import { Refusal } from '../../http/errors.ts'
 import { parseDid, recordUriParts, type Did } from '../../protocol/identifiers.ts'
-import { access, everySession, type AccessCaller } from '../auth/auth.ts'
+import { access, type AccessCaller } from '../auth/auth.ts'
 import { appviewService, askJson, forward } from './proxy.ts'
 import { requireRpc, rpc } from './rpc-guard.ts'
 
@@ -31,7 +31,7 @@ async function relayPush(call: XrpcCall<AccessCaller, unknown, PushInput>): Prom
 export const relayRoutes = [
   procedure('com.atproto.moderation.createReport', {
     // An account that was taken down may appeal; the moderators decide what else they hear.
-    auth: rpc({ sessions: everySession }),
+    auth: rpc({ sessions: 'every' }),
     handler: (call) => forward(call, { service: call.caller.service, iss: call.caller.did, json: call.input, appeals: true }),
   }),
 

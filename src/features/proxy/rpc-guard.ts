@@ -1,15 +1,15 @@
 /** Who may have a request forwarded, and to which service. */
 import type { Guard } from '../../http/endpoint.ts'
 import { invalidRequest, invalidToken, methodNotImplemented } from '../../http/errors.ts'
-import { isDraftAudience, isDraftMethod, isPrivilegedMethod, isProtectedMethod } from '../../protocol/guarded-methods.ts'
-import { access, requirePermission, type AccessCaller, type AccessOptions } from '../auth/auth.ts'
+import { isDraftAudience, isDraftMethod, isProtectedMethod } from '../../protocol/guarded-methods.ts'
+import { access, mayHaveCalled, requirePermission, type AccessCaller, type Demand } from '../auth/auth.ts'
 import { serviceText, type ServiceName } from './proxy-header.ts'
 import { defaultService, namedService } from './upstream-services.ts'
 
 /** With the service that the request names, or else the one its method goes to. */
 export type RpcCaller = AccessCaller & { service: ServiceName }
 
-interface RpcOptions extends Pick<AccessOptions, 'sessions'> {
+interface RpcOptions extends Pick<Demand, 'sessions'> {
   /** Another method of the service that is called with the token. */
   also?: string
 }
@@ -21,14 +21,14 @@ interface RpcOptions extends Pick<AccessOptions, 'sessions'> {
 export function rpc({ also, ...options }: RpcOptions = {}): Guard<RpcCaller> {
   const holder = access({ ...options, grants: 'any' })
   return {
-    personal: true,
+    ...holder,
     async check(exchange) {
       const nsid = exchange.nsid!
       if (isProtectedMethod(nsid)) throw invalidToken('Bad token method')
       const named = namedService(exchange.request)
       if (isDraftMethod(nsid) || (named !== null && isDraftAudience(serviceText(named)))) throw methodNotImplemented()
       const caller = await holder.check(exchange)
-      if (caller.credential === 'app' && isPrivilegedMethod(nsid)) throw invalidToken('Bad token method')
+      if (!mayHaveCalled(caller, nsid)) throw invalidToken('Bad token method')
       const service = named ?? defaultService(exchange.ctx.config, nsid)
       if (service === null) throw invalidRequest(`No service configured for ${nsid}`)
       if (caller.credential === 'agent' && named === null && isOpenRead(exchange.request.method, nsid)) return { ...caller, service }

@@ -47,7 +47,7 @@ export const serverInfo: Feature = {
     }),
     route('GET', '/metrics', {
       unlimited: true,
-      auth: { personal: true, check: mayReadMetrics },
+      auth: { personal: true, takes: ['operator'], check: mayReadMetrics },
       handler: async ({ ctx }) => new Response(await ctx.metrics.render(), { headers: { 'Content-Type': CONTENT_TYPE } }),
     }),
     route('GET', '/', { handler: ({ ctx }) => landingPage(ctx) }),

@@ -4,7 +4,7 @@ import { invalidRequest, Refusal } from '../../http/errors.ts'
 import { parseCid, type Cid } from '../../protocol/cid.ts'
 import type { Did } from '../../protocol/identifiers.ts'
 import { announce, accountCursor, accountOf, accountsAfter, activityOf, parseAccountCursor } from '../accounts/accounts.ts'
-import { everySession, access, optionalAccess, requireVisibleRepo } from '../auth/auth.ts'
+import { access, optionalAccess, requireVisibleRepo } from '../auth/auth.ts'
 import { repoHead, repoHeadsOf } from '../repo/repo.ts'
 import { exportBlocks, exportRecord, exportRepo } from './repo-export.ts'
 import { importRepo } from './repo-import.ts'
@@ -13,7 +13,7 @@ const noRoot = (did: Did) => new Refusal(400, 'RepoNotFound', `Could not find ro
 
 export const syncRoutes: readonly Endpoint[] = [
   query('com.atproto.sync.getRepo', {
-    auth: optionalAccess({ sessions: everySession, grants: 'any' }),
+    auth: optionalAccess({ sessions: 'every', grants: 'any' }),
     limit: 'getRepo',
     unlimited: true,
     long: true,
@@ -85,7 +85,7 @@ export const syncRoutes: readonly Endpoint[] = [
     },
   }),
   procedure('com.atproto.repo.importRepo', {
-    auth: access({ sessions: ['full'], grants: (permissions) => permissions.assertAccount({ attr: 'repo', action: 'manage' }), standing: true }),
+    auth: access({ sessions: 'owner', grants: (permissions) => permissions.assertAccount({ attr: 'repo', action: 'manage' }), standing: true }),
     long: true,
     async handler(call) {
       const {

@@ -1,0 +1,39 @@
+/** Access tokens of OAuth apps, each with a proof of the key that it is bound to. */
+import type { Exchange } from '../../http/endpoint.ts'
+import { forbidden } from '../../http/errors.ts'
+import type { Did } from '../../protocol/identifiers.ts'
+import type { Permissions } from '../../protocol/scopes.ts'
+import { verifyDpopToken } from '../oauth/oauth.ts'
+import { presentedAs, refuseWithoutStanding, type Credential, type Demand } from './credential.ts'
+import { assertPermission } from './permissions.ts'
+
+/** An app or an agent, limited to what was granted to it. */
+export interface GrantCaller {
+  did: Did
+  credential: 'oauth' | 'agent'
+  permissions: Permissions
+  personalDetails: false
+  /** Of the grant, for the audit. */
+  tokenId: string
+}
+
+export const appCredential: Credential<GrantCaller> = {
+  name: 'app',
+  recognises: presentedAs('dpop'),
+  async check(exchange, token) {
+    const { did, permissions, tokenId } = await verifyDpopToken(exchange, token)
+    return { did, credential: 'oauth', permissions, personalDetails: false, tokenId }
+  },
+  async may({ did, permissions }, { grants = 'refuse', standing }, exchange) {
+    // Apps lose their sessions with the account, so one that is alive says the same where nothing is demanded.
+    if (standing) await refuseWithoutStanding(exchange, did)
+    requireGrant(permissions, grants, exchange)
+  },
+}
+
+function requireGrant(permissions: Permissions, grants: NonNullable<Demand['grants']>, exchange: Exchange): void {
+  if (grants === 'any') return
+  if (grants === 'refuse') throw forbidden('OAuth credentials are not supported for this endpoint')
+  if (typeof grants === 'object') throw forbidden(grants.refuse)
+  assertPermission(permissions, (granted) => grants(granted, exchange))
+}

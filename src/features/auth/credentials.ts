@@ -1,0 +1,17 @@
+/** Every kind of credential. A new one is a file of its own, a line here, and its place in the guards that take it (`auth.ts`). */
+import { appCredential } from './app-credential.ts'
+import { operatorCredential } from './operator-credential.ts'
+import { refreshCredential } from './refresh-credential.ts'
+import { delegatedCredential, moderationCredential, serviceCredential } from './service-credentials.ts'
+import { sessionCredential } from './session-credential.ts'
+
+export const credentials = {
+  session: sessionCredential,
+  refresh: refreshCredential({ expired: false }),
+  expiredRefresh: refreshCredential({ expired: true }),
+  app: appCredential,
+  service: serviceCredential,
+  delegated: delegatedCredential,
+  moderation: moderationCredential,
+  operator: operatorCredential,
+}

@@ -1,0 +1,19 @@
+/** The operator's: the admin token, or a paired device that signs (`operators`). */
+import { authenticationRequired } from '../../http/errors.ts'
+import { actorOf, operatorOf } from '../operators/operators.ts'
+import type { Credential } from './credential.ts'
+
+export interface AdminCaller {
+  /** Who is named in the audit. */
+  actor: string
+}
+
+export const operatorCredential: Credential<AdminCaller> = {
+  name: 'operator',
+  recognises: ({ request: { headers } }) => headers.get('authorization') ?? headers.get('x-admin-device'),
+  async check(exchange) {
+    const who = await operatorOf(exchange)
+    if (who === null) throw authenticationRequired()
+    return { actor: actorOf(who) }
+  },
+}
