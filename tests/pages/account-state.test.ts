@@ -1,6 +1,8 @@
 /** What a person mends on the account page without any app: a domain as the handle, an address, an account that sleeps. */
 import { afterAll, afterEach, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import type { Browser, Page } from 'playwright-core'
+import type { Did } from '../../src/protocol/identifiers.ts'
+import { parseOperation } from '../../src/protocol/plc.ts'
 import { createOutbound } from '../../src/platform/network/outbound.ts'
 import { createAccount, type TestAccount } from '../harness/account.ts'
 import { freshPage, openBrowser } from '../harness/browser.ts'
@@ -187,6 +189,24 @@ describe('an account that was deactivated', () => {
     expect(await page.getByRole('status').textContent()).toContain('active again')
     expect(await page.getByText('This account is deactivated').count()).toBe(0)
     expect(await hal.call('com.atproto.server.checkAccountStatus')).toMatchObject({ status: 200, body: { activated: true } })
+  })
+
+  test.each([
+    ['names another server', { services: { atproto_pds: { type: 'AtprotoPersonalDataServer', endpoint: 'https://elsewhere.example' } } }, 'names another server. If you have moved there, sign in there.'],
+    ['names another key', { verificationMethods: { atproto: 'did:key:zQ3shokFTS3brHcDQrn82RUDfCZESWL1ZdCEJwekUDPQiYBme' } }, 'names another signing key'],
+    ['is in other hands', { rotationKeys: ['did:key:zQ3shokFTS3brHcDQrn82RUDfCZESWL1ZdCEJwekUDPQiYBme'] }, 'not under the control of this server'],
+  ])('whose identity %s is told so on the page, and stays as it is', async (what, changes, words) => {
+    const jan = await createAccount(pds, what.replaceAll(' ', '-'))
+    await jan.call('com.atproto.identity.requestPlcOperationSignature', { method: 'POST' })
+    const { body } = await jan.call('com.atproto.identity.signPlcOperation', { json: { token: codeFor(jan.email), ...changes } })
+    await pds.ctx.plc.submit(jan.did as Did, parseOperation(body.operation)!)
+    await jan.call('com.atproto.server.deactivateAccount', { json: {} })
+    const page = await freshPage(browser)
+    await signIn(page, jan)
+    await page.getByRole('button', { name: 'Reactivate account' }).click()
+    expect(await page.getByRole('alert').textContent()).toContain(words)
+    expect(await page.getByRole('button', { name: 'Reactivate account' }).count()).toBe(1)
+    expect((await jan.call('com.atproto.server.checkAccountStatus')).body.activated).toBe(false)
   })
 
   test('wakes for its holder alone', async () => {

@@ -32,6 +32,7 @@ const byMessage: readonly Row[] = [
   ['Not a supported handle domain', 'handle', 'Handles are given away under our own domain only. Once you have an account, you can use a domain of your own.'],
   ['External handle did not resolve', 'handle', 'This domain does not point to your account yet. Publish the record or the file below, then check again.'],
   ['DID is not properly configured', 'handle', 'Your DID document does not name this handle. Please add it there first, then try again.'],
+  ['The sign-up took too long', null, 'This took too long, or it was tried again meanwhile. Please try to sign in, and sign up once more if you cannot.'],
   ['Email is required', 'email', 'Please enter your email address.'],
   ['This email address is already in use', 'email', 'This email address belongs to another account here. Please use another one.'],
   ['This email address is not supported', 'email', 'This email address cannot be used. Please check it for typing mistakes, or use another one. If it has an account here already, we have sent a mail to it.'],
