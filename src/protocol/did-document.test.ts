@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
 import keys from '../../tests/vectors/keys.json'
-import { claimedHandle, didWebOfHost, didWebUrl, parseDidDocument, pdsEndpoint, renderDidDocument, serviceEndpoint, signingKey, verificationKey } from './did-document.ts'
+import { claimedHandle, didWebOfHost, didWebUrl, parseDidDocument, pdsEndpoint, renderDidDocument, serviceEndpoint, publishedSigningKey, verificationKey } from './did-document.ts'
 import type { Did } from './identifiers.ts'
 
 const did = 'did:plc:ewvi7nxzyoun6zhxrhs64oiz' as Did
@@ -11,7 +11,7 @@ const document = (members: object) => parseDidDocument({ id: did, ...members }, 
 
 test('a document answers for its key, its service and its name', () => {
   const found = document({ alsoKnownAs: ['https://x.test', 'at://Alice.test'], verificationMethod: [multikey(`${did}#other`, device!.didKey), multikey(`${did}#atproto`)], service: [pds] })
-  expect(signingKey(found)).toBe(repo!.didKey)
+  expect(publishedSigningKey(found)).toBe(repo!.didKey)
   expect(verificationKey(found, 'other')).toBe(device!.didKey)
   expect(pdsEndpoint(found)).toBe('https://pds.test')
   expect(claimedHandle(found)).toBe('alice.test' as never)
@@ -19,21 +19,21 @@ test('a document answers for its key, its service and its name', () => {
 
 test('an empty document answers for nothing', () => {
   const found = document({})
-  expect([signingKey(found), pdsEndpoint(found), claimedHandle(found), serviceEndpoint(found, 'x')]).toEqual([null, null, null, null])
+  expect([publishedSigningKey(found), pdsEndpoint(found), claimedHandle(found), serviceEndpoint(found, 'x')]).toEqual([null, null, null, null])
 })
 
 test('ids are compared whole, as a fragment or in full', () => {
-  expect(signingKey(document({ verificationMethod: [multikey('#atproto')] }))).toBe(repo!.didKey)
+  expect(publishedSigningKey(document({ verificationMethod: [multikey('#atproto')] }))).toBe(repo!.didKey)
   for (const id of ['atproto', `${did}x#atproto`, 'did:plc:other#atproto', '#atproto2', 'x#atproto']) {
-    expect(signingKey(document({ verificationMethod: [multikey(id)] }))).toBeNull()
+    expect(publishedSigningKey(document({ verificationMethod: [multikey(id)] }))).toBeNull()
   }
 })
 
 test('keys of the older types carry a bare point', () => {
   const bare = { ...multikey('#atproto'), type: 'EcdsaSecp256r1VerificationKey2019', publicKeyMultibase: repo!.bareMultibase }
-  expect(signingKey(document({ verificationMethod: [bare] }))).toBe(repo!.didKey)
+  expect(publishedSigningKey(document({ verificationMethod: [bare] }))).toBe(repo!.didKey)
   for (const wrong of [{ type: 'Ed25519VerificationKey2020' }, { type: 'Multikey' }, { publicKeyMultibase: undefined }, { publicKeyMultibase: 'zzz' }]) {
-    expect(signingKey(document({ verificationMethod: [{ ...bare, ...wrong }] }))).toBeNull()
+    expect(publishedSigningKey(document({ verificationMethod: [{ ...bare, ...wrong }] }))).toBeNull()
   }
 })
 

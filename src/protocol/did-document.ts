@@ -65,7 +65,7 @@ function methodKey({ type, publicKeyMultibase }: VerificationMethod): string | n
 }
 
 /** The key that signs the repository, as a did:key. */
-export const signingKey = (document: DidDocument): string | null => verificationKey(document, SIGNING_KEY_NAME)
+export const publishedSigningKey = (document: DidDocument): string | null => verificationKey(document, SIGNING_KEY_NAME)
 
 /** The endpoint of a service by its fragment, and by type where that matters: an http(s) URL. */
 export function serviceEndpoint(document: DidDocument, name: string, type?: string): string | null {

@@ -28,7 +28,7 @@ import {
   type LogOperation,
   type Operation,
   type Signed,
-  type Standing,
+  type StandingOperation,
   type UnsignedOperation,
   type UnsignedTombstone,
 } from './plc.ts'
@@ -144,7 +144,7 @@ test('an operation is allowed exactly when the directory allows it', async () =>
     const trusted = keys.slice(0, 3)
     const first = await signed(genesisOperation({ rotationKeys: trusted.map((key) => key.did()), signingKey: keys[0]!.did(), handle: 'a.test' as Handle, pdsEndpoint: 'https://pds.test' }), pick(trusted))
     const did = genesisDid(first)
-    let standing: Standing[] = [{ cid: operationCid(first).toString(), createdAt: Date.now(), operation: first }]
+    let standing: StandingOperation[] = [{ cid: operationCid(first).toString(), createdAt: Date.now(), operation: first }]
     for (let step = 0; step < 8; step++) {
       const waitMillis = pick([1000, 30, 71 * 3_600_000, 73 * 3_600_000])
       standing = standing.map((entry) => ({ ...entry, createdAt: entry.createdAt - waitMillis }))
@@ -163,7 +163,7 @@ test('an operation is allowed exactly when the directory allows it', async () =>
   }
   expect(Math.min(verdicts.ok, verdicts.nullifying, verdicts.refused)).toBeGreaterThan(10)
 
-  async function randomOperation(previous: Standing, isFork: boolean): Promise<LogOperation> {
+  async function randomOperation(previous: StandingOperation, isFork: boolean): Promise<LogOperation> {
     if (random() < 0.05 || previous.operation.type !== 'plc_operation') return signed({ type: 'plc_tombstone', prev: previous.cid } as const, pick(keys))
     const rotationKeys = keys.filter(() => random() < 0.7).map((key) => key.did())
     const changes = pick([{}, {}, {}, {}, {}, {}, { rotationKeys }, { alsoKnownAs: [] }, { verificationMethods: { atproto: 'did:key:zNope' } }, { rotationKeys: Array(6).fill(keys[0]!.did()) }])
@@ -175,7 +175,7 @@ test('an operation is allowed exactly when the directory allows it', async () =>
   }
 })
 
-async function verdictOfOracle(did: string, standing: Standing[], operation: LogOperation) {
+async function verdictOfOracle(did: string, standing: StandingOperation[], operation: LogOperation) {
   const indexed = standing.map((entry) => ({ did, cid: CID.parse(entry.cid), nullified: false, createdAt: new Date(entry.createdAt), operation: entry.operation }))
   try {
     const { nullified } = await oracle.assureValidNextOp(did, indexed as never, operation as never)

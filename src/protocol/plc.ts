@@ -266,7 +266,7 @@ export function genesisFault(did: string, operation: LogOperation): PlcFault | n
 }
 
 /** An operation that stands in a log: not nullified, at its instant. */
-export interface Standing {
+export interface StandingOperation {
   cid: string
   createdAt: Millis
   operation: LogOperation
@@ -279,7 +279,7 @@ export type NextOutcome = { ok: true; nullified: string[] } | { ok: false; fault
  *
  * `standing` are the operations of the DID that are not nullified, oldest first; empty for a genesis.
  */
-export function checkNext(did: string, standing: readonly Standing[], operation: LogOperation, now: Millis): NextOutcome {
+export function checkNext(did: string, standing: readonly StandingOperation[], operation: LogOperation, now: Millis): NextOutcome {
   const refuse = (fault: PlcFault): NextOutcome => ({ ok: false, fault })
   if (standing.length === 0) {
     const fault = genesisFault(did, operation)
@@ -305,7 +305,7 @@ export type LogOutcome = { ok: true; head: AuditEntry; state: PlcState | null } 
  * entries nullified. Answers the head and its state (`null` once tombstoned).
  */
 export function checkAuditLog(did: string, log: readonly AuditEntry[]): LogOutcome {
-  let standing: Standing[] = []
+  let standing: StandingOperation[] = []
   for (const { cid, createdAt, operation, did: subject } of log) {
     if (subject !== did || operationCid(operation).toString() !== cid) return { ok: false, fault: 'malformed' }
     const outcome = checkNext(did, standing, operation, Date.parse(createdAt))

@@ -21,8 +21,9 @@ const mayImport: Readonly<Record<string, readonly string[]>> = {
   'docs.ts': ['base', 'platform', 'commands'],
 }
 
-/** Features that decide who somebody is and what they may do. */
+/** Features that decide who somebody is and what they may do. What they stand on, `protocol/`, counts as security code too. */
 const securityFeatures = ['account-changes', 'accounts', 'auth', 'identity', 'oauth', 'operators', 'signup', 'web']
+const isSecurity = (path: string) => securityFeatures.includes(featureOf(path) ?? '') || (shelfOf(path) === 'protocol' && !path.startsWith('protocol/lexicons/'))
 
 /** Files that nobody else needs: what a feature offers to the outside. They may enter by any door. */
 const isOutermost = (path: string) => /-(routes?|pages?|view|feature)\.ts$/.test(path)
@@ -96,7 +97,7 @@ test('file names are in kebab case and unique, so that a name is enough to find 
 
 test('names that security code exports are unique in it: two functions that look alike in a search are taken for one another', () => {
   const exported = sources
-    .filter(({ path }) => securityFeatures.includes(featureOf(path) ?? ''))
+    .filter(({ path }) => isSecurity(path))
     .flatMap(({ path, text }) => [...text.matchAll(/^export (?:abstract |async )*(?:function\*?|const|class|interface|type) (\w+)/gm)].map(([, name]) => ({ name: name!, path })))
   const faults = [...Map.groupBy(exported, ({ name }) => name)]
     .filter(([, places]) => places.length > 1)

@@ -1,6 +1,6 @@
 import { verifyJwt } from '@atproto/xrpc-server'
 import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { signingKey as documentKey } from '../../src/protocol/did-document.ts'
+import { publishedSigningKey } from '../../src/protocol/did-document.ts'
 import type { Did } from '../../src/protocol/identifiers.ts'
 import { createAccount, logIn, xrpc, type TestAccount } from '../harness/account.ts'
 import { bearer, request } from '../harness/http.ts'
@@ -25,7 +25,7 @@ const appPassword = async (input: object) => (await alice.call('com.atproto.serv
 test('other services accept the token, for the method and the audience that were asked for', async () => {
   const { body } = await ask({ lxm: LXM })
   const document = await pds.ctx.plc.document(alice.did as Did)
-  const payload = await verifyJwt(body.token, AUD, LXM, async () => documentKey(document!)!)
+  const payload = await verifyJwt(body.token, AUD, LXM, async () => publishedSigningKey(document!)!)
   expect(payload).toMatchObject({ iss: alice.did, aud: AUD, lxm: LXM })
   expect(payload.exp - nowSecs()).toBeWithin(55, 61)
   const named = await ask({ aud: `${AUD}#bsky_appview`, lxm: LXM })

@@ -1,7 +1,7 @@
 /** Whether an identity says what it must for the account to be active here. */
 import type { Context } from '../../platform/context.ts'
 import { PlcDirectoryError } from '../../platform/network/directory-client.ts'
-import { pdsEndpoint, signingKey } from '../../protocol/did-document.ts'
+import { pdsEndpoint, publishedSigningKey } from '../../protocol/did-document.ts'
 import type { Did } from '../../protocol/identifiers.ts'
 import { formatDidKey } from '../../protocol/keys.ts'
 import { isPlcDid, PDS_SERVICE_NAME, SIGNING_KEY_NAME } from '../../protocol/plc.ts'
@@ -47,5 +47,5 @@ export async function claimsOf(ctx: Context, did: Did): Promise<Claims | null> {
     return state && { isHere: isHere(state.services[PDS_SERVICE_NAME]?.endpoint), signingKey: state.verificationMethods[SIGNING_KEY_NAME] ?? null, rotationKeys: state.rotationKeys }
   }
   const resolution = await resolveDid(ctx, did, { live: true })
-  return resolution.ok ? { isHere: isHere(pdsEndpoint(resolution.document)), signingKey: signingKey(resolution.document), rotationKeys: null } : null
+  return resolution.ok ? { isHere: isHere(pdsEndpoint(resolution.document)), signingKey: publishedSigningKey(resolution.document), rotationKeys: null } : null
 }

@@ -26,7 +26,7 @@ export async function signingKeyOf(ctx: Context, reader: Reader, did: Did): Prom
 }
 
 /** With the state of the account: whoever signs for somebody asks whether that account may still speak. */
-export async function signerOf(ctx: Context, reader: Reader, did: Did): Promise<{ key: SigningKey; status: AccountStatus } | null> {
+export async function accountSigner(ctx: Context, reader: Reader, did: Did): Promise<{ key: SigningKey; status: AccountStatus } | null> {
   const signer = await findSigner(reader, did)
   return signer && { key: unwrapped(ctx, signer), status: statusOf(signer) }
 }

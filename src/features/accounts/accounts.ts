@@ -6,7 +6,7 @@
  */
 export { announce, announceSignIn, type By } from './account-events.ts'
 export { accountCursor, parseAccountCursor } from './account-cursor.ts'
-export { activeSigningKey, makeAccountKey, signerOf, signingKeyOf } from './account-keys.ts'
+export { accountSigner, activeSigningKey, makeAccountKey, signingKeyOf } from './account-keys.ts'
 export {
   accountNotFound,
   accountTakedown,

@@ -5,7 +5,7 @@ import { invalidRequest, invalidToken, Refusal } from '../../http/errors.ts'
 import type { Millis } from '../../protocol/identifiers.ts'
 import { isDraftAudience, isDraftMethod, isProtectedMethod } from '../../protocol/guarded-methods.ts'
 import { formatServiceToken } from '../../protocol/service-token.ts'
-import { refuseMissing, signerOf } from '../accounts/accounts.ts'
+import { accountSigner, refuseMissing } from '../accounts/accounts.ts'
 import { access, mayHaveCalled, requirePermission } from './auth.ts'
 
 const DEFAULT_TTL_SECS = 60
@@ -40,7 +40,7 @@ export const serviceAuthRoutes = [
       const { did, credential } = caller
       requirePermission(caller, (permissions) => permissions.assertRpc({ lxm: lxm ?? '*', aud }))
       if (!isAudience(aud)) throw invalidRequest('aud must be a valid atproto DID or did#serviceId reference')
-      const signer = await signerOf(ctx, ctx.db, did)
+      const signer = await accountSigner(ctx, ctx.db, did)
       const isTakendown = credential === 'takendown' || signer?.status === 'takendown'
       if (isTakendown && lxm !== MOVING_METHOD) throw invalidToken('Bad token scope')
       if (lxm !== undefined && !mayHaveCalled(caller, lxm))

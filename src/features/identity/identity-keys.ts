@@ -3,7 +3,7 @@ import { perContext, type Context } from '../../platform/context.ts'
 import type { Tx } from '../../platform/database/database.ts'
 import { newSigningSecret } from '../../platform/secrets/signing-keys.ts'
 import { serverSecret } from '../../platform/secrets/vault.ts'
-import { signingKey as namedKey } from '../../protocol/did-document.ts'
+import { publishedSigningKey } from '../../protocol/did-document.ts'
 import type { Did } from '../../protocol/identifiers.ts'
 import { curveOf, formatDidKey, signingKey, type Curve, type SigningKey } from '../../protocol/keys.ts'
 import { isPlcDid } from '../../protocol/plc.ts'
@@ -34,7 +34,7 @@ export async function heldRotationKey(ctx: Context, did: Did, rotationKeys: read
 export async function curveFor(ctx: Context, did: Did, { live = false } = {}): Promise<Curve> {
   const resolution = await resolveDid(ctx, did, { live })
   if (!resolution.ok && resolution.fault === 'unreachable' && isPlcDid(did)) throw unresolvable(did, resolution.fault)
-  const named = resolution.ok ? namedKey(resolution.document) : null
+  const named = resolution.ok ? publishedSigningKey(resolution.document) : null
   return named === null ? 'p256' : curveOf(named)!
 }
 

@@ -74,7 +74,7 @@ const guessLines = perContext(({ clock }) => new LineBudget(clock))
 export const actorOf = (who: Operator): string => (who.kind === 'master' ? 'master-token' : `device:${who.deviceId}`)
 
 /** `subject` is the DID or id that was acted on; `detail` must hold nothing secret. */
-export interface AuditEntry {
+export interface OperatorAction {
   actor: string
   action: AuditAction
   subject?: string
@@ -82,13 +82,13 @@ export interface AuditEntry {
 }
 
 /** To be called in the transaction of the change, and only when something changed. The log tells it once it is durable. */
-export async function recordAudit(exchange: Exchange, tx: Tx, entry: AuditEntry): Promise<void> {
+export async function recordAudit(exchange: Exchange, tx: Tx, entry: OperatorAction): Promise<void> {
   await insertAudit(tx, { ...entry, outcome: 'ok', now: exchange.ctx.clock.now() })
   tx.afterCommit(() => logOperator(exchange, entry))
 }
 
 /** For what an operator does that the audit does not keep. `action` is said in the words of the audit. */
-export function logOperator({ ctx, requestId }: Exchange, { actor, action, subject }: Pick<AuditEntry, 'actor' | 'subject'> & { action: AuditAction | UnauditedAction }): void {
+export function logOperator({ ctx, requestId }: Exchange, { actor, action, subject }: Pick<OperatorAction, 'actor' | 'subject'> & { action: AuditAction | UnauditedAction }): void {
   ctx.log.info('operator action', { requestId, actor, action, subject })
 }
 

@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto'
 import type { Context } from '../../platform/context.ts'
 import type { Did } from '../../protocol/identifiers.ts'
 import { formatServiceToken } from '../../protocol/service-token.ts'
-import { refuseMissing, refuseTakendown, signerOf } from '../accounts/accounts.ts'
+import { accountSigner, refuseMissing, refuseTakendown } from '../accounts/accounts.ts'
 
 const TTL_SECS = 60
 
@@ -21,7 +21,7 @@ export interface TokenSubject {
  * speaks for an account that is gone, nor, except to appeal, for one that was taken down.
  */
 export async function upstreamToken(ctx: Context, { appeals = false, ...subject }: TokenSubject): Promise<string> {
-  const signer = await signerOf(ctx, ctx.db, subject.iss)
+  const signer = await accountSigner(ctx, ctx.db, subject.iss)
   const status = signer?.status ?? null
   if (appeals) refuseMissing(status)
   else refuseTakendown(status)

@@ -7,7 +7,7 @@
 import type { Context } from '../../platform/context.ts'
 import { OutboundError } from '../../platform/network/outbound.ts'
 import { LookupsFull } from '../../platform/network/resolver.ts'
-import { pdsEndpoint, signingKey } from '../../protocol/did-document.ts'
+import { pdsEndpoint, publishedSigningKey } from '../../protocol/did-document.ts'
 import { recordedDid } from '../../protocol/did-records.ts'
 import { type Did, type Nsid } from '../../protocol/identifiers.ts'
 import { dataToJson } from '../../protocol/data-model.ts'
@@ -35,7 +35,7 @@ export async function fetchLexicon(ctx: Context, nsid: Nsid): Promise<LexiconFet
     const resolution = await resolveDid(ctx, authority)
     if (!resolution.ok) return unreachable
     const endpoint = pdsEndpoint(resolution.document)
-    const didKey = signingKey(resolution.document)
+    const didKey = publishedSigningKey(resolution.document)
     const key = didKey && parseDidKey(didKey)
     if (!endpoint || !key) return absent
     const params = new URLSearchParams({ did: authority, collection: COLLECTION, rkey: nsid })

@@ -14,7 +14,7 @@ import { Stalled, unstalled } from '../../base/unstalled.ts'
 import { clientHere } from '../../platform/running/request-scope.ts'
 import type { Block } from '../../protocol/car.ts'
 import { signCommit, unsignedCommit, verifyCommit, type Commit } from '../../protocol/commit.ts'
-import { signingKey } from '../../protocol/did-document.ts'
+import { publishedSigningKey } from '../../protocol/did-document.ts'
 import type { Did, Tid } from '../../protocol/identifiers.ts'
 import { formatDidKey, parseDidKey } from '../../protocol/keys.ts'
 import { tidMicros } from '../../protocol/tid.ts'
@@ -101,7 +101,7 @@ async function replaceBy(ctx: Context, did: Did, imported: ImportedRepo, before:
 /** A commit of the key that the DID stands for. Before the import the key may have become ours, which nobody can undo. */
 async function checkSignature(ctx: Context, did: Did, commit: Commit): Promise<void> {
   const resolution = await resolveDid(ctx, did, { live: true })
-  const stated = resolution.ok ? signingKey(resolution.document) : null
+  const stated = resolution.ok ? publishedSigningKey(resolution.document) : null
   const key = stated === null ? null : parseDidKey(stated)
   if (key !== null && verifyCommit(commit, key)) return
   const own = await signingKeyOf(ctx, ctx.db, did)
