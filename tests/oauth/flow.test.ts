@@ -86,6 +86,8 @@ describe('the whole way', () => {
     expect(await request(url, { ...form, body: twice })).toMatchObject(refusal('invalid_request'))
     expect(await request(url, { json: { ...parameters, state: 7 } })).toMatchObject(refusal('invalid_request'))
     expect(await request(url, { json: [] })).toMatchObject(refusal('invalid_request'))
+    expect(await request(url, { json: { ...parameters, state: 'a'.repeat(31_000) } })).toMatchObject({ status: 201 })
+    expect(await request(url, { json: { ...parameters, state: 'a'.repeat(33_000) } })).toMatchObject({ status: 413 })
     expect(await request(url)).toMatchObject({ status: 405 })
   })
 

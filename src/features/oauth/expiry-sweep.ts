@@ -7,7 +7,8 @@ import { deleteAuthorizationCodesBefore } from './authorization-code-store.ts'
 import { deleteRequestsBefore } from './authorization-request-store.ts'
 import { deleteEndedOAuthSessions } from './oauth-session-store.ts'
 
-const INTERVAL_SECS = 1800
+/** As long as a pushed request is good for: what strangers push does not pile up. */
+const INTERVAL_SECS = 300
 
 export const expirySweep: Sweep = {
   name: 'oauth-expiry',

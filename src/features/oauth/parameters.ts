@@ -2,7 +2,8 @@
 import type { RequestBody } from '../../http/body.ts'
 import { OAuthError } from '../../http/errors.ts'
 
-const MAX_BODY_BYTES = 64 * 1024
+/** A pushed request is stored until it has had its time, and anybody may push. */
+const MAX_BODY_BYTES = 32 * 1024
 
 export type Parameters = Readonly<Record<string, string | undefined>>
 
