@@ -1,6 +1,7 @@
 import { expect, test } from 'bun:test'
 import { cidOfCbor } from '../../protocol/cid.ts'
 import type { Tid } from '../../protocol/identifiers.ts'
+import { Malformed } from '../../protocol/malformed.ts'
 import { FreshNodes } from './fresh-nodes.ts'
 
 const block = (text: string) => {
@@ -43,4 +44,12 @@ test('a node outside that goes and comes back is fresh, and its old row is delet
 test('the nodes of one revision stay alone when the others have moved out', () => {
   const nodes = FreshNodes.none.after({ rev: rev(2), created: [a, b], removed: [outside.cid] }).after({ rev: rev(3), created: [c], removed: [] })
   expect(texts(nodes.only(rev(3)))).toEqual({ nodes: [expect.stringContaining(String(c.cid))], stale: [] })
+})
+
+test('packed nodes say their version, which is that of rows from before there was one, and another is refused', () => {
+  const before = Buffer.concat([Buffer.from([0, 0, 0, 1]), outside.cid.bytes, Buffer.from(rev(2)), a.cid.bytes, Buffer.from([0, 0, 0, a.bytes.length]), a.bytes])
+  expect(texts(new FreshNodes(before))).toEqual({ nodes: [`${a.cid} ${rev(2)} ${a.bytes}`], stale: [String(outside.cid)] })
+  expect(Buffer.from(FreshNodes.none.after({ rev: rev(2), created: [a], removed: [outside.cid] }).packed).equals(before)).toBe(true)
+  for (const version of [1, 255]) expect(() => new FreshNodes(Buffer.concat([Buffer.from([version]), before.subarray(1)]))).toThrow(Malformed)
+  expect(() => new FreshNodes(new Uint8Array())).toThrow(Malformed)
 })

@@ -1,24 +1,25 @@
 /**
- * The newest nodes of a tree, as they lie packed in the row of their repository.
+ * The newest nodes of a tree, packed into the row of their repository. ARCHITECTURE.md, "Fresh nodes", says what for and
+ * shows an example.
  *
- * Nodes are stored by CIDs, which are random: every node that a commit adds or takes away touches a page of its own.
- * But most nodes of a commit are gone with the next, for every commit makes a new root. So they first stay in the row
- * of the repository, which is written anyway, and those that live longer are moved out together. Measured with posts in
- * a repository of 50,000: 13 pages of the log for a commit instead of 30; in 64 repositories of 1,000: 9 instead of 20.
- *
- * Packed are the CIDs of nodes outside that are no longer in the tree, then revision, CID and block of each fresh node.
- * Every commit reads and writes them, so they are not taken apart: a change copies what stays, in stretches.
+ * Layout: the version, the number of stale CIDs, these CIDs, then revision, CID, length and block of each fresh node.
+ * Every commit reads and writes them, so they are not taken apart: a change copies what stays in as few pieces as it can.
  */
 import { Cid, CID_BYTES_LENGTH, equalBytes } from '../../protocol/cid.ts'
 import type { Block } from '../../protocol/car.ts'
 import type { Tid } from '../../protocol/identifiers.ts'
+import { Malformed } from '../../protocol/malformed.ts'
 
 export interface RevisedBlock extends Block {
   /** The commit that made it. */
   rev: Tid
 }
 
-const COUNT_BYTES = 4
+/** The first byte. Rows from before it had a meaning have it too: it was the highest byte of a count that stays far below. */
+const VERSION = 0
+const VERSION_BYTES = 1
+const COUNT_BYTES = 3
+const HEAD_BYTES = VERSION_BYTES + COUNT_BYTES
 const REV_BYTES = 13
 const LENGTH_BYTES = 4
 const NODE_HEAD_BYTES = REV_BYTES + CID_BYTES_LENGTH + LENGTH_BYTES
@@ -32,20 +33,22 @@ interface Place {
 }
 
 export class FreshNodes {
-  static readonly none = new FreshNodes(new Uint8Array(COUNT_BYTES))
+  static readonly none = new FreshNodes(new Uint8Array([VERSION, 0, 0, 0]))
 
   readonly #bytes: Buffer
 
+  /** Throws `Malformed` for a version that it does not know. */
   constructor(readonly packed: Uint8Array) {
+    if (packed[0] !== VERSION) throw new Malformed(`packed nodes of version ${packed[0]} instead of ${VERSION}`)
     this.#bytes = Buffer.from(packed.buffer, packed.byteOffset, packed.length)
   }
 
   get #staleCount(): number {
-    return this.#bytes.readUInt32BE(0)
+    return this.#bytes.readUIntBE(VERSION_BYTES, COUNT_BYTES)
   }
 
   get #nodesStart(): number {
-    return COUNT_BYTES + this.#staleCount * CID_BYTES_LENGTH
+    return HEAD_BYTES + this.#staleCount * CID_BYTES_LENGTH
   }
 
   #endOf(start: number): number {
@@ -91,7 +94,7 @@ export class FreshNodes {
   /** Nodes outside that are no longer in the tree. */
   get stale(): Cid[] {
     return Array.from({ length: this.#staleCount }, (_, i) => {
-      const start = COUNT_BYTES + i * CID_BYTES_LENGTH
+      const start = HEAD_BYTES + i * CID_BYTES_LENGTH
       return new Cid(this.#bytes.subarray(start, start + CID_BYTES_LENGTH))
     })
   }
@@ -99,7 +102,7 @@ export class FreshNodes {
   /** Whether the node is outside and no longer in the tree. */
   isStale(cid: Cid): boolean {
     const key = keyOf(cid.bytes, 0)
-    for (let start = COUNT_BYTES; start < this.#nodesStart; start += CID_BYTES_LENGTH) {
+    for (let start = HEAD_BYTES; start < this.#nodesStart; start += CID_BYTES_LENGTH) {
       if (keyOf(this.#bytes, start) === key && equalBytes(this.#bytes.subarray(start, start + CID_BYTES_LENGTH), cid.bytes)) return true
     }
     return false
@@ -125,7 +128,7 @@ export class FreshNodes {
     for (const { bytes } of created) length += NODE_HEAD_BYTES + bytes.length
     const target = Buffer.allocUnsafe(length)
     let at = source.copy(target, 0, 0, this.#nodesStart)
-    target.writeUInt32BE(this.#staleCount + stale.length, 0)
+    target.writeUIntBE(this.#staleCount + stale.length, VERSION_BYTES, COUNT_BYTES)
     for (const cid of stale) {
       target.set(cid.bytes, at)
       at += CID_BYTES_LENGTH
