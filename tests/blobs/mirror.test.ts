@@ -55,7 +55,7 @@ test('a pass copies what the bucket lacks, and the next one has nothing to do', 
   expect(await mirror()).toMatchObject({ uploaded: 0, deleted: 0, errors: 0 })
 })
 
-test('many copies are compared with many rows, one by one', async () => {
+test('many copies, on two pages of the list, are compared with many rows, one by one', async () => {
   const blobs = await Promise.all(Array.from({ length: 130 }, () => alice.upload(randomBytes(16))))
   expect(await mirror()).toMatchObject({ uploaded: 130, errors: 0 })
   expect(await mirror()).toMatchObject({ swept: 0, errors: 0 })

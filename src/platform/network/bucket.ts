@@ -2,11 +2,12 @@
  * A bucket of an S3-compatible store.
  *
  * What is stored is what was meant: an upload is signed over the SHA-256 of its content, and the store refuses other
- * bytes. The vendor's own library is not used: to read one page of keys it holds the event loop for tens of
- * milliseconds, and requests would wait behind it.
+ * bytes. The vendor's library signs requests and reads answers, and is loaded with the first request: servers without a
+ * bucket never load it. The wire is our own.
  */
-import { setImmediate, setTimeout as sleep } from 'node:timers/promises'
-import { AwsV4Signer } from 'aws4fetch'
+import { Readable } from 'node:stream'
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { ListObjectsV2Output, S3Client, S3ServiceException } from '@aws-sdk/client-s3'
 import { systemResolver } from './resolver.ts'
 import type { Secret } from '../../base/secret.ts'
 
@@ -14,12 +15,10 @@ import type { Secret } from '../../base/secret.ts'
 const ANSWER_TIMEOUT_MILLIS = 10_000
 /** One object, from the first byte of the request to the last one of the answer. */
 const OBJECT_TIMEOUT_MILLIS = 300_000
-/** Keys of one answer: stores charge by the request. */
-const LIST_PAGE = 1000
-/** Keys parsed in one go; requests wait as long as that takes. */
-const LIST_PIECE = 50
-const MAX_LIST_BYTES = 4 * 1024 ** 2
-const EMPTY_SHA256 = 'e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855'
+/** Keys of one answer: the library reads these in two milliseconds without a pause, and a thousand in fifteen. */
+const LIST_PAGE = 100
+/** An answer that is no object. */
+const MAX_ANSWER_BYTES = 1024 ** 2
 const MAX_ATTEMPTS = 3
 const RETRY_MILLIS = 100
 
@@ -47,57 +46,60 @@ export class BucketRefusal extends Error {
   }
 }
 
-interface BucketRequest {
-  method: 'GET' | 'PUT' | 'DELETE'
-  key: string
-  query?: Record<string, string>
-  body?: { path: string; sha256: string }
+type Library = typeof import('@aws-sdk/client-s3')
+
+interface Store {
+  library: Library
+  client: S3Client
 }
+
+const silent = { trace: () => {}, debug: () => {}, info: () => {}, warn: () => {}, error: () => {} }
 
 export class Bucket {
   readonly #options: BucketOptions
-  /** Address of the bucket, with a slash at its end. */
-  readonly #base: string
-  /** Signing keys, one for each day. */
-  readonly #keys = new Map<string, ArrayBuffer>()
-  /** By itself `fetch` would look the name up on the pool that flushes the log. */
-  readonly #resolver = systemResolver({ asksSystem: true })
+  #store: Promise<Store> | null = null
 
   constructor(options: BucketOptions) {
     this.#options = options
-    const { origin, protocol, host } = new URL(options.endpoint)
-    this.#base = options.forcePathStyle ? `${origin}/${options.bucket}/` : `${protocol}//${options.bucket}.${host}/`
   }
 
-  /** All objects under the prefix, in ascending order of their keys, in pieces that leave the turn to others. Throws when the store sorts otherwise. */
+  /** All objects under the prefix, in ascending order of their keys, in pages that leave the turn to others. Throws when the store sorts otherwise. */
   async *list(prefix: string): AsyncGenerator<StoredObject[]> {
-    let token: string | null = null
+    let token: string | undefined
     let last = ''
     do {
-      const query: Record<string, string> = { 'list-type': '2', prefix, 'max-keys': String(LIST_PAGE), ...(token === null ? {} : { 'continuation-token': token }) }
-      const response = await this.#send({ method: 'GET', key: '', query })
-      const xml = await boundedText(response)
-      token = nextTokenOf(xml)
-      for (const piece of objectsOf(xml)) {
-        for (const { key } of piece) {
-          if (key <= last) throw new Error('the bucket does not list its keys in ascending order')
-          last = key
-        }
-        yield piece
-        await setImmediate()
+      const page = await this.#ask(({ client, library }, signal) =>
+        client.send(new library.ListObjectsV2Command({ Bucket: this.#options.bucket, Prefix: prefix, MaxKeys: LIST_PAGE, ContinuationToken: token }), { abortSignal: signal }),
+      )
+      token = nextTokenOf(page)
+      const objects = objectsOf(page)
+      for (const { key } of objects) {
+        if (key <= last) throw new Error('the bucket does not list its keys in ascending order')
+        last = key
       }
-    } while (token !== null)
+      if (objects.length > 0) yield objects
+    } while (token !== undefined)
   }
 
   /** `sha256` is the digest of the file's content in hexadecimal. */
   async put(key: string, { path, sha256 }: { path: string; sha256: string }): Promise<void> {
-    await this.#send({ method: 'PUT', key, body: { path, sha256 } })
+    const content = Bun.file(path)
+    await this.#ask(({ client, library }, signal) => {
+      const command = new library.PutObjectCommand({ Bucket: this.#options.bucket, Key: key, Body: content, ContentLength: content.size })
+      // Without it the library would read the file once more.
+      command.middlewareStack.add((next) => (args) => next(withHeader(args, 'x-amz-content-sha256', sha256)), { step: 'build' })
+      return client.send(command, { abortSignal: signal })
+    }, OBJECT_TIMEOUT_MILLIS)
   }
 
   /** Null when there is no such object. Breaking off the iteration ends the transfer. */
   async get(key: string): Promise<AsyncIterable<Uint8Array> | null> {
     try {
-      return (await this.#send({ method: 'GET', key })).body
+      const { Body } = await this.#ask(({ client, library }, signal) => {
+        const whole = AbortSignal.any([signal, AbortSignal.timeout(OBJECT_TIMEOUT_MILLIS)])
+        return client.send(new library.GetObjectCommand({ Bucket: this.#options.bucket, Key: key }), { abortSignal: whole })
+      })
+      return Body as unknown as AsyncIterable<Uint8Array>
     } catch (error) {
       if (error instanceof BucketRefusal && error.status === 404) return null
       throw error
@@ -106,103 +108,137 @@ export class Bucket {
 
   /** Deleting what is not there succeeds. */
   async delete(key: string): Promise<void> {
-    await this.#send({ method: 'DELETE', key })
+    await this.#ask(({ client, library }, signal) => client.send(new library.DeleteObjectCommand({ Bucket: this.#options.bucket, Key: key }), { abortSignal: signal }))
   }
 
   /** Again when the wire or the store fails; every request may be repeated. */
-  async #send(request: BucketRequest): Promise<Response> {
+  async #ask<Answer>(request: (store: Store, signal: AbortSignal) => Promise<Answer>, timeoutMillis: number = ANSWER_TIMEOUT_MILLIS): Promise<Answer> {
+    const store = await (this.#store ??= this.#open())
     for (let attempt = 1; ; attempt++) {
-      const outcome = await this.#attempt(request).catch((error: unknown) => ({ error }))
-      if (outcome instanceof Response) return outcome
-      const { error } = outcome
-      const isFinal = error instanceof BucketRefusal && error.status < 500 && error.status !== 429
-      if (isFinal || attempt === MAX_ATTEMPTS) throw error
+      const late = new AbortController()
+      const timer = setTimeout(() => late.abort(new Error('the bucket does not answer')), timeoutMillis)
+      try {
+        return await request(store, late.signal)
+      } catch (error) {
+        const refusal = refusalOf(error)
+        const isFinal = refusal !== null && refusal.status < 500 && refusal.status !== 429
+        if (isFinal || attempt === MAX_ATTEMPTS) throw refusal ?? error
+      } finally {
+        clearTimeout(timer)
+      }
       await sleep(RETRY_MILLIS * 4 ** (attempt - 1))
     }
   }
 
-  async #attempt({ method, key, query = {}, body }: BucketRequest): Promise<Response> {
-    const { accessKeyId, secretAccessKey, region } = this.#options
-    const url = new URL(`${this.#base}${key.split('/').map(encodeURIComponent).join('/')}`)
-    for (const [name, value] of Object.entries(query)) url.searchParams.set(name, value)
-    const signer = new AwsV4Signer({
-      method,
-      url: url.href,
-      headers: { 'X-Amz-Content-Sha256': body?.sha256 ?? EMPTY_SHA256 },
-      accessKeyId,
-      secretAccessKey: secretAccessKey.reveal(),
-      service: 's3',
+  /** With everything said that the library would look for in variables and files of its own. */
+  async #open(): Promise<Store> {
+    const library = await import('@aws-sdk/client-s3')
+    const { endpoint, region, forcePathStyle, accessKeyId, secretAccessKey } = this.#options
+    const client = new library.S3Client({
+      endpoint,
       region,
-      cache: this.#keys,
+      forcePathStyle,
+      credentials: { accessKeyId, secretAccessKey: secretAccessKey.reveal() },
+      defaultsMode: 'standard',
+      // `#ask` tries again, with a body that begins anew.
+      maxAttempts: 1,
+      retryMode: 'standard',
+      // It would write to the console beside the error that it throws.
+      logger: silent,
+      // Uploads are signed over their digest. More than that not every store knows.
+      requestChecksumCalculation: 'WHEN_REQUIRED',
+      responseChecksumValidation: 'WHEN_REQUIRED',
+      expectContinueHeader: false,
+      requestHandler: new Wire(),
+      useDualstackEndpoint: false,
+      useFipsEndpoint: false,
+      useArnRegion: false,
+      disableMultiregionAccessPoints: true,
+      disableS3ExpressSessionAuth: true,
     })
-    const { headers } = await signer.sign()
-    const [address] = await this.#resolver.addresses(url.hostname.replace(/^\[(.*)\]$/, '$1'))
-    if (address === undefined) throw new Error(`${url.hostname} has no address`)
-    const { host, hostname, protocol } = url
-    headers.set('host', host)
-    url.hostname = address.includes(':') ? `[${address}]` : address
-    const late = new AbortController()
-    const timer = setTimeout(() => late.abort(new Error('the bucket does not answer')), body ? OBJECT_TIMEOUT_MILLIS : ANSWER_TIMEOUT_MILLIS)
-    try {
-      const response = await fetch(url, {
-        method,
-        headers,
-        body: body ? Bun.file(body.path) : undefined,
-        redirect: 'error',
-        ...(protocol === 'https:' && { tls: { serverName: hostname } }),
-        // Only what is read to its end later needs a limit for the whole. A timeout outlives its request: thousands of them are a burden.
-        signal: method === 'GET' ? AbortSignal.any([late.signal, AbortSignal.timeout(OBJECT_TIMEOUT_MILLIS)]) : late.signal,
-      })
-      if (!response.ok) throw new BucketRefusal(response.status, /<Code>([A-Za-z0-9]{1,64})<\/Code>/.exec(await boundedText(response))?.[1] ?? '')
-      return response
-    } finally {
-      clearTimeout(timer)
+    return { library, client }
+  }
+}
+
+function withHeader<Args extends { request: unknown }>(args: Args, name: string, value: string): Args {
+  const { headers } = args.request as { headers: Record<string, string> }
+  headers[name] = value
+  return args
+}
+
+/** A request as the library writes it. */
+interface WireRequest {
+  method: string
+  protocol: string
+  hostname: string
+  port?: number
+  path: string
+  query?: Record<string, string | null>
+  headers: Record<string, string>
+  body?: unknown
+}
+
+/** Carries the library's requests as all others of this server go out: names are looked up by our own resolver, and no redirect is followed. */
+class Wire {
+  readonly metadata = { handlerProtocol: 'http/1.1' }
+  /** By itself `fetch` would look the name up on the pool that flushes the log. */
+  readonly #resolver = systemResolver({ asksSystem: true })
+
+  async handle({ method, protocol, hostname, port, path, query = {}, headers, body }: WireRequest, { abortSignal }: { abortSignal?: unknown } = {}) {
+    const [address] = await this.#resolver.addresses(hostname.replace(/^\[(.*)\]$/, '$1'))
+    if (address === undefined) throw new Error(`${hostname} has no address`)
+    const host = `${address.includes(':') ? `[${address}]` : address}${port === undefined ? '' : `:${port}`}`
+    const search = Object.entries(query).map(([name, value]) => `${encodeURIComponent(name)}=${encodeURIComponent(value ?? '')}`)
+    const response = await fetch(`${protocol}//${host}${path}?${search.join('&')}`, {
+      method,
+      headers,
+      body: body as Blob | undefined,
+      redirect: 'error',
+      ...(protocol === 'https:' && { tls: { serverName: hostname } }),
+      signal: abortSignal as AbortSignal | undefined,
+    })
+    const isObject = response.ok && method === 'GET' && !('list-type' in query)
+    return {
+      response: {
+        statusCode: response.status,
+        headers: Object.fromEntries(response.headers),
+        // What the library reads as a whole is short; an object is left to the caller.
+        body: isObject ? response.body : Readable.from(bounded(response.body ?? [])),
+      },
     }
   }
+
+  updateHttpClientConfig(): void {}
+  httpHandlerConfigs(): object {
+    return {}
+  }
 }
 
-async function boundedText(response: Response): Promise<string> {
-  const chunks: Uint8Array[] = []
+async function* bounded(body: AsyncIterable<Uint8Array> | Iterable<Uint8Array>): AsyncGenerator<Uint8Array> {
   let size = 0
-  for await (const chunk of response.body ?? []) {
+  for await (const chunk of body) {
     size += chunk.byteLength
-    if (size > MAX_LIST_BYTES) throw new Error('the answer of the bucket is too long')
-    chunks.push(chunk)
+    if (size > MAX_ANSWER_BYTES) throw new Error('the answer of the bucket is too long')
+    yield chunk
   }
-  return Buffer.concat(chunks).toString('utf8')
 }
 
-/** Of an answer to ListObjectsV2, a flat document in which no element holds another of its own name. Null on the last page. */
-function nextTokenOf(xml: string): string | null {
-  const isTruncated = /<IsTruncated>\s*(true|false)\s*<\/IsTruncated>/.exec(xml)?.[1]
-  if (isTruncated === undefined) throw new Error('the answer of the bucket is no list')
-  const nextToken = textOf(xml, 'NextContinuationToken')
-  if (isTruncated === 'true' && nextToken === null) throw new Error('the bucket broke off its list')
-  return isTruncated === 'true' ? nextToken : null
+/** Null when the store gave no answer, or none that can be read. */
+function refusalOf(error: unknown): BucketRefusal | null {
+  const { $metadata, name } = error as Partial<S3ServiceException>
+  const status = $metadata?.httpStatusCode ?? 0
+  return status < 300 ? null : new BucketRefusal(status, name ?? '')
 }
 
-/** Of the same answer. Parsed as far as it is asked for. */
-function* objectsOf(xml: string): Generator<StoredObject[]> {
-  let piece: StoredObject[] = []
-  for (const [, fields = ''] of xml.matchAll(/<Contents>(.*?)<\/Contents>/gs)) {
-    const key = textOf(fields, 'Key')
-    const size = textOf(fields, 'Size')
-    if (key === null || size === null || !/^\d{1,15}$/.test(size)) throw new Error('the bucket lists an object without key or size')
-    if (piece.push({ key, size: Number(size) }) < LIST_PIECE) continue
-    yield piece
-    piece = []
-  }
-  if (piece.length > 0) yield piece
+/** Undefined on the last page. */
+function nextTokenOf({ IsTruncated, NextContinuationToken }: ListObjectsV2Output): string | undefined {
+  if (IsTruncated === undefined) throw new Error('the answer of the bucket is no list')
+  if (IsTruncated && NextContinuationToken === undefined) throw new Error('the bucket broke off its list')
+  return IsTruncated ? NextContinuationToken : undefined
 }
 
-const entities: Record<string, string> = { amp: '&', lt: '<', gt: '>', quot: '"', apos: "'" }
-
-function textOf(xml: string, element: string): string | null {
-  const start = xml.indexOf(`<${element}>`)
-  const end = xml.indexOf(`</${element}>`, start)
-  if (start < 0 || end < 0) return null
-  return xml.slice(start + element.length + 2, end).replace(/&(?:#x([0-9a-fA-F]{1,6})|#(\d{1,7})|([a-z]{2,4}));/g, (whole, hex, decimal, name) => {
-    if (name !== undefined) return entities[name as string] ?? whole
-    return String.fromCodePoint(hex !== undefined ? Number.parseInt(hex as string, 16) : Number(decimal))
+const objectsOf = ({ Contents = [] }: ListObjectsV2Output): StoredObject[] =>
+  Contents.map(({ Key, Size }) => {
+    if (Key === undefined || Size === undefined || !Number.isSafeInteger(Size) || Size < 0) throw new Error('the bucket lists an object without key or size')
+    return { key: Key, size: Size }
   })
-}
