@@ -23,7 +23,7 @@ Blobs that are missing from the backup are listed; with blob_mirror configured t
     for (const cid of fetched.missingBlobs) terminal.err(`blob ${cid} is not in the backup`)
 
     await withContext({ ...config, databaseUrl: fetched.databasePath }, async (ctx) => {
-      const { repos, blobs, faults } = await verifyEverything(ctx, { onFault: terminal.err, lostBlobs: new Set(fetched.missingBlobs) })
+      const { repos, blobs, faults } = await verifyEverything(ctx, { onFault: terminal.err, lostBlobs: new Set(fetched.missingBlobs), quick: true })
       if (faults > 0) throw new OperatorError(`the backup is damaged in ${faults} places; nothing was put into effect`)
       const { seq, accounts } = await continueSequence(ctx)
       terminal.out(`${snapshot}: ${repos} repositories and ${blobs} blobs verified, ${accounts} accounts announced again, the log goes on at ${seq}`)

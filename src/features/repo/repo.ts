@@ -19,6 +19,7 @@ export { applyCommit, createRepo, nextRev, resignHead, syncEvent } from './commi
 export { writeRecords } from './record-writing.ts'
 export { repoBlocks } from './repo-blocks.ts'
 export { repoFaults } from './repo-verification.ts'
+export { secondOpinion } from './second-opinion.ts'
 export { subjectOf } from './record-preparation.ts'
 export { adoptRepo, stageBlocks, stageRepo } from './repo-staging.ts'
 export { readRecord, type NewRecord, type StoredRecord } from './record-store.ts'
