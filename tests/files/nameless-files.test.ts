@@ -1,5 +1,5 @@
 import { afterAll, expect, test } from 'bun:test'
-import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
+import { mkdtempSync, readdirSync, readlinkSync, rmSync, truncateSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { BlockFile } from '../../src/platform/files/block-file.ts'
@@ -13,6 +13,19 @@ afterAll(() => rmSync(dir, { recursive: true }))
 const room = new SpillRoom({ memoryBytes: 64 * 1024 ** 2, fileBytes: 64 * 1024 ** 2 })
 
 const filled = (length: number, byte: number) => new Uint8Array(length).fill(byte)
+/** The descriptor of the file of the queue. */
+const nameless = () => readdirSync('/proc/self/fd').find((fd) => existingLink(`/proc/self/fd/${fd}`).startsWith(dir))!
+
+/** The descriptor that read the folder is gone by now. */
+function existingLink(path: string): string {
+  try {
+    return readlinkSync(path)
+  } catch (error) {
+    if ((error as { code?: string }).code === 'ENOENT') return ''
+    throw error
+  }
+}
+
 const openFiles = () => readdirSync('/proc/self/fd').length
 
 const chunks = (count: number) => Array.from({ length: count }, (_, i) => filled(65_536, i))
@@ -77,6 +90,33 @@ test('a stream that is given up, or never begun, lets go of its file', async () 
     queue.push(filled(1, 1))
   }
   expect(openFiles()).toBe(before)
+})
+
+test.each([
+  ['in memory that the writer gave away', 3, (pushed: Uint8Array[]) => void structuredClone(pushed[1], { transfer: [pushed[1]!.buffer as ArrayBuffer] })],
+  ['in a file that was cut', 100, () => truncateSync(`/proc/self/fd/${nameless()}`, 10 * 65_536)],
+] as const)('bytes that are lost %s end the stream with an error, and nothing goes out behind them', async (_, count, lose) => {
+  const before = openFiles()
+  const queue = new SpillQueue(dir, room)
+  const pushed = chunks(count)
+  for (const chunk of pushed) queue.push(chunk)
+  lose(pushed)
+  const reader = ended(queue).stream().getReader()
+  const read: Uint8Array[] = []
+  const failure = await (async () => {
+    for (;;) read.push((await reader.read()).value!)
+  })().catch(String)
+  expect(failure).toContain('has lost those behind')
+  const whole = Buffer.concat(chunks(count))
+  const got = Buffer.concat(read)
+  expect(got.length).toBeLessThan(whole.length)
+  expect(got.equals(whole.subarray(0, got.length))).toBe(true)
+  expect(queue.isCancelled).toBe(true)
+  expect(openFiles()).toBe(before)
+  // The room is whole again.
+  const next = new SpillQueue(dir, room)
+  for (const chunk of chunks(100)) next.push(chunk)
+  expect((await readAll(ended(next))).equals(Buffer.concat(chunks(100)))).toBe(true)
 })
 
 test('several queues share their room, and what one gives up others may take', async () => {

@@ -1,6 +1,10 @@
 /**
  * Bytes between a writer that must not wait and a reader that may be slow: in memory while they are few, in a file
  * without a name while they are more.
+ *
+ * Invariant: the reader gets every byte once and in order. What is in memory was pushed before what is in the file, for
+ * memory takes nothing while the file holds something unread; and each piece has its place in the stream, which has to be
+ * the next one when it is taken. Where it is not, the stream fails: half an archive is told from a whole one, a torn one is not.
  */
 import { closeSync, readSync } from 'node:fs'
 import { openNameless, writeAt } from './nameless-file.ts'
@@ -63,8 +67,15 @@ export class SpillRoom {
   }
 }
 
+interface Piece {
+  /** Its first byte, counted from the start of the stream. */
+  start: number
+  length: number
+  bytes: Uint8Array
+}
+
 export class SpillQueue {
-  readonly #held: Uint8Array[] = []
+  readonly #held: Piece[] = []
   #heldBytes = 0
   #file: number | null = null
   /** What the file takes of the room; it does not shrink before it is closed. */
@@ -75,6 +86,10 @@ export class SpillQueue {
   /** Of the file, what was written and what of that was read. */
   #written = 0
   #read = 0
+  /** Of the stream, what was pushed and what of that was taken; and where its part in the file begins. */
+  #pushed = 0
+  #taken = 0
+  #fileStart = 0
   #hasEnded = false
   #error: unknown = null
   #wake: (() => void) | null = null
@@ -97,16 +112,18 @@ export class SpillQueue {
     if (this.#isCancelled) return
     const isInOrder = this.#read === this.#written
     if (isInOrder && this.#heldBytes + chunk.length <= MEMORY_BYTES && this.room.hold(chunk.length)) {
-      this.#held.push(chunk)
+      this.#held.push({ start: this.#pushed, length: chunk.length, bytes: chunk })
       this.#heldBytes += chunk.length
     } else {
       const growth = Math.max(0, this.#written + chunk.length - this.#fileBytes)
       this.room.file(growth, this)
       this.#fileBytes += growth
       this.#file ??= openNameless(this.dir)
+      if (this.#written === 0) this.#fileStart = this.#pushed
       writeAt(this.#file, chunk, this.#written)
       this.#written += chunk.length
     }
+    this.#pushed += chunk.length
     this.#wake?.()
   }
 
@@ -166,20 +183,37 @@ export class SpillQueue {
     this.#wake?.()
   }
 
+  /** Throws, and gives the reader up, where the invariant does not hold. */
   #next(): Uint8Array | null {
-    const held = this.#held.shift()
-    if (held !== undefined) {
-      this.#heldBytes -= held.length
-      this.room.drop(held.length)
-      return held
+    const piece = this.#pieceHeld() ?? this.#pieceOfFile()
+    if (piece !== null && piece.start === this.#taken && piece.length === piece.bytes.length) {
+      this.#taken += piece.length
+      return piece.bytes
     }
-    if (this.#file === null || this.#read === this.#written) return null
-    const chunk = new Uint8Array(Math.min(READ_BYTES, this.#written - this.#read))
-    const count = readSync(this.#file, chunk, 0, chunk.length, this.#read)
-    this.#read += count
+    if (piece === null && (this.#taken === this.#pushed || this.#isCancelled)) return null
+    this.#giveUp()
+    throw new Error(`a queue of ${this.#pushed} bytes has lost those behind ${this.#taken}`)
+  }
+
+  #pieceHeld(): Piece | null {
+    const piece = this.#held.shift()
+    if (piece === undefined) return null
+    this.#heldBytes -= piece.length
+    this.room.drop(piece.length)
+    return piece
+  }
+
+  /** Null when all of it was read. */
+  #pieceOfFile(): Piece | null {
+    const length = Math.min(READ_BYTES, this.#written - this.#read)
+    if (this.#file === null || length === 0) return null
+    const chunk = new Uint8Array(length)
+    const count = readSync(this.#file, chunk, 0, length, this.#read)
+    const piece = { start: this.#fileStart + this.#read, length, bytes: chunk.subarray(0, count) }
+    this.#read += length
     // All of it was read: the file begins anew.
     if (this.#read === this.#written) this.#read = this.#written = 0
-    return chunk.subarray(0, count)
+    return piece
   }
 
   #close(): void {
