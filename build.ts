@@ -4,11 +4,12 @@
  *   bun build.ts                                     dist/holdfast, for this machine
  *   bun build.ts --target linux-arm64,darwin-arm64   dist/holdfast-linux-arm64, …
  *
- * Bytecode makes the start three times faster. It needs ESM here, because the program awaits at top level.
+ * Bytecode makes the start three times faster. It needs ESM here, because the program awaits at top level. What is
+ * imported when it is first needed is a part of its own, so that it takes no memory before.
  * The file reads no .env and no bunfig.toml where it is started: its configuration has one place.
  */
 import { rmSync, statSync } from 'node:fs'
-import { dirname, join } from 'node:path'
+import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { SOFTWARE } from './src/base/version.ts'
 
@@ -29,7 +30,7 @@ const MEBIBYTE = 1024 * 1024
 
 /** One executable at `outfile`. Answers whether that succeeded; what went wrong is on standard error. */
 export async function buildExecutable(outfile: string, target: Target | null): Promise<boolean> {
-  const { success, logs } = await Bun.build({
+  const { success, logs, outputs } = await Bun.build({
     entrypoints: ['src/main.ts', 'src/platform/database/checkpoint-worker.ts'].map((path) => join(import.meta.dir, path)),
     // Beside each other, so that the thread is found by the same relative name as in the source.
     naming: { entry: '[name].[ext]' },
@@ -37,6 +38,7 @@ export async function buildExecutable(outfile: string, target: Target | null): P
     format: 'esm',
     minify: true,
     bytecode: true,
+    splitting: true,
     // As files, for the program to unpack: `native-library.ts` says why.
     loader: { '.node': 'file' },
     sourcemap: 'inline',
@@ -46,7 +48,7 @@ export async function buildExecutable(outfile: string, target: Target | null): P
   })
   for (const message of logs) console.error(message)
   // They are inside the executable too: stacks name the source.
-  for (const map of [`${outfile}.map`, join(dirname(outfile), 'checkpoint-worker.js.map')]) rmSync(map, { force: true })
+  for (const { path } of outputs) if (path.endsWith('.map')) rmSync(path, { force: true })
   return success
 }
 
