@@ -15,18 +15,22 @@ interface Match<Value> {
 export class PathTable<Value> {
   readonly #exact = new Map<string, Match<Value>>()
   readonly #patterns: Pattern<Value>[] = []
+  /** Segments of the longest pattern: nobody makes us take a longer path apart. */
+  #mostSegments = 0
 
   add(method: string, path: string, value: Value): void {
     const segments = path.split('/')
-    if (segments.some(isName)) this.#patterns.push({ method, segments, value })
-    else if (this.#exact.has(`${method} ${path}`)) throw new Error(`${method} ${path} is declared twice`)
+    if (segments.some(isName)) {
+      this.#patterns.push({ method, segments, value })
+      this.#mostSegments = Math.max(this.#mostSegments, segments.length)
+    } else if (this.#exact.has(`${method} ${path}`)) throw new Error(`${method} ${path} is declared twice`)
     else this.#exact.set(`${method} ${path}`, { value, params: {} })
   }
 
   /** `path` as sent; a slash at its end makes no difference. */
   find(method: string, path: string): Match<Value> | null {
     const trimmed = path.length > 1 && path.endsWith('/') ? path.slice(0, -1) : path
-    return this.#exact.get(`${method} ${trimmed}`) ?? this.#matching(method, trimmed.split('/'))
+    return this.#exact.get(`${method} ${trimmed}`) ?? this.#matching(method, trimmed.split('/', this.#mostSegments + 1))
   }
 
   #matching(method: string, segments: readonly string[]): Match<Value> | null {
