@@ -13,6 +13,7 @@
 import type { Millis } from '../../protocol/identifiers.ts'
 import type { Context } from '../context.ts'
 import type { Tx } from '../database/database.ts'
+import { outsideRequests } from './request-scope.ts'
 import type { AddedStep, Step, StepKindOf, Steps } from './step-kind.ts'
 import { areStepsTaken, deleteStep, insertStep, listDueSteps, nextStepAt, putStep, releaseSteps, returnStep, summariseSteps, takeStep, trimSteps, type StepRow, type StepSummary } from './step-store.ts'
 
@@ -83,7 +84,7 @@ export class StepRunner implements Steps {
   wake(): void {
     if (!this.#isStarted || this.#isStopped) return
     this.#isLookDue = true
-    this.#looking ??= this.#lookWhileDue()
+    this.#looking ??= outsideRequests(() => this.#lookWhileDue())
   }
 
   async workOff(): Promise<void> {
