@@ -201,6 +201,16 @@ test('a wrong credential of an operator is a line without it', async () => {
   expect(JSON.stringify(pds.log)).not.toContain('wrong-secret')
 })
 
+test('what is told by mail is written with what it tells of: a server that ends in between tells it when it starts again', async () => {
+  await using pds = await startPds()
+  const ann = await createAccount(pds, 'ann')
+  await pds.ctx.steps.stop()
+  expect(await ann.call('com.atproto.server.createAppPassword', { json: { name: 'reader' } })).toMatchObject({ status: 200 })
+  await pds.restart()
+  await pds.runSteps()
+  expect(await noticesTo(pds, ann.email)).toMatchObject([{ subject: expect.stringContaining('An app password was made') }])
+})
+
 test('mail that cannot be sent fails nothing, is a line, and waits', async () => {
   await using pds = await startPds({}, { mailer: { check: async () => null, send: () => Promise.reject(new Error('no route to host')) } })
   const ann = await createAccount(pds, 'ann')

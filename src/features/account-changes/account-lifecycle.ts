@@ -4,7 +4,7 @@ import { invalidRequest, Refusal } from '../../http/errors.ts'
 import type { Context } from '../../platform/context.ts'
 import type { Tx } from '../../platform/database/database.ts'
 import type { Did, Millis } from '../../protocol/identifiers.ts'
-import { accountOf, announce, signingKeyOf, statusOf, updateActivation, updateTakedown } from '../accounts/accounts.ts'
+import { accountOf, announce, announceIn, signingKeyOf, statusOf, updateActivation, updateTakedown } from '../accounts/accounts.ts'
 import { signOutEverywhere } from '../auth/auth.ts'
 import { sequenceEvents } from '../firehose/firehose.ts'
 import { resignHead } from '../repo/repo.ts'
@@ -22,11 +22,11 @@ export async function deactivateAccount(exchange: Exchange, did: Did, deleteAfte
   const changed = await ctx.db.transaction(async (tx) => {
     const changed = await updateActivation(tx, did, { deactivatedAt: ctx.clock.now(), deleteAfter })
     await sequenceStatus(ctx, tx, did)
+    if (changed > 0 && deleteAfter !== null) await announceIn(tx, exchange, 'deletionScheduled', did, { actor, deleteAfter })
     return changed
   })
   if (changed === 0) throw invalidRequest('Account not found')
   if (deleteAfter === null) announce(exchange, 'deactivated', did, { actor })
-  else announce(exchange, 'deletionScheduled', did, { actor, deleteAfter })
 }
 
 /**

@@ -3,7 +3,7 @@ import type { Exchange } from '../../http/endpoint.ts'
 import { invalidRequest, Refusal } from '../../http/errors.ts'
 import { isUniqueViolation, type Tx } from '../../platform/database/database.ts'
 import type { Did } from '../../protocol/identifiers.ts'
-import { accountOf, addressOf, AddressTaken, announce, askedBy, type CodeFault, codeRefused, deleteMailedCodesOf, emailNotSupported, mailCode, parseEmailAddress, presentAccount, redeemCode, requireLastingAddress, updateEmail, updateEmailConfirmed } from '../accounts/accounts.ts'
+import { accountOf, addressOf, AddressTaken, announce, announceIn, askedBy, type CodeFault, codeRefused, deleteMailedCodesOf, emailNotSupported, mailCode, parseEmailAddress, presentAccount, redeemCode, requireLastingAddress, updateEmail, updateEmailConfirmed } from '../accounts/accounts.ts'
 import { isEmailUnderWay } from '../identity/identity.ts'
 
 /**
@@ -24,18 +24,18 @@ export async function replaceEmail(exchange: Exchange, did: Did, wanted: string,
   const email = parseEmailAddress(wanted)
   if (email === null) throw emailNotSupported()
   try {
-    const outcome = await ctx.db.transaction(async (tx) => {
+    const fault = await ctx.db.transaction(async (tx) => {
       const fault = await permits(tx)
-      if (fault) return { fault }
+      if (fault) return fault
       if (await isEmailUnderWay(tx, email, ctx.clock.now())) throw emailTaken(email)
       const before = (await accountOf(tx, did))?.email ?? null
       await updateEmail(tx, did, email)
       await deleteMailedCodesOf(tx, did)
-      return { before }
+      // Whose address an operator replaces may not have its mailbox any more.
+      if (before !== email) await announceIn(tx, exchange, 'emailChanged', did, { actor, to: actor === undefined ? before : null })
+      return null
     })
-    if (outcome.fault) throw codeRefused(outcome.fault)
-    // Whose address an operator replaces may not have its mailbox any more.
-    if (outcome.before !== email) announce(exchange, 'emailChanged', did, { actor, to: actor === undefined ? (outcome.before ?? null) : null })
+    if (fault) throw codeRefused(fault)
   } catch (error) {
     throw isUniqueViolation(error) ? emailTaken(email) : error
   }

@@ -6,7 +6,7 @@ import type { Context } from '../../platform/context.ts'
 import type { Tx } from '../../platform/database/database.ts'
 import type { StepKind } from '../../platform/running/steps.ts'
 import type { Did } from '../../protocol/identifiers.ts'
-import { accountWithEmail, addMail, announce, askedBy, codeRefused, deleteMailedCode, hashPassword, loginRefused, loginWithPassword, orderCode, passwordFault, redeemAnonymousCode, updatePassword, type StillHolds, type Told } from '../accounts/accounts.ts'
+import { accountWithEmail, addMail, announceIn, askedBy, codeRefused, deleteMailedCode, hashPassword, loginRefused, loginWithPassword, orderCode, passwordFault, redeemAnonymousCode, updatePassword, type StillHolds, type Told } from '../accounts/accounts.ts'
 import { signOutEverywhere, signOutPasswords } from '../auth/auth.ts'
 
 /** No address is longer (RFC 5321, 4.5.3.1). */
@@ -49,11 +49,11 @@ export async function resetPassword(exchange: Exchange, code: string, password: 
     if (redeemed.ok) {
       await replacePassword(tx, redeemed.did, hash)
       await signOutEverywhere(tx, redeemed.did)
+      await announceIn(tx, exchange, 'passwordReset', redeemed.did)
     }
     return redeemed
   })
   if (!redeemed.ok) throw codeRefused(redeemed.fault)
-  announce(exchange, 'passwordReset', redeemed.did)
 }
 
 const wrongPassword = () => authenticationRequired('Invalid password')
@@ -76,8 +76,8 @@ export async function setPassword(exchange: Exchange, did: Did, password: string
     if (stillHolds && !(await stillHolds(tx))) throw wrongPassword()
     await replacePassword(tx, did, hash)
     await signOutPasswords(tx, did)
+    await announceIn(tx, exchange, 'passwordChanged', did, { actor })
   })
-  announce(exchange, 'passwordChanged', did, { actor })
 }
 
 async function hashAcceptable(ctx: Context, password: string): Promise<string> {

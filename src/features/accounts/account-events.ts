@@ -1,15 +1,18 @@
 /**
  * What happens to accounts, said in one place: each event with its line in the log and, where it matters to the account
- * holder, the mail that says what to do if it was not them. Whoever makes it happen names it once, when it is durable.
+ * holder, the mail that says what to do if it was not them. Whoever makes it happen names it once.
  *
- * Mail is a step that is added behind the answer, and fails nobody. Each account gets a bounded number for each kind of event, so that one
- * kind cannot use up the mail of another.
+ * A mail is ordered in the transaction that it tells of, so that neither is without the other. It is sent behind the
+ * answer, and fails nobody. Each account gets a bounded number for each kind of event, so that one kind cannot use up the
+ * mail of another.
  */
 import type { Exchange } from '../../http/endpoint.ts'
-import { originOf } from '../../http/origin.ts'
+import { originOf, type Origin } from '../../http/origin.ts'
 import type { Context } from '../../platform/context.ts'
+import type { Tx } from '../../platform/database/database.ts'
+import type { StepKind } from '../../platform/running/steps.ts'
 import { wireTime, type Did } from '../../protocol/identifiers.ts'
-import { accountOf } from './account-store.ts'
+import { accountOf, type Account } from './account-store.ts'
 import { forgetOldPlaces, insertPlace, isKnownPlace } from './known-place-store.ts'
 import { addMail } from './mail-steps.ts'
 import { inWords, noticeMail, type EventDetails, type Notice, type Told } from './mails.ts'
@@ -94,13 +97,33 @@ interface Details extends EventDetails {
 /** What somebody signed in with. */
 export type Means = 'password' | 'app password' | 'password on a page'
 
-/** Say that something has happened. To be called when it is durable; returns at once. */
-export function announce(by: By, event: keyof typeof accountEvents, did: Did, details: Details = {}): void {
+type EventName = keyof typeof accountEvents
+/** Events that the account holder is told by mail. */
+type NoticedEvent = { [Name in EventName]: (typeof accountEvents)[Name] extends { notice: unknown } ? Name : never }[EventName]
+
+/** Say that something has happened that the log alone is told. To be called when it is durable. */
+export const announce = (by: By, event: Exclude<EventName, NoticedEvent>, did: Did, details: Details = {}): void => logEvent(by, event, did, details)
+
+/** Say that something happens of which its holder is told by mail, in the transaction that makes it happen. */
+export async function announceIn(tx: Tx, by: By, event: NoticedEvent, did: Did, details: Details = {}): Promise<void> {
   const { ctx } = by
-  const { message, notice }: AccountEvent = accountEvents[event]
+  tx.afterCommit(() => logEvent(by, event, did, details))
+  // Who has the address now is told: whoever takes an account over may give it another one in a moment.
+  const to = details.to === undefined ? (await accountOf(tx, did))?.email : details.to
+  if (!to) return
+  const told = { ...details, at: ctx.clock.now(), origin: originFor(by, details) }
+  // Each of them is told: a second change must not do away with what is told of the first.
+  await ctx.steps.add(tx, noticeStep, { key: `${event} ${did} ${crypto.randomUUID()}`, did, payload: { event, to, told } })
+}
+
+const originFor = (by: By, { actor }: Details): Origin | null => (actor === undefined && 'request' in by ? originOf(by) : null)
+
+function logEvent(by: By, event: EventName, did: Did, details: Details): void {
   const { actor, handle, means, clientId, deleteAfter } = details
-  const origin = actor === undefined && 'request' in by ? originOf(by) : null
-  ctx.log.info(message, {
+  const origin = originFor(by, details)
+  by.ctx.log.info(accountEvents[event].message, {
+    // Said here: after a commit the log does not know whose request it was.
+    requestId: 'requestId' in by ? by.requestId : null,
     did,
     actor,
     handle,
@@ -110,21 +133,34 @@ export function announce(by: By, event: keyof typeof accountEvents, did: Did, de
     program: origin?.openedWith,
     network: origin?.openedFrom,
   })
-  if (!notice || details.to === null) return
-  const told = { ...details, at: ctx.clock.now(), origin }
-  ctx.background.run('mail about an account', async () => {
-    if (ctx.limits.charge({ name: 'accountNotice', key: `${event} ${did}` })?.allowed !== false) await mailNotice(ctx, did, notice, told)
-  })
 }
 
-async function mailNotice(ctx: Context, did: Did, notice: Notice, { to, ...told }: Told & Pick<Details, 'to'>): Promise<void> {
-  const account = await accountOf(ctx.db, did)
-  const email = to ?? account?.email
-  if (!account || !email) return
-  const mail = noticeMail(ctx, { ...account, email }, notice, told)
-  // Each of them is sent: a second change must not do away with what is told of the first.
-  await ctx.db.transaction((tx) => addMail(ctx, tx, { key: `notice ${did} ${crypto.randomUUID()}`, did, mail }))
+interface OrderedNotice {
+  event: NoticedEvent
+  to: string
+  told: Told
 }
+
+/** Makes the mail out of what was ordered. */
+export const noticeStep: StepKind<OrderedNotice> = {
+  name: 'notice',
+  // In the order in which things happened.
+  concurrency: 1,
+  maxSteps: 5000,
+  maxTries: 10,
+  firstWaitSecs: 1,
+  maxWaitSecs: 60,
+  async take(ctx, { did, payload: { event, to, told }, end }) {
+    if (did === null || ctx.limits.charge({ name: 'accountNotice', key: `${event} ${did}` })?.allowed === false) return
+    await ctx.db.transaction(async (tx) => {
+      const account = await accountOf(tx, did)
+      if ((await end(tx)) && account) await addNotice(ctx, tx, { ...account, email: to }, accountEvents[event].notice, told)
+    })
+  },
+}
+
+const addNotice = (ctx: Context, tx: Tx, account: Account & { email: string }, notice: Notice, told: Told): Promise<void> =>
+  addMail(ctx, tx, { key: `notice ${account.did} ${crypto.randomUUID()}`, did: account.did, mail: noticeMail(ctx, account, notice, told) })
 
 /**
  * Say that somebody has signed in. The holder is told by mail where the password of the account was given in a place
@@ -140,9 +176,12 @@ export function announceSignIn(exchange: Exchange, did: Did, means: Means, { isK
   ctx.background.run('mail about a sign-in', async () => {
     if (await isKnownPlace(ctx.db, did, origin)) return
     if (!isKnownBrowser && ctx.limits.charge({ name: 'signInNotice', key: did })?.allowed === false) return
-    const isNew = (await insertPlace(ctx.db, did, origin)) > 0
-    if (!isNew) return
-    await forgetOldPlaces(ctx.db, did)
-    if (!isKnownBrowser) await mailNotice(ctx, did, signInNotice, { at: origin.openedAt, origin })
+    await ctx.db.transaction(async (tx) => {
+      if ((await insertPlace(tx, did, origin)) === 0) return
+      await forgetOldPlaces(tx, did)
+      const account = await accountOf(tx, did)
+      const email = account?.email
+      if (!isKnownBrowser && account && email) await addNotice(ctx, tx, { ...account, email }, signInNotice, { at: origin.openedAt, origin })
+    })
   })
 }

@@ -4,7 +4,7 @@
  * A row exists exactly when the account does. The feature asks no other one, so that guards may look up accounts; what
  * changes an account, and ends sessions or writes events with it, is `account-changes`.
  */
-export { announce, announceSignIn, type By } from './account-events.ts'
+export { announce, announceIn, announceSignIn, type By } from './account-events.ts'
 export { accountCursor, parseAccountCursor } from './account-cursor.ts'
 export { accountSigner, activeSigningKey, makeAccountKey, signingKeyOf } from './account-keys.ts'
 export {

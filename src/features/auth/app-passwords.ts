@@ -5,7 +5,7 @@ import type { Context } from '../../platform/context.ts'
 import { isUniqueViolation } from '../../platform/database/database.ts'
 import type { Did } from '../../protocol/identifiers.ts'
 import { base32 } from '../../protocol/cid.ts'
-import { accountStatus, announce, hashGeneratedPassword, refuseTakendown, type StillHolds } from '../accounts/accounts.ts'
+import { accountStatus, announce, announceIn, hashGeneratedPassword, refuseTakendown, type StillHolds } from '../accounts/accounts.ts'
 import { deleteAppPassword, findAppPassword, insertAppPassword, listAppPasswords, type AppPassword } from './app-password-store.ts'
 import { deleteSessionsOfAppPassword } from './session-store.ts'
 
@@ -26,12 +26,12 @@ export async function createAppPassword(exchange: Exchange, did: Did, wanted: Om
       refuseTakendown(await accountStatus(tx, did))
       if ((await listAppPasswords(tx, did)).length >= MAX_PER_ACCOUNT) throw invalidRequest('The account has as many app passwords as it may have')
       await insertAppPassword(tx, did, made, hash)
+      await announceIn(tx, exchange, 'appPasswordMade', did, { name: made.name })
     })
   } catch (error) {
     if (isUniqueViolation(error)) throw invalidRequest(`There is an app password of that name: ${wanted.name}`)
     throw error
   }
-  announce(exchange, 'appPasswordMade', did, { name: made.name })
   return { ...made, password }
 }
 

@@ -5,7 +5,7 @@ import { KeyedQueue } from '../../base/keyed-queue.ts'
 import { claimedHandle } from '../../protocol/did-document.ts'
 import type { Did, Handle } from '../../protocol/identifiers.ts'
 import { isPlcDid, nextOperation, signOperation, stateOf, withHandle, type Operation } from '../../protocol/plc.ts'
-import { accountAt, accountOf, announce, type By } from '../accounts/accounts.ts'
+import { accountAt, accountOf, type By } from '../accounts/accounts.ts'
 import { resolveDid } from './did-resolution.ts'
 import { admitHandle } from './handle-admission.ts'
 import { heldRotationKey } from './identity-keys.ts'
@@ -24,8 +24,7 @@ const changeQueue = perContext(() => new KeyedQueue())
  */
 export async function changeHandle(by: By, did: Did, text: string, { actor, ...options }: { allowReserved?: boolean; actor?: string } = {}): Promise<void> {
   const { ctx } = by
-  const before = await accountOf(ctx.db, did)
-  if (!before) throw accountNotFound()
+  if (!(await accountOf(ctx.db, did))) throw accountNotFound()
   const handle = await admitHandle(ctx, text, did, options)
   await changeQueue(ctx).run(did, async () => {
     const held = await claimName(ctx, { handle, did, prepared: null }, async (tx) => {
@@ -33,13 +32,13 @@ export async function changeHandle(by: By, did: Did, text: string, { actor, ...o
       if (holder && holder.did !== did) throw handleTaken(handle)
     })
     if (!held) throw handleTaken(handle)
-    await publishAndGive(ctx, held)
+    await publishAndGive(by, held, actor)
   })
-  if (handle !== before.handle) announce(by, 'handleChanged', did, { handle, actor })
   await resolveDid(ctx, did, { live: true })
 }
 
-async function publishAndGive(ctx: Context, held: HeldName): Promise<void> {
+async function publishAndGive(by: By, held: HeldName, actor?: string): Promise<void> {
+  const { ctx } = by
   const { did, handle } = held
   let isTold = false
   try {
@@ -47,7 +46,7 @@ async function publishAndGive(ctx: Context, held: HeldName): Promise<void> {
     // The directory may say so already, or in a moment.
     isTold = isPlcDid(did)
     if (operation) await submitOnce(ctx, did, operation)
-    if (!(await giveHandle(ctx, held))) throw accountNotFound()
+    if (!(await giveHandle(by, held, actor))) throw accountNotFound()
   } catch (error) {
     await (isTold && !isDirectoryRefusal(error) ? leaveName(ctx, held) : forgetName(ctx, held))
     throw error

@@ -17,7 +17,7 @@ import { PlcDirectoryError } from '../../platform/network/directory-client.ts'
 import { claimedHandle } from '../../protocol/did-document.ts'
 import type { Did, Handle, Millis } from '../../protocol/identifiers.ts'
 import { isPlcDid, operationCid, signOperation, stateOf, tombstone, type LogOperation } from '../../protocol/plc.ts'
-import { accountAt, accountOf, accountWithEmail, announce, setHandle } from '../accounts/accounts.ts'
+import { accountAt, accountOf, accountWithEmail, announceIn, setHandle, type By } from '../accounts/accounts.ts'
 import { sequenceEvents } from '../firehose/firehose.ts'
 import { heldRotationKey } from './identity-keys.ts'
 import {
@@ -116,11 +116,14 @@ export const leaveAllNames = async ({ db, clock }: Context): Promise<void> => vo
  * Give the handle to the account that claimed it, and tell the network. False when the account was deleted meanwhile;
  * whoever follows the network has heard its last word then.
  */
-export function giveHandle(ctx: Context, held: Pick<HeldName, 'handle' | 'did' | 'attempt'>): Promise<boolean> {
+export function giveHandle(by: By, held: Pick<HeldName, 'handle' | 'did' | 'attempt'>, actor?: string): Promise<boolean> {
+  const { ctx } = by
   const { handle, did } = held
   return ctx.db.transaction(async (tx) => {
+    const before = await accountOf(tx, did)
     if ((await deleteClaim(tx, held)) === 0 || (await setHandle(tx, did, handle)) === 0) return false
     await sequenceEvents(ctx, tx, [{ type: 'identity', did, handle }])
+    if (before?.handle !== handle) await announceIn(tx, by, 'handleChanged', did, { handle, actor })
     return true
   })
 }
@@ -138,9 +141,7 @@ async function settle(ctx: Context, claim: HeldName): Promise<boolean> {
     }
     const state = isPlcDid(did) && (await accountOf(ctx.db, did)) ? await ctx.plc.state(did) : null
     if (state === null || claimedHandle(state) !== handle) return true
-    if (!(await giveHandle(ctx, claim))) return true
-    announce({ ctx }, 'handleChanged', did, { handle })
-    return false
+    return !(await giveHandle({ ctx }, claim))
   } catch (error) {
     await endAttempt(ctx.db, { handle, attempt, heldUntil: ctx.clock.now() })
     throw error
