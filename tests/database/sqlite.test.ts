@@ -162,29 +162,29 @@ test('a snapshot sees one state, whatever is written meanwhile', async () => {
   expect(await db.snapshot(async (reader) => (await reader.all(sql`SELECT id FROM item`)).length)).toBe(2)
 })
 
-test('a glance sees one state too, and when it ends everybody sees the newest', async () => {
-  const path = join(dir, 'glance.db')
+test('a short snapshot sees one state too, and when it ends everybody sees the newest', async () => {
+  const path = join(dir, 'short-snapshot.db')
   const other = openSqlite({ path })
   await other.run(sql`CREATE TABLE item (id INTEGER PRIMARY KEY)`)
   const count = async (reader: Pick<Database, 'get'>) => (await reader.get<{ count: number }>(sql`SELECT count(*) AS count FROM item`))!.count
-  await other.glance(async (reader) => {
+  await other.shortSnapshot(async (reader) => {
     expect(await count(reader)).toBe(0)
     await other.run(sql`INSERT INTO item (id) VALUES (1)`)
     expect(await count(reader)).toBe(0)
-    await expect(other.glance(() => Promise.reject(new Error('changed its mind')))).rejects.toThrow('changed its mind')
+    await expect(other.shortSnapshot(() => Promise.reject(new Error('changed its mind')))).rejects.toThrow('changed its mind')
     expect(await count(reader)).toBe(0)
   })
   expect(await count(other)).toBe(1)
   await other.close()
 })
 
-test('a glance that ends while a commit is on its way to the disk shows nobody what is not there yet', async () => {
-  const other = openSqlite({ path: join(dir, 'glances.db') })
+test('a short snapshot that ends while a commit is on its way to the disk shows nobody what is not there yet', async () => {
+  const other = openSqlite({ path: join(dir, 'short-snapshots.db') })
   await other.run(sql`CREATE TABLE item (id INTEGER PRIMARY KEY)`)
   for (let turns = 0; turns < 12; turns++) {
     const before = await other.get(sql`SELECT count(*) AS count FROM item`)
     const ending = Promise.withResolvers<void>()
-    const glance = other.glance(() => ending.promise)
+    const reading = other.shortSnapshot(() => ending.promise)
     let isDurable = false
     const writing = other.run(sql`INSERT INTO item (id) VALUES (${turns})`).then(() => (isDurable = true))
     for (let turn = 0; !isDurable || turn <= turns; turn++) {
@@ -193,7 +193,7 @@ test('a glance that ends while a commit is on its way to the disk shows nobody w
       if (!isDurable) expect(seen).toEqual(before)
       await new Promise((next) => setImmediate(next))
     }
-    await Promise.all([glance, writing])
+    await Promise.all([reading, writing])
     expect(await other.get(sql`SELECT count(*) AS count FROM item`)).toEqual({ count: turns + 1 })
   }
   await other.close()

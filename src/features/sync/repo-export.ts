@@ -59,7 +59,7 @@ const carResponse = (body: Uint8Array | ReadableStream<Uint8Array>): Response =>
 
 /** Blocks by their CIDs, each once, in an archive without a root. */
 export function exportBlocks(ctx: Context, did: Did, cids: readonly Cid[]): Promise<{ ok: true; response: Response } | { ok: false; missing: Cid[] }> {
-  return ctx.db.glance(async (reader) => {
+  return ctx.db.shortSnapshot(async (reader) => {
     const repo = await repoHead(reader, did)
     const found = repo === null ? cids.map(() => null) : await blocksOf(ctx, reader, repo, cids)
     const missing = cids.filter((_, i) => found[i] === null)
@@ -71,7 +71,7 @@ export function exportBlocks(ctx: Context, did: Did, cids: readonly Cid[]): Prom
 
 /** Proof that a record is there, or that it is not, and the record. Null when there is no repository. */
 export function exportRecord(ctx: Context, did: Did, path: string): Promise<Response | null> {
-  return ctx.db.glance(async (reader) => {
+  return ctx.db.shortSnapshot(async (reader) => {
     const repo = await repoHead(reader, did)
     if (repo === null) return null
     return carResponse(carOf(repo.head, await recordProof(ctx, reader, repo, path)))

@@ -178,12 +178,12 @@ export interface Database extends Reader, Writer {
   readonly dialect: Dialect
   transaction<T>(work: (tx: Tx) => Promise<T>): Promise<T>
   /**
-   * Reads that all see one state of the database. `work` may leave turns to others, but waits for nobody outside: what
-   * is written meanwhile piles up until it ends.
+   * Run reads that all see one state of the database, on a connection of their own. `work` may yield to other work, but
+   * must not wait for anything outside the process: the write-ahead log grows until it ends.
    */
   snapshot<T>(work: (reader: Reader) => Promise<T>): Promise<T>
-  /** The same for `work` that waits for nothing but these reads, on the connection that everybody shares. */
-  glance<T>(work: (reader: Reader) => Promise<T>): Promise<T>
+  /** A snapshot on the shared read connection, for `work` that awaits nothing but its own few reads. */
+  shortSnapshot<T>(work: (reader: Reader) => Promise<T>): Promise<T>
   /** What the database itself finds damaged, in words. */
   integrityFaults(): Promise<string[]>
   readonly counters: DatabaseCounters

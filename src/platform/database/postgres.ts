@@ -82,7 +82,7 @@ export async function openPostgres({ url, strict = false, exclusive = false }: P
     ...reads,
     run: (query) => queue.enter((tx) => tx.run(query)),
     transaction: (work) => queue.enter(work),
-    glance: (work) => steady(pools.readers, work),
+    shortSnapshot: (work) => steady(pools.readers, work),
     snapshot: (work) => steady(pools.snapshots, work),
     // Damage is for the server's own tools to find.
     integrityFaults: async () => [],

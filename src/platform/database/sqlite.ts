@@ -83,7 +83,7 @@ export function openSqlite({ path, strict = false }: SqliteOptions): Database {
     ...reads,
     run: (query) => queue.enter((tx) => tx.run(query)),
     transaction: (work) => queue.enter(work),
-    async glance(work) {
+    async shortSnapshot(work) {
       reader.pin()
       try {
         return await (strict ? withoutWaiting(work(reads)) : work(reads))
