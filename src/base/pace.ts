@@ -25,9 +25,9 @@ const MAX_REST_MILLIS = 1000
  * Does pieces of work with rests between them, each in proportion to the work before it: on a slow disk it rests longer.
  * Throws once it is told to stop.
  */
-export type Unhurried = <T>(work: () => Promise<T>) => Promise<T>
+export type Throttle = <T>(work: () => Promise<T>) => Promise<T>
 
-export function unhurried(stopping: AbortSignal): Unhurried {
+export function throttle(stopping: AbortSignal): Throttle {
   let owedMillis = 0
   return async (work) => {
     stopping.throwIfAborted()

@@ -6,7 +6,7 @@
  */
 import type { Context } from '../../platform/context.ts'
 import { inPages } from '../../platform/database/database.ts'
-import { unhurried, type Unhurried } from '../../base/pace.ts'
+import { throttle, type Throttle } from '../../base/pace.ts'
 import type { Sweep } from '../../platform/running/sweeps.ts'
 import { BoundedCache } from '../../base/bounded-cache.ts'
 import type { Did, Millis } from '../../protocol/identifiers.ts'
@@ -34,7 +34,7 @@ interface Pass {
   ctx: Context
   stopping: AbortSignal
   /** For what holds the event loop. */
-  unhurriedly: Unhurried
+  throttled: Throttle
   startedAt: Millis
   /** Blobs whose clock started then, or before, may go. */
   until: Millis
@@ -53,7 +53,7 @@ export const gcSweep: Sweep = {
     // A clock that starts during the pass does not end in it, even without a grace.
     const until = Math.min(startedAt - ctx.config.blobs.tempTtlSecs * 1000, startedAt - 1)
     const report = { swept: 0, errors: 0, mended: 0, adopted: 0 }
-    const pass: Pass = { ctx, stopping, unhurriedly: unhurried(stopping), startedAt, until, settled: new BoundedCache(MAX_SETTLED), report }
+    const pass: Pass = { ctx, stopping, throttled: throttle(stopping), startedAt, until, settled: new BoundedCache(MAX_SETTLED), report }
     await reconcileChanged(pass)
     await finishRemovals(pass)
     await deleteAllExpired(pass)
@@ -63,21 +63,21 @@ export const gcSweep: Sweep = {
 
 /** Accounts whose repository has moved on since they were last walked. */
 async function reconcileChanged(pass: Pass): Promise<void> {
-  const { ctx, unhurriedly } = pass
+  const { ctx, throttled } = pass
   const start: { did: Did | null } = { did: null }
-  for await (const heads of inPages(PAGE_HEADS, start, ({ did }, limit) => unhurriedly(() => repoHeads(ctx.db, did, limit)))) {
+  for await (const heads of inPages(PAGE_HEADS, start, ({ did }, limit) => throttled(() => repoHeads(ctx.db, did, limit)))) {
     const known = await findReconciled(ctx.db, heads.map(({ did }) => did))
     const compared: { did: Did; rev: string }[] = []
     for (const { did, rev } of heads) if (known.get(did) !== rev && (await isSettled(pass, did))) compared.push({ did, rev })
-    if (compared.length > 0) await unhurriedly(() => ctx.db.transaction((tx) => upsertReconciled(tx, compared)))
+    if (compared.length > 0) await throttled(() => ctx.db.transaction((tx) => upsertReconciled(tx, compared)))
   }
 }
 
 async function isSettled(pass: Pass, did: Did): Promise<boolean> {
-  const { ctx, stopping, unhurriedly, startedAt, settled, report } = pass
+  const { ctx, stopping, throttled, startedAt, settled, report } = pass
   const before = settled.get(did)
   if (before !== undefined) return before
-  const isGood = await reconcileAccount(ctx, did, startedAt, unhurriedly).then(
+  const isGood = await reconcileAccount(ctx, did, startedAt, throttled).then(
     ({ mended, adopted }) => {
       report.mended += mended
       report.adopted += adopted
@@ -95,13 +95,13 @@ async function isSettled(pass: Pass, did: Did): Promise<boolean> {
 }
 
 /** Files whose rows went before a crash. */
-async function finishRemovals({ ctx, stopping, unhurriedly, report }: Pass): Promise<void> {
+async function finishRemovals({ ctx, stopping, throttled, report }: Pass): Promise<void> {
   for (let last = ''; ; ) {
     const cids = await listRemovals(ctx.db, last, PAGE_ROWS)
     if (cids.length === 0) return
     last = cids.at(-1)!
     try {
-      await unhurriedly(() => removeBlobFiles(ctx, cids))
+      await throttled(() => removeBlobFiles(ctx, cids))
     } catch (error) {
       stopping.throwIfAborted()
       report.errors++
@@ -111,7 +111,7 @@ async function finishRemovals({ ctx, stopping, unhurriedly, report }: Pass): Pro
 }
 
 async function deleteAllExpired(pass: Pass): Promise<void> {
-  const { ctx, stopping, unhurriedly, until, report } = pass
+  const { ctx, stopping, throttled, until, report } = pass
   /** Their files are gone; that is noted along with the next page, which saves every other commit. */
   let gone: string[] = []
   for (let last: ExpiredBlob | null = null; ; ) {
@@ -122,7 +122,7 @@ async function deleteAllExpired(pass: Pass): Promise<void> {
     for (const blob of page) if (await isSettled(pass, blob.did)) due.push(blob)
     if (due.length === 0) continue
     try {
-      const { deleted, removals } = await unhurriedly(() =>
+      const { deleted, removals } = await throttled(() =>
         ctx.db.transaction(async (tx) => {
           await deleteRemovals(tx, gone)
           return deleteExpired(tx, due, until)

@@ -11,7 +11,7 @@ import type { Context } from '../../platform/context.ts'
 import { inPages, type Tx } from '../../platform/database/database.ts'
 import { decode } from '../../protocol/cbor.ts'
 import { blobCids } from '../../protocol/data-model.ts'
-import type { Unhurried } from '../../base/pace.ts'
+import type { Throttle } from '../../base/pace.ts'
 import type { Did, Millis } from '../../protocol/identifiers.ts'
 import {
   blobFiles,
@@ -43,18 +43,18 @@ export interface Reconciled {
 }
 
 /** Throws when a record cannot be read: then nothing of the account may be deleted. */
-export async function reconcileAccount(ctx: Context, did: Did, now: Millis, unhurriedly: Unhurried): Promise<Reconciled> {
-  const mended = await mendReferences(ctx, did, unhurriedly)
-  if (await hasWrongClocks(ctx, did, unhurriedly)) await ctx.db.transaction((tx) => settleClocks(tx, did, now))
-  return { mended, adopted: await adoptReferenced(ctx, did, now, unhurriedly) }
+export async function reconcileAccount(ctx: Context, did: Did, now: Millis, throttled: Throttle): Promise<Reconciled> {
+  const mended = await mendReferences(ctx, did, throttled)
+  if (await hasWrongClocks(ctx, did, throttled)) await ctx.db.transaction((tx) => settleClocks(tx, did, now))
+  return { mended, adopted: await adoptReferenced(ctx, did, now, throttled) }
 }
 
-async function mendReferences(ctx: Context, did: Did, unhurriedly: Unhurried): Promise<number> {
+async function mendReferences(ctx: Context, did: Did, throttled: Throttle): Promise<number> {
   let mended = 0
   for (let after: string | null = ''; after !== null; ) {
-    const { end, differing }: Page = await unhurriedly(() => comparePage(ctx, did, after!))
+    const { end, differing }: Page = await throttled(() => comparePage(ctx, did, after!))
     for (const path of differing) {
-      if (!(await unhurriedly(() => ctx.db.transaction((tx) => mendRecord(tx, did, path))))) continue
+      if (!(await throttled(() => ctx.db.transaction((tx) => mendRecord(tx, did, path))))) continue
       mended++
       ctx.log.warn('blob references mended', { did, path })
     }
@@ -95,17 +95,17 @@ function blobsIn(value: Uint8Array): readonly string[] {
 
 const sameSet = (a: readonly string[], b: readonly string[]): boolean => a.length === b.length && a.every((one) => b.includes(one))
 
-async function hasWrongClocks({ db }: Context, did: Did, unhurriedly: Unhurried): Promise<boolean> {
-  const pages = inPages(PAGE_CIDS, { cid: '' }, ({ cid }, limit) => unhurriedly(() => listClocks(db, did, cid, limit)))
+async function hasWrongClocks({ db }: Context, did: Did, throttled: Throttle): Promise<boolean> {
+  const pages = inPages(PAGE_CIDS, { cid: '' }, ({ cid }, limit) => throttled(() => listClocks(db, did, cid, limit)))
   for await (const page of pages) if (page.some(({ isWrong }) => isWrong)) return true
   return false
 }
 
 /** Give the account what its records point at and is here already: brought by somebody else, or left by a crash. */
-async function adoptReferenced(ctx: Context, did: Did, now: Millis, unhurriedly: Unhurried): Promise<number> {
+async function adoptReferenced(ctx: Context, did: Did, now: Millis, throttled: Throttle): Promise<number> {
   const files = blobFiles(ctx)
   let adopted = 0
-  const pages = inPages(PAGE_CIDS, { cid: '' }, ({ cid: cursor }, limit) => unhurriedly(() => listReferenced(ctx.db, { did, cursor, limit })))
+  const pages = inPages(PAGE_CIDS, { cid: '' }, ({ cid: cursor }, limit) => throttled(() => listReferenced(ctx.db, { did, cursor, limit })))
   for await (const page of pages) {
     for (const { cid, isOwned } of page) {
       if (isOwned || (await files.sizeOf(cid)) === null) continue
