@@ -15,7 +15,7 @@ export interface Block {
   bytes: Uint8Array
 }
 
-/** Blocks, or a stretch of an archive: sections that are framed already. */
+/** Blocks, or bytes of CAR sections that are framed already. */
 type Page = readonly Block[] | Uint8Array
 type Pages = Iterable<Page> | AsyncIterable<Page>
 
@@ -36,7 +36,7 @@ export function carOf(root: Cid | null, blocks: readonly Block[]): Uint8Array {
   return car
 }
 
-/** An archive as a stream of chunks near 64 KiB. A block or a stretch that is larger travels as a chunk of its own. */
+/** An archive as a stream of chunks near 64 KiB. A larger block, or larger framed sections, form a chunk of their own. */
 export async function* writeCar(root: Cid | null, pages: Pages): AsyncGenerator<Uint8Array> {
   const header = headerOf(root)
   // Its parts belong to the reader of the stream once it was given them.

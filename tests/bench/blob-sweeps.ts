@@ -17,7 +17,7 @@ import { encode } from '../../src/protocol/cbor.ts'
 import { cidOfBlob, cidOfCbor } from '../../src/protocol/cid.ts'
 import { createAccount } from '../harness/account.ts'
 import { bearer } from '../harness/http.ts'
-import type { Stretches } from './stretches.ts'
+import type { LoopStalls } from './loop-stalls.ts'
 import { readOutput } from '../harness/program.ts'
 
 const ROWS = Number(process.argv[2] ?? 100_000) || 0
@@ -57,25 +57,25 @@ interface Server {
   url: string
   pid: number
   /** What held its event loop since the last call. */
-  stretches(): Promise<Stretches>
+  stalls(): Promise<LoopStalls>
   stop(): Promise<void>
 }
 
 async function start(env: Record<string, string>): Promise<Server> {
-  let answer = Promise.withResolvers<Stretches>()
-  const child = Bun.spawn([process.execPath, '--preload', join(import.meta.dir, 'stretches.ts'), join(import.meta.dir, '../../src/main.ts'), 'dev'], {
+  let answer = Promise.withResolvers<LoopStalls>()
+  const child = Bun.spawn([process.execPath, '--preload', join(import.meta.dir, 'loop-stalls.ts'), join(import.meta.dir, '../../src/main.ts'), 'dev'], {
     cwd: folder,
     env: { ...baseEnv, ...env },
     stdout: 'pipe',
     stderr: 'inherit',
-    ipc: (stretches: Stretches) => answer.resolve(stretches),
+    ipc: (stalls: LoopStalls) => answer.resolve(stalls),
   })
   return {
     url: await readOutput(child.stdout, null).listening,
     pid: child.pid,
-    stretches() {
+    stalls() {
       answer = Promise.withResolvers()
-      child.send('stretches')
+      child.send('stalls')
       return answer.promise
     },
     async stop() {
@@ -222,12 +222,12 @@ async function run(): Promise<void> {
       const server = await start(env)
       const during = async (work: () => Promise<unknown>) => {
         const stop = reader(server.url, account.did, own)
-        await server.stretches()
+        await server.stalls()
         const started = performance.now()
         const result = await work()
         const secs = (performance.now() - started) / 1000
-        const stretches = await server.stretches()
-        return { reads: await stop(), stretches, secs, result }
+        const stalls = await server.stalls()
+        return { reads: await stop(), stalls, secs, result }
       }
       await during(() => Bun.sleep(WARM_SECS * 1000))
       const idle = () => during(() => Bun.sleep(IDLE_WINDOWS * WINDOW_SECS * 1000))
@@ -240,8 +240,8 @@ async function run(): Promise<void> {
       const besideFigures = latencies(beside.reads)
       const ratio = rounded(besideFigures.p99 / idleFigures.p99)
       console.log(`${sweep} ${of}: p99 ${idleFigures.p99} → ${besideFigures.p99} (${ratio}x), ${beside.secs.toFixed(1)} s, ${rssBeforeMiB} → ${rssPeakMiB} MiB, ${JSON.stringify(beside.result)}`)
-      console.log(`  idle    ${JSON.stringify({ ...idleFigures, ...before.stretches })}`)
-      console.log(`  beside  ${JSON.stringify({ ...besideFigures, ...beside.stretches })}`)
+      console.log(`  idle    ${JSON.stringify({ ...idleFigures, ...before.stalls })}`)
+      console.log(`  beside  ${JSON.stringify({ ...besideFigures, ...beside.stalls })}`)
       await server.stop()
     }
   } finally {

@@ -3,7 +3,7 @@
  * shows an example.
  *
  * Layout: the version, the number of stale CIDs, these CIDs, then revision, CID, length and block of each fresh node.
- * Every commit reads and writes them, so they are not taken apart: a change copies what stays in as few pieces as it can.
+ * Every commit reads and writes them, so they are not unpacked: a change copies what stays in as few pieces as it can.
  */
 import { Cid, CID_BYTES_LENGTH, equalBytes } from '../../protocol/cid.ts'
 import type { Block } from '../../protocol/car.ts'

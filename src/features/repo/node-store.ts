@@ -3,7 +3,7 @@ import { inPages, inPieces, sql, sqlList, sqlRows, type Reader, type Tx } from '
 import type { Block } from '../../protocol/car.ts'
 import { Cid } from '../../protocol/cid.ts'
 import type { Tid } from '../../protocol/identifiers.ts'
-import { framedBlocks, framingOf, misframed, stretches, type Framing } from './framed-blocks.ts'
+import { framedBlocks, framedChunks, framingOf, misframed, type Framing } from './framed-blocks.ts'
 import { FreshNodes, type RevisedBlock } from './fresh-nodes.ts'
 
 /** Fresh nodes of a repository take at most so many bytes: three pages, which every commit writes again. */
@@ -78,13 +78,13 @@ export class StoredNodes {
     for await (const rows of pages) yield rows.map(blockOf).filter(({ cid }) => !fresh.isStale(cid))
   }
 
-  /** All of them, in pages and in stretches of an archive. */
+  /** All nodes, as pages of blocks or as chunks of framed CAR sections. */
   async *sections(): AsyncGenerator<Block[] | Uint8Array> {
     const { reader, repoId } = this
     const fresh = await this.fresh()
     yield fresh.nodes
     const stale = fresh.stale.map(({ bytes }) => bytes)
-    yield* stretches<Uint8Array>({
+    yield* framedChunks<Uint8Array>({
       first: new Uint8Array(),
       last: behindCids,
       async keyAfter(after, count) {

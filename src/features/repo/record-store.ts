@@ -3,7 +3,7 @@ import { inPages, inPieces, sql, sqlList, sqlRows, type Reader, type Sql, type T
 import type { Block } from '../../protocol/car.ts'
 import { Cid } from '../../protocol/cid.ts'
 import type { Did, Millis, Tid } from '../../protocol/identifiers.ts'
-import { framedBlocks, framingOf, misframed, stretches, type Framing } from './framed-blocks.ts'
+import { framedBlocks, framedChunks, framingOf, misframed, type Framing } from './framed-blocks.ts'
 
 export interface StoredRecord {
   path: string
@@ -142,9 +142,9 @@ const PAGE = 500
 
 const framedValues = framedBlocks(sql`value`)
 
-/** All blocks of a repository, in the order of the tree, in stretches of an archive. */
+/** All record blocks of a repository, in tree order, as chunks of framed CAR sections. */
 export const framedRecords = (reader: Reader, repoId: number): AsyncGenerator<Uint8Array> =>
-  stretches({
+  framedChunks({
     first: '',
     last: LAST_PATH,
     async keyAfter(after, count) {

@@ -7,7 +7,7 @@ import { framedRecords, recordBlocksSince } from './record-store.ts'
 import type { RepoHead } from './repo-store.ts'
 
 /**
- * Commit, nodes, records: as pages of blocks, and as stretches of an archive. Everything must be read from one state of
+ * Commit, nodes, records: as pages of blocks, and as chunks of an archive. Everything must be read from one state of
  * the database: pass a snapshot's reader. `since` leaves out what was there at that revision.
  */
 export async function* repoBlocks(reader: Reader, repo: RepoHead, since: Tid | null): AsyncGenerator<Block[] | Uint8Array> {

@@ -7,7 +7,7 @@
 const LOOK_MILLIS = 1
 
 /** Of the thread that serves, in milliseconds of its processor. `over2` counts the looks that found more than two. */
-export interface Stretches {
+export interface LoopStalls {
   /** Of all the time. */
   busyShare: number
   over2: number
@@ -23,22 +23,22 @@ const cpuMillis = () => {
 
 let since = performance.now()
 let busy = 0
-let stretches: number[] = []
+let stalls: number[] = []
 let last = cpuMillis()
 
 setInterval(() => {
   const now = cpuMillis()
   busy += now - last
-  if (now - last > 2) stretches.push(now - last)
+  if (now - last > 2) stalls.push(now - last)
   last = now
 }, LOOK_MILLIS).unref()
 
 process.on('message', () => {
-  const over = (millis: number) => stretches.filter((stretch) => stretch > millis).length
+  const over = (millis: number) => stalls.filter((stall) => stall > millis).length
   const busyShare = busy / (performance.now() - since)
-  const found: Stretches = { busyShare: Number(busyShare.toFixed(3)), over2: over(2), over4: over(4), over8: over(8), longest: Number(Math.max(0, ...stretches).toFixed(1)) }
+  const found: LoopStalls = { busyShare: Number(busyShare.toFixed(3)), over2: over(2), over4: over(4), over8: over(8), longest: Number(Math.max(0, ...stalls).toFixed(1)) }
   since = performance.now()
   busy = 0
-  stretches = []
+  stalls = []
   process.send!(found)
 })
