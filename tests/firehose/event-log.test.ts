@@ -67,7 +67,7 @@ test('a page is one statement, and what is large begins one', async () => {
   await using pds = await startPds()
   const { db } = pds.ctx
   // The passes that are made at the start have statements too.
-  for (const name of ['name-claims', 'repo-remains']) await pds.runSweep(name)
+  for (const name of ['name-claims', 'abandoned-repos']) await pds.runSweep(name)
   await sequence(pds, identity(alice), sync(100_000), sync(10_000), sync(100_000), sync(100_000), identity(alice))
   const before = db.counters.statements
   const pages: number[][] = []

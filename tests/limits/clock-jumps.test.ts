@@ -117,9 +117,9 @@ describe('what deletes by age skips a pass', () => {
 
   test('whichever pass is the first to notice, every other one is skipped too, once', async () => {
     await using pds = await startPds()
-    const destructive = ['firehose-gc', 'blob-gc', 'blob-scrub', 'account-reaper', 'expired-sessions', 'oauth-expiry', 'reserved-keys', 'steps', 'mailed-codes', 'admin-nonce-sweep', 'name-claims', 'repo-remains']
+    const destructive = ['firehose-gc', 'blob-gc', 'blob-scrub', 'account-reaper', 'expired-sessions', 'oauth-expiry', 'reserved-keys', 'steps', 'mailed-codes', 'admin-nonce-sweep', 'name-claims', 'abandoned-repos']
     // Their passes at the start may be under way, and would be joined.
-    for (const name of ['name-claims', 'repo-remains']) await pds.runSweep(name)
+    for (const name of ['name-claims', 'abandoned-repos']) await pds.runSweep(name)
     pds.clock.jump({ secs: 61 })
     for (const name of destructive) expect([name, await pds.runSweep(name)]).toEqual([name, SKIPPED])
     for (const name of destructive) expect((await pds.runSweep(name))['skipped']).toBeUndefined()

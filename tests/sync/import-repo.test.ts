@@ -54,9 +54,9 @@ async function verified(account: TestAccount): Promise<string[]> {
   return creates.map(({ rkey }) => rkey).toSorted()
 }
 
-/** What is left of repositories that are not in place. */
-async function remains(): Promise<number> {
-  await pds.runSweep('repo-remains')
+/** Rows of repositories that no account has adopted, after the sweep. */
+async function abandonedRows(): Promise<number> {
+  await pds.runSweep('abandoned-repos')
   const counts = await pds.ctx.db.get<{ count: number }>(sql`
     SELECT (SELECT count(*) FROM repo WHERE did IS NULL) + (SELECT count(*) FROM record WHERE repo_id NOT IN (SELECT id FROM repo))
       + (SELECT count(*) FROM repo_node WHERE repo_id NOT IN (SELECT id FROM repo)) AS count`)
@@ -79,7 +79,7 @@ test('an archive takes the place of the repository, under a commit of ours that 
   expect(await verified(alice)).toEqual(Object.keys(records(40)).map((path) => path.split('/')[1]!))
   await write(alice, 'goes on')
   expect(await verified(alice)).toHaveLength(41)
-  expect(await remains()).toBe(0)
+  expect(await abandonedRows()).toBe(0)
 })
 
 test('an import into an active account tells whoever follows it where the repository is now', async () => {
@@ -126,7 +126,7 @@ test('what was exported can be imported again, and importing twice changes nothi
   const { head } = await state(bob)
   expect((await importCar(bob, asBody(await exported(bob.did)))).status).toBe(200)
   expect((await state(bob)).head).toEqual(head)
-  expect(await remains()).toBe(0)
+  expect(await abandonedRows()).toBe(0)
 })
 
 test('a record that was taken down stays so, whatever the archive holds in its place', async () => {
@@ -162,7 +162,7 @@ test('thousands of records arrive whole, and blobs that they point at are known 
   expect((await importCar(carol, asBody(archiveOf(carol.did, revAt(pds.clock.now()), {}, foreignKey).bytes))).status).toBe(200)
   expect(await verified(carol)).toEqual([])
   expect((await carol.call('com.atproto.repo.listMissingBlobs')).body.blobs).toEqual([])
-  expect(await remains()).toBe(0)
+  expect(await abandonedRows()).toBe(0)
 })
 
 test('an import is stored in steps that others come between, and in few commits', async () => {
@@ -187,7 +187,7 @@ test('an archive that breaks at its end leaves everything as it was', async () =
   expect(await importCar(dave, asBody(unparsed.bytes))).toMatchObject({ status: 400, body: { message: `Could not parse record at '${collection}/zzz'` } })
   expect(await state(dave)).toEqual(before)
   expect(await verified(dave)).toHaveLength(1)
-  expect(await remains()).toBe(0)
+  expect(await abandonedRows()).toBe(0)
   expect(readdirSync(pds.dataDir).filter((name) => name.endsWith('.tmp'))).toEqual([])
 })
 
@@ -211,7 +211,7 @@ test('a write during an import wins, and the import is told', async () => {
   resolve()
   expect(await importing).toMatchObject({ status: 409, body: { error: 'Conflict' } })
   expect((await state(erin)).texts).toEqual(['meanwhile'])
-  expect(await remains()).toBe(0)
+  expect(await abandonedRows()).toBe(0)
 })
 
 test('archives that stand still keep nobody else from moving in, and one client has no more than its part', async () => {
@@ -251,12 +251,12 @@ test('parts of a repository that is being built stay, those of one whose time ra
   const building = stageRepo(ctx, rev, async (id) => {
     for (let part = 0; part < 3; part++) {
       clock.advance({ secs: 600 })
-      await pds.runSweep('repo-remains')
+      await pds.runSweep('abandoned-repos')
       await stageBlocks(ctx, id, rev, page())
     }
     expect(await counts()).toBe(1)
     clock.advance({ secs: 1000 })
-    await pds.runSweep('repo-remains')
+    await pds.runSweep('abandoned-repos')
     expect(await counts()).toBe(0)
     await stageBlocks(ctx, id, rev, page())
   })

@@ -3,7 +3,7 @@
  *
  * The new one is filled in many small transactions. Until it is adopted it belongs to nobody. Its row says until when
  * it is being built, and each part that is stored puts that off; when the server dies in between, the time runs out and
- * the sweep of remains takes it away.
+ * the `abandoned-repos` sweep deletes it.
  */
 import { serviceUnavailable } from '../../http/errors.ts'
 import type { Context } from '../../platform/context.ts'
