@@ -28,7 +28,7 @@ import { reconcileAccount } from './reconcile.ts'
 const PAGE_ROWS = 5
 const PAGE_HEADS = 50
 /** Accounts remembered within a pass, so that each is walked once. */
-const MAX_SETTLED = 20_000
+const MAX_REMEMBERED_ACCOUNTS = 20_000
 
 interface Pass {
   ctx: Context
@@ -39,7 +39,7 @@ interface Pass {
   /** Blobs whose clock started then, or before, may go. */
   until: Millis
   /** Accounts walked in this pass, and whether that went well. */
-  settled: BoundedCache<boolean>
+  reconciled: BoundedCache<boolean>
   report: { swept: number; errors: number; mended: number; adopted: number }
 }
 
@@ -53,7 +53,7 @@ export const gcSweep: Sweep = {
     // A clock that starts during the pass does not end in it, even without a grace.
     const until = Math.min(startedAt - ctx.config.blobs.tempTtlSecs * 1000, startedAt - 1)
     const report = { swept: 0, errors: 0, mended: 0, adopted: 0 }
-    const pass: Pass = { ctx, stopping, throttled: throttle(stopping), startedAt, until, settled: new BoundedCache(MAX_SETTLED), report }
+    const pass: Pass = { ctx, stopping, throttled: throttle(stopping), startedAt, until, reconciled: new BoundedCache(MAX_REMEMBERED_ACCOUNTS), report }
     await reconcileChanged(pass)
     await finishRemovals(pass)
     await deleteAllExpired(pass)
@@ -68,14 +68,14 @@ async function reconcileChanged(pass: Pass): Promise<void> {
   for await (const heads of inPages(PAGE_HEADS, start, ({ did }, limit) => throttled(() => repoHeads(ctx.db, did, limit)))) {
     const known = await findReconciled(ctx.db, heads.map(({ did }) => did))
     const compared: { did: Did; rev: string }[] = []
-    for (const { did, rev } of heads) if (known.get(did) !== rev && (await isSettled(pass, did))) compared.push({ did, rev })
+    for (const { did, rev } of heads) if (known.get(did) !== rev && (await isReconciled(pass, did))) compared.push({ did, rev })
     if (compared.length > 0) await throttled(() => ctx.db.transaction((tx) => upsertReconciled(tx, compared)))
   }
 }
 
-async function isSettled(pass: Pass, did: Did): Promise<boolean> {
-  const { ctx, stopping, throttled, startedAt, settled, report } = pass
-  const before = settled.get(did)
+async function isReconciled(pass: Pass, did: Did): Promise<boolean> {
+  const { ctx, stopping, throttled, startedAt, reconciled, report } = pass
+  const before = reconciled.get(did)
   if (before !== undefined) return before
   const isGood = await reconcileAccount(ctx, did, startedAt, throttled).then(
     ({ mended, adopted }) => {
@@ -90,7 +90,7 @@ async function isSettled(pass: Pass, did: Did): Promise<boolean> {
       return false
     },
   )
-  settled.set(did, isGood)
+  reconciled.set(did, isGood)
   return isGood
 }
 
@@ -119,7 +119,7 @@ async function deleteAllExpired(pass: Pass): Promise<void> {
     if (page.length === 0) break
     last = page.at(-1)!
     const due: ExpiredBlob[] = []
-    for (const blob of page) if (await isSettled(pass, blob.did)) due.push(blob)
+    for (const blob of page) if (await isReconciled(pass, blob.did)) due.push(blob)
     if (due.length === 0) continue
     try {
       const { deleted, removals } = await throttled(() =>

@@ -24,7 +24,7 @@ import {
   listReferenced,
   listReferences,
   mimeTypeOf,
-  settleClocks,
+  correctClocks,
   upsertUpload,
 } from '../blobs/blobs.ts'
 import { readRecord, recordsOf } from '../repo/repo.ts'
@@ -45,7 +45,7 @@ export interface Reconciled {
 /** Throws when a record cannot be read: then nothing of the account may be deleted. */
 export async function reconcileAccount(ctx: Context, did: Did, now: Millis, throttled: Throttle): Promise<Reconciled> {
   const mended = await mendReferences(ctx, did, throttled)
-  if (await hasWrongClocks(ctx, did, throttled)) await ctx.db.transaction((tx) => settleClocks(tx, did, now))
+  if (await hasWrongClocks(ctx, did, throttled)) await ctx.db.transaction((tx) => correctClocks(tx, did, now))
   return { mended, adopted: await adoptReferenced(ctx, did, now, throttled) }
 }
 
@@ -79,7 +79,7 @@ async function comparePage({ db }: Context, did: Did, after: string): Promise<Pa
   return { end, differing }
 }
 
-/** False when a commit has settled it meanwhile. */
+/** Returns false if a commit has put the references right in the meantime. */
 async function mendRecord(tx: Tx, did: Did, path: string): Promise<boolean> {
   const record = await readRecord(tx, did, path)
   const truth = record === null ? [] : blobsIn(record.value)

@@ -5,7 +5,7 @@
 import { Refusal } from '../../http/errors.ts'
 import type { Tx } from '../../platform/database/database.ts'
 import type { Did, Millis, Tid } from '../../protocol/identifiers.ts'
-import { claimBlobs, releaseUnreferenced, settleClocks, type ClaimedBlob } from './blob-store.ts'
+import { claimBlobs, releaseUnreferenced, correctClocks, type ClaimedBlob } from './blob-store.ts'
 import { deleteAllReferences, deleteReferences, insertReferences, type ReferenceRow } from './reference-store.ts'
 
 export interface AddedReference {
@@ -69,11 +69,11 @@ export async function importBlobReferences(
   { did, rev, now, references }: { did: Did; rev: Tid; now: Millis; references: readonly ReferenceRow[] },
 ): Promise<void> {
   await insertReferences(tx, did, rev, references)
-  await settleClocks(tx, did, now)
+  await correctClocks(tx, did, now)
 }
 
 /** Before a whole repository is replaced. What the new one does not take up again is in its grace from `now`. */
 export async function forgetBlobReferences(tx: Tx, did: Did, now: Millis): Promise<void> {
   await deleteAllReferences(tx, did)
-  await settleClocks(tx, did, now)
+  await correctClocks(tx, did, now)
 }

@@ -37,7 +37,7 @@ export function releaseUnreferenced(tx: Tx, did: Did, cids: readonly string[], n
 }
 
 /** Set every grace clock of the account by what its records refer to; a clock that runs is left alone. */
-export async function settleClocks(tx: Tx, did: Did, now: Millis): Promise<{ stopped: number; started: number }> {
+export async function correctClocks(tx: Tx, did: Did, now: Millis): Promise<{ stopped: number; started: number }> {
   const stopped = await tx.run(sql`
     UPDATE blob SET unreferenced_at = NULL WHERE did = ${did} AND unreferenced_at IS NOT NULL AND ${isReferenced()}`)
   const started = await tx.run(sql`
@@ -45,7 +45,7 @@ export async function settleClocks(tx: Tx, did: Did, now: Millis): Promise<{ sto
   return { stopped, started }
 }
 
-/** Blobs of the account, ascending, after `after`, each with whether its clock is other than `settleClocks` would set it. */
+/** Blobs of the account, ascending, after `after`, each with whether its clock is other than `correctClocks` would set it. */
 export async function listClocks(reader: Reader, did: Did, after: string, limit: number): Promise<{ cid: string; isWrong: boolean }[]> {
   const rows = await reader.all<{ cid: string; runs: number; referenced: number }>(sql`
     SELECT cid, CASE WHEN unreferenced_at IS NULL THEN 0 ELSE 1 END AS runs, CASE WHEN ${isReferenced()} THEN 1 ELSE 0 END AS referenced

@@ -30,7 +30,7 @@ export {
   findReconciled,
   listClocks,
   listRemovals,
-  settleClocks,
+  correctClocks,
   upsertReconciled,
   upsertUpload,
   type ExpiredBlob,

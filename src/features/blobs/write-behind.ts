@@ -28,18 +28,18 @@ export class WriteBehind {
 
   /** Resolves when all of it is on the disk. */
   async finish(): Promise<void> {
-    await this.#settle()
+    await this.#drain()
     if (this.#fault !== null) throw this.#fault
     await this.file.sync()
   }
 
   /** Close the file, whatever became of it, when nobody writes to it any more. */
   async close(): Promise<void> {
-    await this.#settle()
+    await this.#drain()
     await this.file.close()
   }
 
-  async #settle(): Promise<void> {
+  async #drain(): Promise<void> {
     await this.#writing
     await this.#flushing
   }

@@ -34,7 +34,7 @@ export const labelerWatchSweep: Sweep = {
     const report = { swept: await ctx.db.transaction((tx) => deleteFlagsOfOthers(tx, watched.map(({ did }) => did))), errors: 0 }
     for (const labeler of watched) {
       try {
-        report.swept += await settleFlags(ctx, labeler.did, await askLabeler(ctx, labeler))
+        report.swept += await reconcileFlags(ctx, labeler.did, await askLabeler(ctx, labeler))
       } catch (error) {
         if (!(error instanceof LabelerFault || error instanceof OutboundError || error instanceof LookupsFull)) throw error
         report.errors++
@@ -97,7 +97,7 @@ function parsed(text: string): { labels?: unknown; cursor?: unknown } {
 }
 
 /** Bring the stored flags of a labeler in line. Returns how many changed. */
-async function settleFlags(ctx: Context, labeler: Did, holding: readonly AccountLabel[]): Promise<number> {
+async function reconcileFlags(ctx: Context, labeler: Did, holding: readonly AccountLabel[]): Promise<number> {
   return ctx.db.transaction(async (tx) => {
     const stored = new Map((await findFlagsBy(tx, labeler)).map((flag) => [keyOf(flag), flag]))
     const wanted = new Map(holding.map((label): [string, Flag] => [keyOf(label), { labeler, ...label }]))

@@ -61,26 +61,26 @@ export interface CommitMeta {
 export async function applyCommit(ctx: Context, tx: Tx, { did, writes, swapCommit }: CommitJob): Promise<CommitMeta | null> {
   const key = await activeSigningKey(ctx, tx, did)
   const head = present(did, await findTree(tx, did))
-  const settled = await settle(tx, head.id, writes)
-  if (settled.length === 0) return null
+  const resolved = await resolveWrites(tx, head.id, writes)
+  if (resolved.length === 0) return null
   if (swapCommit && !swapCommit.equals(head.head)) throw invalidSwap(`Commit was at ${head.head}`)
 
   const rev = nextRev(ctx, head.rev)
   const nodes = new StoredNodes(tx, head.id, new FreshNodes(head.fresh))
-  const built = await buildOnStored(nodes, recentNodes(ctx), { did, rev, prevData: head.data, writes: settled, key })
+  const built = await buildOnStored(nodes, recentNodes(ctx), { did, rev, prevData: head.data, writes: resolved, key })
   if (!built.ok) throw commitRefusal(built)
 
   const now = ctx.clock.now()
   const fresh = await changeNodes(tx, nodes, { rev, created: built.nodes, removed: built.removedNodes })
-  await deleteRecords(tx, head.id, settled.filter(({ action }) => action === 'delete').map(({ path }) => path))
-  const stored = settled.filter((write) => write.action !== 'delete')
+  await deleteRecords(tx, head.id, resolved.filter(({ action }) => action === 'delete').map(({ path }) => path))
+  const stored = resolved.filter((write) => write.action !== 'delete')
   await putRecords(tx, head.id, rev, now, stored.map(({ path, record }) => ({ path, cid: record.cid, subject: record.subject, value: record.bytes })))
   await updateTree(tx, head, { rev, head: built.commit.cid, data: built.data, commitBlock: built.commit.bytes }, fresh)
   await applyBlobChanges(tx, {
     did,
     rev,
     now,
-    replaced: settled.filter(({ action }) => action !== 'create').map(({ path }) => path),
+    replaced: resolved.filter(({ action }) => action !== 'create').map(({ path }) => path),
     added: stored.flatMap(({ path, record }) =>
       record.blobs.map(({ ref, mimeType, size }) => ({ record: path, cid: ref.toString(), mimeType, size, validated: record.isValidated })),
     ),
@@ -89,32 +89,32 @@ export async function applyCommit(ctx: Context, tx: Tx, { did, writes, swapCommi
   return { cid: built.commit.cid, rev }
 }
 
-/** A write as the tree takes it. */
-type Settled = RecordWrite & ({ action: 'create' | 'update'; record: PreparedRecord } | { action: 'delete' })
+/** A write whose effect is known: `put` has become `create` or `update`. */
+type ResolvedWrite = RecordWrite & ({ action: 'create' | 'update'; record: PreparedRecord } | { action: 'delete' })
 
-/** What is to be done, given what is there. */
-async function settle(tx: Tx, repoId: number, writes: readonly Write[]): Promise<Settled[]> {
-  const settled: Settled[] = []
+/** What each write means, given the records that are stored. Leaves out writes that change nothing. */
+async function resolveWrites(tx: Tx, repoId: number, writes: readonly Write[]): Promise<ResolvedWrite[]> {
+  const resolved: ResolvedWrite[] = []
   for (const write of writes) {
     const { swapRecord } = write
     const path = `${write.collection}/${write.rkey}`
     if (write.action === 'delete') {
       if (write.lenient && (await findRecordCid(tx, repoId, path)) === null) continue
-      settled.push({ action: 'delete', path, swapRecord })
+      resolved.push({ action: 'delete', path, swapRecord })
     } else if (write.action === 'put') {
       const current = await findRecordCid(tx, repoId, path)
       if (write.record.cid.equals(current)) continue
-      settled.push({ action: current === null ? 'create' : 'update', path, swapRecord, record: write.record })
+      resolved.push({ action: current === null ? 'create' : 'update', path, swapRecord, record: write.record })
     } else {
       const { record } = write
       if (write.action === 'create' && write.replacesSame && record.subject !== null) {
         const paths = await findPathsAbout(tx, repoId, write.collection, record.subject)
-        settled.push(...paths.filter((other) => other !== path).map((other) => ({ action: 'delete' as const, path: other })))
+        resolved.push(...paths.filter((other) => other !== path).map((other) => ({ action: 'delete' as const, path: other })))
       }
-      settled.push({ action: write.action, path, swapRecord, record })
+      resolved.push({ action: write.action, path, swapRecord, record })
     }
   }
-  return settled
+  return resolved
 }
 
 const commitEvent = (did: Did, since: Tid | null, rev: Tid, { commit, car, ops, prevData }: BuiltCommit): RepoEvent => ({
