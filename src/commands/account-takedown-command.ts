@@ -1,4 +1,4 @@
-import { changeTakedown } from './account-standing.ts'
+import { changeTakedown } from './change-takedown.ts'
 import { operated } from './operated.ts'
 import { NAMED_BY } from './operator-accounts.ts'
 

@@ -28,7 +28,7 @@ import {
   type LogOperation,
   type Operation,
   type Signed,
-  type StandingOperation,
+  type ValidOperation,
   type UnsignedOperation,
   type UnsignedTombstone,
 } from './plc.ts'
@@ -70,13 +70,13 @@ test('a genesis is refused when it is not exactly one', () => {
 
 test('a key rotation follows its log, and the wrong ones do not', () => {
   const log = parseAuditLog(rotation.auditLogBefore)!
-  const standing = log.map(({ cid, createdAt, operation }) => ({ cid, createdAt: Date.parse(createdAt), operation }))
+  const valid = log.map(({ cid, createdAt, operation }) => ({ cid, createdAt: Date.parse(createdAt), operation }))
   const accept = operationOf(rotation.accept.operation) as Operation
   expect(hex(unsignedBytes(accept))).toBe(rotation.accept.unsignedCborHex)
-  expect(checkNext(rotation.did, standing, accept, Date.now())).toEqual({ ok: true, nullified: [] })
+  expect(checkNext(rotation.did, valid, accept, Date.now())).toEqual({ ok: true, nullified: [] })
   expect(checkAuditLog(rotation.did, parseAuditLog(rotation.auditLogAfter)!)).toMatchObject({ ok: true, head: { cid: rotation.accept.cid } })
   const refused = rotation.reject.filter(({ name }) => name === 'signer-not-current' || name === 'stale-prev')
-  expect(refused.map(({ operation }) => checkNext(rotation.did, standing, operationOf(operation), Date.now()))).toEqual([
+  expect(refused.map(({ operation }) => checkNext(rotation.did, valid, operationOf(operation), Date.now()))).toEqual([
     { ok: false, fault: 'bad-signature' },
     { ok: false, fault: 'misordered' },
   ])
@@ -144,26 +144,26 @@ test('an operation is allowed exactly when the directory allows it', async () =>
     const trusted = keys.slice(0, 3)
     const first = await signed(genesisOperation({ rotationKeys: trusted.map((key) => key.did()), signingKey: keys[0]!.did(), handle: 'a.test' as Handle, pdsEndpoint: 'https://pds.test' }), pick(trusted))
     const did = genesisDid(first)
-    let standing: StandingOperation[] = [{ cid: operationCid(first).toString(), createdAt: Date.now(), operation: first }]
+    let valid: ValidOperation[] = [{ cid: operationCid(first).toString(), createdAt: Date.now(), operation: first }]
     for (let step = 0; step < 8; step++) {
       const waitMillis = pick([1000, 30, 71 * 3_600_000, 73 * 3_600_000])
-      standing = standing.map((entry) => ({ ...entry, createdAt: entry.createdAt - waitMillis }))
-      const previous = random() < 0.6 ? standing.at(-1)! : pick(standing)
-      const operation = await randomOperation(previous, previous !== standing.at(-1))
-      const expected = await verdictOfOracle(did, standing, operation)
-      const outcome = checkNext(did, standing, operation, Date.now())
+      valid = valid.map((entry) => ({ ...entry, createdAt: entry.createdAt - waitMillis }))
+      const previous = random() < 0.6 ? valid.at(-1)! : pick(valid)
+      const operation = await randomOperation(previous, previous !== valid.at(-1))
+      const expected = await verdictOfOracle(did, valid, operation)
+      const outcome = checkNext(did, valid, operation, Date.now())
       expect({ ok: outcome.ok, nullified: outcome.ok ? outcome.nullified : [] }).toEqual(expected)
       if (!outcome.ok) {
         verdicts.refused++
         continue
       }
       verdicts[outcome.nullified.length > 0 ? 'nullifying' : 'ok']++
-      standing = [...standing.filter(({ cid }) => !outcome.nullified.includes(cid)), { cid: operationCid(operation).toString(), createdAt: Date.now(), operation }]
+      valid = [...valid.filter(({ cid }) => !outcome.nullified.includes(cid)), { cid: operationCid(operation).toString(), createdAt: Date.now(), operation }]
     }
   }
   expect(Math.min(verdicts.ok, verdicts.nullifying, verdicts.refused)).toBeGreaterThan(10)
 
-  async function randomOperation(previous: StandingOperation, isFork: boolean): Promise<LogOperation> {
+  async function randomOperation(previous: ValidOperation, isFork: boolean): Promise<LogOperation> {
     if (random() < 0.05 || previous.operation.type !== 'plc_operation') return signed({ type: 'plc_tombstone', prev: previous.cid } as const, pick(keys))
     const rotationKeys = keys.filter(() => random() < 0.7).map((key) => key.did())
     const changes = pick([{}, {}, {}, {}, {}, {}, { rotationKeys }, { alsoKnownAs: [] }, { verificationMethods: { atproto: 'did:key:zNope' } }, { rotationKeys: Array(6).fill(keys[0]!.did()) }])
@@ -175,8 +175,8 @@ test('an operation is allowed exactly when the directory allows it', async () =>
   }
 })
 
-async function verdictOfOracle(did: string, standing: StandingOperation[], operation: LogOperation) {
-  const indexed = standing.map((entry) => ({ did, cid: CID.parse(entry.cid), nullified: false, createdAt: new Date(entry.createdAt), operation: entry.operation }))
+async function verdictOfOracle(did: string, valid: ValidOperation[], operation: LogOperation) {
+  const indexed = valid.map((entry) => ({ did, cid: CID.parse(entry.cid), nullified: false, createdAt: new Date(entry.createdAt), operation: entry.operation }))
   try {
     const { nullified } = await oracle.assureValidNextOp(did, indexed as never, operation as never)
     return { ok: true, nullified: nullified.map(String) }
@@ -201,10 +201,10 @@ test('the recovery window ends after exactly 72 hours', async () => {
   const rescue = await signed(nextOperation(first, { alsoKnownAs: [] })!, high)
   const did = genesisDid(first)
   const entry = (operation: LogOperation, createdAt: number) => ({ cid: operationCid(operation).toString(), createdAt, operation })
-  const standing = [entry(first, 0), entry(stolen, 1000)]
-  expect(checkNext(did, standing, rescue, 1000 + RECOVERY_WINDOW_MILLIS)).toEqual({ ok: true, nullified: [operationCid(stolen).toString()] })
-  expect(checkNext(did, standing, rescue, 1001 + RECOVERY_WINDOW_MILLIS)).toEqual({ ok: false, fault: 'too-late' })
-  expect(checkNext(did, standing, await signed(nextOperation(first, {})!, low), 1000)).toEqual({ ok: false, fault: 'bad-signature' })
+  const valid = [entry(first, 0), entry(stolen, 1000)]
+  expect(checkNext(did, valid, rescue, 1000 + RECOVERY_WINDOW_MILLIS)).toEqual({ ok: true, nullified: [operationCid(stolen).toString()] })
+  expect(checkNext(did, valid, rescue, 1001 + RECOVERY_WINDOW_MILLIS)).toEqual({ ok: false, fault: 'too-late' })
+  expect(checkNext(did, valid, await signed(nextOperation(first, {})!, low), 1000)).toEqual({ ok: false, fault: 'bad-signature' })
 
   const audit = (nullified: boolean) =>
     [first, stolen, rescue].map((operation, index) => ({ did, cid: operationCid(operation).toString(), createdAt: new Date(index * 1000).toISOString(), nullified: nullified && index === 1, operation }))

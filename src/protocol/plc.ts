@@ -265,8 +265,8 @@ export function genesisFault(did: string, operation: LogOperation): PlcFault | n
   return genesisDid(operation) === did ? null : 'wrong-did'
 }
 
-/** An operation that stands in a log: not nullified, at its instant. */
-export interface StandingOperation {
+/** An operation of a log that is not nullified, with the instant at which the directory accepted it. */
+export interface ValidOperation {
   cid: string
   createdAt: Millis
   operation: LogOperation
@@ -275,22 +275,24 @@ export interface StandingOperation {
 export type NextOutcome = { ok: true; nullified: string[] } | { ok: false; fault: PlcFault }
 
 /**
- * Whether `operation` may follow the log at the instant `now`, and the CIDs it nullifies.
+ * Check whether `operation` may follow the log at the instant `now`. Returns the CIDs that it nullifies, or the fault.
  *
- * `standing` are the operations of the DID that are not nullified, oldest first; empty for a genesis.
+ * `valid` holds the operations of the DID that are not nullified, oldest first; it is empty for a genesis operation.
+ *
+ * Source: did:plc, "Key Rotation & Account Recovery".
  */
-export function checkNext(did: string, standing: readonly StandingOperation[], operation: LogOperation, now: Millis): NextOutcome {
+export function checkNext(did: string, valid: readonly ValidOperation[], operation: LogOperation, now: Millis): NextOutcome {
   const refuse = (fault: PlcFault): NextOutcome => ({ ok: false, fault })
-  if (standing.length === 0) {
+  if (valid.length === 0) {
     const fault = genesisFault(did, operation)
     return fault ? refuse(fault) : { ok: true, nullified: [] }
   }
   const fault = contentFault(operation)
   if (fault) return refuse(fault)
-  const place = standing.findIndex(({ cid }) => cid === operation.prev)
-  const state = place < 0 ? null : stateOf(standing[place]!.operation)
+  const place = valid.findIndex(({ cid }) => cid === operation.prev)
+  const state = place < 0 ? null : stateOf(valid[place]!.operation)
   if (!state) return refuse('misordered')
-  const [disputed, ...later] = standing.slice(place + 1)
+  const [disputed, ...later] = valid.slice(place + 1)
   const rank = disputed ? state.rotationKeys.indexOf(signerOf(disputed.operation, state.rotationKeys) ?? '') : state.rotationKeys.length
   if (signerOf(operation, state.rotationKeys.slice(0, Math.max(rank, 0))) === null) return refuse('bad-signature')
   if (!disputed) return { ok: true, nullified: [] }
@@ -301,22 +303,22 @@ export function checkNext(did: string, standing: readonly StandingOperation[], o
 export type LogOutcome = { ok: true; head: AuditEntry; state: PlcState | null } | { ok: false; fault: PlcFault }
 
 /**
- * Replay a whole audit log: every entry was allowed when it came, and what is marked nullified is what later
- * entries nullified. Answers the head and its state (`null` once tombstoned).
+ * Replay a whole audit log: every entry was allowed when it came, and exactly the entries that later ones nullified are
+ * marked so. Returns the head and its state (null if tombstoned), or the first fault.
  */
 export function checkAuditLog(did: string, log: readonly AuditEntry[]): LogOutcome {
-  let standing: StandingOperation[] = []
+  let valid: ValidOperation[] = []
   for (const { cid, createdAt, operation, did: subject } of log) {
     if (subject !== did || operationCid(operation).toString() !== cid) return { ok: false, fault: 'malformed' }
-    const outcome = checkNext(did, standing, operation, Date.parse(createdAt))
+    const outcome = checkNext(did, valid, operation, Date.parse(createdAt))
     if (!outcome.ok) return outcome
-    standing = [...standing.filter((entry) => !outcome.nullified.includes(entry.cid)), { cid, createdAt: Date.parse(createdAt), operation }]
+    valid = [...valid.filter((entry) => !outcome.nullified.includes(entry.cid)), { cid, createdAt: Date.parse(createdAt), operation }]
   }
-  const stands = new Set(standing.map(({ cid }) => cid))
+  const stands = new Set(valid.map(({ cid }) => cid))
   const head = headOf(log)
   if (!head || log.some((entry) => entry.nullified === stands.has(entry.cid))) return { ok: false, fault: 'malformed' }
   return { ok: true, head, state: stateOf(head.operation) }
 }
 
-/** The last entry that is not nullified: what the DID is now. */
+/** The last entry that is not nullified, which says what the DID is now; null if there is none. */
 export const headOf = (log: readonly AuditEntry[]): AuditEntry | null => log.findLast((entry) => !entry.nullified) ?? null

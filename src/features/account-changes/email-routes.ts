@@ -10,21 +10,21 @@ const onlyInTheAccountManager = { refuse: 'Use the account manager interface to 
 
 export const emailRoutes = [
   procedure('com.atproto.server.requestEmailConfirmation', {
-    auth: access({ grants: managesEmail, standing: true }),
+    auth: access({ grants: managesEmail, refusesTakendown: true }),
     limit: mailsOf('confirm_email'),
     handler: (call) => requestCode(call, call.caller.did, 'confirm_email'),
   }),
   procedure('com.atproto.server.confirmEmail', {
-    auth: access({ grants: managesEmail, standing: true }),
+    auth: access({ grants: managesEmail, refusesTakendown: true }),
     handler: (call) => confirmEmail(call, call.caller.did, call.input.email, call.input.token),
   }),
   procedure('com.atproto.server.requestEmailUpdate', {
-    auth: access({ sessions: 'owner', grants: onlyInTheAccountManager, standing: true }),
+    auth: access({ sessions: 'owner', grants: onlyInTheAccountManager, refusesTakendown: true }),
     limit: mailsOf('update_email'),
     handler: async (call) => ({ tokenRequired: await requestEmailUpdate(call, call.caller.did) }),
   }),
   procedure('com.atproto.server.updateEmail', {
-    auth: access({ sessions: 'owner', grants: onlyInTheAccountManager, standing: true }),
+    auth: access({ sessions: 'owner', grants: onlyInTheAccountManager, refusesTakendown: true }),
     handler: (call) => withinRefusedAddresses(call, () => changeEmail(call, call.caller.did, call.input.email, call.input.token)),
   }),
 ]

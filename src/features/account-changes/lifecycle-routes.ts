@@ -38,7 +38,7 @@ export const lifecycleRoutes = [
     handler: (call) => deactivateAccount(call, call.caller.did, call.input.deleteAfter === undefined ? null : Date.parse(call.input.deleteAfter)),
   }),
   procedure('com.atproto.server.requestAccountDelete', {
-    auth: fullAccess({ standing: true }),
+    auth: fullAccess({ refusesTakendown: true }),
     limit: mailsOf('delete_account'),
     async handler(call) {
       await requestCode(call, call.caller.did, 'delete_account')

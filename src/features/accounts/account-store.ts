@@ -70,13 +70,13 @@ function identifiedBy(identifier: string): Sql | null {
   return handle && sql`handle = ${handle}`
 }
 
-/** An account as its readers need it. */
-export interface Standing extends Pick<Account, 'did' | 'handle'> {
+/** What reads of public data need to know of an account. */
+export interface AccountSummary extends Pick<Account, 'did' | 'handle'> {
   status: AccountStatus
 }
 
-/** By DID or handle; a part of the row, for every read asks. */
-export async function standingOf(reader: Reader, identifier: string): Promise<Standing | null> {
+/** Finds by DID or handle; null if there is no such account. Reads only these columns, because every read request asks. */
+export async function accountSummary(reader: Reader, identifier: string): Promise<AccountSummary | null> {
   const condition = identifiedBy(identifier)
   const row =
     condition &&

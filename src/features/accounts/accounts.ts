@@ -31,7 +31,7 @@ export {
   listDueForDeletion,
   setHandle,
   setInvitesDisabled,
-  standingOf,
+  accountSummary,
   updateActivation,
   updateEmail,
   updateEmailConfirmed,

@@ -4,7 +4,7 @@ import { forbidden } from '../../http/errors.ts'
 import type { Did } from '../../protocol/identifiers.ts'
 import type { Permissions } from '../../protocol/scopes.ts'
 import { verifyDpopToken } from '../oauth/oauth.ts'
-import { presentedAs, refuseWithoutStanding, type Credential, type Demand } from './credential.ts'
+import { presentedAs, requireNotTakendown, type Credential, type Demand } from './credential.ts'
 import { assertPermission } from './permissions.ts'
 
 /** An app or an agent, limited to what was granted to it. */
@@ -24,9 +24,9 @@ export const appCredential: Credential<GrantCaller> = {
     const { did, permissions, tokenId } = await verifyDpopToken(exchange, token)
     return { did, credential: 'oauth', permissions, personalDetails: false, tokenId }
   },
-  async may({ did, permissions }, { grants = 'refuse', standing }, exchange) {
-    // Apps lose their sessions with the account, so one that is alive says the same where nothing is demanded.
-    if (standing) await refuseWithoutStanding(exchange, did)
+  async may({ did, permissions }, { grants = 'refuse', refusesTakendown }, exchange) {
+    // OAuth sessions are deleted on takedown, so a live one already implies that the account is not taken down.
+    if (refusesTakendown) await requireNotTakendown(exchange, did)
     requireGrant(permissions, grants, exchange)
   },
 }

@@ -14,7 +14,7 @@ const appPasswordView = ({ name, createdAt, privileged, personalDetails }: AppPa
 
 export const appPasswordRoutes = [
   procedure('com.atproto.server.createAppPassword', {
-    auth: fullAccess({ standing: true }),
+    auth: fullAccess({ refusesTakendown: true }),
     async handler(call) {
       const { name, privileged = false, personalDetails = false } = call.input
       const made = await createAppPassword(call, call.caller.did, { name, privileged, personalDetails })

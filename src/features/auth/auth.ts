@@ -55,7 +55,7 @@ const holders: readonly Credential<AccessCaller>[] = [credentials.session, crede
 export const access = (demand: Demand = {}): Guard<AccessCaller> => taking(holders, refuseOthers, demand)
 
 /** For what only the account itself may do: no app password, no app, no agent. */
-export const fullAccess = (demand: Pick<Demand, 'standing'> = {}): Guard<AccessCaller> => access({ ...demand, sessions: 'owner' })
+export const fullAccess = (demand: Pick<Demand, 'refusesTakendown'> = {}): Guard<AccessCaller> => access({ ...demand, sessions: 'owner' })
 
 /** For checks that need the body: refuses apps and agents whose grant does not reach that far. */
 export function requirePermission({ permissions }: Pick<AccessCaller, 'permissions'>, check: (permissions: Permissions) => void): void {

@@ -25,8 +25,8 @@ export interface Demand {
   sessions?: SessionDemand
   /** What an app or agent needs: any grant, none will do (and what to tell it), or a check like `assertRepo`. */
   grants?: 'any' | 'refuse' | { refuse: string } | ((permissions: Permissions, exchange: Exchange) => void)
-  /** Taken-down and missing accounts are refused here, and not by the handler. */
-  standing?: boolean
+  /** Refuse taken-down and missing accounts in the guard instead of the handler. */
+  refusesTakendown?: boolean
 }
 
 /**
@@ -68,6 +68,6 @@ export const presentedAs =
     return authorization?.scheme === scheme ? authorization.value : null
   }
 
-export async function refuseWithoutStanding({ ctx }: Exchange, did: Did): Promise<void> {
+export async function requireNotTakendown({ ctx }: Exchange, did: Did): Promise<void> {
   refuseTakendown(await accountStatus(ctx.db, did))
 }

@@ -3,7 +3,7 @@ import type { Exchange } from '../../http/endpoint.ts'
 import { invalidToken } from '../../http/errors.ts'
 import type { Did } from '../../protocol/identifiers.ts'
 import { decodeJws, decodeObject } from '../../protocol/jws.ts'
-import { presentedAs, refuseWithoutStanding, type Credential } from './credential.ts'
+import { presentedAs, requireNotTakendown, type Credential } from './credential.ts'
 import type { AdminCaller } from './operator-credential.ts'
 import { LABELER, verifyServiceToken, type ServiceCaller } from './service-auth.ts'
 
@@ -45,7 +45,7 @@ export const delegatedCredential: Credential<ServiceAccountCaller> = {
   async check(exchange, token) {
     // Before the key is fetched: a stranger's name is not looked up.
     const accepts = async ({ iss }: ServiceCaller) => {
-      await refuseWithoutStanding(exchange, iss)
+      await requireNotTakendown(exchange, iss)
       return true
     }
     const { iss } = await verifyServiceToken(exchange.ctx, token, { lxm: exchange.nsid, accepts })

@@ -8,7 +8,7 @@ import { invalidToken } from '../../http/errors.ts'
 import { isPrivilegedMethod } from '../../protocol/guarded-methods.ts'
 import type { Did } from '../../protocol/identifiers.ts'
 import { boundTokenAsBearer, claimsToBeAccessToken } from '../oauth/oauth.ts'
-import { presentedAs, refuseWithoutStanding, type Credential, type SessionDemand } from './credential.ts'
+import { presentedAs, requireNotTakendown, type Credential, type SessionDemand } from './credential.ts'
 import { acceptedToken, readAccessToken, type SessionKind } from './session-tokens.ts'
 
 interface Reach {
@@ -46,9 +46,9 @@ export const sessionCredential: Credential<SessionCaller> = {
     const { personalDetails } = reach[kind]
     return { did, credential: kind, permissions: null, personalDetails: personalDetails === 'always' || (personalDetails === 'granted' && isGranted) }
   },
-  may({ did, credential }, { sessions = 'everyday', standing }, exchange) {
+  may({ did, credential }, { sessions = 'everyday', refusesTakendown }, exchange) {
     if (!reach[credential].meets.includes(sessions)) throw invalidToken('Bad token scope')
-    if (standing) return refuseWithoutStanding(exchange, did)
+    if (refusesTakendown) return requireNotTakendown(exchange, did)
   },
 }
 

@@ -9,7 +9,7 @@ import { listMissing, listReferencedCids } from './reference-store.ts'
 
 export const blobRoutes = [
   procedure('com.atproto.repo.uploadBlob', {
-    auth: accessOrServiceAuth({ standing: true, grants: (permissions, { body }) => permissions.assertBlob({ mime: body.contentType ?? '*/*' }) }),
+    auth: accessOrServiceAuth({ refusesTakendown: true, grants: (permissions, { body }) => permissions.assertBlob({ mime: body.contentType ?? '*/*' }) }),
     limit: { name: 'uploadBlob', key: ({ caller }) => caller.did },
     async handler(call) {
       const { ctx, caller, body } = call

@@ -3,7 +3,7 @@ import { Refusal, upstreamFailure } from '../../http/errors.ts'
 import type { Context } from '../../platform/context.ts'
 import { claimedHandle, type DidDocument } from '../../protocol/did-document.ts'
 import { parseDid, parseHandle, type Did, type Handle } from '../../protocol/identifiers.ts'
-import { standingOf } from '../accounts/accounts.ts'
+import { accountSummary } from '../accounts/accounts.ts'
 import { resolveDid, type ResolutionFault } from './did-resolution.ts'
 import { isOwnName } from './handle-admission.ts'
 import { lookUpHandle } from './handle-resolution.ts'
@@ -13,7 +13,7 @@ export const INVALID_HANDLE = 'handle.invalid' as Handle
 
 /** Names under our domains are answered here alone: active accounts have them, and nobody else. */
 export async function resolveHandle(ctx: Context, handle: Handle): Promise<Did | null> {
-  const account = await standingOf(ctx.db, handle)
+  const account = await accountSummary(ctx.db, handle)
   if (account?.status === 'active') return account.did
   return isOwnName(ctx, handle) ? null : lookUpHandle(ctx, handle)
 }

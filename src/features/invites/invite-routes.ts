@@ -57,7 +57,7 @@ export const inviteRoutes = [
     },
   }),
   query('com.atproto.server.getAccountInviteCodes', {
-    auth: fullAccess({ standing: true }),
+    auth: fullAccess({ refusesTakendown: true }),
     async handler({ ctx, caller: { did }, params: { includeUsed, createAvailable } }) {
       const codes = await ctx.db.transaction(async (tx) => {
         const account = await accountOf(tx, did)

@@ -59,7 +59,7 @@ export function localPlcDirectory(ctx: Pick<Context, 'db' | 'clock'>): PlcDirect
 function addOperation({ db, clock }: Pick<Context, 'db' | 'clock'>, did: Did, operation: LogOperation): Promise<PlcFault | null> {
   const now = clock.now()
   return db.transaction(async (tx) => {
-    const outcome = checkNext(did, await readStanding(tx, did), operation, now)
+    const outcome = checkNext(did, await readValidOperations(tx, did), operation, now)
     if (!outcome.ok) return outcome.fault
     await nullify(tx, did, outcome.nullified)
     await appendOperation(tx, { did, cid: operationCid(operation).toString(), operation, now })
@@ -67,7 +67,7 @@ function addOperation({ db, clock }: Pick<Context, 'db' | 'clock'>, did: Did, op
   })
 }
 
-async function readStanding(reader: Reader, did: Did) {
+async function readValidOperations(reader: Reader, did: Did) {
   const log = await readLog(reader, did)
   return log
     .filter(({ nullified }) => !nullified)

@@ -41,7 +41,7 @@ export const preferences: Feature = {
       },
     }),
     procedure('app.bsky.actor.putPreferences', {
-      auth: access({ grants: asksAppview, standing: true }),
+      auth: access({ grants: asksAppview, refusesTakendown: true }),
       async handler(call) {
         const { ctx, caller, input } = call
         const other = otherAppview(call)

@@ -4,7 +4,7 @@ import { JsonText, query } from '../../http/endpoint.ts'
 import { cidText } from '../../protocol/cid.ts'
 import { claimedHandle } from '../../protocol/did-document.ts'
 import { recordUri, type Nsid } from '../../protocol/identifiers.ts'
-import { standingOf } from '../accounts/accounts.ts'
+import { accountSummary } from '../accounts/accounts.ts'
 import { requireVisible } from '../auth/auth.ts'
 import { INVALID_HANDLE, resolveDid } from '../identity/identity.ts'
 import { appviewService, forward, namedService } from '../proxy/proxy.ts'
@@ -17,7 +17,7 @@ export const readRoutes = [
     async handler(call) {
       const { ctx, params } = call
       const { repo, collection, rkey, cid } = params
-      const account = await standingOf(ctx.db, repo)
+      const account = await accountSummary(ctx.db, repo)
       // What is not here, or not to be seen here, the network may know.
       if (account?.status !== 'active') return forward(call, { service: namedService(call.request) ?? appviewService(ctx.config), iss: null })
       const { did } = account
@@ -32,7 +32,7 @@ export const readRoutes = [
 
   query('com.atproto.repo.listRecords', {
     async handler({ ctx, params: { repo, collection, limit, cursor, reverse } }) {
-      const account = await standingOf(ctx.db, repo)
+      const account = await accountSummary(ctx.db, repo)
       if (account?.status !== 'active') throw invalidRequest(`Could not find repo: ${repo}`)
       return recordPage(ctx, account.did, { collection, after: cursor ?? null, descending: !reverse, limit })
     },
@@ -40,7 +40,7 @@ export const readRoutes = [
 
   query('com.atproto.repo.describeRepo', {
     async handler({ ctx, params: { repo } }) {
-      const account = await standingOf(ctx.db, repo)
+      const account = await accountSummary(ctx.db, repo)
       if (account === null) throw new Refusal(400, 'RepoNotFound', `Could not find repo for DID: ${repo}`)
       const { did, handle, status } = account
       requireVisible(status, { did: null, admin: false }, did)

@@ -85,7 +85,7 @@ export const syncRoutes: readonly Endpoint[] = [
     },
   }),
   procedure('com.atproto.repo.importRepo', {
-    auth: access({ sessions: 'owner', grants: (permissions) => permissions.assertAccount({ attr: 'repo', action: 'manage' }), standing: true }),
+    auth: access({ sessions: 'owner', grants: (permissions) => permissions.assertAccount({ attr: 'repo', action: 'manage' }), refusesTakendown: true }),
     long: true,
     async handler(call) {
       const {

@@ -9,8 +9,8 @@ import { loopbackClientId, OAuthClient } from '../harness/oauth-client.ts'
 import { openStage, operator, SERVICES, setTakedown, type Stage } from './callers.ts'
 import { servedMethods, type Served } from './served-methods.ts'
 
-type Standing = 'takendown' | 'deactivated' | 'deleted'
-type Outcomes = Record<Standing, string>
+type Status = 'takendown' | 'deactivated' | 'deleted'
+type Outcomes = Record<Status, string>
 
 const OK = '200'
 const TAKEN_DOWN = '401 AccountTakedown'
@@ -90,10 +90,10 @@ const inputs: Record<string, (who: TestAccount) => Init> = {
 }
 
 let stage: Stage
-let accounts: Record<Standing, TestAccount>
+let accounts: Record<Status, TestAccount>
 /** An app password's session of the account that was taken down. */
 let helper: TestAccount
-/** Apps that were let in before, by their account's standing. */
+/** Apps that were let in before, by their account's status. */
 let apps: Record<'takendown' | 'deactivated', { client: OAuthClient; token: string }>
 
 beforeAll(async () => {
@@ -134,7 +134,7 @@ describe.each(methodsOf({ did: 'did:plc:placeholder', handle: 'placeholder.test'
 
   test('with a session from before', async () => {
     const actual: Partial<Outcomes> = {}
-    for (const standing of ['takendown', 'deactivated', 'deleted'] as const) actual[standing] = told(await ask(nsid, accounts[standing]))
+    for (const status of ['takendown', 'deactivated', 'deleted'] as const) actual[status] = told(await ask(nsid, accounts[status]))
     expect(actual).toEqual(expected)
   })
 
