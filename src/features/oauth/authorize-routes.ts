@@ -59,10 +59,10 @@ async function show(call: PageCall): Promise<Response> {
   const { prompt } = opened.pending.request
   if (prompt === 'create' && !call.url.searchParams.has(HAS_ACCOUNT)) return seeOther(signUpUrl(opened.requestUri, opened.pending.request.clientId))
   if (prompt === 'none') return decided(call, opened, { kind: 'refuse', error: 'login_required', reason: 'The person has to be asked' })
-  return shown(call, opened, { filled: null, fault: null })
+  return renderConsent(call, opened, { filled: null, fault: null })
 }
 
-async function shown(call: PageCall, opened: Opened, { filled, fault }: { filled: Filled | null; fault: Fault | null }): Promise<Response> {
+async function renderConsent(call: PageCall, opened: Opened, { filled, fault }: { filled: Filled | null; fault: Fault | null }): Promise<Response> {
   const expansion = await expanded(call.ctx, opened.pending.request.scopes)
   if (!expansion.ok) return decided(call, opened, { kind: 'refuse', error: 'invalid_scope', reason: expansion.reason })
   const device = await deviceOf(call)
@@ -111,14 +111,14 @@ async function approve(call: PageCall, opened: Opened, form: URLSearchParams): P
   const identifier = chosen?.account.did ?? form.get('identifier') ?? ''
   const filled = { identifier: form.get('identifier') ?? '', account: chosen?.account.did ?? (form.has('account') ? 'other' : null), granted, remember }
   const limited = await faultOf(() => chargeAddress(call, ['createSession']))
-  if (limited) return shown(call, opened, { filled, fault: limited })
+  if (limited) return renderConsent(call, opened, { filled, fault: limited })
   const outcome = await withPassword(call, identifier, form.get('password') ?? '', async (account, confirm) => {
     const response = await accept(account, confirm)
     if (remember && activityOf(account).active) await signIn(call, account.did, { remember: true, confirm })
     return response
   })
   if (outcome.ok) return outcome.value
-  return shown(call, opened, { filled, fault: outcome.fault })
+  return renderConsent(call, opened, { filled, fault: outcome.fault })
 }
 
 /** Somebody who is signed in here; null when another account signs in. */

@@ -54,11 +54,11 @@ export async function changesSince({ db }: Context, did: Did, rev: Tid): Promise
   const visible = records.filter(({ takedownRef }) => takedownRef === null)
   const profile = visible.find(({ path }) => path === PROFILE_PATH)
   const posts = visible.filter(({ path }) => path.startsWith(`${POST_COLLECTION}/`))
-  const shown = profile ? [profile, ...posts] : posts
+  const listed = profile ? [profile, ...posts] : posts
   return {
     profile: profile ? contentOf('app.bsky.actor.profile', profile) : null,
     posts: posts.flatMap((stored) => localPost(did, stored) ?? []),
-    oldestAt: shown.length === 0 ? null : Math.min(...shown.map(({ indexedAt }) => indexedAt)),
+    oldestAt: listed.length === 0 ? null : Math.min(...listed.map(({ indexedAt }) => indexedAt)),
   }
 }
 

@@ -17,9 +17,9 @@ import { holderForm, holderOf, type Holder } from './holders.ts'
 import { ownDomainRoutes, ownDomainUrl } from './own-domain-page.ts'
 import { seeOther, type PageCall } from './page-parts.ts'
 
-type Shown = Partial<Pick<AccountView, 'outcome' | 'secret' | 'awaitsEmailCode'>>
+type PageOptions = Partial<Pick<AccountView, 'outcome' | 'secret' | 'awaitsEmailCode'>>
 
-async function shown({ ctx }: PageCall, { account, device }: Holder, { outcome = null, secret = null, awaitsEmailCode = false }: Shown = {}): Promise<Response> {
+async function renderAccountPage({ ctx }: PageCall, { account, device }: Holder, { outcome = null, secret = null, awaitsEmailCode = false }: PageOptions = {}): Promise<Response> {
   const { db, clock } = ctx
   const { did } = account
   const now = clock.now()
@@ -50,7 +50,7 @@ async function show(call: PageCall): Promise<Response> {
   const holder = await holderOf(call, searchParams.get('account'))
   if (!holder) return seeOther('/account/sign-in')
   const done = notices.get(searchParams.get('done') ?? '')
-  return shown(call, holder, { outcome: done ? { ...done, fault: null, typed: null } : null })
+  return renderAccountPage(call, holder, { outcome: done ? { ...done, fault: null, typed: null } : null })
 }
 
 const placeInPage = (section: Section, parameters: Record<string, string>): string => {
@@ -81,7 +81,7 @@ const act = (path: string, section: Section, done: string, work: Work): Endpoint
 /** Null when `work` went well; else the page, with what went wrong at the form and what was typed in it. */
 async function showFault(call: PageCall, holder: Holder, { section, form: typed }: { section: Section; form: URLSearchParams }, work: () => Promise<unknown>): Promise<Response | null> {
   const fault = await faultOf(work)
-  return fault && shown(call, holder, { outcome: { section, fault, notice: null, typed } })
+  return fault && renderAccountPage(call, holder, { outcome: { section, fault, notice: null, typed } })
 }
 
 export const accountRoutes: Endpoint[] = [
@@ -116,7 +116,7 @@ export const accountRoutes: Endpoint[] = [
     const refused = await showFault(call, holder, { section: 'app-passwords', form }, async () => {
       secret = await createAppPassword(call, holder.account.did, wanted)
     })
-    return refused ?? shown(call, holder, { secret })
+    return refused ?? renderAccountPage(call, holder, { secret })
   }),
   ...act('app-passwords/revoke', 'app-passwords', 'app-password', async (call, { account }, form) => {
     await revokeAppPassword(call, account.did, form.get('name') ?? '')
@@ -177,7 +177,7 @@ async function changeAddress(call: PageCall, holder: Holder, form: URLSearchPara
     notice = await moveAddress(call, holder.account, form)
   })
   if (fault === null && notice === null) return null
-  return shown(call, holder, { outcome: { section: 'email', fault, notice, typed: form }, awaitsEmailCode: notice !== null || form.has('code') })
+  return renderAccountPage(call, holder, { outcome: { section: 'email', fault, notice, typed: form }, awaitsEmailCode: notice !== null || form.has('code') })
 }
 
 /**

@@ -67,15 +67,15 @@ async function reset(call: PageCall): Promise<Response> {
   return fault === null ? seeOther('/account/sign-in?done=reset') : codePage(call, form, fault)
 }
 
-const shown = (show: (call: PageCall, given: URLSearchParams, fault: null) => Response) => async (call: PageCall) => {
+const pageHandler = (show: (call: PageCall, given: URLSearchParams, fault: null) => Response) => async (call: PageCall) => {
   requireNavigation(call)
   return show(call, call.url.searchParams, null)
 }
 
 export const resetPasswordRoutes = [
-  route('GET', '/account/reset-password', { handler: shown(forgottenPage) }),
+  route('GET', '/account/reset-password', { handler: pageHandler(forgottenPage) }),
   route('POST', '/account/reset-password', { handler: sendCode }),
-  route('GET', '/account/reset-password/code', { handler: shown(codePage) }),
+  route('GET', '/account/reset-password/code', { handler: pageHandler(codePage) }),
   route('POST', '/account/reset-password/code', { handler: reset }),
   route('GET', '/.well-known/change-password', { handler: async () => seeOther('/account/reset-password') }),
 ]

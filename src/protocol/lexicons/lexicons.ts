@@ -7,7 +7,7 @@
 import { setOwn } from '../cbor.ts'
 import { documentsJson } from './generated/documents.ts'
 import type { LexMethods, LexRecords } from './generated/types.ts'
-import { faultText, isObject, isOfFormat, schemaCompiler, shown, wrongFormat, type Check, type Definition, type Document, type Fault, type LooseObject, type Schema } from './schema.ts'
+import { describeValue, faultText, isObject, isOfFormat, schemaCompiler, wrongFormat, type Check, type Definition, type Document, type Fault, type LooseObject, type Schema } from './schema.ts'
 
 export type MethodName = keyof LexMethods
 export type RecordName = keyof LexRecords
@@ -184,7 +184,7 @@ export function keyFaultOf(type: string, collection: string, rkey: string): stri
 function keyFault(type: string, rkey: string): string | null {
   if (type.startsWith('literal:')) {
     const literal = type.slice('literal:'.length)
-    return rkey === literal ? null : `Expected ${shown(literal)} (got ${shown(rkey)})`
+    return rkey === literal ? null : `Expected ${describeValue(literal)} (got ${describeValue(rkey)})`
   }
   const format = type === 'tid' || type === 'nsid' ? type : 'record-key'
   return isOfFormat(format, rkey) ? null : wrongFormat(format, rkey).message

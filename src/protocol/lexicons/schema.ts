@@ -112,12 +112,12 @@ export const isFormat = (format: string): boolean => Object.hasOwn(formats, form
 export const faultText = ({ message, path }: Fault, base: string): string => `${message} at ${base}${path}`
 
 const at = (message: string): Fault => ({ message, path: '' })
-const wrongType = (expected: string, value: unknown): Fault => at(`Expected ${expected} value type (got ${shown(value)})`)
-const wrongChoice = (choices: readonly unknown[], value: unknown): Fault => at(`Expected ${oneOf(choices.map(shown))} (got ${shown(value)})`)
+const wrongType = (expected: string, value: unknown): Fault => at(`Expected ${expected} value type (got ${describeValue(value)})`)
+const wrongChoice = (choices: readonly unknown[], value: unknown): Fault => at(`Expected ${oneOf(choices.map(describeValue))} (got ${describeValue(value)})`)
 const tooBig = (what: string, maximum: number, actual: number): Fault => at(`${what} too big (maximum ${maximum}, got ${actual})`)
 const tooSmall = (what: string, minimum: number, actual: number): Fault => at(`${what} too small (minimum ${minimum}, got ${actual})`)
 /** Why a text is none of its format. */
-export const wrongFormat = (format: string, text: string): Fault => at(`Invalid ${formats[format]!.name} (got ${shown(text)})`)
+export const wrongFormat = (format: string, text: string): Fault => at(`Invalid ${formats[format]!.name} (got ${describeValue(text)})`)
 
 /** A fault of a part, as one of the whole. */
 function within(part: string | number, fault: Fault): Fault {
@@ -132,21 +132,21 @@ function oneOf(choices: readonly string[]): string {
   return choices.length < 2 ? choices.join('') : `one of ${choices.slice(0, -1).join(', ')} or ${choices.at(-1)}`
 }
 
-/** Characters of a text that a refusal repeats, and entries of a list or an object. */
-const MAX_SHOWN_CHARS = 256
-const MAX_SHOWN_ENTRIES = 2
+/** How many characters of a text, and entries of a list or an object, an error message repeats. */
+const MAX_DESCRIBED_CHARS = 256
+const MAX_DESCRIBED_ENTRIES = 2
 
-/** A value as a refusal repeats it: scalars whole, the rest by its first entries. */
-export function shown(value: unknown): string {
-  if (typeof value === 'string') return JSON.stringify(value.length < MAX_SHOWN_CHARS ? value : `${value.slice(0, MAX_SHOWN_CHARS - 1)}…`)
+/** A value as an error message repeats it: scalars whole, lists and objects by their first entries. */
+export function describeValue(value: unknown): string {
+  if (typeof value === 'string') return JSON.stringify(value.length < MAX_DESCRIBED_CHARS ? value : `${value.slice(0, MAX_DESCRIBED_CHARS - 1)}…`)
   if (value === null || typeof value === 'number' || typeof value === 'boolean') return String(value)
-  if (Array.isArray(value)) return `[${firstOf(value, (entry) => (Array.isArray(entry) ? '[...]' : shown(entry)))}]`
+  if (Array.isArray(value)) return `[${firstOf(value, (entry) => (Array.isArray(entry) ? '[...]' : describeValue(entry)))}]`
   if (value instanceof Cid) return 'cid'
-  return isObject(value) ? `{${firstOf(Object.keys(value), (key) => `${shown(key)}: ...`)}}` : 'object'
+  return isObject(value) ? `{${firstOf(Object.keys(value), (key) => `${describeValue(key)}: ...`)}}` : 'object'
 }
 
 const firstOf = <T>(entries: readonly T[], show: (entry: T) => string): string =>
-  entries.slice(0, MAX_SHOWN_ENTRIES).map(show).join(', ') + (entries.length > MAX_SHOWN_ENTRIES ? ', ...' : '')
+  entries.slice(0, MAX_DESCRIBED_ENTRIES).map(show).join(', ') + (entries.length > MAX_DESCRIBED_ENTRIES ? ', ...' : '')
 
 /** A lexicon leads to what is no definition of a value. */
 export class LexiconFault extends Error {}
