@@ -1,13 +1,7 @@
-import { OperatorError } from '../base/operator-error.ts'
 import { operated } from './operated.ts'
-import { HOW_PASSWORDS_COME, newPassword, passwordOptions } from './operator-accounts.ts'
+import { describedServer, fullHandle, HOW_PASSWORDS_COME, newPassword, passwordOptions } from './operator-accounts.ts'
 import type { Server } from './operator-server.ts'
 import { facts } from './report.ts'
-
-interface Description {
-  availableUserDomains: string[]
-  inviteCodeRequired: boolean
-}
 
 interface Made {
   did: string
@@ -24,7 +18,7 @@ export const accountCreateCommand = operated({
   async run(invocation) {
     const { terminal, server, positionals } = invocation
     const [name = '', email = ''] = positionals.map((word) => word.trim())
-    const { availableUserDomains, inviteCodeRequired } = await server.get<Description>('/xrpc/com.atproto.server.describeServer')
+    const { availableUserDomains, inviteCodeRequired } = await describedServer(server)
     const handle = fullHandle(name.replace(/^@/, '').toLowerCase(), availableUserDomains)
     const { password, generated } = await newPassword(invocation)
     const make = (inviteCode?: string) => server.postAsHolder<Made>('/xrpc/com.atproto.server.createAccount', { handle, email, password, inviteCode })
@@ -37,12 +31,6 @@ export const accountCreateCommand = operated({
     return { value: generated === null ? known : { ...known, password: generated }, text }
   },
 })
-
-function fullHandle(name: string, [domain]: readonly string[]): string {
-  if (name.includes('.')) return name
-  if (domain === undefined) throw new OperatorError('the server has no domain for handles: give the whole handle')
-  return `${name}.${domain.replace(/^\./, '')}`
-}
 
 /** With an invite made for this, which nobody else can use if it fails. */
 async function withInvite<T>(server: Server, use: (code: string) => Promise<T>): Promise<T> {

@@ -1,10 +1,11 @@
 /** What several commands about accounts do: find the one that is meant, and come by a password. */
 import { randomBytes } from 'node:crypto'
+import { OperatorError } from '../base/operator-error.ts'
 import { base32 } from '../protocol/cid.ts'
 import { chosenOption, type Invocation, Misuse, type Option } from './command.ts'
 import type { Server } from './operator-server.ts'
 
-export const NAMED_BY = 'The account is named by its handle, DID or address.'
+export const NAMED_BY = 'The account is named by its handle, DID or address; a handle without a dot has the first domain of the server.'
 
 /** Answer of `/v1/admin/accounts/lookup`. */
 export interface FoundAccount {
@@ -21,8 +22,20 @@ export interface FoundAccount {
   flags: { val: string; labelerDid: string }[]
 }
 
-export const findAccount = (server: Server, name: string): Promise<FoundAccount> =>
-  server.post('/v1/admin/accounts/lookup', { account: name.trim().replace(/^@/, '').toLowerCase() })
+export async function findAccount(server: Server, name: string): Promise<FoundAccount> {
+  const given = name.trim().replace(/^@/, '').toLowerCase()
+  const account = /[.:@]/.test(given) ? given : fullHandle(given, (await describedServer(server)).availableUserDomains)
+  return server.post('/v1/admin/accounts/lookup', { account })
+}
+
+export const describedServer = (server: Server): Promise<{ availableUserDomains: string[]; inviteCodeRequired: boolean }> => server.get('/xrpc/com.atproto.server.describeServer')
+
+/** As people say it: the domain may be left out. */
+export function fullHandle(name: string, [domain]: readonly string[]): string {
+  if (name.includes('.')) return name
+  if (domain === undefined) throw new OperatorError('the server has no domain for handles: give the whole handle')
+  return `${name}.${domain.replace(/^\./, '')}`
+}
 
 /** What an account is called in a sentence. */
 export const nameOf = ({ handle, did }: Pick<FoundAccount, 'handle' | 'did'>): string => (handle === null ? did : `${handle} (${did})`)

@@ -73,7 +73,7 @@ describe('account create', () => {
 
 test('an account is found by handle, DID and address', async () => {
   const erin = await invited('erin')
-  for (const name of ['erin.test', '@Erin.Test', erin.did, 'ERIN@example.com'])
+  for (const name of ['erin', 'erin.test', '@Erin.Test', erin.did, 'ERIN@example.com'])
     expect(await json(['account', 'show', name])).toMatchObject({ did: erin.did, handle: 'erin.test', email: 'erin@example.com', status: 'active', hasPassword: true, emailConfirmedAt: null })
   const { code, out } = await run(['account', 'show', 'erin.test'])
   expect(code).toBe(0)
