@@ -23,7 +23,7 @@ export function loadNative<Library extends object>(builds: Iterable<Library | st
       faults.push(error)
     }
   }
-  if (faults.length > 0) process.stderr.write(`a native library cannot be loaded, and something slower stands in: ${faults.map(String).join('; ')}\n`)
+  if (faults.length > 0) process.stderr.write(`a native library cannot be loaded from ${tmpdir()}, and something slower stands in: set TMPDIR to a folder that programs may be run from (${faults.map(String).join('; ')})\n`)
   return null
 }
 
