@@ -1,15 +1,15 @@
 /**
- * A map with a bound, in two generations: when the younger is full it becomes the older, and the older goes as a whole.
+ * A bounded map in two generations. When the younger generation is full, it replaces the older one, which is dropped.
  *
- * Taking the oldest out of a large `Map` one by one costs tens of microseconds each time: the runtime walks over the
- * places of all that were deleted before. This costs the same at every size.
+ * Deleting the oldest entries of a large `Map` one by one takes tens of microseconds each, because the runtime walks over
+ * the slots of all earlier deletions. Dropping a generation costs the same at every size.
  */
 export class BoundedCache<Value> {
   #young = new Map<string, Value>()
   #old = new Map<string, Value>()
   #youngWeight = 0
 
-  /** Keeps the newest that weigh `max / 2` together at least, and `max` at most. Each weighs one where nothing else is said. */
+  /** Keeps the newest entries: at least `max / 2` of total weight, at most `max`. An entry weighs one unless `weigh` says otherwise. */
   constructor(
     readonly max: number,
     readonly weigh: (key: string, value: Value) => number = () => 1,
@@ -42,7 +42,7 @@ export class BoundedCache<Value> {
     if (value !== undefined) this.#youngWeight -= this.weigh(key, value)
   }
 
-  /** Let the older generation go, and begin a new one. */
+  /** Drop the older generation and start a new one. */
   turn(): void {
     this.#old = this.#young
     this.#young = new Map()

@@ -1,6 +1,6 @@
 /**
- * Work on items as they come, at most `limit` at a time. Nothing more is taken once the source or a piece of work has
- * failed; what runs is waited for, and the first fault is thrown.
+ * Process items as they arrive, at most `limit` at a time. When the source or one item fails, no further items are
+ * taken; work in progress is awaited, and then the first error is thrown.
  */
 export async function concurrently<T>(items: AsyncIterable<T>, limit: number, work: (item: T) => Promise<void>): Promise<void> {
   const source = items[Symbol.asyncIterator]()

@@ -1,4 +1,4 @@
-/** A queue for each key: work under one key runs one piece at a time and in order, work under different keys side by side. */
+/** One queue per key: work with the same key runs one at a time and in order; work with different keys runs concurrently. */
 export class KeyedQueue {
   readonly #tails = new Map<string, Promise<void>>()
 
@@ -10,13 +10,13 @@ export class KeyedQueue {
         if (this.#tails.get(key) === tail) this.#tails.delete(key)
       }
     })
-    // The next in line does not care how its predecessor ended.
+    // The next in line runs whether its predecessor succeeded or failed.
     const tail = turn.then(nothing, nothing)
     this.#tails.set(key, tail)
     return turn
   }
 
-  /** Keys with work that runs or waits. */
+  /** How many keys have running or waiting work. */
   get size(): number {
     return this.#tails.size
   }

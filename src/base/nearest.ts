@@ -1,6 +1,6 @@
 const MAX_EDITS = 2
 
-/** The candidate within two edits of a misspelt name, the closest first; `null` when there is none. */
+/** Returns the candidate closest to a misspelt name, at most two edits away; null if there is none. */
 export function nearest(name: string, candidates: readonly string[]): string | null {
   const [best] = candidates
     .map((candidate) => ({ candidate, edits: editDistance(name, candidate) }))
@@ -9,7 +9,7 @@ export function nearest(name: string, candidates: readonly string[]): string | n
   return best?.candidate ?? null
 }
 
-/** Insertions, deletions and substitutions between two texts. */
+/** Levenshtein distance: insertions, deletions and substitutions. */
 function editDistance(from: string, to: string): number {
   let previous = Array.from({ length: to.length + 1 }, (_, column) => column)
   for (const [row, letter] of [...from].entries()) {

@@ -1,7 +1,7 @@
-/** Something only the operator can put right. Its message is a whole sentence for that reader, and no stack is shown. */
+/** A problem that only the operator can fix. Its message is a full sentence for that reader, printed without a stack trace. */
 export class OperatorError extends Error {}
 
-/** What is wrong, and what puts it right. */
+/** A problem and its remedy. */
 export interface Explained {
   what: string
   remedy: string

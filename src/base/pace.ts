@@ -1,10 +1,10 @@
-/** Slows bulk work down, so that requests find the disk and the processor free. */
+/** Slows down bulk work, which leaves the disk and the processor free for requests. */
 import { setTimeout as sleep } from 'node:timers/promises'
 
-/** Shorter waits are saved up: timers are no finer than this. */
+/** Shorter waits are accumulated, because timers are no finer than this. */
 const MIN_WAIT_MILLIS = 4
 
-/** Called with the bytes that were just worked on, it waits until they fit the pace. Throws once it is told to stop. */
+/** Call it with the number of bytes just processed; it waits until the rate is met. Throws when `stopping` is aborted. */
 export type Pace = (bytes: number) => Promise<void>
 
 export function paceOf(bytesPerSec: number, stopping: AbortSignal): Pace {
@@ -17,13 +17,13 @@ export function paceOf(bytesPerSec: number, stopping: AbortSignal): Pace {
   }
 }
 
-/** The share of the time that background work may hold the event loop. */
+/** Share of time that throttled work may occupy the event loop. */
 const BUSY_SHARE = 0.1
 const MAX_REST_MILLIS = 1000
 
 /**
- * Does pieces of work with rests between them, each in proportion to the work before it: on a slow disk it rests longer.
- * Throws once it is told to stop.
+ * Runs pieces of work with rests in between. Each rest is proportional to the work before it, which makes rests longer
+ * on a slow disk. Throws when `stopping` is aborted.
  */
 export type Throttle = <T>(work: () => Promise<T>) => Promise<T>
 

@@ -1,4 +1,4 @@
-/** A value that must not be printed. Whatever formats it shows `[secret]`; `.reveal()` is easy to search for. */
+/** A value that must not be printed: every formatter prints `[secret]`. Uses of `.reveal()` are easy to search for. */
 export class Secret<T> {
   readonly #value: T
 

@@ -1,7 +1,7 @@
-/** Thrown when as many pieces of work as may wait are waiting already. */
+/** Thrown when the waiting list is full. */
 export class SemaphoreFull extends Error {}
 
-/** Runs at most `size` pieces of work at a time. At most `maxWaiting` others wait their turn, in order. */
+/** Runs at most `size` pieces of work at a time. At most `maxWaiting` others wait, first come, first served. */
 export class Semaphore {
   readonly #waiting: (() => void)[] = []
   #free: number
@@ -13,14 +13,14 @@ export class Semaphore {
     this.#free = size
   }
 
-  /** Throws `SemaphoreFull` when too many wait already. */
+  /** Throws `SemaphoreFull` if `maxWaiting` others are waiting. */
   async run<T>(work: () => Promise<T>): Promise<T> {
     if (this.#free > 0) this.#free--
     else await this.#turn()
     try {
       return await work()
     } finally {
-      // A slot passes from hand to hand; it is free only when nobody waits.
+      // Hand the permit to the next in line; it becomes free only if nobody waits.
       const next = this.#waiting.shift()
       if (next) next()
       else this.#free++

@@ -1,10 +1,10 @@
-/** As many places for each key, so that nobody takes those of others. */
+/** Gives each key its own number of places, which keeps one key from taking the places of others. */
 export class Shares {
   readonly #taken = new Map<string, number>()
 
   constructor(readonly placesPerKey: number) {}
 
-  /** Take a place; null when all of the key are taken. Returns what gives it back, to be called once. */
+  /** Take a place. Returns the function that gives it back, to be called once; null if all places of the key are taken. */
   enter(key: string): (() => void) | null {
     const taken = this.#taken.get(key) ?? 0
     if (taken >= this.placesPerKey) return null

@@ -1,4 +1,4 @@
-/** A wake-up that carries no data: whoever waits looks for itself what there is to do. */
+/** A wake-up without data: each listener looks for its work itself. */
 export class Signal {
   readonly #listeners = new Set<() => void>()
 

@@ -1,7 +1,7 @@
-/** The source stood still. */
+/** Thrown when a source delivers nothing for too long. */
 export class Stalled extends Error {}
 
-/** What a source gives, as long as each piece comes within a time after it was asked for. Throws `Stalled`. */
+/** Passes on the items of a source. Throws `Stalled` if an item does not arrive within `millis` of being asked for. */
 export async function* unstalled<T>(source: AsyncIterable<T>, millis: number): AsyncGenerator<T> {
   const pieces = source[Symbol.asyncIterator]()
   try {
@@ -13,7 +13,7 @@ export async function* unstalled<T>(source: AsyncIterable<T>, millis: number): A
       yield piece.value
     }
   } finally {
-    // Not waited for: a source that stands still ends when its next piece has come.
+    // Not awaited: a stalled source only ends after its next item has arrived.
     void pieces.return?.().catch(() => undefined)
   }
 }

@@ -2,8 +2,8 @@ import { version as packageVersion } from '../../package.json' with { type: 'jso
 
 export const SOFTWARE_NAME = 'holdfast'
 
-/** `major.minor.patch`; package.json is its one home. */
+/** `major.minor.patch`, defined in package.json only. */
 export const VERSION: string = packageVersion
 
-/** How the software names itself, in the health answer and on the command line. */
+/** The name and version that the health response and the command line print. */
 export const SOFTWARE = `${SOFTWARE_NAME} v${VERSION}`

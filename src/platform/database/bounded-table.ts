@@ -1,14 +1,14 @@
 import { randomInt } from 'node:crypto'
 import { sql, type Database, type Sql } from './database.ts'
 
-/** Rows that may be added before the table is looked at. */
+/** Rows added between two counts of the table. */
 const LOOK_EVERY = 100
-/** Rows of one deletion, while which nobody writes. */
+/** Rows deleted in one statement, which blocks all other writes. */
 const MAX_DELETED = 1000
 
 /**
- * The bound of a table that strangers fill, with what can be had again. Those that go are neighbours in the order of the
- * key, at a random place: that takes no index of its own, and nobody can aim at a row of somebody else.
+ * Bounds a table that strangers can fill with data that can be fetched again. It deletes a run of rows that are
+ * neighbours in key order, at a random place: no further index is needed, and nobody can aim at somebody else's row.
  */
 export class BoundedTable {
   #added = 0
@@ -20,7 +20,7 @@ export class BoundedTable {
     readonly maxRows: number,
   ) {}
 
-  /** To be called after each row. */
+  /** Call after each inserted row. */
   async grown(): Promise<void> {
     if (++this.#added < LOOK_EVERY) return
     this.#added = 0

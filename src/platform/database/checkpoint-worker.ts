@@ -1,4 +1,4 @@
-/** The thread of `Checkpointer`: a path asks for the log of that database to be copied into it, null for the end. Each is answered. */
+/** The thread of `Checkpointer`. A path asks for a checkpoint of that database, null for the end; each message is echoed when done. */
 import { Database } from 'bun:sqlite'
 
 declare const self: Worker

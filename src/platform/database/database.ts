@@ -3,23 +3,23 @@
  *
  * What holds for every adapter:
  * - A transaction is durable when its promise resolves, and leaves nothing behind when it rejects.
- * - Transactions take effect as if they ran one after another: `work` sees all those before it and none beside it.
- * - `work` may be run more than once, and only its last run counts. So it touches nothing but `tx`, awaits nothing but
- *   `tx`, and leaves to `tx.afterCommit` what is to happen once the transaction is durable.
- * - An update of a row that was read earlier names what it was (`WHERE id = … AND rev = …`) and throws `WriteConflict`
- *   when the row is something else by now.
- * - `db.all` and `db.get` read what is committed. Inside a transaction read through `tx`.
+ * - Transactions take effect as if they ran one after another: `work` sees all earlier ones and no concurrent one.
+ * - `work` may run more than once, and only its last run counts. It must touch and await nothing but `tx`. Effects that
+ *   follow once the transaction is durable are registered with `tx.afterCommit`.
+ * - An update of a row that was read earlier states what it read (`WHERE id = … AND rev = …`) and throws `WriteConflict`
+ *   if the row has changed since.
+ * - `db.all` and `db.get` read committed data. Inside a transaction, read through `tx`.
  *
  * SQL is written in the subset that SQLite and PostgreSQL share. Column types in migrations are INTEGER (64 bit),
- * TEXT and BLOB; booleans are 0 and 1; instants are milliseconds. Sums are cast to BIGINT: PostgreSQL makes decimals of them.
+ * TEXT and BLOB; booleans are 0 and 1; instants are milliseconds. Cast sums to BIGINT, because PostgreSQL returns decimals.
  */
 
 export type SqlValue = string | number | null | Uint8Array
 
-/** A piece of SQL with its parameters. Made by the `sql` tag; may be nested in another one. */
+/** A fragment of SQL with its parameters, made by the `sql` tag. Fragments may be nested. */
 export class Sql {
   constructor(
-    /** One more text than there are values. With `raw`, as templates have it, the array is the same in every call. */
+    /** One text more than there are values. An array with `raw`, as templates have it, is the same object in every call. */
     readonly texts: readonly string[],
     readonly values: readonly SqlValue[],
   ) {}
@@ -37,14 +37,14 @@ export function sql(strings: TemplateStringsArray, ...values: (SqlValue | Sql)[]
 }
 
 interface Composition {
-  /** Texts of what is nested; null for a parameter. */
+  /** Texts of each nested fragment; null for a parameter. */
   nested: readonly (readonly string[] | null)[]
   texts: readonly string[]
 }
 
-/** What templates came to with others in them: composing a text, and finding its statement by it, costs more than a small statement. */
+/** Composed texts per template. Composing a text and looking up its prepared statement costs more than running a small statement. */
 const compositions = new WeakMap<TemplateStringsArray, Composition[]>()
-/** Remembered per template; those that are used differ by a condition or two. */
+/** Compositions kept per template. Real uses of a template differ by a condition or two. */
 const MAX_COMPOSITIONS = 8
 
 function composed(strings: TemplateStringsArray, values: readonly (SqlValue | Sql)[]): readonly string[] {
@@ -52,7 +52,7 @@ function composed(strings: TemplateStringsArray, values: readonly (SqlValue | Sq
   for (const { nested, texts } of known) if (isMadeOf(nested, values)) return texts
   const texts = spliced(strings, values)
   const nested = values.map(textsOf)
-  // Lists of so many parameters are made for one call.
+  // Fragments without `raw` are parameter lists of one call, and not worth remembering.
   if (known.length >= MAX_COMPOSITIONS || !nested.every((piece) => piece === null || 'raw' in piece)) return texts
   const composition = { nested, texts: Object.assign(texts, { raw: texts }) }
   compositions.set(strings, [...known, composition])
@@ -84,13 +84,13 @@ function areFlat(values: readonly (SqlValue | Sql)[]): values is readonly SqlVal
   return true
 }
 
-/** `(?, ?, ?)` for IN. An empty list matches nothing. */
+/** Makes `(?, ?, ?)` for IN. An empty list matches nothing. */
 export function sqlList(values: readonly SqlValue[]): Sql {
   if (values.length === 0) return new Sql(['(SELECT NULL WHERE 1 = 0)'], [])
   return new Sql(['(', ...Array<string>(values.length - 1).fill(', '), ')'], values)
 }
 
-/** `(?, ?), (?, ?)` for a multi-row VALUES. Rows must not be empty and must have one width. */
+/** Makes `(?, ?), (?, ?)` for a multi-row VALUES. There must be at least one row, and all rows must have the same length. */
 export function sqlRows(rows: readonly (readonly SqlValue[])[]): Sql {
   const texts = ['(']
   const values: SqlValue[] = []
@@ -103,18 +103,18 @@ export function sqlRows(rows: readonly (readonly SqlValue[])[]): Sql {
   return new Sql(texts, values)
 }
 
-/** Rows of one statement at most. */
+/** Most rows in one statement. */
 const MAX_ROWS = 64
 
 /**
- * Rows in pieces for as many statements. A statement of thousands of rows, of a number that is never the same twice,
- * costs more to prepare than to run.
+ * Splits rows into pieces, one per statement. A statement with thousands of rows, whose number is never the same twice,
+ * takes longer to prepare than to run.
  */
 export function* inPieces<Row>(rows: readonly Row[]): Generator<readonly Row[]> {
   for (let start = 0; start < rows.length; start += MAX_ROWS) yield rows.slice(start, start + MAX_ROWS)
 }
 
-/** Rows in pages of a size, each read behind the last row of the one before. */
+/** Yields pages of `size` rows; each page is read from the last row of the page before. */
 export async function* inPages<Place, Row extends Place>(size: number, start: Place, read: (after: Place, limit: number) => Promise<Row[]>): AsyncGenerator<Row[]> {
   for (let after = start; ; ) {
     const rows = await read(after, size)
@@ -124,24 +124,24 @@ export async function* inPages<Place, Row extends Place>(size: number, start: Pl
   }
 }
 
-/** Conditions that are all to hold; `true` when there are none. */
+/** Joins conditions with AND; always true if there are none. */
 export function sqlAnd(conditions: readonly Sql[]): Sql {
   return conditions.reduce((all, one) => sql`${all} AND ${one}`, sql`1 = 1`)
 }
 
 export interface Reader {
   all<Row>(query: Sql): Promise<Row[]>
-  /** The first row, or null. */
+  /** Returns the first row, or null if there is none. */
   get<Row>(query: Sql): Promise<Row | null>
 }
 
-/** The database itself, where a statement is a transaction of its own, or a transaction. */
+/** The database, where each statement is its own transaction, or an open transaction. */
 export interface Writer {
-  /** How many rows the statement changed. */
+  /** Returns how many rows the statement changed. */
   run(query: Sql): Promise<number>
 }
 
-/** PostgreSQL keeps no NUL in text. Where strangers choose a text, they are told so. */
+/** PostgreSQL cannot store NUL in text. A client that sends one is told so. */
 export class TextNotStorable extends Error {
   override name = 'TextNotStorable'
 
@@ -150,7 +150,7 @@ export class TextNotStorable extends Error {
   }
 }
 
-/** A row is not what the transaction has read. An adapter that runs transactions side by side runs this one again. */
+/** A row has changed since the transaction read it. An adapter that runs transactions concurrently runs this one again. */
 export class WriteConflict extends Error {
   override name = 'WriteConflict'
 
@@ -161,16 +161,16 @@ export class WriteConflict extends Error {
 
 export interface Tx extends Reader, Writer {
   /**
-   * Do this once the transaction is durable, before anybody is told; never if it fails. In the order of transactions,
-   * and all of those that become durable together in one go.
+   * Calls `act` once the transaction is durable and before its promise resolves; never if the transaction fails. Calls are
+   * made in the order of transactions, and in one go for those that become durable together.
    */
   afterCommit(act: () => void): void
 }
 
-/** What differs between databases beneath the shared subset of SQL. */
+/** Differences between the databases beneath the shared subset of SQL. */
 export interface Dialect {
   readonly name: 'sqlite' | 'postgres'
-  /** A statement of a migration in the types of this database. */
+  /** Translates a migration's statement to the types of this database. */
   definition(statement: string): string
 }
 
@@ -184,21 +184,21 @@ export interface Database extends Reader, Writer {
   snapshot<T>(work: (reader: Reader) => Promise<T>): Promise<T>
   /** A snapshot on the shared read connection, for `work` that awaits nothing but its own few reads. */
   shortSnapshot<T>(work: (reader: Reader) => Promise<T>): Promise<T>
-  /** What the database itself finds damaged, in words. */
+  /** Returns the damage that the database itself reports, in words; empty if there is none. */
   integrityFaults(): Promise<string[]>
   readonly counters: DatabaseCounters
-  /** What kept the last transaction from the disk, other than the caller's own fault; null when it got there. */
+  /** Why the last transaction could not be made durable, other than by the caller's own fault; null if it was. */
   readonly writeFault: WriteFault | null
   close(): Promise<void>
 }
 
 export interface WriteFault {
   error: unknown
-  /** On the monotonic clock. */
+  /** Time on the monotonic clock, in milliseconds. */
   at: number
 }
 
-/** What the database was asked for since it was opened; for metrics and for counting in tests. */
+/** Counts since the database was opened, for metrics and tests. */
 export interface DatabaseCounters {
   statements: number
   /** Rows inserted, changed or deleted. */
@@ -208,7 +208,7 @@ export interface DatabaseCounters {
   commits: number
 }
 
-/** Whether a statement failed because a row with its key is there already. */
+/** Whether a statement failed because a row with the same key exists. */
 export function isUniqueViolation(error: unknown): boolean {
   const { code, errno } = error as { code?: unknown; errno?: unknown }
   return code === 'SQLITE_CONSTRAINT_PRIMARYKEY' || code === 'SQLITE_CONSTRAINT_UNIQUE' || code === '23505' || errno === '23505'

@@ -1,4 +1,4 @@
-/** The migrations, embedded in the binary. A new one is a new line; numbers are given once and kept. */
+/** The migrations, embedded in the binary. A new migration is a new line; a number is never reused or changed. */
 import server from '../../../migrations/0001-server.sql' with { type: 'text' }
 import repo from '../../../migrations/0002-repo.sql' with { type: 'text' }
 import accounts from '../../../migrations/0003-accounts.sql' with { type: 'text' }

@@ -12,13 +12,16 @@ export interface Migration {
   name: string
   /** Statements, each ended by a semicolon at the end of a line. */
   text: string
-  /** What PostgreSQL runs instead, where statements are not in the shared subset. */
+  /** What PostgreSQL runs instead, if the statements are outside the shared subset. */
   postgres?: string
 }
 
 export class SchemaTooNew extends OperatorError {}
 
-/** Bring the schema up to date, after `beforeFirst` where there is none yet. Returns the names of the migrations that were applied. */
+/**
+ * Bring the schema up to date. Calls `beforeFirst` first if the database has no schema yet. Returns the names of the
+ * migrations that were applied. Throws `SchemaTooNew` if a newer version has migrated the database.
+ */
 export async function migrate(db: Database, migrations: readonly Migration[], now: Millis, beforeFirst: () => void = () => {}): Promise<string[]> {
   const { dialect } = db
   await db.run(new Sql([dialect.definition('CREATE TABLE IF NOT EXISTS schema_migration (number INTEGER PRIMARY KEY, name TEXT NOT NULL, applied_at INTEGER NOT NULL)')], []))

@@ -1,13 +1,13 @@
 /**
- * The SQLite adapter: one file, one writer connection behind a queue, one connection that only reads.
+ * The SQLite adapter: one file, one write connection behind a queue, one read connection.
  *
  * The life of a transaction, which shares its commit with others (group commit):
- * 1. `enter` puts it into the queue. A turn of the event loop later a group of all that wait runs inside one
- *    BEGIN … COMMIT, one after the other, each of several in a savepoint of its own: a failed one rolls back alone.
- * 2. COMMIT writes the log without waiting for the disk. The reader is pinned: it stays with the state before.
- * 3. Another thread flushes the log. Requests that only read are answered meanwhile, from the state before.
- * 4. Now the group is durable: the reader moves on, what members wanted done after it is done, and their callers are answered.
- * 5. Before the next group the log gets room, or is copied into the database when it has become long: `wal.ts`.
+ * 1. `enter` queues it. One turn of the event loop later, all waiting transactions run as a group inside one
+ *    BEGIN … COMMIT, one after another. If there are several, each has its own savepoint: a failed one rolls back alone.
+ * 2. COMMIT writes the log without waiting for the disk. The reader is pinned to the state before the commit.
+ * 3. Another thread flushes the log. In the meantime, read requests are answered from the state before.
+ * 4. The group is now durable: the reader moves on, `afterCommit` callbacks run, and the callers' promises resolve.
+ * 5. Before the next group, the log file is extended, or checkpointed if it has become long: see `wal.ts`.
  */
 import { statSync } from 'node:fs'
 import { setImmediate as nextTurn } from 'node:timers/promises'
@@ -18,45 +18,45 @@ import { isPostgresUrl, withoutPassword } from './postgres.ts'
 import { outsideRequests } from '../running/request-scope.ts'
 import { Checkpointer, WriteAheadLog } from './wal.ts'
 
-/** Transactions that may share one COMMIT, so that the first of them is not kept waiting. */
+/** Most transactions in one COMMIT; the bound keeps the first of them from waiting long. */
 const MAX_GROUP = 512
-/** A group that takes longer lets other requests have a turn between its members. */
+/** A group that runs for longer than this yields to other requests between its members. */
 const TURN_MILLIS = 4
-/** From so many frames on the log is copied into the database, while writing goes on. */
+/** Start a background checkpoint at this many WAL frames. */
 const CHECKPOINT_FRAMES = 8000
-/** A page in the log, with what stands before it. */
+/** Size of a WAL frame: a page and its header. */
 const FRAME_BYTES = 4096 + 24
-/** With so many frames in the log, writing waits for the copy: while it goes on the log cannot start anew. */
+/** At this many WAL frames, writers wait for the checkpoint: the log cannot restart while they keep writing. */
 const MAX_LOG_FRAMES = 24_000
-/** Prepared statements kept per connection; the oldest goes first. */
+/** Prepared statements kept per connection; the oldest is dropped first. */
 const MAX_STATEMENTS = 400
-/** How long a statement waits for another process's lock. */
+/** How long a statement waits for the lock of another process. */
 const BUSY_TIMEOUT_MILLIS = 5000
-/** `temp_store`: the state before a member of a group, to which its fault leads back, would otherwise be kept in a temporary file. */
+/** `temp_store`: without it, SQLite keeps the rollback data of savepoints in a temporary file. */
 const writerPragmas = ['journal_mode = WAL', 'synchronous = NORMAL', 'wal_autocheckpoint = 0', 'foreign_keys = ON', 'temp_store = MEMORY']
-/** Page cache of each connection. What does not fit is in the memory of the system. */
+/** Page cache of each connection. Pages beyond it are still in the operating system's cache. */
 const CACHE_KIB = 16_384
-/** Page cache of a connection for snapshots, which are read from one end to the other. */
+/** Page cache of a snapshot connection. It stays small because snapshots read each page once. */
 const SNAPSHOT_CACHE_KIB = 4096
-/** Connections for snapshots that are kept open while nobody uses them. */
+/** Idle snapshot connections that stay open. */
 const MAX_IDLE_SNAPSHOTS = 2
 
 export interface SqliteOptions {
   path: string
   /**
-   * Hold transactions to their contract, for tests: each is run twice, the first run rolled back, and one that waits for
-   * anything but the database is refused.
+   * For tests: enforce the contract of transactions. Each runs twice, with the first run rolled back, and fails if it awaits
+   * anything but the database.
    */
   strict?: boolean
 }
 
-/** `database_url` is a path, or a `sqlite:` URL of one. */
+/** The path in `database_url`, which is a path or a `sqlite:` URL. */
 export const sqlitePath = (databaseUrl: string): string => databaseUrl.replace(/^sqlite:(\/\/)?/, '')
 
-/** An empty file is no database: SQLite makes one of it, as it does where there is none. */
+/** An empty file does not count: SQLite creates a database in it, as it does for a missing file. */
 export const isDatabaseThere = (path: string): boolean => (statSync(path, { throwIfNoEntry: false })?.size ?? 0) > 0
 
-/** The same where something must be there already. Opening would make it: commands would work on nothing, and find it well. */
+/** The path of an existing database. Throws `OperatorError` if there is none: opening would create it, and a command would report it as sound. */
 export function existingSqlitePath(databaseUrl: string): string {
   if (isPostgresUrl(databaseUrl)) throw new OperatorError(`${withoutPassword(databaseUrl)} is no file: PostgreSQL's own tools copy it and bring it back (pg_dump, or a base backup and its log)`)
   const path = sqlitePath(databaseUrl)
@@ -109,7 +109,7 @@ export function openSqlite({ path, strict = false }: SqliteOptions): Database {
   }
 }
 
-/** A connection with its prepared statements. */
+/** A connection and its prepared statements. */
 class Prepared {
   readonly #statements = new Map<string, Statement>()
 
@@ -167,12 +167,12 @@ class Prepared {
 }
 
 /**
- * The connection for reading what is committed. It stays in one read transaction from commit to commit: beginning one
- * for each statement costs as much as most statements. No other process writes, so nothing new is missed.
+ * The connection that reads committed data. It stays in one read transaction between commits, because beginning one for
+ * each statement costs as much as most statements. No other process writes, so it misses no commit.
  */
 class SteadyReader {
   #isReading = false
-  /** What keeps the state as it is: reads that belong together, and a commit that is not on the disk yet. */
+  /** How many users need the present state to stay: short snapshots, and a commit that is not on the disk yet. */
   #pins = 0
   #isOutdated = false
 
@@ -194,12 +194,12 @@ class SteadyReader {
     this.#isReading = true
   }
 
-  /** From here on what is committed stays out of sight. */
+  /** From now on, new commits stay invisible until `unpin`. */
   pin(): void {
     this.#pins++
     if (this.#isReading) return
     this.#begin()
-    // The first statement decides on the state that is seen.
+    // SQLite fixes the visible state at the first statement.
     this.prepared.command('SELECT 1 FROM sqlite_schema LIMIT 1')
   }
 
@@ -208,7 +208,7 @@ class SteadyReader {
     if (this.#isOutdated) this.renew()
   }
 
-  /** The next statement sees all that is committed, and the log may begin anew; not before the last pin is gone. */
+  /** End the read transaction: the next statement sees the newest commit, and the log may restart. Deferred while pinned. */
   renew(): void {
     this.#isOutdated = this.#pins > 0
     if (this.#isOutdated) return
@@ -222,7 +222,7 @@ class SteadyReader {
   }
 }
 
-/** Texts of templates, which are the same array in every call. */
+/** Statement texts by the texts of their template, the same array in every call. */
 const templateTexts = new WeakMap<readonly string[], string>()
 
 function textOf({ texts }: Sql): string {
@@ -234,7 +234,7 @@ function textOf({ texts }: Sql): string {
   return text
 }
 
-/** Connections that each hold one state of the database while they are read from. */
+/** Connections for snapshots: each sees one state of the database while in use. */
 class Snapshots {
   readonly #idle: Prepared[] = []
   #isClosed = false
@@ -259,7 +259,7 @@ class Snapshots {
   }
 }
 
-/** `undefined` would be bound as NULL and numbers beyond 2^53 would lose digits, both in silence. */
+/** Without this check, `undefined` would silently be bound as NULL, and numbers beyond 2^53 would silently lose digits. */
 function bindings(values: readonly SqlValue[]): SQLQueryBindings[] {
   for (const value of values) {
     if (value === undefined) throw new TypeError('undefined is no SQL value')
@@ -280,7 +280,7 @@ class WriterQueue {
   readonly #waiting: Waiting[] = []
   #running: Promise<void> | null = null
   #flushing: Promise<void> | null = null
-  /** What the transactions of the present group want done once they are durable. */
+  /** Callbacks of the present group, called once it is durable. */
   #afterCommit: (() => void)[] = []
   readonly #tx: Tx
   readonly #log: WriteAheadLog
@@ -306,12 +306,12 @@ class WriterQueue {
   enter<T>(work: (tx: Tx) => Promise<T>): Promise<T> {
     const { promise, resolve, reject } = Promise.withResolvers<T>()
     this.#waiting.push({ work, resolve: resolve as (value: unknown) => void, reject })
-    // A turn of the event loop lets the requests of one tick share a commit.
+    // Waiting one turn of the event loop lets the requests of one tick share a commit.
     this.#running ??= outsideRequests(() => nextTurn().then(() => this.#drain()))
     return promise
   }
 
-  /** Waits while something is committed that is not on the disk yet. */
+  /** Waits until every commit is on the disk. */
   async durable(): Promise<void> {
     while (this.#flushing) await this.#flushing
   }
@@ -325,17 +325,17 @@ class WriterQueue {
   async #drain(): Promise<void> {
     while (this.#waiting.length > 0) {
       await this.#group()
-      // A log that cannot be copied now is copied later: who waits must not wait for ever because of it.
+      // A failed checkpoint is repeated later; it must not block the transactions that wait.
       await this.#keepLog().catch((error: unknown) => this.#noteFault(error))
     }
     this.#running = null
   }
 
-  /** One BEGIN … COMMIT. Its members are answered only after the COMMIT is durable. */
+  /** Runs one BEGIN … COMMIT. The promises of its members resolve only after the COMMIT is durable. */
   async #group(): Promise<void> {
     const { reader, writer } = this
     const { connection, counters } = writer
-    // A reader that saw a log which is copied by now would keep it from beginning anew.
+    // A reader that still uses a checkpointed log would keep the log from restarting.
     reader.renew()
     const members: { waiting: Waiting; outcome: Outcome }[] = []
     this.#afterCommit = []
@@ -350,7 +350,7 @@ class WriterQueue {
         const waiting = this.#waiting.shift()!
         const outcome = await (size === 1 ? this.#work(waiting.work) : this.#member(waiting.work))
         members.push({ waiting, outcome })
-        // Some faults (a full disk) end the whole transaction, and with it what earlier members did.
+        // Some errors, like a full disk, roll back the whole transaction, including the work of earlier members.
         if (!connection.inTransaction) throw outcome.ok ? new Error('the transaction ended early') : outcome.error
         if (size === 1 && !outcome.ok) throw outcome.error
       }
@@ -364,7 +364,7 @@ class WriterQueue {
     }
     counters.commits++
     this.fault = null
-    // Before the members go on; a fault in one of them is an unhandled rejection, and neither the queue's nor the end of the process.
+    // Called before the members continue. An error in one becomes an unhandled rejection; it ends neither the queue nor the process.
     for (const act of this.#afterCommit) void Promise.resolve().then(act)
     for (const { waiting, outcome } of members) {
       if (outcome.ok) waiting.resolve(outcome.value)
@@ -376,7 +376,7 @@ class WriterQueue {
     if (isDiskFault(error)) this.fault = { error, at: performance.now() }
   }
 
-  /** Readers stay with the state before until the new one is on the disk. */
+  /** Readers see the state before until the commit is on the disk. */
   async #commit(): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>()
     this.reader.pin()
@@ -400,7 +400,7 @@ class WriterQueue {
     if (frames >= MAX_LOG_FRAMES && !(await pass)) this.writer.command('PRAGMA wal_checkpoint(PASSIVE)')
   }
 
-  /** In a savepoint, so that its fault leads back to where the one before it ended. */
+  /** Runs a member in a savepoint: its failure undoes only its own changes. */
   async #member(work: Waiting['work']): Promise<Outcome> {
     const { writer } = this
     writer.command('SAVEPOINT member')
@@ -416,7 +416,7 @@ class WriterQueue {
     return this.#attempt(work)
   }
 
-  /** A run of which nothing remains. How it ends does not matter: the next one has to end the same way. */
+  /** Runs the work and rolls it back. The outcome is ignored: the second run must have the same one. */
   async #rehearse(work: Waiting['work']): Promise<void> {
     const { writer } = this
     const counted = { ...writer.counters }
@@ -442,11 +442,11 @@ class WriterQueue {
   }
 }
 
-/** A fault of the disk or of the file, as SQLite calls it or as the system does, and none of what was asked for. */
+/** Whether an error is the disk's or the file's, by SQLite's or the system's name, and not that of the statement. */
 const isDiskFault = (error: unknown): boolean =>
   /^(SQLITE_(FULL|IOERR|READONLY|CANTOPEN|CORRUPT|NOTADB|PROTOCOL|BUSY)|ENOSPC|EDQUOT|EFBIG|EROFS|EIO)/.test(String((error as { code?: unknown } | null)?.code))
 
-/** Work that awaits only the database settles within the current turn of the event loop. */
+/** Fails work that awaits anything but the database: other work settles within the current turn of the event loop. */
 function withoutWaiting<T>(work: Promise<T>): Promise<T> {
   const { promise, reject } = Promise.withResolvers<T>()
   const late = setImmediate(() => reject(new Error('a transaction waited for something other than its database')))

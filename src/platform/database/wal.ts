@@ -1,31 +1,30 @@
 /**
- * Keeping SQLite's write-ahead log durable and short without stopping the event loop.
+ * Keeps SQLite's write-ahead log durable and short without blocking the event loop.
  *
- * SQLite itself would wait for the disk inside COMMIT, and now and then copy the log into the database there, which on
- * a slow card takes tens of milliseconds each. So commits only write the log (`synchronous = NORMAL`), and whoever
- * waits for one is answered after the log was flushed here, on the runtime's thread pool: durable exactly as with FULL.
- * Copying is the work of another thread.
+ * SQLite would wait for the disk inside COMMIT, and would checkpoint there from time to time; on a slow card each takes
+ * tens of milliseconds. Instead, COMMIT only writes the log (`synchronous = NORMAL`), and its promise resolves after the
+ * log was flushed here, on the runtime's thread pool: this is as durable as FULL. Another thread does the checkpoints.
  */
 import { closeSync, fdatasync, fstatSync, openSync, writeSync } from 'node:fs'
 import { promisify } from 'node:util'
 
 const flush = promisify(fdatasync)
 
-/** What the log grows by: a dozen commits of a record. */
+/** The log file is extended by this much, room for a dozen single-record commits. */
 const STEP_BYTES = 512 * 1024
 const zeros = new Uint8Array(STEP_BYTES)
 
 export class WriteAheadLog {
   #descriptor: number | null = null
   #fault: unknown = null
-  /** Where the file ended when it was made longer. */
+  /** Size of the file after it was last extended. */
   #endBytes = 0
 
   constructor(readonly databasePath: string) {}
 
-  /** Resolves when everything that was written to the log is on the disk. */
+  /** Resolves when everything written to the log is on the disk. Once it has failed, it throws the same error for ever. */
   async sync(): Promise<void> {
-    // A disk that lost a write may claim the next time that all is well.
+    // A disk that has lost a write may report success the next time.
     if (this.#fault !== null) throw this.#fault
     try {
       await flush((this.#descriptor ??= openSync(`${this.databasePath}-wal`, 'r+')))
@@ -36,9 +35,9 @@ export class WriteAheadLog {
   }
 
   /**
-   * Make room behind the first `bytes` of the log, while nobody writes. A flush of a file that has become longer also
-   * waits for the journal of the file system, with what others have put there: twice as long as for bytes that were
-   * there before. To SQLite zeros are the end of the log.
+   * Extend the file beyond the first `bytes` of the log, while nobody writes. Flushing a file that has grown also waits for
+   * the file system's journal, including other processes' entries, which takes twice as long as flushing bytes that were
+   * allocated before. To SQLite, zeros mark the end of the log.
    */
   makeRoom(bytes: number): void {
     if (this.#descriptor === null || bytes + STEP_BYTES / 2 <= this.#endBytes) return
@@ -46,7 +45,7 @@ export class WriteAheadLog {
       const { size } = fstatSync(this.#descriptor)
       this.#endBytes = size + writeSync(this.#descriptor, zeros, 0, STEP_BYTES, size)
     } catch {
-      // A disk that is full: whoever writes next finds out, and is answered so.
+      // The disk is full. The next write reports it to its caller.
     }
   }
 
@@ -55,14 +54,14 @@ export class WriteAheadLog {
   }
 }
 
-/** Copies the log into the database, in a thread of its own that starts when it is first needed. */
+/** Runs checkpoints in a thread that starts when it is first needed. */
 export class Checkpointer {
   #worker: Worker | null = null
   #running: Promise<boolean> | null = null
 
   constructor(readonly databasePath: string) {}
 
-  /** One pass, or the one that runs already. False when the thread could not do it. */
+  /** Runs a checkpoint, or joins the one in progress. Returns false if the thread failed. */
   pass(): Promise<boolean> {
     return (this.#running ??= this.#ask(this.databasePath).finally(() => (this.#running = null)))
   }
@@ -72,7 +71,7 @@ export class Checkpointer {
     const { promise, resolve } = Promise.withResolvers<boolean>()
     worker.onmessage = () => resolve(true)
     worker.onerror = () => {
-      // It answers nothing any more; the next pass has a new one.
+      // The thread is lost; the next pass starts a new one.
       this.#worker = null
       resolve(false)
     }
@@ -86,7 +85,7 @@ export class Checkpointer {
     return worker
   }
 
-  /** The thread lets go of the database first: ended in the middle of that, it would hold locks on the log. */
+  /** Lets the thread close its connection first: killed in the middle of a checkpoint, it would leave locks on the log. */
   async close(): Promise<void> {
     await this.#running
     this.#worker?.ref()
