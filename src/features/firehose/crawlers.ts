@@ -1,9 +1,9 @@
 /**
- * Telling crawlers that there is something new here.
+ * Tells crawlers that there are new events (`com.atproto.sync.requestCrawl`).
  *
- * A crawler is asked at once, and then at most once per window: what happens inside a window is told when it ends, so
- * the last event of a burst is not the one that is told late. Never waited for, and nothing is written with an event:
- * after a restart crawlers are asked anyway. Only a crawler that could not be asked leaves a durable step behind.
+ * A crawler is asked at once, and then at most once per window. Events inside a window are announced when it ends, which
+ * covers the last event of a burst too. Nobody waits for these requests, and an event writes nothing for them, because
+ * crawlers are asked after a restart anyway. Only a crawler that cannot be reached gets a durable step.
  */
 import { perContext, type Context } from '../../platform/context.ts'
 import type { Log } from '../../platform/running/log.ts'
@@ -12,7 +12,7 @@ import type { StepKind } from '../../platform/running/steps.ts'
 import { isIpAddress, isPublicAddress } from '../../protocol/ip-address.ts'
 
 export interface CrawlTiming {
-  /** Requests to one crawler are at least so far apart. */
+  /** Minimum time between two requests to one crawler. */
   windowMillis: number
   /** Waits before the second attempt, the third, … */
   retryDelaysMillis: readonly number[]
@@ -21,18 +21,18 @@ export interface CrawlTiming {
 
 const timing: CrawlTiming = { windowMillis: 30_000, retryDelaysMillis: [500, 1000], timeoutMillis: 10_000 }
 
-/** `rejected`: the crawler said no. `exhausted`: it could not be asked. */
+/** `rejected`: the crawler refused. `exhausted`: it could not be reached. */
 export type CrawlOutcome = 'ok' | 'rejected' | 'exhausted'
 
 export interface CrawlersOptions {
   urls: readonly string[]
-  /** How crawlers reach us. */
+  /** The host at which crawlers reach this server. */
   hostname: string
   outbound: Outbound
   log: Log
   timing: CrawlTiming
   onOutcome: (outcome: CrawlOutcome) => void
-  /** It is to be asked again later, whether or not there are new events. */
+  /** Called if the crawler must be asked again later, whether or not there are new events. */
   onExhausted: (url: string) => void
 }
 
@@ -56,23 +56,23 @@ export class Crawlers {
     this.#crawlers = options.urls.map((url) => new Crawler(url, options))
   }
 
-  /** The server is there to be crawled. Before that nothing is told: commands add events too. */
+  /** Call when the server accepts connections. Nothing is announced before: commands add events without a server. */
   start(): void {
     this.#isStarted = true
     this.announce()
   }
 
-  /** There are new events. Waits for nothing. */
+  /** Announce new events. Returns at once. */
   announce(): void {
     if (this.#isStarted) for (const crawler of this.#crawlers) crawler.announce()
   }
 
-  /** Ask all of them now, once, whatever was asked before. */
+  /** Ask every crawler once, now, whatever the state of its window. */
   ask(): Promise<CrawlAnswer[]> {
     return Promise.all(this.#crawlers.map((crawler) => crawler.ask()))
   }
 
-  /** Ask one within its window. Throws when it cannot be reached. Does nothing where it is no crawler of ours any more. */
+  /** Ask one crawler, or join the request of its window. Throws if it cannot be reached. Does nothing if it is no longer configured. */
   async retry(url: string): Promise<void> {
     await this.#crawlers.find((crawler) => crawler.url === url)?.retry()
   }
@@ -175,18 +175,18 @@ class Crawler {
 
 const localName = /^(?:localhost|.+\.(?:localhost|test|local|internal))$/
 
-/** No crawler could come: the name means nothing outside of this machine or network. */
+/** Whether the name means nothing outside this machine or network, where no crawler could reach it. */
 function isLocalHost(hostname: string): boolean {
   const address = hostname.replace(/^\[(.*)\]$/, '$1')
   return isIpAddress(address) ? !isPublicAddress(address) : localName.test(hostname)
 }
 
-/** A crawler that could not be asked. */
+/** Asks a crawler again that could not be reached. */
 export const crawlStep: StepKind<{ url: string }> = {
   name: 'crawl',
   concurrency: 4,
   maxSteps: 100,
-  // What is told is that there is something to read, which stays true.
+  // No limit: that there are events to read stays true.
   maxTries: null,
   firstWaitSecs: 60,
   maxWaitSecs: 3600,
@@ -198,7 +198,7 @@ async function retryLater({ db, steps, log }: Context, url: string): Promise<voi
   try {
     await db.transaction((tx) => steps.add(tx, crawlStep, { key: url, payload: { url }, waitSecs: crawlStep.firstWaitSecs }))
   } catch (error) {
-    log.error('that a crawler is to be asked again could not be written', { url, error })
+    log.error('retry of a crawler could not be stored', { url, error })
   }
 }
 

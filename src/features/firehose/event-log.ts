@@ -3,7 +3,7 @@ import { sql, sqlRows, type Reader, type Tx } from '../../platform/database/data
 import type { Did, Millis } from '../../protocol/identifiers.ts'
 import type { EventType } from '../../protocol/frames.ts'
 
-/** An event as subscribers get it. */
+/** An event in the form that subscribers receive. */
 export interface StoredEvent {
   seq: number
   type: EventType
@@ -15,14 +15,14 @@ export interface EventRow extends StoredEvent {
   sequencedAt: Millis
 }
 
-/** The highest number ever given; 0 when none was. */
+/** The highest sequence number ever assigned; 0 if none was. */
 export async function headSeq(reader: Reader): Promise<number> {
   const row = await reader.get<{ newest: number | null; spent: number }>(sql`
     SELECT (SELECT max(seq) FROM repo_seq) AS newest, spent_through AS spent FROM repo_seq_past`)
   return Math.max(row!.newest ?? 0, row!.spent)
 }
 
-/** Give no number up to this one any more. */
+/** Never assign a sequence number up to this one again. */
 export async function raiseSeq(tx: Tx, spentThrough: number): Promise<void> {
   await tx.run(sql`UPDATE repo_seq_past SET spent_through = ${spentThrough} WHERE spent_through < ${spentThrough}`)
 }
@@ -32,19 +32,19 @@ export async function insertEvents(tx: Tx, events: readonly EventRow[]): Promise
   await tx.run(sql`INSERT INTO repo_seq (seq, did, event_type, sequenced_at, frame) VALUES ${sqlRows(rows)}`)
 }
 
-/** The caller adds a newer row in the same transaction, so the head does not fall back. */
+/** Delete the account's events. The caller must add a newer row in the same transaction, which keeps the head from falling back. */
 export function deleteEventsOf(tx: Tx, did: Did): Promise<number> {
   return tx.run(sql`DELETE FROM repo_seq WHERE did = ${did}`)
 }
 
-/** Events read at once, at most. */
+/** Most events in one page. */
 export const PAGE_EVENTS = 128
-/** A larger frame comes at the start of a page or not at all, which bounds the page's size. */
+/** A larger frame may only be the first of a page, which bounds the bytes of a page. */
 const MAX_INNER_BYTES = 32 * 1024
 
-/** The next page of events after a number; empty at the end of the log. */
+/** The next page of events after `cursor`; empty at the end of the log. */
 export async function eventsAfter(reader: Reader, cursor: number, maxEvents = PAGE_EVENTS): Promise<StoredEvent[]> {
-  // The length of a frame is known without reading it.
+  // The database knows the length of a frame without reading it.
   const rows = await reader.all<StoredEvent | { frame: null }>(sql`
     SELECT seq, event_type AS type,
       CASE WHEN length(frame) <= ${MAX_INNER_BYTES} OR seq = (SELECT min(seq) FROM repo_seq WHERE seq > ${cursor}) THEN frame END AS frame
@@ -53,19 +53,19 @@ export async function eventsAfter(reader: Reader, cursor: number, maxEvents = PA
   return (left < 0 ? rows : rows.slice(0, left)) as StoredEvent[]
 }
 
-/** Retention has removed events up to this number; 0 when none. */
+/** The number up to which retention has deleted events; 0 if it has deleted none. */
 export async function prunedThrough(reader: Reader): Promise<number> {
   const row = await reader.get<{ pruned: number }>(sql`SELECT pruned_through AS pruned FROM repo_seq_past`)
   return row!.pruned
 }
 
-/** Number of the first event that is not older than an instant; null when all are. */
+/** Number of the first event at or after an instant; null if all are older. */
 export async function firstSeqSince(reader: Reader, at: Millis): Promise<number | null> {
   const row = await reader.get<{ seq: number }>(sql`SELECT seq FROM repo_seq WHERE sequenced_at >= ${at} ORDER BY seq LIMIT 1`)
   return row?.seq ?? null
 }
 
-/** Remove the oldest `maxRows` events up to a number, which the caller keeps below the head. Returns how many went. */
+/** Delete the oldest `maxRows` events up to number `through`, which the caller keeps below the head. Returns how many were deleted. */
 export async function pruneEvents(tx: Tx, through: number, maxRows: number): Promise<number> {
   const page = await tx.get<{ last: number | null }>(sql`
     SELECT max(seq) AS last FROM (SELECT seq FROM repo_seq WHERE seq <= ${through} ORDER BY seq LIMIT ${maxRows}) AS oldest`)
@@ -78,7 +78,7 @@ export async function countEvents(reader: Reader): Promise<number> {
   return (await reader.get<{ count: number }>(sql`SELECT count(*) AS count FROM repo_seq`))!.count
 }
 
-/** When an event was logged; null when it is not in the log (any more). */
+/** When an event was logged; null if it is not in the log, or no longer. */
 export async function sequencedAt(reader: Reader, seq: number): Promise<Millis | null> {
   const row = await reader.get<{ at: number }>(sql`SELECT sequenced_at AS at FROM repo_seq WHERE seq = ${seq}`)
   return row?.at ?? null

@@ -1,4 +1,4 @@
-/** What the firehose plugs in. */
+/** The firehose's routes, sweeps and metrics. */
 import { subscription } from '../../http/endpoint.ts'
 import type { Feature } from '../../http/feature.ts'
 import { crawlersOf, crawlStep } from './crawlers.ts'
@@ -13,7 +13,7 @@ export const firehose: Feature = {
   sweeps: [retentionSweep],
   steps: [crawlStep],
   async prepare(ctx) {
-    ctx.metrics.gauge('firehose_subscribers', 'Clients of the event stream', () => tailOf(ctx).followers)
+    ctx.metrics.gauge('firehose_subscribers', 'Connected subscribers of the event stream', () => tailOf(ctx).followers)
     ctx.metrics.gauge('firehose_backfill_window_seconds', 'How far back a cursor reaches', () => backfillWindowSecs(ctx))
   },
   start(ctx) {

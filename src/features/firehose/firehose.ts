@@ -1,9 +1,9 @@
 /**
- * The door of the firehose: numbering events, and telling crawlers that there are new ones.
+ * The door of the firehose: numbers events and announces them to crawlers.
  *
- * An event is a row of the log, written in the transaction that makes what it tells true. Transactions run one after
- * another, so the order of numbers is the order of commits, and a reader who has seen a number has seen all below it.
- * A number is read from the log itself: right after a rollback, a restart, and a command of another process.
+ * An event is a row of the log, written in the same transaction as the change that it reports. Transactions take effect one
+ * after another: numbers are in the order of commits, and a reader who has seen a number has seen all lower ones. The next
+ * number is read from the log itself, which is correct after a rollback, a restart, or a command of another process.
  */
 import type { Context } from '../../platform/context.ts'
 import type { Tx } from '../../platform/database/database.ts'
@@ -17,9 +17,9 @@ export type { RepoEvent } from '../../protocol/frames.ts'
 
 /**
  * Append events to the log, in the caller's transaction. Once the transaction is durable, subscribers receive them and
- * crawlers are told that there is something new.
+ * crawlers are told that there are new events.
  *
- * Call it late in the transaction. The event that an account is deleted removes what the log holds about it.
+ * Call it last in the transaction. An `#account` event with status `deleted` deletes the account's earlier events.
  */
 export async function sequenceEvents(ctx: Context, tx: Tx, events: readonly RepoEvent[]): Promise<void> {
   const { clock, metrics } = ctx
@@ -39,14 +39,14 @@ export async function sequenceEvents(ctx: Context, tx: Tx, events: readonly Repo
   })
 }
 
-/** Ask every crawler now, and wait for what it says. */
+/** Ask every crawler now. Returns their responses. */
 export const askCrawlers = (ctx: Context): Promise<CrawlAnswer[]> => crawlersOf(ctx).ask()
 
 export interface FirehoseReadout {
   currentSeq: number
   subscribers: number
   retainedEvents: number
-  /** How far back a cursor reaches; null when age sets no bound. */
+  /** How far back a cursor reaches; null if events do not expire by age. */
   backfillWindowSecs: number | null
 }
 

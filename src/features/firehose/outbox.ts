@@ -1,10 +1,10 @@
 /**
- * One subscriber's way through the log: its cursor, and the socket that takes the frames after it.
+ * One subscriber of `com.atproto.sync.subscribeRepos`: its cursor in the log, and the socket that receives the frames.
  *
- * Frames are sent while the socket's buffer is low, and go on when the client has read. While it is full nothing else is
- * held for the client: what comes next is read again from its cursor, so one that never reads costs its buffer alone. A
- * client that leaves its buffer full while the log grows far past it, or for too long, is told so and closed; no frame is
- * ever left out.
+ * Frames are sent while the socket's buffer is low, and again when the client has read. While the buffer is full, nothing
+ * else is kept for the client: the next frames are read from its cursor later. A client that never reads thus costs only
+ * its buffer. If the buffer stays full for too long, or while the log grows far past it, the client is refused with
+ * `ConsumerTooSlow` and closed. No frame is ever skipped.
  */
 import { setImmediate } from 'node:timers/promises'
 import type { Exchange, Socket, SocketHandler } from '../../http/endpoint.ts'
@@ -15,11 +15,11 @@ import { errorFrame, infoFrame } from '../../protocol/frames.ts'
 import { takePlace } from './subscribers.ts'
 import { tailOf } from './tail.ts'
 
-/** Unsent bytes of one client above which it has to read first. The system holds some more. */
+/** Nothing is sent to a client with more unsent bytes than this. The operating system buffers some more. */
 const HIGH_WATER_BYTES = 64 * 1024
-/** Events looked up at once for a client that takes few at a time. */
+/** Page size for a client that takes few events at a time. */
 const MIN_PAGE_EVENTS = 4
-/** Events that may be added to the log while a client reads nothing of a full buffer. */
+/** Events that may be logged while a client's buffer stays full. */
 const MAX_EVENTS_WHILE_FULL = 5000
 
 const closeCode = { policy: 1008, fault: 1011 } as const
@@ -35,9 +35,9 @@ export class Outbox implements SocketHandler {
   readonly #givePlaceBack: () => void
   #hasEnded = false
   #hasNews = false
-  /** Ends the present wait, whatever it is for. */
+  /** Ends the present wait, whatever its reason. */
   #resume: (() => void) | null = null
-  /** Head of the log when the buffer was found full; null while it is not. */
+  /** Head of the log when the buffer became full; null while it is not full. */
   #fullSince: number | null = null
 
   constructor(exchange: Pick<Exchange, 'ctx' | 'url' | 'ip'>) {
@@ -76,9 +76,9 @@ export class Outbox implements SocketHandler {
         this.#hasNews = false
         const { count, reached } = this.#send(socket, tail.after(cursor, pageEvents) ?? (await this.#storedEvents(cursor, pageEvents)))
         cursor = reached ?? cursor
-        // Most of a larger page would find no room, and be read again.
+        // Most of a larger page would not fit, and would be read again.
         pageEvents = Math.min(PAGE_EVENTS, Math.max(MIN_PAGE_EVENTS, 2 * count))
-        // The tail may not have read the head yet, if this is who woke it.
+        // If this subscriber started the tail, the tail may not have read the head yet.
         if (isFull(socket)) await this.#room(socket, Math.max(start.head, tail.head))
         else if (reached === null && !this.#hasNews) await this.#wait()
       }
@@ -88,12 +88,12 @@ export class Outbox implements SocketHandler {
   }
 
   async #storedEvents(cursor: number, maxEvents: number): Promise<StoredEvent[]> {
-    // A long replay leaves turns to everybody else.
+    // Yield: a long replay must not hold the event loop.
     await setImmediate()
     return eventsAfter(this.#ctx.db, cursor, maxEvents)
   }
 
-  /** Send as many of the events as there is room for. Returns how many, and the number of the last. */
+  /** Send as many events as fit. Returns how many, and the number of the last; null if none was sent. */
   #send(socket: Socket, events: readonly StoredEvent[]): { count: number; reached: number | null } {
     let count = 0
     let reached: number | null = null
@@ -109,7 +109,7 @@ export class Outbox implements SocketHandler {
     return { count, reached }
   }
 
-  /** Wait until the client has read enough. One that takes nothing at all is given up; that it answers pings is not reading. */
+  /** Wait until the client has read enough. A client that reads nothing is refused, even if it answers pings. */
   async #room(socket: Socket, head: number): Promise<void> {
     this.#fullSince = head
     while (!this.#hasEnded && isFull(socket)) {
@@ -153,7 +153,7 @@ async function startOf({ db }: Context, params: URLSearchParams): Promise<Start>
   const { cursor: wanted } = decoded.value as { cursor?: number }
   const head = await headSeq(db)
   if (wanted === undefined) return { ok: true, cursor: head, head, isOutdated: false }
-  // Below the first number is a way to ask for all that is kept.
+  // A cursor below the first number asks for everything that is retained.
   const cursor = Math.max(wanted, 0)
   if (cursor > head) return { ok: false, error: 'FutureCursor', message: 'Cursor in the future.' }
   return { ok: true, cursor, head, isOutdated: cursor < (await prunedThrough(db)) }

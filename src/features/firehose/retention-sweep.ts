@@ -1,11 +1,11 @@
 /**
- * Forgetting old events, by age and by count. What goes is always a prefix of the log, and the newest event stays.
+ * Deletes old events, by age and by count. Deleted events are always a prefix of the log, and the newest event is kept.
  */
 import type { Context } from '../../platform/context.ts'
 import type { Sweep } from '../../platform/running/sweeps.ts'
 import { firstSeqSince, headSeq, pruneEvents } from './event-log.ts'
 
-/** Rows of one transaction, so that writers do not wait for long. */
+/** Rows deleted in one transaction; the bound keeps writers from waiting long. */
 const CHUNK_ROWS = 1000
 
 export const retentionSweep: Sweep = {
@@ -24,7 +24,7 @@ export const retentionSweep: Sweep = {
   },
 }
 
-/** Events up to this number may go: either rule suffices. */
+/** Events up to this number may be deleted. An event that either rule covers goes. */
 async function watermark({ config: { firehose }, db, clock }: Context): Promise<number> {
   const head = await headSeq(db)
   const byCount = firehose.logRetentionCount === 0 ? 0 : head - firehose.logRetentionCount

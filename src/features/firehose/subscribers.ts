@@ -1,16 +1,16 @@
 /**
- * Who follows the event stream: as many as the configuration allows, in all and from one address.
+ * Bounds the subscribers of the event stream, in total and per address.
  *
- * A relay needs one connection, and keeps a second for a moment when it begins anew; several people who try things out
- * may share an address. What each costs while it does not read is bounded by the outbox, so some hundreds that do not
- * cost less than a hundred megabytes; more of them than that follow no single server of this kind today.
+ * A relay needs one connection, and a second one for a moment when it reconnects; several people who experiment may share
+ * an address. The outbox bounds what a subscriber costs while it does not read: some hundreds of them cost less than
+ * 100 MB. Today, no single server of this kind has more subscribers.
  */
 import { limitKey } from '../../http/client-address.ts'
 import type { Exchange } from '../../http/endpoint.ts'
 import { Refusal } from '../../http/errors.ts'
 import { perContext, type Context } from '../../platform/context.ts'
 
-/** When somebody who found no place may try again. */
+/** `Retry-After` of a refused subscriber. */
 const RETRY_SECS = 60
 
 class Subscribers {
@@ -19,7 +19,7 @@ class Subscribers {
 
   constructor(readonly ctx: Pick<Context, 'config' | 'metrics'>) {}
 
-  /** Take a place, or refuse. Returns what gives it back, to be called once. */
+  /** Take a place. Returns the function that gives it back, to be called once. Refuses with 429 per address, with 503 in total. */
   enter(ip: string): () => void {
     const { maxSubscribers, maxSubscribersPerAddress } = this.ctx.config.firehose
     const address = limitKey(ip)
@@ -47,4 +47,5 @@ const refused = (status: number, name: string, message: string) => new Refusal(s
 
 const subscribersOf = perContext((ctx) => new Subscribers(ctx))
 
+/** Take a subscriber's place; see `Subscribers.enter`. */
 export const takePlace = ({ ctx, ip }: Pick<Exchange, 'ctx' | 'ip'>): (() => void) => subscribersOf(ctx).enter(ip)

@@ -1,14 +1,13 @@
 /**
- * The newest events as frames in memory, so that any number of live subscribers costs no read of the log.
+ * Keeps the newest frames in memory, which lets any number of live subscribers follow without reading the log.
  *
- * While somebody follows it, writers hand it their events once those are on the disk; it reads the log at the start, and
- * when a number was left out. A subscriber that is behind what it holds reads the log itself, so there is no moment at
- * which an event is in neither place.
+ * While it has followers, writers pass it their events once these are durable. It reads the log when it starts and when a
+ * number is missing. A subscriber that is behind the kept events reads the log itself: no event is ever in neither place.
  */
 import { perContext, type Context } from '../../platform/context.ts'
 import { eventsAfter, headSeq, type StoredEvent } from './event-log.ts'
 
-/** Frames kept in memory; half of them go when it is more. */
+/** Bytes of frames kept in memory. Beyond this, the older half is dropped. */
 const KEPT_BYTES = 16 * 1024 * 1024
 
 export class Tail {
@@ -16,7 +15,7 @@ export class Tail {
   readonly #followers = new Set<() => void>()
   #reading = false
   #stale = false
-  /** Everything after `#floor` and up to `head` is in `#events`. */
+  /** Holds all events after `#floor` up to `#head`. */
   #events: StoredEvent[] = []
   #bytes = 0
   #floor: number | null = null
@@ -30,12 +29,12 @@ export class Tail {
     return this.#followers.size
   }
 
-  /** The newest number that was seen. */
+  /** The newest number seen. */
   get head(): number {
     return this.#head
   }
 
-  /** Be called when there is news, and once the tail has found the end of the log. Returns what ends it. */
+  /** Subscribe: `onNews` is called when there are new events, and once the end of the log was found. Returns the function that unsubscribes. */
   follow(onNews: () => void): () => void {
     this.#followers.add(onNews)
     this.#wake()
@@ -45,7 +44,7 @@ export class Tail {
     }
   }
 
-  /** The next events after a number, or null when some of them are in the log alone. */
+  /** The next events after `cursor`; null if some of them are only in the log. */
   after(cursor: number, maxEvents = Infinity): StoredEvent[] | null {
     if (this.#floor === null || cursor < this.#floor) return null
     let low = 0
@@ -58,7 +57,7 @@ export class Tail {
     return this.#events.slice(low, low + maxEvents)
   }
 
-  /** The events of a transaction that has just become durable. */
+  /** Receive the events of a transaction that has just become durable. */
   take(events: readonly StoredEvent[]): void {
     if (this.#followers.size === 0) return
     if (this.#floor === null || events[0]!.seq !== this.#head + 1) return this.#wake()
@@ -83,7 +82,7 @@ export class Tail {
         const starts = this.#floor === null
         if (starts) this.#head = this.#floor = await headSeq(this.#ctx.db)
         const events = await eventsAfter(this.#ctx.db, this.#head)
-        // Everybody may have left meanwhile, and somebody new have come.
+        // In the meantime, all followers may have left and new ones arrived.
         if (this.#floor !== null) this.#append(events)
         if (events.length > 0) this.#stale = true
         else if (!starts) continue
@@ -98,9 +97,9 @@ export class Tail {
 
   #append(events: readonly StoredEvent[]): void {
     for (const event of events) {
-      // It was taken while the log was read.
+      // `take` received it while the log was read.
       if (event.seq <= this.#head) continue
-      // A deletion takes rows out of the log, and may have taken some of those that are held here.
+      // A deletion removes rows from the log, perhaps some that are kept here.
       if (event.type === 'account') this.#dropThrough(this.#events.length, this.#head)
       this.#events.push(event)
       this.#bytes += event.frame.length
@@ -121,7 +120,7 @@ export class Tail {
     this.#floor = floor
   }
 
-  /** Nobody listens: forget, and start anew with the next follower. */
+  /** Without followers, forget everything and start again with the next one. */
   #rest(): void {
     this.#events = []
     this.#bytes = 0

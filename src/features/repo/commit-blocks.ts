@@ -1,4 +1,4 @@
-/** Single blocks of repositories, by their CIDs. What a commit holds it holds for good, so they are kept with its CID. */
+/** Single blocks of repositories by CID. The blocks of a commit never change, and are cached under the CID of the commit. */
 import { perContext, type Context } from '../../platform/context.ts'
 import type { Reader } from '../../platform/database/database.ts'
 import type { Cid } from '../../protocol/cid.ts'
@@ -7,12 +7,12 @@ import { StoredNodes } from './node-store.ts'
 import { findRecordBlock } from './record-store.ts'
 import type { RepoHead } from './repo-store.ts'
 
-/** Blocks kept, in bytes, and characters of their keys: some 16,000 posts. */
+/** Size of the cache: bytes of blocks and characters of keys. Room for about 16,000 posts. */
 const MAX_BYTES = 8 * 1024 ** 2
 
 const keptBlocks = perContext(() => new BoundedCache<Uint8Array>(MAX_BYTES, (key, block) => key.length + block.length))
 
-/** Blocks of a repository, in the order asked for; null for one that it does not have. */
+/** Returns the blocks of a repository in the order of `cids`; null for each that it does not have. */
 export async function blocksOf(ctx: Context, reader: Reader, repo: RepoHead, cids: readonly Cid[]): Promise<(Uint8Array | null)[]> {
   const kept = keptBlocks(ctx)
   const keyOf = (cid: Cid) => `${repo.head} ${cid}`

@@ -1,9 +1,9 @@
 /**
- * The one place where repositories change. Everything here runs inside a transaction of the caller: what a commit
- * stores, its blob references and its event are there together, or not at all.
+ * The only place where repositories change. Everything here runs inside the caller's transaction: the blocks of a commit,
+ * its blob references and its event become durable together, or not at all.
  *
- * The order of transactions is the order of commits of a repository. A head is replaced only where it is the one that
- * the commit was built on.
+ * Commits of a repository are in the order of their transactions. A head is only replaced if it is the one that the
+ * commit was built on.
  */
 import { Refusal } from '../../http/errors.ts'
 import { perContext, type Context } from '../../platform/context.ts'
@@ -28,15 +28,16 @@ import { buildOnStored, recentNodes } from './tree-nodes.ts'
 /** A record that is ready to be stored. */
 export interface PreparedRecord extends Block {
   blobs: readonly BlobReference[]
-  /** It was checked against the lexicon of its type. */
+  /** Whether it was validated against the lexicon of its type. */
   isValidated: boolean
-  /** What a like, repost, follow or block is about. */
+  /** URI or DID that a like, repost, follow or block is about; null for other records. */
   subject: string | null
 }
 
 /**
- * `put` creates or updates, whichever it takes, and does nothing when the record is the same already. A `lenient`
- * delete does nothing when there is no record. What does nothing asks for no swap either.
+ * `put` creates or updates, and does nothing if the stored record is the same. A `lenient` delete does nothing if there is
+ * no record. A write that does nothing does not check its swap either. `replacesSame` also deletes records of the same
+ * collection about the same subject.
  */
 export type Write = { collection: string; rkey: string; swapRecord?: Cid | null } & (
   | { action: 'create'; record: PreparedRecord; replacesSame?: boolean }
@@ -47,7 +48,7 @@ export type Write = { collection: string; rkey: string; swapRecord?: Cid | null 
 export interface CommitJob {
   did: Did
   writes: readonly Write[]
-  /** The head to build on; any when undefined. */
+  /** CID of the head that the commit must build on; any head if undefined. */
   swapCommit?: Cid
 }
 
@@ -57,7 +58,12 @@ export interface CommitMeta {
   rev: Tid
 }
 
-/** The only function that changes the records of a repository. Returns null when there was nothing to do. */
+/**
+ * The only function that changes the records of a repository. Returns the new head, or null if there was nothing to do.
+ *
+ * Refuses with the lexicon's `InvalidSwap`, with `RepoNotFound` or `RecordNotFound`, and with `InvalidRequest` if a record
+ * exists, a path is written twice, or the commit is too large.
+ */
 export async function applyCommit(ctx: Context, tx: Tx, { did, writes, swapCommit }: CommitJob): Promise<CommitMeta | null> {
   const key = await activeSigningKey(ctx, tx, did)
   const head = present(did, await findTree(tx, did))
@@ -128,7 +134,7 @@ const commitEvent = (did: Did, since: Tid | null, rev: Tid, { commit, car, ops, 
   prevData,
 })
 
-/** Tells where a repository is now, without saying how it came there. */
+/** The `#sync` event: states the current head without the operations that led to it. */
 export const syncEvent = (did: Did, rev: Tid, commit: Block): RepoEvent => ({ type: 'sync', did, rev, blocks: carOf(commit.cid, [commit]) })
 
 const invalidSwap = (message: string) => new Refusal(400, 'InvalidSwap', message)
@@ -155,21 +161,21 @@ function commitRefusal(fault: CommitFault): Refusal {
   }
 }
 
-/** Distinguishes the revisions of processes that run at the same time. */
+/** Clock identifier of TIDs, which tells apart the revisions of processes that run at the same time. */
 const clockIdOf = perContext(() => Math.floor(Math.random() * CLOCK_IDS))
 
-/** A revision of the present, later than `previous`. */
+/** A TID of the present time, later than `previous`. */
 export const nextRev = (ctx: Context, previous: Tid | null): Tid => nextTid(previous, ctx.clock.now() * 1000, clockIdOf(ctx))
 
 const lastKeys = perContext((): { last: Tid | null } => ({ last: null }))
 
-/** A record key of the present, later than any given before. */
+/** A record key (TID) of the present time, later than any that this process gave before. */
 export function nextRecordKey(ctx: Context): Tid {
   const keys = lastKeys(ctx)
   return (keys.last = nextRev(ctx, keys.last))
 }
 
-/** An empty repository. Answers its `commit` and its `sync`, for the caller to sequence. */
+/** Create an empty repository. Returns its `#commit` and `#sync` events, which the caller must sequence. */
 export async function createRepo(ctx: Context, tx: Tx, did: Did, key: SigningKey): Promise<RepoEvent[]> {
   const rev = nextRev(ctx, null)
   const built = buildCommit({ did, rev, prevData: null, writes: [], key, read: () => null })
@@ -180,7 +186,7 @@ export async function createRepo(ctx: Context, tx: Tx, did: Did, key: SigningKey
   return [commitEvent(did, null, rev, built), syncEvent(did, rev, commit)]
 }
 
-/** Sign the tree as it is once more, with a new revision. Answers the `sync`, for the caller to sequence. */
+/** Sign the present tree again, with `key` and a new revision. Returns the `#sync` event, which the caller must sequence. */
 export async function resignHead(ctx: Context, tx: Tx, did: Did, key: SigningKey): Promise<RepoEvent> {
   const before = present(did, await repoHead(tx, did))
   const { data } = before

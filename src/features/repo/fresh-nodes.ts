@@ -1,9 +1,9 @@
 /**
- * The newest nodes of a tree, packed into the row of their repository. ARCHITECTURE.md, "Fresh nodes", says what for and
- * shows an example.
+ * The newest nodes of a tree, packed into the row of their repository. ARCHITECTURE.md, "Fresh nodes", explains why
+ * and shows an example.
  *
- * Layout: the version, the number of stale CIDs, these CIDs, then revision, CID, length and block of each fresh node.
- * Every commit reads and writes them, so they are not unpacked: a change copies what stays in as few pieces as it can.
+ * Layout: version, number of stale CIDs, the stale CIDs, then revision, CID, length and block of each fresh node. Because
+ * every commit reads and rewrites them, they are not unpacked: a change copies the unchanged bytes in as few pieces as possible.
  */
 import { Cid, CID_BYTES_LENGTH, equalBytes } from '../../protocol/cid.ts'
 import type { Block } from '../../protocol/car.ts'
@@ -11,11 +11,11 @@ import type { Tid } from '../../protocol/identifiers.ts'
 import { Malformed } from '../../protocol/malformed.ts'
 
 export interface RevisedBlock extends Block {
-  /** The commit that made it. */
+  /** Revision of the commit that created it. */
   rev: Tid
 }
 
-/** The first byte. Rows from before it had a meaning have it too: it was the highest byte of a count that stays far below. */
+/** The first byte. Older rows have it too: it was the highest byte of a count, and always zero. */
 const VERSION = 0
 const VERSION_BYTES = 1
 const COUNT_BYTES = 3
@@ -23,7 +23,7 @@ const HEAD_BYTES = VERSION_BYTES + COUNT_BYTES
 const REV_BYTES = 13
 const LENGTH_BYTES = 4
 const NODE_HEAD_BYTES = REV_BYTES + CID_BYTES_LENGTH + LENGTH_BYTES
-/** Where the digest starts in a CID: its first bytes tell most nodes apart. */
+/** Where the digest starts in a CID. Its first bytes tell most nodes apart. */
 const DIGEST_OFFSET = 4
 
 /** Where a node is in the packed bytes. */
@@ -37,7 +37,7 @@ export class FreshNodes {
 
   readonly #bytes: Buffer
 
-  /** Throws `Malformed` for a version that it does not know. */
+  /** Throws `Malformed` if the version is unknown. */
   constructor(readonly packed: Uint8Array) {
     if (packed[0] !== VERSION) throw new Malformed(`packed nodes of version ${packed[0]} instead of ${VERSION}`)
     this.#bytes = Buffer.from(packed.buffer, packed.byteOffset, packed.length)
@@ -75,7 +75,7 @@ export class FreshNodes {
     return { rev, cid: new Cid(this.#cidBytes(start)), bytes: this.#bytes.subarray(start + NODE_HEAD_BYTES, end) }
   }
 
-  /** It shares the memory of what is packed. */
+  /** Returns the node, which shares memory with `packed`; null if it is not fresh. */
   get(cid: Cid): RevisedBlock | null {
     const place = this.#place(cid)
     return place && this.#node(place)
@@ -91,7 +91,7 @@ export class FreshNodes {
     return nodes
   }
 
-  /** Nodes outside that are no longer in the tree. */
+  /** CIDs of nodes in `repo_node` that are no longer in the tree. */
   get stale(): Cid[] {
     return Array.from({ length: this.#staleCount }, (_, i) => {
       const start = HEAD_BYTES + i * CID_BYTES_LENGTH
@@ -99,7 +99,7 @@ export class FreshNodes {
     })
   }
 
-  /** Whether the node is outside and no longer in the tree. */
+  /** Whether the node is in `repo_node` but no longer in the tree. */
   isStale(cid: Cid): boolean {
     const key = keyOf(cid.bytes, 0)
     for (let start = HEAD_BYTES; start < this.#nodesStart; start += CID_BYTES_LENGTH) {
@@ -108,7 +108,7 @@ export class FreshNodes {
     return false
   }
 
-  /** After a commit. A node that comes back is fresh, and stale outside all the same, for its revision is another. */
+  /** The fresh nodes after a commit. A node that returns to the tree is fresh, and its old row stays stale: it has another revision. */
   after({ rev, created, removed }: { rev: Tid; created: readonly Block[]; removed: readonly Cid[] }): FreshNodes {
     const gone: Place[] = []
     const stale: Cid[] = []
@@ -143,7 +143,7 @@ export class FreshNodes {
     return target
   }
 
-  /** Only the nodes of one revision; what is stale is dealt with. */
+  /** The nodes of one revision, without stale CIDs: the caller has deleted their rows. */
   only(rev: Tid): FreshNodes {
     return FreshNodes.none.after({ rev, created: this.nodes.filter((node) => node.rev === rev), removed: [] })
   }
@@ -157,7 +157,7 @@ function writeNode(target: Buffer, at: number, rev: Tid, cid: Cid, block: Uint8A
   return at + NODE_HEAD_BYTES + block.length
 }
 
-/** Four bytes of the digest as a number. */
+/** Four bytes of the digest, as a number for a quick comparison. */
 function keyOf(bytes: Uint8Array, cidStart: number): number {
   const at = cidStart + DIGEST_OFFSET
   return ((bytes[at] as number) << 24) | ((bytes[at + 1] as number) << 16) | ((bytes[at + 2] as number) << 8) | (bytes[at + 3] as number)

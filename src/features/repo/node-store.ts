@@ -1,4 +1,4 @@
-/** The nodes of a tree, in the row of the repository and outside: see `fresh-nodes.ts`. */
+/** The nodes of a tree, both those in the row of the repository (`fresh-nodes.ts`) and those in table `repo_node`. */
 import { inPages, inPieces, sql, sqlList, sqlRows, type Reader, type Tx } from '../../platform/database/database.ts'
 import type { Block } from '../../protocol/car.ts'
 import { Cid } from '../../protocol/cid.ts'
@@ -6,11 +6,11 @@ import type { Tid } from '../../protocol/identifiers.ts'
 import { framedBlocks, framedChunks, framingOf, misframed, type Framing } from './framed-blocks.ts'
 import { FreshNodes, type RevisedBlock } from './fresh-nodes.ts'
 
-/** Fresh nodes of a repository take at most so many bytes: three pages, which every commit writes again. */
+/** Most bytes of a repository's fresh nodes: three pages, which every commit rewrites. */
 const MAX_FRESH_BYTES = 12_000
 /** Nodes read at once. */
 const PAGE = 500
-/** A CID begins with a version, which is 1. */
+/** Sorts after every CID: their first byte is the version, 1. */
 const behindCids = new Uint8Array([0xff])
 
 interface NodeRow {
@@ -25,11 +25,11 @@ interface RevisedRow extends NodeRow {
 const framedNodes = framedBlocks(sql`bytes`)
 const blockOf = ({ cid, bytes }: NodeRow): Block => ({ cid: new Cid(cid), bytes })
 
-/** One state of a tree's nodes: read it from a snapshot or a transaction. */
+/** The nodes of one state of a tree. `reader` must be of a snapshot or a transaction. */
 export class StoredNodes {
   #fresh: FreshNodes | null
 
-  /** `fresh` are the nodes in the row of the repository, from a caller that has read the row. */
+  /** A caller that has read the row passes its nodes as `fresh`. */
   constructor(
     readonly reader: Reader,
     readonly repoId: number,
@@ -38,7 +38,7 @@ export class StoredNodes {
     this.#fresh = fresh
   }
 
-  /** Read when they are first needed, which for what is read often is never. */
+  /** Reads the row on first use, which frequent reads often never reach. */
   async fresh(): Promise<FreshNodes> {
     return (this.#fresh ??= await this.#readFresh())
   }
@@ -48,7 +48,7 @@ export class StoredNodes {
     return row === null ? FreshNodes.none : new FreshNodes(row.fresh)
   }
 
-  /** Those that are there, in any order. */
+  /** Returns the nodes that exist, in any order. */
   async find(cids: readonly Cid[]): Promise<Block[]> {
     if (cids.length === 0) return []
     const fresh = await this.fresh()
@@ -65,7 +65,7 @@ export class StoredNodes {
     return [...found, ...rows.map(blockOf)]
   }
 
-  /** Those that are newer than a revision, in pages. */
+  /** Nodes added after a revision, in pages. */
   async *since(since: Tid): AsyncGenerator<Block[]> {
     const fresh = await this.fresh()
     yield fresh.nodes.filter(({ rev }) => rev > since)
@@ -94,7 +94,7 @@ export class StoredNodes {
       },
       async framed(after, upTo) {
         const staleHere = stale.filter((cid) => Buffer.compare(cid, after) > 0 && Buffer.compare(cid, upTo) <= 0)
-        // An empty list would have the type of text.
+        // PostgreSQL would give an empty list the type text.
         const isCurrent = staleHere.length === 0 ? sql`1 = 1` : sql`cid NOT IN ${sqlList(staleHere)}`
         const row = await reader.get<{ sections: Uint8Array | null }>(sql`
           SELECT ${framedNodes} AS sections FROM repo_node
@@ -104,7 +104,7 @@ export class StoredNodes {
     })
   }
 
-  /** Nodes whose stored framing is not that of their block. */
+  /** Counts nodes whose stored framing does not match their block. */
   async countMisframed(): Promise<number> {
     return misframed(
       await this.reader.all<Framing>(sql`SELECT framing, length(bytes) AS size, count(*) AS count FROM repo_node WHERE repo_id = ${this.repoId} GROUP BY framing, length(bytes)`),
@@ -118,27 +118,27 @@ export class StoredNodes {
   }
 }
 
-/** Store what a commit changes. Returns what is to lie in the row of the repository. */
+/** Store the nodes that a commit creates and removes. Returns the packed nodes to store in the row of the repository. */
 export async function changeNodes(tx: Tx, stored: StoredNodes, change: { rev: Tid; created: readonly Block[]; removed: readonly Cid[] }): Promise<Uint8Array> {
   const { repoId } = stored
   const next = (await stored.fresh()).after(change)
   if (next.packed.length <= MAX_FRESH_BYTES) return next.packed
   await deleteNodes(tx, repoId, next.stale)
-  // The nodes of this commit are the ones that the next one replaces.
+  // Keep this commit's nodes in the row: they are the ones that the next commit replaces.
   const kept = next.only(change.rev)
   const isSmall = kept.packed.length <= MAX_FRESH_BYTES / 2
   await insertNodes(tx, repoId, isSmall ? next.nodes.filter(({ rev }) => rev !== change.rev) : next.nodes)
   return (isSmall ? kept : FreshNodes.none).packed
 }
 
-/** None of them may be there already. */
+/** None of the nodes may exist yet. */
 async function insertNodes(tx: Tx, repoId: number, nodes: readonly RevisedBlock[]): Promise<void> {
   for (const piece of inPieces(nodes)) {
     await tx.run(sql`INSERT INTO repo_node (repo_id, cid, rev, bytes, framing) VALUES ${sqlRows(piece.map(({ cid, rev, bytes }) => [repoId, cid.bytes, rev, bytes, framingOf(bytes)]))}`)
   }
 }
 
-/** Nodes that are not there yet, a statement for each: see `addRecords`. */
+/** Insert nodes that do not exist yet, with one statement each: see `addRecords`. */
 export async function addNodes(tx: Tx, repoId: number, rev: Tid, nodes: readonly Block[]): Promise<void> {
   for (const { cid, bytes } of nodes) {
     await tx.run(sql`INSERT INTO repo_node (repo_id, cid, rev, bytes, framing) VALUES (${repoId}, ${cid.bytes}, ${rev}, ${bytes}, ${framingOf(bytes)})`)
@@ -150,7 +150,7 @@ async function deleteNodes(tx: Tx, repoId: number, cids: readonly Cid[]): Promis
   await tx.run(sql`DELETE FROM repo_node WHERE repo_id = ${repoId} AND cid IN ${sqlList(cids.map(({ bytes }) => bytes))}`)
 }
 
-/** Returns how many were deleted. */
+/** Delete at most `limit` nodes. Returns how many were deleted. */
 export function deleteSomeNodes(tx: Tx, repoId: number, limit: number): Promise<number> {
   return tx.run(sql`
     DELETE FROM repo_node WHERE repo_id = ${repoId}

@@ -1,6 +1,6 @@
 /**
- * Images of profiles from the time when a reference to a blob was `{ cid, mimeType }`. A client that changes another
- * part of such a profile sends them back as they were, and they are brought into today's form when the blob is here.
+ * Profile images from the time when a blob reference was `{ cid, mimeType }`. A client that edits another part of such a
+ * profile sends them back unchanged; they are converted to today's form if this server has the blob.
  */
 import type { Reader } from '../../platform/database/database.ts'
 import { parseCid } from '../../protocol/cid.ts'
@@ -11,12 +11,13 @@ import { findReadable } from '../blobs/blobs.ts'
 export const PROFILE = 'app.bsky.actor.profile'
 const images = ['avatar', 'banner']
 
+/** Returns the profile with convertible image references in today's form. */
 export async function withPresentImages(reader: Reader, did: Did, profile: Record<string, unknown>): Promise<Record<string, unknown>> {
   const upgraded = await Promise.all(images.map(async (name) => [name, await inPresentForm(reader, did, profile[name])] as const))
   return { ...profile, ...Object.fromEntries(upgraded.filter(([, image]) => image !== null)) }
 }
 
-/** Null when it is no old reference, or the blob is not here. */
+/** Returns null if the image is not an old reference, or if the account does not have the blob. */
 async function inPresentForm(reader: Reader, did: Did, image: unknown): Promise<object | null> {
   if (!isLegacyBlob(image)) return null
   const cid = parseCid(image.cid)!.toString()

@@ -18,7 +18,7 @@ export const readRoutes = [
       const { ctx, params } = call
       const { repo, collection, rkey, cid } = params
       const account = await accountSummary(ctx.db, repo)
-      // What is not here, or not to be seen here, the network may know.
+      // The AppView may have repositories that this server does not have or must not serve.
       if (account?.status !== 'active') return forward(call, { service: namedService(call.request) ?? appviewService(ctx.config), iss: null })
       const { did } = account
       const path = `${collection}/${rkey}`

@@ -1,6 +1,6 @@
 /**
- * Pages of collections as JSON, by what was asked for. Web pages that show somebody's records ask for the same page again
- * and again; it stays right for as long as the repository shows the same.
+ * Caches pages of `listRecords` as JSON. Web pages that show somebody's records ask for the same page again and again; a
+ * page stays correct while the edition of the repository is the same.
  */
 import { JsonText } from '../../http/endpoint.ts'
 import { perContext, type Context } from '../../platform/context.ts'
@@ -10,23 +10,23 @@ import { listRecordCids, listRecords, type RecordRange } from './record-store.ts
 import { recordTexts } from './record-texts.ts'
 import { findEdition } from './repo-store.ts'
 
-/** Pages kept, in characters of one or two bytes: some 150 of a hundred posts. */
+/** Size of the cache in characters of one or two bytes: about 150 pages of a hundred posts. */
 const MAX_CHARS = 8 * 1024 ** 2
 
 interface KeptPage {
-  /** Of the repository. */
+  /** Edition of the repository that the page was read from. */
   edition: string
   page: JsonText
 }
 
 const keptPages = perContext(() => new BoundedCache<KeptPage>(MAX_CHARS, (key, { page }) => key.length + page.text.length))
 
-/** `{"records":[…],"cursor":"…"}`, of an account that has a repository or none. */
+/** Returns `{"records":[…],"cursor":"…"}`; without records if the account has no repository. */
 export async function recordPage(ctx: Context, did: Did, range: RecordRange): Promise<JsonText> {
   const kept = keptPages(ctx)
   const { collection, after, descending, limit } = range
   const key = `${did} ${collection} ${after ?? ''} ${descending} ${limit}`
-  // Asked for first: what is written between the two statements makes the page newer than its edition, and it is read again.
+  // Read the edition before the rows: a write in between only causes a spurious reload.
   const edition = await findEdition(ctx.db, did)
   const known = kept.get(key)
   if (known?.edition === edition) return known.page
@@ -48,7 +48,7 @@ interface PageItem {
   text: string
 }
 
-/** A page with the texts of its records. Values are read only where a text is not kept. */
+/** Paths of a page with the texts of their records. Values are only read if a text is not cached. */
 async function itemsOf(ctx: Context, did: Did, range: RecordRange): Promise<PageItem[]> {
   const texts = recordTexts(ctx)
   const items: PageItem[] = []
@@ -60,5 +60,5 @@ async function itemsOf(ctx: Context, did: Did, range: RecordRange): Promise<Page
   return items
 }
 
-/** A record as it is shown; nothing in its URI needs an escape. */
+/** A record view as JSON. Nothing in the URI needs escaping. */
 export const viewText = (did: Did, path: string, text: string): string => `{"uri":"at://${did}/${path}",${text}}`

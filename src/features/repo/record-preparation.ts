@@ -1,4 +1,4 @@
-/** From the JSON of a record to what is stored, with everything about it that can be checked without the repository. */
+/** Turns the JSON of a record into its block, with all checks that do not need the repository. */
 import { invalidRequest } from '../../http/errors.ts'
 import type { Context } from '../../platform/context.ts'
 import { type DataObject, encode } from '../../protocol/cbor.ts'
@@ -13,14 +13,18 @@ export type ValidationStatus = 'valid' | 'unknown'
 
 export interface RecordInput {
   collection: string
-  /** Undefined: the server makes one. */
+  /** If undefined, the server generates one. */
   rkey?: string
   record: Record<string, unknown>
-  /** True: the lexicon must be known. False: it is not asked. Undefined: asked when known. */
+  /** True: the lexicon must be known. False: do not validate. Undefined: validate if the lexicon is known. */
   validate?: boolean
 }
 
-/** Refuses a record that its lexicon refuses, or that cannot be stored. */
+/**
+ * Validate and encode a record. `status` is null if the caller asked for no validation.
+ *
+ * Refuses with `InvalidRequest` a record that its lexicon refuses or that is outside the data model.
+ */
 export async function prepareRecord(ctx: Context, { collection, rkey, record, validate }: RecordInput): Promise<{ record: PreparedRecord; status: ValidationStatus | null }> {
   const { $type = collection } = record
   if ($type !== collection) throw invalidRequest(`Invalid $type: expected ${collection}, got ${String($type)}`)
@@ -42,7 +46,7 @@ function dataOf(json: Record<string, unknown>): DataObject {
   }
 }
 
-/** A lexicon that we do not have is looked for among the published ones when it must be known. */
+/** A lexicon that is not built in but must be known is looked up among the published ones. */
 async function checkLexicon(ctx: Context, written: Omit<RecordInput, 'validate'>, mustBeKnown: boolean): Promise<ValidationStatus> {
   const { collection, rkey, record } = written
   const keyFault = rkey === undefined ? null : recordKeyFault(collection, rkey)
@@ -54,7 +58,7 @@ async function checkLexicon(ctx: Context, written: Omit<RecordInput, 'validate'>
   return outcome.status
 }
 
-/** Of records that there should be one of for each subject. */
+/** Record types limited to one per subject. */
 const subjects: Record<string, (record: DataObject) => unknown> = {
   'app.bsky.feed.like': ({ subject }) => (subject as DataObject | undefined)?.['uri'],
   'app.bsky.feed.repost': ({ subject }) => (subject as DataObject | undefined)?.['uri'],
@@ -62,7 +66,7 @@ const subjects: Record<string, (record: DataObject) => unknown> = {
   'app.bsky.graph.block': ({ subject }) => subject,
 }
 
-/** What a like, repost, follow or block is about. */
+/** URI or DID that a like, repost, follow or block is about; null for other records. */
 export function subjectOf(collection: string, record: DataObject): string | null {
   const subject = Object.hasOwn(subjects, collection) ? subjects[collection]!(record) : null
   return typeof subject === 'string' ? subject : null

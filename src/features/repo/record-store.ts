@@ -1,4 +1,4 @@
-/** The SQL of records. A path is `collection/rkey`; the paths of one collection lie together. */
+/** The SQL of records. A path is `collection/rkey`; the paths of one collection are adjacent. */
 import { inPages, inPieces, sql, sqlList, sqlRows, type Reader, type Sql, type Tx } from '../../platform/database/database.ts'
 import type { Block } from '../../protocol/car.ts'
 import { Cid } from '../../protocol/cid.ts'
@@ -8,18 +8,18 @@ import { framedBlocks, framedChunks, framingOf, misframed, type Framing } from '
 export interface StoredRecord {
   path: string
   cid: Cid
-  /** The commit that wrote it. */
+  /** Revision of the commit that wrote it. */
   rev: Tid
   indexedAt: Millis
   takedownRef: string | null
-  /** Its block. */
+  /** The record's block, in DAG-CBOR. */
   value: Uint8Array
 }
 
 export interface NewRecord {
   path: string
   cid: Cid
-  /** What a like, repost, follow or block is about. */
+  /** URI or DID that a like, repost, follow or block is about; null for other records. */
   subject: string | null
   value: Uint8Array
 }
@@ -36,7 +36,7 @@ interface RecordRow {
 const columns = sql`path, cid, rev, indexed_at AS "indexedAt", takedown_ref AS "takedownRef", value`
 const recordOf = (row: RecordRow): StoredRecord => ({ ...row, cid: new Cid(row.cid) })
 
-/** All paths of a collection: '0' is the character after '/'. */
+/** Matches all paths of a collection: '0' is the character after '/'. */
 const inCollection = (collection: string): Sql => sql`path > ${`${collection}/`} AND path < ${`${collection}0`}`
 
 export async function putRecords(tx: Tx, repoId: number, rev: Tid, now: Millis, records: readonly NewRecord[]): Promise<void> {
@@ -51,8 +51,8 @@ export async function putRecords(tx: Tx, repoId: number, rev: Tid, now: Millis, 
 }
 
 /**
- * Records that are not there yet. A statement for each: before one of many rows SQLite saves every page that it is about
- * to change, in case it fails halfway, and indices on what is random touch another page with every row.
+ * Insert records that do not exist yet, with one statement each. Before a statement with many rows, SQLite saves every page
+ * that it will change, in case the statement fails halfway; with indices on random values, that is a page for every row.
  */
 export async function addRecords(tx: Tx, repoId: number, rev: Tid, now: Millis, records: readonly NewRecord[]): Promise<void> {
   for (const { path, cid, subject, value } of records) {
@@ -72,7 +72,7 @@ export async function findRecord(reader: Reader, repoId: number, path: string): 
   return row && recordOf(row)
 }
 
-/** Records by path, in any order. */
+/** Returns the records that exist at these paths, in any order. */
 export const findRecordsAt = async (reader: Reader, repoId: number, paths: readonly string[]): Promise<StoredRecord[]> =>
   (await reader.all<RecordRow>(sql`SELECT ${columns} FROM record WHERE repo_id = ${repoId} AND path IN ${sqlList(paths)}`)).map(recordOf)
 
@@ -81,17 +81,17 @@ export async function findRecordCid(reader: Reader, repoId: number, path: string
   return row && new Cid(row.cid)
 }
 
-/** Records of a collection about a subject. */
+/** Paths of records in a collection that are about a subject. */
 export async function findPathsAbout(reader: Reader, repoId: number, collection: string, subject: string): Promise<string[]> {
   const rows = await reader.all<{ path: string }>(sql`
     SELECT path FROM record WHERE repo_id = ${repoId} AND subject = ${subject} AND ${inCollection(collection)} ORDER BY path`)
   return rows.map(({ path }) => path)
 }
 
-/** The repository of an account, by its id: readers need not know where it stands. */
+/** The id of an account's repository, for reads that do not need its head. */
 const repoOf = (did: Did): Sql => sql`(SELECT id FROM repo WHERE did = ${did})`
 
-/** The record of an account, whether or not it was taken down. */
+/** Returns the record even if it was taken down; null if there is none. */
 export async function readRecord(reader: Reader, did: Did, path: string): Promise<StoredRecord | null> {
   const row = await reader.get<RecordRow>(sql`SELECT ${columns} FROM record WHERE repo_id = ${repoOf(did)} AND path = ${path}`)
   return row && recordOf(row)
@@ -99,20 +99,20 @@ export async function readRecord(reader: Reader, did: Did, path: string): Promis
 
 export interface RecordRange {
   collection: string
-  /** Record key to start behind. */
+  /** Record key after which to start; null starts at the end of the range that `descending` says. */
   after: string | null
   descending: boolean
   limit: number
 }
 
-/** A record as it is shown: `cid` in bytes, for most are never printed. */
+/** A record for public reads. `cid` stays in bytes because most are never printed. */
 export type ShownRecord = Pick<RecordRow, 'path' | 'cid' | 'value'>
 
-/** A page of a collection, without what was taken down. */
+/** A page of a collection, without records that were taken down. */
 export const listRecords = (reader: Reader, did: Did, range: RecordRange): Promise<ShownRecord[]> =>
   reader.all(sql`SELECT path, cid, value FROM record WHERE ${inPage(did, range)}`)
 
-/** The same without the values, which cost most of it. */
+/** Like `listRecords`, without the values, which are most of its cost. */
 export const listRecordCids = (reader: Reader, did: Did, range: RecordRange): Promise<Pick<ShownRecord, 'path' | 'cid'>[]> =>
   reader.all(sql`SELECT path, cid FROM record WHERE ${inPage(did, range)}`)
 
@@ -124,18 +124,18 @@ function inPage(did: Did, { collection, after, descending, limit }: RecordRange)
   return sql`repo_id = ${repoOf(did)} AND ${range} LIMIT ${limit}`
 }
 
-/** The record of a path, unless it was taken down. */
+/** Returns the record at a path; null if there is none or it was taken down. */
 export const findShownRecord = (reader: Reader, did: Did, path: string): Promise<ShownRecord | null> =>
   reader.get(sql`SELECT path, cid, value FROM record WHERE repo_id = ${repoOf(did)} AND path = ${path} AND takedown_ref IS NULL`)
 
-/** A page of a whole repository, in the order of the tree. */
+/** A page of all records of a repository, in tree order. */
 export async function listAllRecords(reader: Reader, repoId: number, after: string, limit: number): Promise<Pick<StoredRecord, 'path' | 'cid' | 'rev' | 'value'>[]> {
   const rows = await reader.all<RecordRow>(sql`
     SELECT path, cid, rev, value FROM record WHERE repo_id = ${repoId} AND path > ${after} ORDER BY path LIMIT ${limit}`)
   return rows.map(recordOf)
 }
 
-/** Behind every path: what follows it in `listRecordsSince` is of a later commit. */
+/** Sorts after every path: in `listRecordsSince`, the next record is of a later commit. */
 export const LAST_PATH = '~'
 /** Records read at once. */
 const PAGE = 500
@@ -159,7 +159,7 @@ export const framedRecords = (reader: Reader, repoId: number): AsyncGenerator<Ui
     },
   })
 
-/** Blocks of commits after a revision, the oldest first, in pages. */
+/** Record blocks of commits after a revision, oldest first, in pages. */
 export async function* recordBlocksSince(reader: Reader, repoId: number, since: Tid): AsyncGenerator<Block[]> {
   const start: Pick<RecordRow, 'rev' | 'path'> = { rev: since, path: LAST_PATH }
   const pages = inPages(PAGE, start, ({ rev, path }, limit) =>
@@ -169,21 +169,21 @@ export async function* recordBlocksSince(reader: Reader, repoId: number, since: 
   for await (const page of pages) yield page.map(({ cid, value }) => ({ cid: new Cid(cid), bytes: value }))
 }
 
-/** The oldest commit first, after a record of a commit. */
+/** A page of records in order of the commits that wrote them, after the record of `path` in commit `rev`. */
 export async function listRecordsSince(reader: Reader, repoId: number, after: { rev: Tid; path: string }, limit: number): Promise<StoredRecord[]> {
   const rows = await reader.all<RecordRow>(sql`
     SELECT ${columns} FROM record WHERE repo_id = ${repoId} AND (rev, path) > (${after.rev}, ${after.path}) ORDER BY rev, path LIMIT ${limit}`)
   return rows.map(recordOf)
 }
 
-/** Whether a record of a revision, or of one before it, is still there. */
+/** Whether any stored record was written at a revision or before it. */
 export async function anyRecordUpTo(reader: Reader, repoId: number, rev: Tid): Promise<boolean> {
   return (await reader.get(sql`SELECT 1 FROM record WHERE repo_id = ${repoId} AND rev <= ${rev} LIMIT 1`)) !== null
 }
 
 /**
- * The block of a record by its CID. One statement for each costs half of one for many. Asked for what is equal, or in a
- * list, SQLite would rather walk through all records of a repository than use the index on CIDs.
+ * Returns the block of a record by its CID; null if there is none. One statement per CID costs half of one statement for
+ * many. For `=` or IN, SQLite would scan all records of the repository instead of using the index on CIDs.
  */
 export async function findRecordBlock(reader: Reader, repoId: number, { bytes: cid }: Cid): Promise<Uint8Array | null> {
   const row = await reader.get<{ value: Uint8Array }>(sql`SELECT value FROM record WHERE repo_id = ${repoId} AND cid BETWEEN ${cid} AND ${cid} LIMIT 1`)
@@ -192,7 +192,7 @@ export async function findRecordBlock(reader: Reader, repoId: number, { bytes: c
 
 const RECORD_KEY_CHARS = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._:~-'
 
-/** Collections that hold a record, sorted: one step of the index for each, from a first path to the first one behind its collection. */
+/** Collections that have records, sorted. The query takes one index step per collection: from its first path to the first path after it. */
 export async function listCollections(reader: Reader, did: Did): Promise<string[]> {
   const rows = await reader.all<{ collection: string }>(sql`
     WITH RECURSIVE step (collection) AS (
@@ -210,22 +210,23 @@ export async function countRecords(reader: Reader, repoId: number): Promise<numb
   return row!.count
 }
 
-/** Records whose stored framing is not that of their block. */
+/** Counts records whose stored framing does not match their block. */
 export async function countMisframed(reader: Reader, repoId: number): Promise<number> {
   return misframed(
     await reader.all<Framing>(sql`SELECT framing, length(value) AS size, count(*) AS count FROM record WHERE repo_id = ${repoId} GROUP BY framing, length(value)`),
   )
 }
 
-/** Returns how many records there are to take down: one, or none. */
+/** Set or clear (null) the takedown of a record. Returns 1, or 0 if there is no such record. */
 export function updateRecordTakedown(tx: Tx, repoId: number, path: string, ref: string | null): Promise<number> {
   return tx.run(sql`UPDATE record SET takedown_ref = ${ref} WHERE repo_id = ${repoId} AND path = ${path}`)
 }
 
 /**
- * What was taken down in one repository is so in the other, whatever stands there now. Returns how many records.
+ * Copy takedowns from one repository to the records at the same paths in another, even if the records differ. Returns how
+ * many records were taken down.
  *
- * Asked for what is not NULL, SQLite would rather walk through all records than use the index on takedowns.
+ * For `IS NOT NULL`, SQLite would scan all records instead of using the index on takedowns.
  */
 export function copyTakedowns(tx: Tx, { from, to }: { from: number; to: number }): Promise<number> {
   return tx.run(sql`
@@ -233,7 +234,7 @@ export function copyTakedowns(tx: Tx, { from, to }: { from: number; to: number }
     WHERE repo_id = ${to} AND path IN (SELECT path FROM record WHERE repo_id = ${from} AND takedown_ref >= '')`)
 }
 
-/** Returns how many were deleted. */
+/** Delete at most `limit` records. Returns how many were deleted. */
 export function deleteSomeRecords(tx: Tx, repoId: number, limit: number): Promise<number> {
   return tx.run(sql`
     DELETE FROM record WHERE repo_id = ${repoId}

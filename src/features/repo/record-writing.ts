@@ -1,4 +1,4 @@
-/** What account holders, apps and agents write. */
+/** Writes of account holders, apps and agents. */
 import { authenticationRequired, invalidRequest } from '../../http/errors.ts'
 import type { Context } from '../../platform/context.ts'
 import { type Cid, parseCid } from '../../protocol/cid.ts'
@@ -24,7 +24,7 @@ export interface WriteInput {
 }
 
 export interface WriteOutcome {
-  /** Null when nothing had to be done. */
+  /** Null if there was nothing to do. */
   commit: CommitMeta | null
   /** In the order of the writes. */
   results: WriteResult[]
@@ -37,10 +37,10 @@ export interface WriteResult {
   validationStatus?: ValidationStatus
 }
 
-/** Points that a write takes from the budget of the account. */
+/** Write points that each action takes from the account's budget. */
 export const writePoints: Readonly<Record<Action, number>> = { create: 3, update: 2, put: 2, delete: 1 }
 
-/** What the grant of an app must reach. */
+/** Actions that the grant of an app must cover. */
 const neededActions: Record<Action, readonly ('create' | 'update' | 'delete')[]> = {
   create: ['create'],
   update: ['update'],
@@ -48,7 +48,11 @@ const neededActions: Record<Action, readonly ('create' | 'update' | 'delete')[]>
   delete: ['delete'],
 }
 
-/** Make one commit of the writes, all or none. Refuses what the caller may not write. */
+/**
+ * Apply the writes in one commit, all or none. Results are in the order of the writes.
+ *
+ * Refuses what the grant does not cover, as `prepareRecord` refuses records, and as `applyCommit` refuses writes.
+ */
 export async function writeRecords(ctx: Context, caller: Pick<AccessCaller, 'permissions'>, did: Did, input: WriteInput): Promise<WriteOutcome> {
   requirePermission(caller, (permissions) => {
     for (const { action, collection } of input.writes) for (const needed of neededActions[action]) permissions.assertRepo({ collection, action: needed })
@@ -84,10 +88,10 @@ function cidOf<T extends null | undefined>(text: string | T): Cid | T {
   return cid
 }
 
-/** The DID of a repository that must be the caller's own. */
+/** Returns the DID of `repo`, a DID or handle. Refuses with `AuthenticationRequired` if the repository is not the caller's own. */
 export async function requireOwnRepo(ctx: Context, caller: Pick<AccessCaller, 'did'>, repo: string): Promise<Did> {
   const did = parseDid(repo)
-  // Its state is looked at where it counts, in the transaction.
+  // The account's status is checked in the transaction, where it counts.
   if (did === caller.did) return did
   const account = await accountAt(ctx.db, repo)
   if (account === null) throw accountNotFound()

@@ -1,4 +1,4 @@
-/** All blocks of a repository, or those that are new since a revision, in pages: the body of its CAR. */
+/** The body of a repository's CAR: all blocks, or those added since a revision, in pages. */
 import type { Reader } from '../../platform/database/database.ts'
 import type { Block } from '../../protocol/car.ts'
 import type { Tid } from '../../protocol/identifiers.ts'
@@ -7,8 +7,8 @@ import { framedRecords, recordBlocksSince } from './record-store.ts'
 import type { RepoHead } from './repo-store.ts'
 
 /**
- * Commit, nodes, records: as pages of blocks, and as chunks of an archive. Everything must be read from one state of
- * the database: pass a snapshot's reader. `since` leaves out what was there at that revision.
+ * Yields the commit, then nodes, then records, as pages of blocks or as chunks of framed CAR sections. All of it must be
+ * read from one state of the database: pass the reader of a snapshot. Blocks that existed at revision `since` are left out.
  */
 export async function* repoBlocks(reader: Reader, repo: RepoHead, since: Tid | null): AsyncGenerator<Block[] | Uint8Array> {
   yield [{ cid: repo.head, bytes: repo.commitBlock }]

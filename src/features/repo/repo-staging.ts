@@ -1,8 +1,8 @@
 /**
- * Building a whole repository beside the one that an account has, and putting it in its place at once.
+ * Builds a whole repository beside the one that an account has, then replaces it in one step.
  *
- * The new one is filled in many small transactions. Until it is adopted it belongs to nobody. Its row says until when
- * it is being built, and each part that is stored puts that off; when the server dies in between, the time runs out and
+ * The new repository is filled in many small transactions, and no account has it until it is adopted. Its row has a
+ * deadline that each stored part extends. If the server dies in between, the deadline passes and
  * the `abandoned-repos` sweep deletes it.
  */
 import { serviceUnavailable } from '../../http/errors.ts'
@@ -15,12 +15,12 @@ import { addNodes } from './node-store.ts'
 import { addRecords, copyTakedowns, type NewRecord } from './record-store.ts'
 import { endStaging, extendStaging, insertStagedRepo, replaceRepo, repoHead, type RepoState } from './repo-store.ts'
 
-/** Longest time between two parts of a repository that is being built. */
+/** Longest time between two stored parts of a repository. */
 const STAGING_SECS = 15 * 60
 
 const stagedUntil = ({ clock }: Context): Millis => clock.now() + STAGING_SECS * 1000
 
-/** Run `build` with the id of a repository that it fills and adopts. What it leaves behind is swept away. */
+/** Run `build` with the id of a new repository, which it fills and adopts. If it throws, the rows are left to the sweep. */
 export async function stageRepo<T>(ctx: Context, rev: Tid, build: (id: number) => Promise<T>): Promise<T> {
   const id = await ctx.db.transaction((tx) => insertStagedRepo(tx, rev, stagedUntil(ctx), FreshNodes.none.packed))
   try {
@@ -31,12 +31,13 @@ export async function stageRepo<T>(ctx: Context, rev: Tid, build: (id: number) =
   }
 }
 
-/** Rows of one transaction, after which others have a turn. */
+/** Rows in one transaction; the bound lets other writers have a turn. */
 const ROWS = 1000
 
 /**
- * Store a part of the new repository, on the disk when it resolves. Transactions that wait together share a commit: pages
- * of the indices, whose order is another, are written once for all of them.
+ * Store a part of the new repository; it is durable when the promise resolves. The transactions are queued together and
+ * share a commit, which writes the pages of randomly ordered indices once for all of them. Refuses with
+ * `ServiceUnavailable` if the sweep has claimed the repository.
  */
 export async function stageBlocks(ctx: Context, id: number, rev: Tid, { nodes, records }: { nodes: readonly Block[]; records: readonly NewRecord[] }): Promise<void> {
   const now = ctx.clock.now()
@@ -51,7 +52,7 @@ export async function stageBlocks(ctx: Context, id: number, rev: Tid, { nodes, r
 
 const slices = <Row>(rows: readonly Row[]): (readonly Row[])[] => Array.from({ length: Math.ceil(rows.length / ROWS) }, (_, i) => rows.slice(i * ROWS, (i + 1) * ROWS))
 
-/** Give the account the new repository instead of the one it has, if it has one. Nobody gets back that way what was taken down. */
+/** Give the account the new repository, in place of its present one if it has one. Takedowns are copied, which keeps an import from undoing them. */
 export async function adoptRepo(tx: Tx, did: Did, id: number, state: RepoState): Promise<void> {
   const before = await repoHead(tx, did)
   if (before !== null) await copyTakedowns(tx, { from: before.id, to: id })

@@ -1,9 +1,9 @@
-/** The SQL of repositories; nodes and records have stores of their own. */
+/** The SQL of table `repo`. Nodes and records have their own stores. */
 import { sql, sqlList, WriteConflict, type Reader, type Tx, type Writer } from '../../platform/database/database.ts'
 import { Cid } from '../../protocol/cid.ts'
 import type { Did, Millis, Tid } from '../../protocol/identifiers.ts'
 
-/** Where a repository stands. */
+/** The current state of a repository. */
 export interface RepoHead {
   id: number
   did: Did
@@ -14,7 +14,7 @@ export interface RepoHead {
   commitBlock: Uint8Array
 }
 
-/** What a commit changes of a repository. */
+/** The part of the state that a commit changes. */
 export type RepoState = Pick<RepoHead, 'rev' | 'head' | 'data' | 'commitBlock'>
 
 interface HeadRow {
@@ -28,7 +28,7 @@ interface HeadRow {
 
 const headColumns = sql`id, did, rev, head, data, commit_block AS "commitBlock"`
 
-/** Null when the account has no repository. */
+/** Returns null if the account has no repository. */
 export async function repoHead(reader: Reader, did: Did): Promise<RepoHead | null> {
   const row = await reader.get<HeadRow>(sql`SELECT ${headColumns} FROM repo WHERE did = ${did}`)
   return row && headOf(row)
@@ -36,13 +36,13 @@ export async function repoHead(reader: Reader, did: Did): Promise<RepoHead | nul
 
 const headOf = (row: HeadRow): RepoHead => ({ ...row, head: new Cid(row.head), data: new Cid(row.data) })
 
-/** Those of the accounts that have a repository. */
+/** Heads by DID. Accounts without a repository are left out. */
 export async function repoHeadsOf(reader: Reader, dids: readonly Did[]): Promise<Map<Did, RepoHead>> {
   const rows = await reader.all<HeadRow>(sql`SELECT ${headColumns} FROM repo WHERE did IN ${sqlList(dids)}`)
   return new Map(rows.map((row) => [row.did, headOf(row)]))
 }
 
-/** What a commit builds on: where the tree stands, and the packed nodes that lie in the row. */
+/** What a commit builds on: the current tree, and the packed fresh nodes of its row. */
 export type StoredTree = Pick<RepoHead, 'id' | 'rev' | 'head' | 'data'> & { fresh: Uint8Array }
 
 export async function findTree(tx: Tx, did: Did): Promise<StoredTree | null> {
@@ -51,18 +51,18 @@ export async function findTree(tx: Tx, did: Did): Promise<StoredTree | null> {
   return row && { ...row, head: new Cid(row.head), data: new Cid(row.data) }
 }
 
-/** What changes whenever readers of its records are shown something else. Null when there is no repository. */
+/** A text that changes whenever reads of records may return something else. Null if there is no repository. */
 export async function findEdition(reader: Reader, did: Did): Promise<string | null> {
   const row = await reader.get<{ rev: Tid; takedowns: number }>(sql`SELECT rev, takedowns FROM repo WHERE did = ${did}`)
   return row && `${row.rev} ${row.takedowns}`
 }
 
-/** A record of it was taken down, or given back. */
+/** Note that a record was taken down or restored, which changes the edition. */
 export function countTakedown(tx: Tx, id: number): Promise<number> {
   return tx.run(sql`UPDATE repo SET takedowns = takedowns + 1 WHERE id = ${id}`)
 }
 
-/** In the order of their DIDs, after one of them. */
+/** A page of heads in order of their DIDs, after `after`. */
 export async function repoHeads(reader: Reader, after: Did | null, limit: number): Promise<RepoHead[]> {
   const rows = await reader.all<HeadRow>(sql`SELECT ${headColumns} FROM repo WHERE did > ${after ?? ''} ORDER BY did LIMIT ${limit}`)
   return rows.map(headOf)
@@ -76,7 +76,7 @@ export async function insertRepo(tx: Tx, did: Did, { rev, head, data, commitBloc
 
 const noBytes = new Uint8Array()
 
-/** A repository that belongs to nobody while it is built. `fresh` are no nodes, packed. Returns its id. */
+/** Insert a repository that no account has while it is built. `fresh` is the packed form of no nodes. Returns its id. */
 export async function insertStagedRepo(tx: Tx, rev: Tid, until: Millis, fresh: Uint8Array): Promise<number> {
   const row = await tx.get<{ id: number }>(sql`
     INSERT INTO repo (rev, head, data, commit_block, fresh, staged_until)
@@ -84,15 +84,15 @@ export async function insertStagedRepo(tx: Tx, rev: Tid, until: Millis, fresh: U
   return row!.id
 }
 
-/** False when the sweep has it already. */
+/** Returns false if the sweep has claimed the repository. */
 export async function extendStaging(tx: Tx, id: number, until: Millis): Promise<boolean> {
   return (await tx.run(sql`UPDATE repo SET staged_until = ${until} WHERE id = ${id} AND staged_until IS NOT NULL`)) === 1
 }
 
-/** A repository at the revision that the transaction has read. */
+/** A repository at the revision that the transaction read. */
 export type ReadRepo = Pick<RepoHead, 'id' | 'rev'>
 
-/** Replace the head that was read. `fresh` are the packed nodes that lie in the row. Throws `WriteConflict`. */
+/** Replace the head that was read. `fresh` holds the packed nodes of the row. Throws `WriteConflict` if the head has changed. */
 export async function updateTree(tx: Tx, before: ReadRepo, { rev, head, data, commitBlock }: RepoState, fresh: Uint8Array): Promise<void> {
   const updated = await tx.run(sql`
     UPDATE repo SET rev = ${rev}, head = ${head.bytes}, data = ${data.bytes}, commit_block = ${commitBlock}, fresh = ${fresh}
@@ -100,7 +100,7 @@ export async function updateTree(tx: Tx, before: ReadRepo, { rev, head, data, co
   requireUpdated(updated, before)
 }
 
-/** The same for a new commit over the same tree, or over one whose nodes are all stored outside. Throws `WriteConflict`. */
+/** Like `updateTree`, for a commit on the same tree: the fresh nodes stay as they are. Throws `WriteConflict`. */
 export async function updateHead(tx: Tx, before: ReadRepo, { rev, head, data, commitBlock }: RepoState): Promise<void> {
   const updated = await tx.run(sql`
     UPDATE repo SET rev = ${rev}, head = ${head.bytes}, data = ${data.bytes}, commit_block = ${commitBlock}
@@ -112,12 +112,12 @@ function requireUpdated(updated: number, { id, rev }: ReadRepo): void {
   if (updated !== 1) throw new WriteConflict(`repository ${id} at ${rev}`)
 }
 
-/** Its rows are left to the sweep. */
+/** Take the repository from its account. The `abandoned-repos` sweep deletes its rows. */
 export function disownRepo(tx: Tx, did: Did): Promise<number> {
   return tx.run(sql`UPDATE repo SET did = NULL WHERE did = ${did}`)
 }
 
-/** Put a staged repository in the place of the one that was read, if there was one. Throws `WriteConflict`. */
+/** Replace the repository that was read, if any, by a staged one. Throws `WriteConflict` if either has changed. */
 export async function replaceRepo(tx: Tx, did: Did, before: ReadRepo | null, staged: ReadRepo, { rev, head, data, commitBlock }: RepoState): Promise<void> {
   if (before !== null) requireUpdated(await tx.run(sql`UPDATE repo SET did = NULL WHERE id = ${before.id} AND rev = ${before.rev}`), before)
   const owned = await tx.run(sql`
@@ -126,20 +126,20 @@ export async function replaceRepo(tx: Tx, did: Did, before: ReadRepo | null, sta
   requireUpdated(owned, staged)
 }
 
-/** Nobody goes on building it, if it has not been adopted. */
+/** Give up a staged repository, unless an account has adopted it. */
 export function endStaging(db: Writer, id: number): Promise<number> {
   return db.run(sql`UPDATE repo SET staged_until = NULL WHERE id = ${id} AND staged_until IS NOT NULL`)
 }
 
 const isAbandoned = (now: Millis) => sql`did IS NULL AND (staged_until IS NULL OR staged_until <= ${now})`
 
-/** Repositories that belong to nobody and that nobody is building. */
+/** Repositories that no account has and no import is building. */
 export async function listAbandonedRepos(reader: Reader, now: Millis): Promise<number[]> {
   const rows = await reader.all<{ id: number }>(sql`SELECT id FROM repo WHERE ${isAbandoned(now)}`)
   return rows.map(({ id }) => id)
 }
 
-/** Take it, so that nobody goes on building it. False when it is not abandoned (any more). */
+/** Claim it for deletion, which keeps an import from resuming. Returns false if it is no longer abandoned. */
 export async function claimAbandonedRepo(tx: Tx, id: number, now: Millis): Promise<boolean> {
   return (await tx.run(sql`UPDATE repo SET staged_until = NULL WHERE id = ${id} AND ${isAbandoned(now)}`)) === 1
 }

@@ -1,4 +1,4 @@
-/** Checking a stored repository against itself: signature, tree, records, and that nothing is left over. */
+/** Checks a stored repository for consistency: signature, tree, records, and no leftover rows. */
 import { inPieces, type Reader } from '../../platform/database/database.ts'
 import { cidOfCbor, type Cid } from '../../protocol/cid.ts'
 import { parseCommit, verifyCommit } from '../../protocol/commit.ts'
@@ -9,7 +9,7 @@ import { countMisframed, countRecords, findRecordsAt } from './record-store.ts'
 import { StoredNodes } from './node-store.ts'
 import type { RepoHead } from './repo-store.ts'
 
-/** What is wrong with the repository, in words; empty when nothing is. Read from one snapshot. */
+/** Returns what is wrong with the repository, in words; empty if nothing is. `reader` must be of a snapshot. */
 export async function repoFaults(reader: Reader, repo: RepoHead, key: PublicKey): Promise<string[]> {
   const faults = commitFaults(repo, key)
   const stored = new StoredNodes(reader, repo.id)

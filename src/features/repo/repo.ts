@@ -1,8 +1,8 @@
 /**
- * The door of repositories: making and changing them, and reading what they hold.
+ * The door of repositories: creating, changing and reading them.
  *
- * A repository has three kinds of blocks. Its commit lies in its own row, nodes of the tree lie by their CIDs, and
- * records by their paths. A record that stands under two paths is stored twice, so that no block is ever shared.
+ * A repository has three kinds of blocks. The commit is stored in the row of its repository, tree nodes by CID, and records
+ * by path. Equal records at two paths are stored twice, which means that no stored block is ever shared.
  */
 import type { Context } from '../../platform/context.ts'
 import type { Reader, Tx } from '../../platform/database/database.ts'
@@ -25,6 +25,7 @@ export { adoptRepo, stageBlocks, stageRepo } from './repo-staging.ts'
 export { readRecord, type NewRecord, type StoredRecord } from './record-store.ts'
 export { repoHead, repoHeads, repoHeadsOf, type RepoHead } from './repo-store.ts'
 
+/** Head, revision and counts of stored blocks and records; null if the account has no repository. */
 export async function repoTotals(reader: Reader, did: Did): Promise<{ head: Cid; rev: Tid; blocks: number; records: number } | null> {
   const repo = await repoHead(reader, did)
   if (repo === null) return null
@@ -33,30 +34,30 @@ export async function repoTotals(reader: Reader, did: Did): Promise<{ head: Cid;
   return { head: repo.head, rev: repo.rev, blocks: 1 + nodes + records, records }
 }
 
-/** The repository is gone at once; a sweep removes its rows. */
+/** Delete the repository at once; the `abandoned-repos` sweep deletes its rows. */
 export async function deleteRepo(tx: Tx, did: Did): Promise<void> {
   await disownRepo(tx, did)
 }
 
-/** Records of commits after a revision, the oldest first. */
+/** Records written after a revision, oldest commit first. */
 export async function recordsSince(reader: Reader, did: Did, rev: Tid, limit: number): Promise<StoredRecord[]> {
   const repo = await repoHead(reader, did)
   return repo === null ? [] : listRecordsSince(reader, repo.id, { rev, path: LAST_PATH }, limit)
 }
 
-/** Whether any record is as old as a revision, or older. */
+/** Whether any record was written at a revision or before it. */
 export async function hasRecordsUpTo(reader: Reader, did: Did, rev: Tid): Promise<boolean> {
   const repo = await repoHead(reader, did)
   return repo !== null && anyRecordUpTo(reader, repo.id, rev)
 }
 
-/** All records, taken down or not, in the order of their paths, after one of them. */
+/** A page of all records, including those taken down, in order of their paths, after `after`. */
 export async function recordsOf(reader: Reader, did: Did, after: string, limit: number): Promise<Pick<StoredRecord, 'path' | 'rev' | 'value'>[]> {
   const repo = await repoHead(reader, did)
   return repo === null ? [] : listAllRecords(reader, repo.id, after, limit)
 }
 
-/** False when there is no such record. A `ref` of null lifts the takedown. */
+/** Take a record down under `ref`, or restore it if `ref` is null. Returns false if there is no such record. */
 export async function setRecordTakedown(tx: Tx, { did, path, ref }: { did: Did; path: string; ref: string | null }): Promise<boolean> {
   const repo = await repoHead(tx, did)
   if (repo === null || (await updateRecordTakedown(tx, repo.id, path, ref)) === 0) return false
@@ -64,7 +65,7 @@ export async function setRecordTakedown(tx: Tx, { did, path, ref }: { did: Did; 
   return true
 }
 
-/** What proves to others that a record is there, or that it is not: the commit, the nodes down to it, the record. */
+/** Blocks that prove that a record is in the repository, or is not: the commit, the nodes down to its path, the record. */
 export async function recordProof(ctx: Context, reader: Reader, repo: RepoHead, path: string): Promise<Block[]> {
   const record = await findRecord(reader, repo.id, path)
   const nodes = await pathBlocks(new StoredNodes(reader, repo.id), repo.data, recentNodes(ctx), path)

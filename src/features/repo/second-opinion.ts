@@ -1,9 +1,9 @@
 /**
- * A second opinion on a stored repository, by code that is not ours: the reference implementation reads commit, signature
- * and tree, and `cborg` the records. What it finds after `repoFaults` has found nothing is a fault of our own rules.
+ * Verifies a stored repository with independent code: the reference implementation reads commit, signature and tree, and
+ * `cborg` reads the records. Anything it finds after `repoFaults` found nothing is an error in our own rules.
  *
- * Memory does not grow with the repository: one path of the tree and one page of records are held. The libraries are
- * loaded when they are first asked.
+ * Memory use does not depend on the size of the repository: one path of the tree and one page of records are held. The
+ * libraries are loaded on first use.
  */
 import type { MST } from '@atproto/repo'
 import type { Reader } from '../../platform/database/database.ts'
@@ -14,17 +14,17 @@ import type { RepoHead } from './repo-store.ts'
 
 /** Records read at once. */
 const PAGE = 500
-/** Faults of one repository that are told. */
+/** Most faults reported for one repository. */
 const MAX_FAULTS = 100
 
-/** What is wrong with the repository, in words; empty when nothing is. Read from one snapshot. `didKey` is the signing key of the account. */
+/** Returns what is wrong with the repository, in words; empty if nothing is. `reader` must be of a snapshot; `didKey` is the account's signing key. */
 export async function secondOpinion(reader: Reader, repo: RepoHead, didKey: string): Promise<string[]> {
   const libraries = await load()
   const faults: string[] = []
   try {
     for await (const fault of opinions(libraries, reader, repo, didKey)) if (faults.push(fault) === MAX_FAULTS) break
   } catch (error) {
-    // The libraries throw what they like for what they cannot read.
+    // The libraries throw errors of many kinds for input that they cannot read.
     faults.push(error instanceof Error ? error.message : String(error))
   }
   return faults
@@ -74,7 +74,7 @@ async function* opinions(libraries: Libraries, reader: Reader, repo: RepoHead, d
   for (; !record.done; record = await records.next()) yield `record ${record.value.path} is not in the tree`
 }
 
-/** The blocks of the repository, for the reference. */
+/** The blocks of the repository, in the form that the reference implementation reads. */
 function blocksOf({ reference }: Libraries, read: (cid: Cid) => Promise<Uint8Array | null>) {
   const Store = class extends reference.ReadableBlockstore {
     getBytes = ({ bytes }: { bytes: Uint8Array }) => read(new Cid(bytes))
@@ -86,7 +86,7 @@ function blocksOf({ reference }: Libraries, read: (cid: Cid) => Promise<Uint8Arr
   return new Store()
 }
 
-/** The leaves below a node in order, and in words what is wrong with nodes. Without a layer it is the root. */
+/** Yields the leaves below a node in order, and as texts the faults of nodes. `layer` is null for the root. */
 async function* leavesOf(libraries: Libraries, node: MST, layer: number | null): AsyncGenerator<{ path: string; cid: string } | string> {
   const { reference } = libraries
   const entries = await node.getEntries()
@@ -97,7 +97,7 @@ async function* leavesOf(libraries: Libraries, node: MST, layer: number | null):
     if (entry.isLeaf()) {
       if ((await reference.mstUtil.leadingZerosOnHash(entry.key)) !== own) yield `record ${entry.key} is in another layer of the tree than it has to be`
       yield { path: entry.key, cid: entry.value.toString() }
-      // Loaded anew, so that the tree does not keep what was read of it.
+      // Load the subtree separately, which keeps the tree from holding everything that was read.
     } else yield* leavesOf(libraries, reference.MST.load(node.storage, entry.pointer), own - 1)
   }
 }
@@ -118,12 +118,12 @@ const cidOf = async ({ sha256, CID, digests }: Libraries, block: Uint8Array): Pr
 
 const LINK_TAG = 42
 
-/** A tag 42, whatever is in it. */
+/** The content of a CBOR tag 42, not interpreted. */
 class Link {
   constructor(readonly bytes: Uint8Array) {}
 }
 
-/** Whether the block is strict CBOR, and the only way to write what it says. */
+/** Whether the block is strict CBOR in the only encoding that DAG-CBOR allows for its value. */
 function isCanonical({ cborg }: Libraries, block: Uint8Array): boolean {
   const strict = { strict: true, allowIndefinite: false, allowUndefined: false, allowNaN: false, allowInfinity: false, rejectDuplicateMapKeys: true }
   const tags: ((bytes: Uint8Array) => Link)[] = []

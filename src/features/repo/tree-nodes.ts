@@ -1,9 +1,8 @@
 /**
- * Nodes of trees, between the database and a commit that is being built.
+ * Tree nodes, between the database and a commit that is being built.
  *
- * `buildCommit` reads without waiting, the database is read by waiting. So the paths of all writes are loaded
- * before, one statement for each layer; what a commit reads beside them is fetched when it turns out to be missing,
- * and the commit is built again.
+ * `buildCommit` reads synchronously, the database asynchronously. The nodes on the paths of all writes are therefore loaded
+ * first, with one statement per layer. If the commit needs any other node, it is fetched and the commit is built again.
  */
 import { perContext } from '../../platform/context.ts'
 import { BoundedCache } from '../../base/bounded-cache.ts'
@@ -15,18 +14,18 @@ import { MissingBlock, type NodeCache } from '../../protocol/mst.ts'
 import { decodeNode, decodeRoot, type MstNode } from '../../protocol/mst-node.ts'
 import type { StoredNodes } from './node-store.ts'
 
-/** Decoded nodes kept between commits, of all repositories together; about one KiB each. */
+/** Decoded nodes cached between commits, for all repositories together; about 1 KiB each. */
 const MAX_CACHED_NODES = 32_768
 
-/** Nodes that a commit may read beside those on the paths of its writes. No tree is known of which it reads any. */
+/** Nodes that a commit may read beside those on the paths of its writes. No tree is known to need any. */
 const MAX_MISSING_NODES = 64
 
 type RecentNodes = BoundedCache<MstNode>
 
-/** The nodes used last, by the text of their CIDs. */
+/** Recently used nodes, by the text of their CIDs. */
 export const recentNodes = perContext((): RecentNodes => new BoundedCache(MAX_CACHED_NODES))
 
-/** Build a commit on a stored tree. Throws `Malformed` when the tree is broken. */
+/** Build a commit on a stored tree. Returns the commit, or the fault of the request. Throws `Malformed` if the tree is damaged. */
 export async function buildOnStored(
   stored: StoredNodes,
   recent: RecentNodes,
@@ -48,7 +47,7 @@ export async function buildOnStored(
   }
 }
 
-/** The nodes from the root to a record, or to where it would be. */
+/** The nodes from the root to a record, or to the place where it would be. Throws `Malformed` if the tree is damaged. */
 export async function pathBlocks(stored: StoredNodes, data: Cid, recent: RecentNodes, path: string): Promise<Block[]> {
   const blocks: Block[] = []
   let layer: number | null = null
@@ -63,7 +62,7 @@ export async function pathBlocks(stored: StoredNodes, data: Cid, recent: RecentN
   return blocks
 }
 
-/** Throws `Malformed` when it is not there: the tree is broken. */
+/** Throws `Malformed` if the node is missing, which means that the tree is damaged. */
 async function readNode(stored: StoredNodes, cid: Cid, layer: number | null): Promise<MstNode> {
   const [block] = await readBlocks(stored, [cid])
   return decoded(block!.bytes, layer)
@@ -75,7 +74,7 @@ async function readBlocks(stored: StoredNodes, cids: readonly Cid[]): Promise<Bl
   return blocks
 }
 
-/** Without a layer it is a root. Only the empty tree has one without keys, and nothing below it. */
+/** A node without a given layer is a root. Only the root of the empty tree has no keys, and it has no subtrees. */
 const decoded = (bytes: Uint8Array, layer: number | null): MstNode => (layer === null ? decodeRoot(bytes, keylessRoot) : decodeNode(bytes, layer))
 
 const keylessRoot = (): never => {
@@ -95,7 +94,7 @@ class LoadedNodes implements NodeCache {
     const loaded = this.#nodes.get(cid)
     if (loaded !== undefined) return loaded
     const node = this.recent.get(cid)
-    // It becomes one of the newest, and from here on nothing drops it until the commit is built.
+    // Hold it in this commit's map too, because the cache may drop it before the commit is built.
     if (node !== undefined) this.set(cid, node)
     return node
   }
@@ -113,12 +112,12 @@ class LoadedNodes implements NodeCache {
     return node === undefined ? null : node.block
   }
 
-  /** Throws `Malformed` when one is not there: the tree is broken. */
+  /** Throws `Malformed` if a node is missing, which means that the tree is damaged. */
   async fetch(cids: readonly Cid[]): Promise<void> {
     for (const { cid, bytes } of await readBlocks(this.stored, cids)) this.#blocks.set(cid.toString(), bytes)
   }
 
-  /** Load the nodes between the root and each key, and beside a key that is there. */
+  /** Load the nodes between the root and each key, and both neighbours of a key that exists. */
   async loadPaths(root: Cid, keys: readonly string[]): Promise<void> {
     let level = new Map([[root.toString(), { cid: root, keys }]])
     for (let layer: number | null = null; level.size > 0; ) {

@@ -8,10 +8,10 @@ import type { CommitMeta } from './commit-writer.ts'
 import { requireOwnRepo, writeRecords, writePoints, type RecordWriteInput, type WriteInput, type WriteResult } from './record-writing.ts'
 
 const writer = access({ grants: 'any' })
-/** Records travel as JSON, which is longer than what is stored. */
+/** Bound of the request body. Records arrive as JSON, which is longer than the stored form. */
 const MAX_BYTES = 1_000_000
 
-/** The write points of an account. */
+/** Charges the account's write points. */
 const writesOf = <Input>(cost: (input: Input) => number): CallLimit<{ caller: AccessCaller; input: Input }> => ({
   name: 'repoWrite',
   key: ({ caller }) => caller.did,

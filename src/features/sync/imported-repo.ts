@@ -1,8 +1,8 @@
 /**
- * An archive of a stranger, read and checked before anything of it counts.
+ * An untrusted archive, read and checked before any of it is used.
  *
- * Its blocks go into a file without a name as they arrive; then the tree is walked from the root of the commit, so that
- * what is taken over is what the commit vouches for, whatever else the archive holds. Memory does not grow with it.
+ * Its blocks are written to an unnamed file as they arrive. Then the tree is walked from the commit, which means that only
+ * blocks that the commit vouches for are imported, whatever else the archive holds. Memory use does not depend on its size.
  */
 import { setImmediate } from 'node:timers/promises'
 import { forbidden, invalidRequest } from '../../http/errors.ts'
@@ -17,26 +17,26 @@ import { Malformed } from '../../protocol/malformed.ts'
 import { walkTree } from '../../protocol/mst.ts'
 import { subjectOf, type NewRecord } from '../repo/repo.ts'
 
-/** Most blocks of one archive. */
+/** Most blocks in one archive. */
 const MAX_BLOCKS = 4_000_000
-/** Records handed on at once, and their bytes, which the last one of a page may exceed. */
+/** Records in one page, and their total bytes, which the last record of a page may exceed. */
 const PAGE_RECORDS = 4000
 const PAGE_BYTES = 2 * 1024 * 1024
 /**
- * Pages of records after which garbage is collected. What is in use while a page is stored outlives the small
- * collections of the engine, which lets the heap grow to several times that before a full one. Not more often, for it
- * stops the server for tens of milliseconds.
+ * Force a full garbage collection after this many pages of records. Objects in use while a page is stored survive the
+ * engine's small collections, and the heap would grow to several times their size before a full one. It is not done more
+ * often because it stops the server for tens of milliseconds.
  */
 const PAGES_PER_COLLECTION = 16
-/** Bytes of nodes that are gathered, to be handed on in the order of their CIDs. */
+/** Bytes of nodes collected before they are passed on, sorted by CID. */
 const GATHERED_BYTES = 4 * 1024 * 1024
 
 export interface ImportedRecord extends NewRecord {
-  /** CIDs of the blobs that it refers to. */
+  /** CIDs of the blobs that the record refers to. */
   blobs: readonly string[]
 }
 
-/** In the order in which they are stored: records by path, nodes by CID as far as they were gathered. */
+/** Blocks in the order of storage: records by path, nodes by CID among those collected. */
 export interface ImportedPage {
   nodes: Block[]
   records: ImportedRecord[]
@@ -49,7 +49,10 @@ export class ImportedRepo {
     readonly blocks: BlockFile,
   ) {}
 
-  /** Take in an archive. Refuses what is no repository of `did`. `dir` is where the blocks lie meanwhile. */
+  /**
+   * Receive an archive into a temporary file in `dir`. Refuses with `InvalidRequest` what is not an archive of a
+   * repository, and with `Forbidden` the repository of another DID.
+   */
   static async receive(did: Did, archive: AsyncIterable<Uint8Array>, dir: string): Promise<ImportedRepo> {
     const blocks = new BlockFile(dir)
     try {
@@ -71,7 +74,7 @@ export class ImportedRepo {
     }
   }
 
-  /** Every node and every record of the tree, checked on the way. */
+  /** Yields every node and record of the tree. Refuses with `InvalidRequest` at the first that is missing or malformed. */
   async *pages(): AsyncGenerator<ImportedPage> {
     let [nodes, records]: [Block[], ImportedRecord[]] = [[], []]
     let [nodeBytes, recordBytes] = [0, 0]

@@ -1,9 +1,9 @@
 /**
- * Repositories as archives.
+ * Exports repositories as CAR archives.
  *
- * An archive shows one state, whatever is written while it is made: it is read from a snapshot, at full speed, into a
- * queue, and goes from there to the client at the client's speed. So a slow client holds nothing that others wait for,
- * and memory does not grow with the repository.
+ * An archive holds one state, whatever is written in the meantime: it is read from a snapshot into a queue at full speed,
+ * and sent from the queue at the client's speed. A slow client therefore blocks nobody else, and memory use does not
+ * depend on the size of the repository.
  */
 import { setImmediate } from 'node:timers/promises'
 import { perContext, type Context } from '../../platform/context.ts'
@@ -15,15 +15,15 @@ import { blocksOf, recordProof, repoBlocks, repoHead } from '../repo/repo.ts'
 
 const CAR_TYPE = 'application/vnd.ipld.car'
 
-/** What may wait for clients that are slower than the disk; beyond it, exports to such clients end early. */
+/** Bytes that may be queued for clients that are slower than the disk. Beyond them, exports to such clients end early. */
 const maxWaiting = { memoryBytes: 256 * 1024 ** 2, fileBytes: 2 * 1024 ** 3 }
 
 const spillRoom = perContext(() => new SpillRoom(maxWaiting))
 
-/** The whole repository, or what came after a revision. Its root is the present commit. Null when there is none. */
+/** Exports the whole repository, or the blocks added after revision `since`, with the present commit as root. Null if there is no repository. */
 export function exportRepo(ctx: Context, did: Did, since: Tid | null): Promise<Response | null> {
   const { promise, resolve, reject } = Promise.withResolvers<Response | null>()
-  // Answered as soon as there is something to send; the snapshot lasts until all of it was read.
+  // Resolves as soon as there is something to send; the snapshot lasts until everything was read.
   const reading = ctx.db.snapshot(async (reader) => {
     const repo = await repoHead(reader, did)
     if (repo === null) resolve(null)
@@ -57,7 +57,7 @@ async function send(ctx: Context, chunks: AsyncGenerator<Uint8Array>, respond: (
 const carResponse = (body: Uint8Array | ReadableStream<Uint8Array>): Response =>
   new Response(body as NonNullable<ConstructorParameters<typeof Response>[0]>, { headers: { 'Content-Type': CAR_TYPE } })
 
-/** Blocks by their CIDs, each once, in an archive without a root. */
+/** Exports blocks by CID, in an archive without a root, or returns the CIDs that the repository does not have. */
 export function exportBlocks(ctx: Context, did: Did, cids: readonly Cid[]): Promise<{ ok: true; response: Response } | { ok: false; missing: Cid[] }> {
   return ctx.db.shortSnapshot(async (reader) => {
     const repo = await repoHead(reader, did)
@@ -69,7 +69,7 @@ export function exportBlocks(ctx: Context, did: Did, cids: readonly Cid[]): Prom
   })
 }
 
-/** Proof that a record is there, or that it is not, and the record. Null when there is no repository. */
+/** Exports a record with the proof that it exists, or the proof that it does not. Null if there is no repository. */
 export function exportRecord(ctx: Context, did: Did, path: string): Promise<Response | null> {
   return ctx.db.shortSnapshot(async (reader) => {
     const repo = await repoHead(reader, did)

@@ -1,9 +1,9 @@
 /**
- * Taking over a repository from another server.
+ * Imports a repository from another server.
  *
- * The archive is checked as a whole while a new repository is built from it beside the present one, in small
- * transactions; one short transaction puts it in its place. Until then nothing of it is seen, and an import that fails
- * or is killed leaves nothing but rows that a sweep removes.
+ * The whole archive is checked while a new repository is built from it beside the present one, in small transactions. One
+ * short transaction then replaces the present one. Until then nothing of the new one is visible, and an import that fails
+ * or is killed leaves only rows that the `abandoned-repos` sweep deletes.
  */
 import { invalidRequest, Refusal, serviceUnavailable } from '../../http/errors.ts'
 import { BatchFile } from '../../platform/files/batch-file.ts'
@@ -25,14 +25,14 @@ import { resolveDid } from '../identity/identity.ts'
 import { adoptRepo, nextRev, repoHead, stageBlocks, stageRepo, syncEvent, type RepoHead } from '../repo/repo.ts'
 import { ImportedRepo, type ImportedRecord } from './imported-repo.ts'
 
-/** Archives that arrive at once, all in all, from one client, and for one account: an upload that broke off may still be there. */
+/** Archives that may arrive at the same time: in total, per client, and per account, whose broken upload may still be open. */
 const arrivingBounds = { inAll: 8, ofClient: 4, ofAccount: 2 }
-/** An archive that brings nothing for so long is given up. */
+/** An upload that delivers nothing for this long is aborted. */
 const STALLED_MILLIS = 60_000
-/** Archives that are taken over at once, and that have arrived and wait for it. */
+/** Received archives that may be processed at the same time, and that may wait for it. */
 const RUNNING_IMPORTS = 2
 const WAITING_IMPORTS = 16
-/** Relays refuse what claims to be further ahead of them. */
+/** Relays refuse revisions that are further in the future. */
 const MAX_AHEAD_MICROS = 5 * 60 * 1_000_000
 
 interface BlobUse {
@@ -40,7 +40,7 @@ interface BlobUse {
   cid: string
 }
 
-/** Apart, so that an archive which arrives slowly keeps none back that is here. */
+/** Receiving and processing have separate bounds, which keeps a slow upload from delaying an archive that has arrived. */
 const places = perContext(() => ({
   arriving: new Semaphore(arrivingBounds.inAll, 0),
   ofClient: new Shares(arrivingBounds.ofClient),
@@ -48,7 +48,13 @@ const places = perContext(() => ({
   running: new Semaphore(RUNNING_IMPORTS, WAITING_IMPORTS),
 }))
 
-/** Replace the account's repository by the one in an archive. Refuses an archive that is not sound, or not the account's. */
+/**
+ * Replace the account's repository by the one in an archive (`com.atproto.repo.importRepo`).
+ *
+ * Refuses with `InvalidRequest` an archive that is malformed or signed by another key, `Forbidden` another account's
+ * repository, `Conflict` if the repository changed meanwhile, `RequestTimeout` if the upload stalls, and
+ * `ServiceUnavailable` if too many imports run.
+ */
 export async function importRepo(ctx: Context, did: Did, archive: AsyncIterable<Uint8Array>): Promise<void> {
   const { ofAccount, ofClient } = places(ctx)
   const leaves = [ofAccount.enter(did), ofClient.enter(clientHere() ?? did)]
@@ -83,7 +89,7 @@ async function replaceBy(ctx: Context, did: Did, imported: ImportedRepo, before:
     const { commit } = imported
     if (tidMicros(commit.rev) > ctx.clock.now() * 1000 + MAX_AHEAD_MICROS) throw invalidRequest('The revision of the commit lies in the future')
     await checkSignature(ctx, did, commit)
-    // What is here already is newer, if it differs at all.
+    // The stored tree is the same, and its commit is not older.
     if (before !== null && before.data.equals(commit.data) && before.rev >= commit.rev) return
     const rev = nextRev(ctx, before !== null && before.rev > commit.rev ? before.rev : commit.rev)
     await stageRepo(ctx, rev, async (id) => {
@@ -98,7 +104,7 @@ async function replaceBy(ctx: Context, did: Did, imported: ImportedRepo, before:
   }
 }
 
-/** A commit of the key that the DID stands for. Before the import the key may have become ours, which nobody can undo. */
+/** Accepts a commit signed by the key of the DID document, or any commit if that key is already ours: then nobody can know the old key. */
 async function checkSignature(ctx: Context, did: Did, commit: Commit): Promise<void> {
   const resolution = await resolveDid(ctx, did, { live: true })
   const stated = resolution.ok ? publishedSigningKey(resolution.document) : null
@@ -117,7 +123,7 @@ interface Adoption {
   id: number
   rev: Tid
   commit: Commit
-  /** What the account had when the import began. */
+  /** Head of the account's repository when the import began. */
   before: RepoHead | null
   uses: BatchFile<BlobUse>
 }
@@ -134,7 +140,7 @@ async function adopt(ctx: Context, did: Did, { id, rev, commit, before, uses }: 
     await forgetBlobReferences(tx, did, now)
     for (const references of uses.batches()) await importBlobReferences(tx, { did, rev, now, references })
     await adoptRepo(tx, did, id, { rev, head: head.cid, data: commit.data, commitBlock: head.bytes })
-    // Of an account that is not active nobody follows the repository; activation tells of the head.
+    // Nobody follows the repository of an inactive account; activation announces its head.
     if (status === 'active') await sequenceEvents(ctx, tx, [syncEvent(did, rev, head)])
   })
 }

@@ -1,4 +1,4 @@
-/** What sync plugs in. */
+/** The routes of sync. */
 import type { Feature } from '../../http/feature.ts'
 import { syncRoutes } from './sync-routes.ts'
 

@@ -1,4 +1,4 @@
-/** What relays, backups and other servers read: repositories as archives, and the state they are in. */
+/** Methods of `com.atproto.sync`, and `importRepo`: repositories as archives, and their state. */
 import { procedure, query, type Endpoint } from '../../http/endpoint.ts'
 import { invalidRequest, Refusal } from '../../http/errors.ts'
 import { parseCid, type Cid } from '../../protocol/cid.ts'
