@@ -50,6 +50,13 @@ describe('places', () => {
     await leave(clients)
   })
 
+  test('an address has as many as there are where rate limits are off', async () => {
+    await using open = await startPds({ rateLimit: { enabled: false }, firehose: { maxSubscribers: 12 } })
+    const clients = await Promise.all(Array.from({ length: 12 }, () => join(open, '198.51.100.7')))
+    expect((await refusal(open, '198.51.100.7')).status).toBe(503)
+    await leave(clients)
+  })
+
   test('all together have no more than there are', async () => {
     const clients = await Promise.all(Array.from({ length: 12 }, (_, i) => join(pds, `198.51.100.${i}`)))
     expect(await refusal(pds, '203.0.113.1')).toMatchObject({ status: 503, retryAfter: '60', body: expect.stringContaining('"error":"ServiceUnavailable"') })

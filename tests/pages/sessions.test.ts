@@ -129,6 +129,6 @@ test('a sign-up that is refused or left signs nobody in', async () => {
   await page.getByLabel('Email address').fill('x@example.com')
   await page.getByLabel('Password', { exact: true }).fill(PASSWORD)
   await page.getByRole('button', { name: 'Create account' }).click()
-  expect(await page.getByRole('alert').isVisible()).toBe(true)
+  await page.getByRole('alert').waitFor()
   expect(await page.context().cookies(pds.url)).toEqual([])
 })

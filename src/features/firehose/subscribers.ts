@@ -21,7 +21,10 @@ class Subscribers {
 
   /** Take a place. Returns the function that gives it back, to be called once. Refuses with 429 per address, with 503 in total. */
   enter(ip: string): () => void {
-    const { maxSubscribers, maxSubscribersPerAddress } = this.ctx.config.firehose
+    const { firehose, rateLimit } = this.ctx.config
+    const { maxSubscribers } = firehose
+    // Without rate limits, no address has a limit of its own; the one in total guards memory.
+    const maxSubscribersPerAddress = rateLimit.enabled ? firehose.maxSubscribersPerAddress : 0
     const address = limitKey(ip)
     const ofAddress = this.#byAddress.get(address) ?? 0
     if (isReached(ofAddress, maxSubscribersPerAddress)) {

@@ -212,7 +212,7 @@ export const declared = {
       doc: 'Events kept at most. 0: the count does not matter.',
     }),
     maxSubscribers: field(integer(), { default: 500, addition: true, doc: 'Clients of the event stream at a time. 0: any number.' }),
-    maxSubscribersPerAddress: field(integer(), { default: 10, addition: true, doc: 'The same, of one client address. 0: any number.' }),
+    maxSubscribersPerAddress: field(integer(), { default: 10, addition: true, doc: 'The same, of one client address. 0, or without `rate_limit.enabled`: any number.' }),
     stalledSecs: field(seconds({ min: 1, max: 86_400 }), {
       default: 120,
       addition: true,
