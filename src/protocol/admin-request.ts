@@ -1,4 +1,4 @@
-/** What a paired operator device signs: a request to the admin interface, and its own registration. */
+/** The texts that a paired operator device signs: a request to the admin interface, and its own registration. */
 import { createHash } from 'node:crypto'
 import { parseBase64url } from './base64url.ts'
 import { parseDidKey } from './keys.ts'
@@ -13,7 +13,7 @@ export interface SignedRequest {
   body: Uint8Array
 }
 
-/** UTF-8 lines joined by LF, none at the end; the body enters as the lower-case hex of its SHA-256. */
+/** UTF-8 lines joined by LF, without one at the end. The body is represented by the lower-case hex of its SHA-256. */
 export const requestText = ({ method, path, timestamp, nonce, body }: SignedRequest): string =>
   [method.toUpperCase(), path, timestamp, nonce, createHash('sha256').update(body).digest('hex')].join('\n')
 
@@ -21,7 +21,7 @@ export const registrationText = (pairingCode: string, publicKey: string, timesta
 
 /**
  * Whether `signature` is the canonical unpadded base64url of a low-S P-256 signature over `text` by `publicKey`, a
- * did:key. False for any other key, encoding or form.
+ * did:key. Returns false for any other key, encoding or form.
  */
 export function isSignedBy(publicKey: string, text: string, signature: string): boolean {
   const key = parseDidKey(publicKey)

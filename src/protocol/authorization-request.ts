@@ -1,6 +1,5 @@
 /**
- * What a client may ask for. Checks of one pushed request against what the client says about itself, in the order in
- * which they are told.
+ * Checks a pushed authorization request against the client's metadata. The first failed check determines the error.
  *
  * Source: RFC 6749, 4.1; RFC 7636; RFC 9126; RFC 9449, 10; atproto "OAuth".
  */
@@ -19,10 +18,10 @@ export interface AuthorizationRequest {
   /** In the order of the request. */
   scopes: readonly string[]
   state: string | null
-  /** A DID or a handle, lower-cased. It prefills and binds nothing. */
+  /** A DID or a handle, in lower case. It only prefills the form; the person may sign in with another account. */
   loginHint: string | null
   prompt: Prompt | null
-  /** Thumbprint of the key that the code is bound to; null while any key may redeem it. */
+  /** Thumbprint of the key that the code is bound to; null if any key may redeem it. */
   dpopJkt: string | null
 }
 
@@ -81,7 +80,7 @@ const rules: readonly Rule[] = [
   },
 ]
 
-/** `proofJkt`: the key of the request's own DPoP proof, if it had one. */
+/** `proofJkt` is the key of the request's own DPoP proof; null if it had none. Returns the checked request, or the OAuth error. */
 export function checkAuthorizationRequest(given: Given, client: ClientMetadata, proofJkt: string | null): RequestOutcome {
   const broken = rules.find((rule) => !rule.holds(given, client))
   if (broken) return { ok: false, error: broken.error, reason: broken.reason }
@@ -107,7 +106,7 @@ const parsePrompt = (text: string): Prompt | null => prompts.find((prompt) => pr
 
 const parseHint = (text: string): string | null => parseDid(text) ?? parseHandle(text.toLowerCase())
 
-/** What is no scope of this version is declared when the client spells it alike. */
+/** A scope that this version does not know counts as declared if the client metadata contains the same text. */
 function isDeclared(scope: string, declared: readonly string[]): boolean {
   if (declared.includes(scope)) return true
   if (parseScopes(scope).length === 0) return false

@@ -1,8 +1,8 @@
 /**
  * CAR v1 archives: a header with roots, then blocks, each as `varint length, CID, bytes`.
  *
- * Both directions stream in pages of blocks and keep memory flat: the writer fills chunks of 64 KiB, the reader holds
- * one block and one chunk. The reader trusts nothing: it bounds what it buffers, and checks each block's hash.
+ * Both directions stream pages of blocks in constant memory: the writer fills chunks of 64 KiB, the reader holds one block
+ * and one chunk. The reader treats its input as untrusted: it bounds what it buffers and checks the hash of each block.
  *
  * Source: IPLD "CARv1"; atproto "Repository", "CAR File Serialization".
  */
@@ -24,7 +24,7 @@ const HEADER_VERSION = 1
 
 // Writing
 
-/** A whole archive in one array: for the few blocks of a commit. */
+/** Returns a whole archive in one array, for the few blocks of a commit. */
 export function carOf(root: Cid | null, blocks: readonly Block[]): Uint8Array {
   const header = headerOf(root)
   let length = header.length
@@ -39,7 +39,7 @@ export function carOf(root: Cid | null, blocks: readonly Block[]): Uint8Array {
 /** An archive as a stream of chunks near 64 KiB. A larger block, or larger framed sections, form a chunk of their own. */
 export async function* writeCar(root: Cid | null, pages: Pages): AsyncGenerator<Uint8Array> {
   const header = headerOf(root)
-  // Its parts belong to the reader of the stream once it was given them.
+  // A part that was yielded belongs to the reader of the stream and must not change.
   let buffer = newBuffer(CHUNK_BYTES)
   buffer.set(header)
   let [start, end] = [0, header.length]
@@ -68,7 +68,7 @@ export async function* writeCar(root: Cid | null, pages: Pages): AsyncGenerator<
   if (end > start) yield chunk()
 }
 
-/** Not filled with zeros, for it is written from the start, and outside of the pool that `Buffer` shares. */
+/** Not zeroed, because it is written from the start, and not in the pool that buffers share. */
 const newBuffer = (bytes: number): Uint8Array => Buffer.allocUnsafeSlow(bytes)
 
 function headerOf(root: Cid | null): Uint8Array {
@@ -109,30 +109,30 @@ function writeVarint(target: Uint8Array, start: number, value: number): number {
 export interface CarBounds {
   /** Largest header, in bytes. */
   maxHeaderBytes: number
-  /** Largest block, in bytes, its CID not counted. */
+  /** Largest block, in bytes, without its CID. */
   maxBlockBytes: number
 }
 
-/** A header with dozens of roots, a block as large as the largest commit event. */
+/** Room for a header with dozens of roots, and for a block as large as the largest commit event. */
 const carBounds: CarBounds = { maxHeaderBytes: 4096, maxBlockBytes: 2_000_000 }
 
 export interface Car {
   roots: Cid[]
-  /** Verified blocks, in the order of the archive, one page for each chunk that arrived. Throws `Malformed`. */
+  /** Verified blocks, in the order of the archive, one page for each received chunk. Throws `Malformed`. */
   pages: AsyncGenerator<Block[]>
 }
 
-/** An archive as sections, without an object for each block: for a reader of very many blocks that keeps none. */
+/** An archive as sections, without an object per block, for a reader of many blocks that keeps none. */
 export interface SectionedCar {
   roots: Cid[]
   /**
-   * Verified sections, each a CID and the bytes of its block, one page for each chunk that arrived. A section is a view,
-   * good until the next one; each page must be gone through before the next one. Throws `Malformed`.
+   * Verified sections, each a CID and its block, one page for each received chunk. A section is a view that is valid until
+   * the next one. A page must be consumed before the next one is asked for. Throws `Malformed`.
    */
   pages: AsyncGenerator<Iterable<Uint8Array>>
 }
 
-/** Read the header of an archive; its blocks follow as the caller asks for them. Throws `Malformed`. */
+/** Read the header of an archive. Blocks are read as the caller asks for them. Throws `Malformed`. */
 export async function readCar(source: Iterable<Uint8Array> | AsyncIterable<Uint8Array>, bounds: CarBounds = carBounds): Promise<Car> {
   const { roots, pages } = await readSections(source, bounds)
   return { roots, pages: blocksOf(pages) }
@@ -144,7 +144,7 @@ async function* blocksOf(pages: SectionedCar['pages']): AsyncGenerator<Block[]> 
   }
 }
 
-/** The same in sections. */
+/** Like `readCar`, in sections. Throws `Malformed`. */
 export async function readSections(source: Iterable<Uint8Array> | AsyncIterable<Uint8Array>, bounds: CarBounds = carBounds): Promise<SectionedCar> {
   const reader = new SectionReader(source)
   const header = await reader.next(bounds.maxHeaderBytes)
@@ -183,7 +183,7 @@ function checkSection(section: Uint8Array): void {
 const MAX_VARINT_BYTES = 4
 const FIRST_BUFFER_BYTES = 2 * CHUNK_BYTES
 
-/** Cuts a stream of chunks into sections. What it returns is a view, good until the next call. */
+/** Cuts a stream of chunks into sections. Each result is a view that is valid until the next call. */
 class SectionReader {
   readonly #chunks: Iterator<Uint8Array> | AsyncIterator<Uint8Array>
   #buffer = new Uint8Array(FIRST_BUFFER_BYTES)
@@ -194,7 +194,7 @@ class SectionReader {
     this.#chunks = Symbol.asyncIterator in source ? source[Symbol.asyncIterator]() : source[Symbol.iterator]()
   }
 
-  /** The next section, waiting for as many chunks as it needs; `null` at the end. */
+  /** Returns the next section, after waiting for the chunks that it needs; null at the end. */
   async next(maxBytes: number): Promise<Uint8Array | null> {
     for (;;) {
       const section = this.buffered(maxBytes)
@@ -208,7 +208,7 @@ class SectionReader {
     }
   }
 
-  /** The next section if all of it has arrived. Refuses a length as soon as it is known. */
+  /** Returns the next section if all of it has arrived. Checks its length as soon as the length is known. */
   buffered(maxBytes: number): Uint8Array | null {
     const buffer = this.#buffer
     let at = this.#start

@@ -1,11 +1,11 @@
 /**
  * DRISL, the deterministic CBOR of atproto: one encoding for each value, one strict decoder.
  *
- * The encoder and the decoder are exact inverses: whatever the decoder accepts, the encoder writes back byte for byte.
- * So a block that decodes is a block in canonical form, and re-encoding a record never changes its CID.
+ * The encoder and the decoder are exact inverses: the encoder reproduces byte for byte whatever the decoder accepts. A block
+ * that decodes is therefore in canonical form, and encoding a record again never changes its CID.
  *
- * Both work on state of the module instead of objects passed along, because they sit under every commit. Neither
- * calls out, so nothing can re-enter them.
+ * For speed, both work on module state instead of objects, because every commit uses them. Neither calls other code, which
+ * rules out re-entry.
  *
  * Source: DASL "DRISL"; IPLD "DAG-CBOR"; atproto "Data Model" (no floats, integers within 53 bits).
  */
@@ -18,7 +18,7 @@ export interface DataObject {
   [key: string]: Data
 }
 
-/** How deep lists and objects may nest, in levels. Far above any lexicon, far below the stack. */
+/** How deep lists and objects may nest, in levels: far more than any lexicon needs, far less than the stack allows. */
 export const MAX_DEPTH_LEVELS = 128
 
 const major = { unsigned: 0x00, negative: 0x20, bytes: 0x40, text: 0x60, list: 0x80, map: 0xa0, tag: 0xc0 } as const
@@ -37,12 +37,12 @@ const LONGEST_HEAD = 9
 let out = Buffer.allocUnsafe(INITIAL_BYTES)
 let end = 0
 
-/** Encode one value. Throws a `TypeError` for what the data model does not have: it is a bug of the caller. */
+/** Encode one value. Throws `TypeError` for a value outside the data model, which is a bug of the caller. */
 export function encode(value: Data): Uint8Array {
   return encodeSequence([value])
 }
 
-/** Encode values one after another, as event frames have them. */
+/** Encode values one after another, as in event frames. */
 export function encodeSequence(values: Data[]): Uint8Array {
   end = 0
   for (const value of values) writeValue(value, 0)
@@ -107,7 +107,7 @@ function writeHead(kind: number, argument: number): void {
   }
 }
 
-/** Up to here a loop of our own beats the calls into the runtime, if the text is ASCII. In bytes. */
+/** Up to this many bytes of ASCII, a loop is faster than calls into the runtime. */
 const SHORT_TEXT_BYTES = 96
 
 function writeText(text: string): void {
@@ -159,7 +159,7 @@ function writeMap(map: DataObject, depth: number): void {
 
 const INSERTION_SORT_LIMIT = 24
 
-/** Into the order of DAG-CBOR, in place: the shorter first, then by bytes. Keys are few and mostly ASCII. */
+/** Sorts keys in place in DAG-CBOR order: shorter keys first, then by bytes. Keys are few and mostly ASCII. */
 function sortKeys(keys: string[]): string[] {
   if (keys.length > INSERTION_SORT_LIMIT || !keys.every(isAscii)) return keys.sort(compareKeys)
   for (let i = 1; i < keys.length; i++) {
@@ -198,7 +198,7 @@ export function decode(bytes: Uint8Array): Data {
   return value
 }
 
-/** Decode the first of several values, and give back the bytes that follow it. Throws `Malformed`. */
+/** Decode the first of several values. Also returns the bytes that follow it. Throws `Malformed`. */
 export function decodeFirst(bytes: Uint8Array): { value: Data; rest: Uint8Array } {
   const value = readFirst(bytes)
   return { value, rest: bytes.subarray(at) }
@@ -237,7 +237,7 @@ function readValue(depth: number): Data {
   }
 }
 
-/** The number that belongs to a head byte, in its shortest form, within 53 bits. */
+/** Reads the number of a head byte. It must be in its shortest form and within 53 bits. */
 function readArgument(head: number): number {
   const info = head & 0x1f
   if (info < 24) return info
@@ -258,7 +258,7 @@ function readNegative(head: number): number {
   return value
 }
 
-/** A count of items, each at least `itemBytes` long: a length the input cannot hold is refused before any allocation. */
+/** Reads a count of items, each at least `itemBytes` long. A count that the input cannot hold is refused before any allocation. */
 function readLength(head: number, itemBytes: 1 | 2): number {
   const length = readArgument(head)
   if (length * itemBytes > source.length - at) throw new Malformed('Value ends early')
@@ -268,7 +268,7 @@ function readLength(head: number, itemBytes: 1 | 2): number {
 function readBytes(length: number): Uint8Array {
   const start = at
   at += length
-  // Not slice(): of a Buffer it would be a view.
+  // Not slice(), which makes a view if the input is a Buffer.
   return new Uint8Array(source.subarray(start, at))
 }
 
@@ -287,7 +287,7 @@ function readText(length: number): string {
   }
 }
 
-/** Recent keys by a hash of their bytes: records repeat a few names, and a known string costs no new one. */
+/** Recent keys by a hash of their bytes. Records repeat a few names; a known name needs no new string. */
 const KEY_SLOTS = 1024
 const LONGEST_SHARED_KEY = 32
 const sharedKeys = Array.from({ length: KEY_SLOTS }, () => '')
@@ -350,7 +350,7 @@ function ascends(aStart: number, aEnd: number, bStart: number, bEnd: number): bo
   return false
 }
 
-/** Set a key that may be `__proto__`, which a plain assignment would take for the prototype. */
+/** Set a property whose name may be `__proto__`; a plain assignment would set the prototype. */
 export function setOwn<T>(object: Record<string, T>, key: string, value: T): void {
   if (key === '__proto__') Object.defineProperty(object, key, { value, writable: true, enumerable: true, configurable: true })
   else object[key] = value

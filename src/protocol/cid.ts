@@ -1,7 +1,7 @@
 /**
- * Content identifiers, in the one shape atproto blesses: CIDv1, codec dag-cbor or raw, SHA-256.
+ * Content identifiers, in the only form that atproto allows: CIDv1, codec dag-cbor or raw, SHA-256.
  *
- * A `Cid` is its 36 bytes; the text form is made once, on demand, unless it came from one. Two Cids are equal when their bytes are.
+ * A `Cid` is its 36 bytes; its text is computed once, on demand. Two CIDs are equal if their bytes are.
  *
  * Source: atproto "Data Model", "Link and CID formats"; DASL "CID".
  */
@@ -19,7 +19,7 @@ export class Cid {
   readonly bytes: Uint8Array
   #text: string | null
 
-  /** `bytes` are 36 valid CID bytes that nobody changes: use the functions below for anything unproven. `text` is theirs, if it is known. */
+  /** `bytes` are 36 valid CID bytes that nobody changes; for unchecked input, use the functions below. `text` is their text, if known. */
   constructor(bytes: Uint8Array, text: string | null = null) {
     this.bytes = bytes
     this.#text = text
@@ -37,7 +37,7 @@ export class Cid {
     return other != null && (this === other || equalBytes(this.bytes, other.bytes))
   }
 
-  // What `multiformats` asks of a CID of another implementation, so that its users take ours as it is.
+  // What `multiformats` requires of a CID of another implementation; its users can then take ours.
   get '/'(): Uint8Array {
     return this.bytes
   }
@@ -66,14 +66,14 @@ function cidOf(codec: Codec, content: Uint8Array): Cid {
 
 const contentDigest = new Uint8Array(DIGEST_LENGTH)
 
-/** Whether a block has the digest that a CID names, given as bytes that begin with it. */
+/** Whether a block matches a CID, given as bytes that begin with the CID. */
 export function isBlockOf(cid: Uint8Array, block: Uint8Array): boolean {
   Bun.SHA256.hash(block, contentDigest)
   for (let i = 0; i < DIGEST_LENGTH; i++) if (contentDigest[i] !== cid[DIGEST_OFFSET + i]) return false
   return true
 }
 
-/** The CID of raw bytes whose SHA-256 was computed while they streamed past. `digest` is 32 bytes. */
+/** The CID of raw bytes, from their SHA-256 (32 bytes) computed while streaming. */
 export function cidOfBlobDigest(digest: Uint8Array): Cid {
   const bytes = cidPrefix(codecs.raw)
   bytes.set(digest, DIGEST_OFFSET)
@@ -89,12 +89,12 @@ function cidPrefix(codec: Codec): Uint8Array {
   return bytes
 }
 
-/** Takes the bytes as they are, without a copy. */
+/** Uses the bytes without a copy. */
 export function cidFromBytes(bytes: Uint8Array): Cid | null {
   return bytes.length === CID_BYTES_LENGTH && hasCidPrefix(bytes, 0) ? new Cid(bytes) : null
 }
 
-/** Whether a CID of ours starts at `at`; the caller has made sure that 36 bytes are there. */
+/** Whether a CID of the supported form starts at `at`. The caller must ensure that there are 36 bytes. */
 export function hasCidPrefix(bytes: Uint8Array, at: number): boolean {
   const codec = bytes[at + 1]
   return (
@@ -106,13 +106,13 @@ export function hasCidPrefix(bytes: Uint8Array, at: number): boolean {
 }
 
 const TEXT_LENGTH = 59 // 'b' and 58 letters of five bits
-/** The first 32 bits are always the same but for the codec, and the last two are unused. */
+/** The first 32 bits are constant except for the codec, and the last two bits are unused. */
 const cidForm = /^baf[yk]rei[a-h][a-z2-7]{50}[aeimquy4]$/
 
-/** Whether `parseCid` takes it. */
+/** Whether `parseCid` accepts the text. */
 export const isCid = (text: string): boolean => cidForm.test(text)
 
-/** Accepts the canonical text only: lower-case base32, no padding, unused bits zero. */
+/** Parses canonical text only: lower-case base32, no padding, unused bits zero. Returns null for anything else. */
 export function parseCid(text: string): Cid | null {
   if (text.length !== TEXT_LENGTH || text.charCodeAt(0) !== 0x62) return null
   const bytes = new Uint8Array(CID_BYTES_LENGTH)
@@ -140,7 +140,7 @@ base32Alphabet.forEach((letter, value) => (base32Digits[letter] = value))
 
 const letters = Buffer.alloc(TEXT_LENGTH)
 
-/** The text of 36 bytes. Every commit prints a dozen new CIDs: 36 bytes are seven groups of five, each eight letters, and one byte more. */
+/** The text of 36 bytes: seven groups of five bytes, each eight letters, and one more byte. A special case of base32, because every commit prints a dozen CIDs. */
 export function cidText(bytes: Uint8Array): string {
   letters[0] = 0x62 // 'b'
   let to = 1
@@ -181,7 +181,7 @@ export function base32(bytes: Uint8Array): string {
 
 export function equalBytes(a: Uint8Array, b: Uint8Array): boolean {
   if (a.length !== b.length) return false
-  // From the end: CIDs share their first bytes.
+  // Compare from the end, because CIDs share their first bytes.
   for (let i = a.length - 1; i >= 0; i--) if (a[i] !== b[i]) return false
   return true
 }

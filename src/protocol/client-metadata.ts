@@ -1,5 +1,5 @@
 /**
- * OAuth clients describe themselves: by a document at their id, or, while they are being developed, by the id itself.
+ * Metadata of OAuth clients: a document at the client's id, or, during development, the id itself.
  *
  * Source: atproto "OAuth", clients; RFC 7591; OAuth Client ID Metadata Document.
  */
@@ -8,16 +8,16 @@ import { isPublicHost, isRegistrable, type ApplicationType } from './redirect-ur
 
 export interface ClientMetadata {
   clientId: string
-  /** Told by the client itself; null for a loopback client. */
+  /** The name that the client gives itself; null for a loopback client. */
   name: string | null
   policyUri: string | null
   tosUri: string | null
   redirectUris: readonly string[]
-  /** What it may ask for, in its own words. */
+  /** The scopes that the client declares. */
   scopes: readonly string[]
   mayRefresh: boolean
   applicationType: ApplicationType
-  /** How it proves who it is: not at all, or with a key. */
+  /** How the client authenticates: not at all, or with a key. */
   authentication: { method: 'none' } | { method: 'private_key_jwt'; alg: string; jwks: readonly object[] | null; jwksUri: string | null }
 }
 
@@ -40,19 +40,19 @@ export function loopbackClient(clientId: string): ClientOutcome {
   }
 }
 
-/** Where the document of a client is, or null for an id that is none. */
+/** The URL of a client's metadata document; null if the id is not a valid one. */
 export function clientDocumentUrl(clientId: string): URL | null {
   if (!clientId.startsWith('https://') || !oauthClientIdDiscoverableSchema.safeParse(clientId).success) return null
   const url = new URL(clientId)
   return isFetchable(url) ? url : null
 }
 
-/** What a client may make us ask for: https at its usual port, on a host that strangers can reach. */
+/** Whether a client may make this server fetch a URL: https, default port, on a public host. */
 const isFetchable = ({ protocol, hostname, port, username, password }: URL): boolean =>
   protocol === 'https:' && isPublicHost(hostname) && port === '' && username === '' && password === ''
 
 
-/** Check the document that was found at a client's id. */
+/** Check the metadata document of a client. Returns the metadata, or why it is refused. */
 export function discoverableClient(clientId: string, document: unknown): ClientOutcome {
   const url = clientDocumentUrl(clientId)
   return url === null ? { ok: false, reason: 'not a client id' } : validateClient(clientId, document, url)
@@ -60,7 +60,7 @@ export function discoverableClient(clientId: string, document: unknown): ClientO
 
 type Metadata = ReturnType<typeof oauthClientMetadataSchema.parse>
 
-/** What a document must not say, because nothing of it is offered here. */
+/** Members that a document must not have, because this server does not support what they ask for. */
 const foreignFields = [
   'default_max_age',
   'userinfo_signed_response_alg',
@@ -111,7 +111,7 @@ function isGrantList(grants: readonly string[]): boolean {
   return unique(grants) && grants.includes('authorization_code') && grants.every((grant) => grant === 'authorization_code' || grant === 'refresh_token')
 }
 
-/** Same origin, and the path leads to the id. */
+/** Whether `clientUri` has the origin of the client id, and its path or a parent of it. */
 function isParent(clientUri: string, url: URL | null): boolean {
   const parent = URL.parse(clientUri)
   if (!parent || !url || parent.origin !== url.origin) return false

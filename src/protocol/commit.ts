@@ -1,10 +1,9 @@
 /**
- * Commits: the signed root of a repository, and the one function that makes the next one from a list of writes.
+ * Commits: the signed root of a repository, and the function that builds the next one from a list of writes.
  *
- * `buildCommit` touches nothing outside its arguments. It answers the blocks to store, the blocks to drop, and the
- * archive that goes out with the event. That archive holds the commit, every node and record the commit made, and for
- * each operation the nodes that cover its key, so that a reader can undo the operations and arrive at `prevData`
- * without any other block.
+ * `buildCommit` touches nothing outside its arguments. It returns the blocks to store, the nodes to delete, and the CAR of
+ * the event. The CAR holds the commit, every node and record that the commit created, and the nodes that cover the key of
+ * each operation. With it, a reader can invert the operations and arrive at `prevData` without any other block.
  *
  * Source: atproto "Repository", "Commit Objects"; "Sync", "Commit validation".
  */
@@ -24,7 +23,7 @@ export interface UnsignedCommit {
   /** Root of the tree. */
   data: Cid
   rev: Tid
-  /** A relic of version 2. Always there, always null. */
+  /** A relic of version 2: always present, always null. */
   prev: null
 }
 
@@ -41,7 +40,7 @@ export function signCommit(unsigned: UnsignedCommit, key: SigningKey): Block {
 
 const commitFields = ['did', 'version', 'data', 'rev', 'prev', 'sig']
 
-/** Read a commit block, without a look at its signature. Throws `Malformed`. */
+/** Read a commit block without checking its signature. Throws `Malformed`. */
 export function parseCommit(bytes: Uint8Array): Commit {
   const data = decode(bytes) as Partial<Record<keyof Commit, unknown>> | null
   if (typeof data !== 'object' || data === null) throw new Malformed('Commit is not a map')
@@ -66,7 +65,7 @@ export function verifyCommit({ sig, ...unsigned }: Commit, key: PublicKey): bool
 /** One change of a record. `path` is collection, slash, record key. */
 export type RecordWrite = {
   path: string
-  /** What the record must be before the write: this CID, or absent for `null`. Not checked if undefined. */
+  /** CID that the record must have before the write; null if it must not exist. Not checked if undefined. */
   swapRecord?: Cid | null
 } & ({ action: 'create' | 'update'; record: Block } | { action: 'delete' })
 
@@ -97,11 +96,11 @@ export interface BuiltCommit {
   data: Cid
   prevData: Cid | null
   ops: RepoOp[]
-  /** Tree nodes to store. The records of the writes and the commit come beside them. */
+  /** Tree nodes to store, besides the records of the writes and the commit. */
   nodes: Block[]
-  /** Tree nodes that nothing leads to any more. Old records and the old commit are the caller's to judge. */
+  /** Tree nodes that are no longer reachable. The caller decides about old records and the old commit. */
   removedNodes: Cid[]
-  /** The CAR of the event, its root the commit. */
+  /** The CAR of the event, with the commit as its root. */
   car: Uint8Array
 }
 
@@ -111,7 +110,7 @@ export type CommitFault =
   | { ok: false; error: 'TooManyWrites'; limit: number }
   | { ok: false; error: 'EventTooLarge'; limit: number }
 
-/** Most operations of one commit, and most bytes of its archive: relays take no more. */
+/** Most operations in one commit, and most bytes of its CAR. Relays accept no more. */
 export const MAX_OPS_PER_COMMIT = 200
 const MAX_EVENT_BYTES = 2_000_000
 
@@ -122,7 +121,7 @@ export function buildCommit({ did, rev, prevData, writes, key, read, cache }: Co
   const ops: RepoOp[] = []
   const paths = new Set<string>()
   for (const write of writes) {
-    // One operation per path: readers of the event could not undo two.
+    // One operation per path, because readers of the event could not invert two.
     if (paths.size === paths.add(write.path).size) return { ok: false, error: 'DuplicatePath', path: write.path }
     const current = tree.get(write.path)
     const fault = checkWrite(write, current)
@@ -155,14 +154,14 @@ interface EventParts {
   read: BlockReader
 }
 
-/** Commit, new nodes from the root down, covering nodes that were there before, records. None twice. */
+/** The commit, new nodes from the root down, older covering nodes, and records, each once. */
 function eventBlocks(tree: Mst, { commit, nodes, writes, read }: EventParts): Block[] {
   const blocks = new Map<string, Block>()
   const add = (block: Block): unknown => blocks.set(block.cid.toString(), block)
   add(commit)
   for (let i = nodes.length - 1; i >= 0; i--) add(nodes[i] as Block)
   for (const write of writes) {
-    // An update moves no key: the new nodes are its path.
+    // An update moves no key: the new nodes already contain its path.
     const covering = write.action === 'update' ? tree.path(write.path) : tree.coveringProof(write.path)
     for (const cid of covering) {
       if (blocks.has(cid.toString())) continue

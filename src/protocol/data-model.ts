@@ -1,5 +1,5 @@
 /**
- * The atproto data model: lexicon JSON (`$link`, `$bytes`) to values and back, and the blobs a value refers to.
+ * The atproto data model: converts lexicon JSON (`$link`, `$bytes`) to values and back, and finds the blobs of a value.
  *
  * A record is converted once. The same value is validated (`lexicons/`), searched for blobs and encoded.
  *
@@ -20,8 +20,8 @@ export interface BlobReference {
 }
 
 /**
- * Convert parsed JSON. Throws `Malformed` for what cannot be stored and come back the same; but half a surrogate pair
- * in a text becomes U+FFFD, for clients that cut a text short leave such halves behind.
+ * Convert parsed JSON. Throws `Malformed` for a value that would not survive storage unchanged. The exception: half a
+ * surrogate pair in a text becomes U+FFFD, because clients that truncate a text leave such halves.
  */
 export function jsonToData(json: unknown): Data {
   return convert(json, 0)
@@ -57,7 +57,7 @@ function convertObject(json: Record<string, unknown>, depth: number): Data {
   if (Object.hasOwn(json, '$bytes')) return convertBytes(json)
   const object: DataObject = {}
   for (const key of Object.keys(json)) {
-    // Two names with such halves would be stored as one.
+    // Two names that differ only in such halves would become one.
     if (!key.isWellFormed()) throw new Malformed('Names must be well-formed Unicode')
     setOwn(object, key, convert(json[key], depth))
   }
@@ -121,17 +121,17 @@ export function dataToJson(data: Data): Json {
   return json
 }
 
-/** The blobs a value refers to, in order, repetitions kept; and the CIDs of references in the old shape, as text. */
+/** Returns the blobs that a value refers to, in order and with repetitions, and the CIDs of legacy references as text. */
 export function findBlobs(data: Data): { blobs: BlobReference[]; legacy: string[] } {
   const found = { blobs: [] as BlobReference[], legacy: [] as string[] }
   collectBlobs(data, found)
   return found
 }
 
-/** What most values refer to. */
+/** The result for most values. */
 const noCids: readonly string[] = []
 
-/** The CIDs of all blobs that a value refers to, in the new shape and in the old one, each once. */
+/** The CIDs of all blobs that a value refers to, in either form, each once. */
 export function blobCids(data: Data): readonly string[] {
   const { blobs, legacy } = findBlobs(data)
   if (blobs.length + legacy.length === 0) return noCids
@@ -150,7 +150,7 @@ function collectBlobs(data: Data, found: { blobs: BlobReference[]; legacy: strin
 
 const isBlobReference = (object: DataObject): boolean => object['$type'] === 'blob' && object['ref'] instanceof Cid
 
-/** Before lexicon `blob` had a `$type`, a reference was exactly `{ cid, mimeType }`, both text. */
+/** Legacy reference, from before blobs had a `$type`: exactly `{ cid, mimeType }`, both text. */
 export function isLegacyBlob(value: unknown): value is { cid: string; mimeType: string } {
   if (typeof value !== 'object' || value === null) return false
   const { cid, mimeType } = value as Record<string, unknown>

@@ -1,7 +1,7 @@
 /**
- * DID documents: reading them out of JSON, asking them what atproto needs, and rendering them from PLC state.
+ * DID documents: parses them, finds what atproto needs in them, and renders them from PLC state.
  *
- * Members that are not named here are kept, because a document is passed on as it came.
+ * Unknown members are kept, because a document is passed on unchanged.
  *
  * Source: W3C DID Core; atproto "DID", "Identity".
  */
@@ -32,7 +32,7 @@ type Member = Record<string, unknown>
 const isMember = (value: unknown): value is Member => typeof value === 'object' && value !== null && !Array.isArray(value)
 const isListOf = (value: unknown, holds: (item: unknown) => boolean) => value === undefined || (Array.isArray(value) && value.every(holds))
 
-/** Takes JSON that claims to be the document of `did`; `null` when it is not. */
+/** Parses JSON as the document of `did`; null if it is not. */
 export function parseDidDocument(value: unknown, did: Did): DidDocument | null {
   if (!isMember(value) || value['id'] !== did) return null
   const isAlias = (item: unknown) => typeof item === 'string'
@@ -45,13 +45,13 @@ export function parseDidDocument(value: unknown, did: Did): DidDocument | null {
 /** Ids may be written in full or as a bare fragment. */
 const hasId = (document: DidDocument, id: string, name: string) => id === `#${name}` || id === `${document.id}#${name}`
 
-/** The first verification method of that name, as a did:key; `null` when there is none of a curve we know. */
+/** The first verification method with this name, as a did:key; null if there is none on a supported curve. */
 export function verificationKey(document: DidDocument, name: string): string | null {
   const method = document.verificationMethod?.find(({ id }) => hasId(document, id, name))
   return method ? methodKey(method) : null
 }
 
-/** Types of before Multikey: the bare point, compressed or not, without saying its curve. */
+/** Types from before Multikey: the point alone, compressed or not; the type names its curve. */
 const bareKeyCurves: Record<string, Curve> = {
   EcdsaSecp256r1VerificationKey2019: 'p256',
   EcdsaSecp256k1VerificationKey2019: 'k256',
@@ -67,7 +67,7 @@ function methodKey({ type, publicKeyMultibase }: VerificationMethod): string | n
 /** The key that signs the repository, as a did:key. */
 export const publishedSigningKey = (document: DidDocument): string | null => verificationKey(document, SIGNING_KEY_NAME)
 
-/** The endpoint of a service by its fragment, and by type where that matters: an http(s) URL. */
+/** The http(s) endpoint of the service with this fragment, and with this type if one is given; null if there is none. */
 export function serviceEndpoint(document: DidDocument, name: string, type?: string): string | null {
   const service = document.service?.find(({ id }) => hasId(document, id, name))
   if (!service || (type !== undefined && service.type !== type) || typeof service.serviceEndpoint !== 'string') return null
@@ -76,13 +76,13 @@ export function serviceEndpoint(document: DidDocument, name: string, type?: stri
 
 export const pdsEndpoint = (document: DidDocument): string | null => serviceEndpoint(document, PDS_SERVICE_NAME, 'AtprotoPersonalDataServer')
 
-/** The handle that the document claims. A claim only: it counts when the handle resolves back. */
+/** The handle that the document claims; null if none. It is only valid if the handle resolves to the DID. */
 export function claimedHandle({ alsoKnownAs }: Pick<DidDocument, 'alsoKnownAs'>): Handle | null {
   const name = alsoKnownAs?.find((alias) => alias.startsWith('at://'))
   return name === undefined ? null : parseHandle(name.slice('at://'.length))
 }
 
-/** The document of a PLC identity: its own key and service first, the others by name. */
+/** Renders the document of a PLC identity: the atproto key and service first, others by name. */
 export function renderDidDocument(did: Did, state: PlcState): DidDocument {
   return {
     '@context': ['https://www.w3.org/ns/did/v1'],
@@ -104,7 +104,7 @@ function ordered<Value>(entries: Record<string, Value>, first: string): [string,
 }
 
 /**
- * Where a did:web document lives: `null` for another method, and for what cannot be a host.
+ * The URL of a did:web document; null for another method, and if the host is not valid.
  *
  * `did:web:{host}` is at `/.well-known/did.json`, `did:web:{host}:a:b` at `/a/b/did.json`; a port's colon is `%3A`.
  */

@@ -1,10 +1,11 @@
 /**
- * Demonstrating Proof of Possession: a token is worth something only together with a fresh signature by its key.
+ * Demonstrating Proof of Possession: a token is only valid together with a fresh signature by its key.
  *
- * Source: RFC 9449, section 4.3, checks in that order; RFC 7638 for thumbprints. Runs on every request of an app, so
- * it remembers the keys it has seen, and verifies on the threads of WebCrypto: the signature takes longer than all the
- * rest of a request, and would hold up everybody else's. (With `verify` of `node:crypto`, on the thread of the server, a
- * busy one answers half as many requests, although alone in a loop both take the same.)
+ * The check runs on every request of an app. It caches keys, and verifies signatures on the threads of WebCrypto, because
+ * a signature takes longer than the rest of the request. With `verify` of `node:crypto` on the server's own thread, a busy
+ * server answers half as many requests, although both take the same time when measured alone.
+ *
+ * Source: RFC 9449, section 4.3, checks in that order; RFC 7638 for thumbprints.
  */
 import { createHash, createHmac } from 'node:crypto'
 import { BoundedCache } from '../base/bounded-cache.ts'
@@ -12,22 +13,22 @@ import type { Millis } from './identifiers.ts'
 import { parseP256Jwk, thumbprint } from './jwk.ts'
 import { decodeObject } from './jws.ts'
 
-/** The network's own bounds: a proof is good for 10 s, and either clock may be off by 180 s. */
+/** The bounds that the network uses: a proof is valid for 10 s, and either clock may be off by 180 s. */
 const TOLERANCE_SECS = 180
 const MAX_AGE_SECS = 10 + TOLERANCE_SECS
-/** How long a `jti` must be remembered: as long as its proof could be accepted, and a tenth more. */
+/** How long a `jti` must be remembered: as long as its proof may be accepted, plus a tenth. */
 export const PROOF_MEMORY_SECS = 198
 
 const MAX_PROOF_CHARS = 4096
 const proofAlgorithm = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' }
 
 export interface DpopRequest {
-  /** The `DPoP` header; null when there is none. Several are joined by commas, which no proof contains. */
+  /** The `DPoP` header; null if there is none. Several headers are joined by commas, which no proof contains. */
   proof: string | null
   method: string
-  /** The request's URL as the client sees it; query and fragment do not count. */
+  /** The request's URL as the client sees it; query and fragment are ignored. */
   url: string
-  /** Of the token that came along; null at the authorization server, where a proof must not speak of one. */
+  /** Hash of the access token in the request; null at the authorization server, where a proof must not have `ath`. */
   accessTokenHash: string | null
   now: Millis
   isNonce(nonce: string): boolean
@@ -38,8 +39,8 @@ export type DpopOutcome =
   | { ok: false; error: 'invalid_dpop_proof' | 'use_dpop_nonce'; reason: string }
 
 /**
- * Check a proof against the request that carries it. Never throws on bad input. Answers the key's thumbprint and the
- * `jti`, or the fault to report; does not remember `jti`, which is the caller's.
+ * Check a proof against the request that carries it. Never throws on bad input. Returns the thumbprint of the key and the
+ * `jti`, or the fault to report. The caller must remember the `jti`.
  */
 export async function checkDpop({ proof, method, url, accessTokenHash, now, isNonce }: DpopRequest): Promise<DpopOutcome> {
   if (proof === null || proof === '') return invalid('a DPoP proof is required')
@@ -65,12 +66,12 @@ export async function checkDpop({ proof, method, url, accessTokenHash, now, isNo
   if (accessTokenHash === null && ath !== undefined) return invalid('ath is not allowed here')
   if (accessTokenHash !== null && ath !== accessTokenHash) return invalid('ath does not match the access token')
   if (nonce !== undefined && typeof nonce !== 'string') return invalid('nonce must be a string')
-  // After everything else, so that a client that lacks only a nonce has not used up its jti.
+  // Checked last: a client that only lacks a nonce has not used up its `jti`.
   if (nonce === undefined || !isNonce(nonce)) return { ok: false, error: 'use_dpop_nonce', reason: 'the proof needs the nonce of this answer' }
   return { ok: true, jkt: key.jkt, jti }
 }
 
-/** What a proof says of the access token that it comes with: RFC 9449, 4.2, `ath`. */
+/** Hash of an access token, as in the proof's `ath` (RFC 9449, 4.2). */
 export const accessTokenHash = (token: string): string => createHash('sha256').update(token).digest('base64url')
 
 const invalid = (reason: string): DpopOutcome => ({ ok: false, error: 'invalid_dpop_proof', reason })
@@ -80,10 +81,10 @@ interface ProofKey {
   jkt: string
 }
 
-/** Keys by the encoded header that holds them: a client sends the same header every time. */
+/** Keys by their encoded header, which a client sends unchanged every time. */
 const knownKeys = new BoundedCache<ProofKey>(20_000)
 
-/** The key of a proof, or what is wrong with the header. */
+/** Returns the key of a proof, or the fault of its header. */
 async function proofKey(encoded: string): Promise<ProofKey | string> {
   const known = knownKeys.get(encoded)
   if (known) return known
@@ -112,11 +113,11 @@ function isSameResource(htu: string, url: string): boolean {
   return claimed.origin === asked.origin && claimed.pathname === asked.pathname
 }
 
-// Nonces: the HMAC of a counter of minutes, so that nothing is stored and every process agrees.
+// Nonces: an HMAC of a counter of minutes. Nothing is stored, and all processes accept the same nonces.
 
 const NONCE_STEP_MILLIS = 60_000
 
-/** The counter whose nonce is handed out at `now`: the next one, so that it lives longest. */
+/** The counter whose nonce is issued at `now`: the next one, which stays valid longest. */
 export const nonceCounter = (now: Millis): number => Math.floor(now / NONCE_STEP_MILLIS) + 1
 
 /** Counters whose nonces are accepted at `now`. */

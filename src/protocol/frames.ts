@@ -1,8 +1,8 @@
 /**
- * What the firehose tells, as plain data and as frames.
+ * Events of the firehose, as plain data and as frames.
  *
- * A frame is two CBOR values in a row, a header that names the type and a body. It is encoded once, when its event is
- * numbered, and every subscriber gets those bytes.
+ * A frame is two consecutive CBOR values: a header that names the type, and a body. It is encoded once, when its event is
+ * numbered, and every subscriber gets the same bytes.
  * Optional fields are absent, never null, except where the lexicon says null (`since`, the `cid` of a deletion).
  *
  * Source: atproto "Event Stream"; lexicon com.atproto.sync.subscribeRepos.
@@ -12,7 +12,7 @@ import type { Cid } from './cid.ts'
 import type { RepoOp } from './commit.ts'
 import { wireTime, type Did, type Handle, type Millis, type Tid } from './identifiers.ts'
 
-/** Of an account, as other servers are told. */
+/** Status of an account in events. */
 export type HostingStatus = 'active' | 'takendown' | 'suspended' | 'deleted' | 'deactivated'
 
 export type RepoEvent =
@@ -21,12 +21,12 @@ export type RepoEvent =
       did: Did
       commit: Cid
       rev: Tid
-      /** Revision before this one; null for the first. */
+      /** The previous revision; null for the first commit. */
       since: Tid | null
       /** CAR with the commit as its root. */
       blocks: Uint8Array
       ops: readonly RepoOp[]
-      /** Root of the tree before this commit; null for the first. */
+      /** Root of the tree before this commit; null for the first commit. */
       prevData: Cid | null
     }
   /** `blocks` is a CAR that holds the commit alone. */
@@ -36,7 +36,7 @@ export type RepoEvent =
 
 export type EventType = RepoEvent['type']
 
-/** The frame of an event. Its time is that of sequencing, RFC 3339 in UTC. */
+/** Encodes an event. Its time is when it was sequenced, in RFC 3339 and UTC. */
 export function eventFrame(event: RepoEvent, seq: number, sequencedAt: Millis): Uint8Array {
   return encodeSequence([{ op: 1, t: `#${event.type}` }, { seq, time: wireTime(sequencedAt), ...bodyFields(event) }])
 }
@@ -59,8 +59,8 @@ function bodyFields(event: RepoEvent): DataObject {
 
 const opFields = ({ action, path, cid, prev }: RepoOp): DataObject => (prev === null ? { action, path, cid } : { action, path, cid, prev })
 
-/** A notice to one subscriber. It has no number, and is not part of the log. */
+/** A `#info` message to one subscriber, without a number and not in the log. */
 export const infoFrame = (name: string, message: string): Uint8Array => encodeSequence([{ op: 1, t: '#info' }, { name, message }])
 
-/** The last frame of a stream that ends for a reason. */
+/** The error frame, the last one before the server closes a stream. */
 export const errorFrame = (error: string, message: string): Uint8Array => encodeSequence([{ op: -1 }, { error, message }])

@@ -1,10 +1,10 @@
 /**
- * Methods that a token of limited reach may not call, here or, by way of a service token, elsewhere.
+ * Methods that a restricted token must not call, here or, with a service token, elsewhere.
  *
- * Names are compared without regard to case, because a service that is asked later may be lenient.
+ * Names are compared case-insensitively, because another service may be lenient.
  */
 
-/** Never forwarded and never the subject of a service token: they would hand the account to another server. */
+/** Methods that are never forwarded and never get a service token: they would give another server control of the account. */
 const protectedMethods = new Set(
   [
     'com.atproto.admin.sendEmail',
@@ -29,15 +29,15 @@ const protectedMethods = new Set(
 export const isProtectedMethod = (nsid: string): boolean => protectedMethods.has(nsid.toLowerCase())
 
 /**
- * Drafts of permissioned data. As long as they are not served here, nobody is sent on with them and no token is made
- * for them: another server must not come to hold what an account shows to a few.
+ * Draft methods of permissioned data. While this server does not implement them, they are not forwarded and get no service
+ * token: another server must not receive what an account shares with few people.
  */
 export const isDraftMethod = (nsid: string): boolean => /^com\.atproto\.(space|simplespace)(\.|$)/i.test(nsid)
 
 /** The services of the same drafts, by the fragment in an audience. */
 export const isDraftAudience = (aud: string): boolean => /#atproto_space/i.test(aud)
 
-/** Direct messages, whatever they will be called, and moving the account: closed to an app password without the grant. */
+/** Direct messages, including future methods, and account migration: refused to an app password without the privilege. */
 export function isPrivilegedMethod(nsid: string): boolean {
   const name = nsid.toLowerCase()
   return isChatMethod(name) || name === 'com.atproto.server.createaccount'

@@ -1,18 +1,18 @@
 /**
- * Which handles an account here may take. Rules in order; the first that is broken names the refusal.
+ * Which handles an account on this server may take. Rules are checked in order; the first broken rule determines the error.
  *
- * Under a domain of ours a handle is one label in front of it; anywhere else it belongs to whoever can make it
- * resolve to the account's DID, which is the caller's business to find out (`kind: 'external'`).
+ * Under one of the server's domains, a handle is a single label before the domain. Any other handle belongs to whoever can
+ * make it resolve to the account's DID, which the caller must check (`kind: 'external'`).
  */
 import { isValidTld } from '@atproto/syntax'
 import { parseHandle, type Handle } from './identifiers.ts'
 
 export interface HandlePolicy {
-  /** Domains under which handles are given away, lower-case, without a leading dot. */
+  /** Domains under which the server offers handles, lower-case, without a leading dot. */
   serviceDomains: readonly string[]
-  /** Labels that nobody takes, lower-case. */
+  /** Reserved labels, lower-case. */
   reservedLabels: ReadonlySet<string>
-  /** Words that no handle contains, lower-case, letters only; separators and look-alike digits do not hide them. */
+  /** Words that no handle may contain, lower-case, letters only. Separators and look-alike digits do not hide them. */
   blockedWords: readonly string[]
 }
 
@@ -23,7 +23,7 @@ export type HandleOutcome =
 
 const MIN_LABEL_CHARS = 3
 
-/** `allowReserved`: an operator may hand out reserved labels and words. */
+/** `allowReserved` lets an operator assign reserved labels and words. */
 export function checkHandle(text: string, policy: HandlePolicy, { allowReserved = false } = {}): HandleOutcome {
   const refuse = (error: HandleFault, message: string): HandleOutcome => ({ ok: false, error, message })
   const handle = parseHandle(text)
@@ -39,12 +39,12 @@ export function checkHandle(text: string, policy: HandlePolicy, { allowReserved 
   return { ok: true, handle, kind: 'served' }
 }
 
-/** The first of our domains that the name lies under; `null` for a name of others. */
+/** The first of the server's domains that the name is under; null if there is none. */
 export function servedDomain(name: string, serviceDomains: readonly string[]): string | null {
   return serviceDomains.find((domain) => name.endsWith(`.${domain}`)) ?? null
 }
 
-/** Digits that are read as letters. */
+/** Digits that look like letters. */
 const lookAlikes: Record<string, string> = { 0: 'o', 1: 'i', 3: 'e', 4: 'a', 5: 's', 7: 't' }
 
 function containsBlockedWord(handle: string, words: readonly string[]): boolean {

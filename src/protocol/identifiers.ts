@@ -32,7 +32,7 @@ export type Millis = number
 export const wireTime = (at: Millis): string => new Date(at).toISOString()
 
 export const parseDid = (text: string): Did | null => (isValidDid(text) ? (text as string as Did) : null)
-/** Lower-cases: two handles that differ only in case are one. */
+/** Returns the handle in lower case, because handles are case-insensitive; null if it is not valid. */
 export const parseHandle = (text: string): Handle | null => (isValidHandle(text) ? (normalizeHandle(text) as string as Handle) : null)
 export const parseNsid = (text: string): Nsid | null => (isValidNsid(text) ? (text as string as Nsid) : null)
 export const parseTid = (text: string): Tid | null => (isValidTid(text) ? (text as string as Tid) : null)
@@ -43,8 +43,8 @@ const AT_SCHEME = 'at://'
 const MAX_URI_CHARS = 8192
 
 /**
- * Whether a text names a space of permissioned data, `at://<did>/space/<type>/<key>`, or a record in one, with
- * `/<did of its author>/<collection>/<rkey>` behind it. Its second part is no NSID, so it is never a public record.
+ * Whether a text names a space of permissioned data, `at://<did>/space/<type>/<key>`, or a record in one, which appends
+ * `/<did of its author>/<collection>/<rkey>`. `space` is not an NSID, which means that it is never a public record.
  *
  * Source: atproto proposal 0016, a draft.
  */
@@ -59,7 +59,7 @@ export function isSpaceUri(text: string): boolean {
 /** `path` is `collection/rkey`. */
 export const recordUri = (did: Did, path: string): AtUri => `at://${did}/${path}` as AtUri
 
-/** The parts of a record's URI. `authority` is a DID or a handle; what the URI lacks is empty. Throws on any other text. */
+/** The parts of a record's URI. `authority` is a DID or a handle; missing parts are empty. Throws on any other text. */
 export function recordUriParts(uri: string): { authority: string; collection: string; rkey: string } {
   const { host, collection, rkey } = new ParsedUri(uri)
   return { authority: host, collection, rkey }

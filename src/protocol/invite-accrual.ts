@@ -1,21 +1,21 @@
 /** How many invite codes an account has earned. */
 import type { Millis } from './identifiers.ts'
 
-/** Codes that an account holds unused at the same time. */
+/** Most unused codes that an account may have. */
 const MAX_UNUSED_CODES = 5
 
 /**
- * Whole intervals since the account was made, counted from `epochAt` for one that is older, less the codes it has made
- * since then; never so many that more than five are unused. Codes that the operator gave do not count.
+ * How many codes the account may create now: whole intervals since it was created, or since `epochAt` if it is older, minus
+ * the codes created since then. At most five may be unused. Codes from the operator do not count.
  */
 export function codesToCreate(account: {
   now: Millis
   createdAt: Millis
   epochAt: Millis
   intervalMillis: number
-  /** Codes the account made itself since `epochAt`. */
+  /** Codes that the account itself created since `epochAt`. */
   madeSinceEpoch: number
-  /** Of the codes it made itself. */
+  /** Unused codes among those it created itself. */
   unused: number
 }): number {
   const { now, createdAt, epochAt, intervalMillis, madeSinceEpoch, unused } = account

@@ -1,6 +1,5 @@
 /**
- * Which IP addresses are public unicast ones: the only ones that a request may go to when its target was named by
- * a stranger.
+ * Which IP addresses are public unicast addresses. If a stranger chose the target of a request, it may go to no others.
  *
  * IPv4 is public unless a table says otherwise; IPv6 is not unless it is global unicast (2000::/3) and no table
  * says otherwise. Forms that embed an IPv4 address count as that address.
@@ -48,7 +47,7 @@ interface Range {
   prefix: number
 }
 
-/** False for text that is no IP address, too. Zone identifiers (`fe80::1%eth0`) are not accepted. */
+/** Also returns false for text that is not an IP address. Zone identifiers (`fe80::1%eth0`) are not accepted. */
 export function isPublicAddress(text: string): boolean {
   const address = parseAddress(text)
   return address !== null && isPublic(address)
@@ -101,7 +100,7 @@ function parseIpv6(text: string): Address | null {
   return { bits: 128, value: groups.reduce((value, group) => (value << 16n) | BigInt(`0x${group}`), 0n) }
 }
 
-/** Spell a dotted-quad ending (`::ffff:1.2.3.4`) as two hexadecimal groups. */
+/** Rewrite a dotted-quad ending (`::ffff:1.2.3.4`) as two hexadecimal groups. */
 function withHexTail(text: string): string | null {
   const dotted = /^(.*:)([0-9.]+)$/.exec(text)
   if (!dotted || !dotted[2]!.includes('.')) return text
@@ -109,7 +108,7 @@ function withHexTail(text: string): string | null {
   return tail && `${dotted[1]}${(tail.value >> 16n).toString(16)}:${(tail.value & 0xffffn).toString(16)}`
 }
 
-/** The network that an address is in, coarse enough to stand for many people: /24, or /48 of IPv6. Null for what is no address. */
+/** The network of an address, /24 or, for IPv6, /48: coarse enough to stand for many people. Null if the text is not an address. */
 export function networkOf(text: string): string | null {
   const address = parseAddress(text)
   if (address === null) return null

@@ -1,8 +1,7 @@
 /**
- * JSON text made straight from blocks: the bytes of a record become UTF-8, with no value in between.
+ * Converts blocks directly to JSON text, without decoded values in between.
  *
- * The text is that of `JSON.stringify(dataToJson(decode(block)))`, whose parts it replaces where records go out.
- * Works on state of the module, as `cbor.ts` does.
+ * The text equals `JSON.stringify(dataToJson(decode(block)))`. Works on module state, like `cbor.ts`.
  */
 import { CID_BYTES_LENGTH, cidText } from './cid.ts'
 import { Malformed } from './malformed.ts'
@@ -15,7 +14,7 @@ let end = 0
 let source: Uint8Array = new Uint8Array(0)
 let at = 0
 
-/** The text of a block as `decode` accepts it. Throws `Malformed`. */
+/** The JSON text of a block. Throws `Malformed` for whatever `decode` refuses. */
 export function jsonText(block: Uint8Array): string {
   end = 0
   source = block
@@ -74,7 +73,7 @@ function readArgument(info: number): number {
   return value
 }
 
-/** Step over bytes. Returns where they start. */
+/** Skip bytes. Returns where they start. */
 function skip(length: number): number {
   const start = at
   at += length
@@ -92,7 +91,7 @@ const MAX_ESCAPE_BYTES = 6 // \u001f
 function writeText(length: number): void {
   const start = skip(length)
   reserve(length * MAX_ESCAPE_BYTES + 2)
-  // Locals, for the loop: a view of the text would cost more than its bytes.
+  // Local variables for the loop: making a view of the text would cost more than copying its bytes.
   const from = source
   const target = out
   let to = end

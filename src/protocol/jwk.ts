@@ -16,8 +16,8 @@ const COORDINATE_BYTES = 32
 const privateMembers = ['d', 'p', 'q', 'dp', 'dq', 'qi', 'oth', 'k']
 
 /**
- * The public P-256 key that `value` spells, or null. Coordinates must be spelled in the one canonical way, so that a
- * key has one thumbprint. Whether the point lies on the curve shows when the key is used.
+ * Returns the public P-256 key in `value`, or null. Coordinates must be in canonical base64url, because a key must have only
+ * one thumbprint. Whether the point is on the curve is found out when the key is used.
  */
 export function parseP256Jwk(value: unknown): P256Jwk | null {
   if (typeof value !== 'object' || value === null) return null
@@ -28,14 +28,14 @@ export function parseP256Jwk(value: unknown): P256Jwk | null {
 
 const isCoordinate = (text: unknown): text is string => typeof text === 'string' && parseBase64url(text)?.length === COORDINATE_BYTES
 
-/** What RFC 7638, 3.2 asks for of each kind of key, in the order of their names. */
+/** Members that RFC 7638, 3.2 requires for each key type, in order of their names. */
 const thumbprintMembers: Record<string, readonly string[]> = {
   EC: ['crv', 'kty', 'x', 'y'],
   OKP: ['crv', 'kty', 'x'],
   RSA: ['e', 'kty', 'n'],
 }
 
-/** Base64url SHA-256 of the key's required members; null for a kind of key without a rule. */
+/** Base64url SHA-256 of the key's required members; null for another key type. */
 export function thumbprint(jwk: object): string | null {
   const given = jwk as Record<string, unknown>
   const members = thumbprintMembers[String(given.kty)]

@@ -1,7 +1,7 @@
 /**
- * Compact JWS: taking one apart, and making and checking one by a key of either atproto curve.
+ * Compact JWS: decodes, signs and verifies with a key of either atproto curve.
  *
- * `decodeJws` only says what the text claims; nothing of it is to be trusted before `verifyJws`.
+ * `decodeJws` returns unverified claims; trust nothing before `verifyJws` has accepted it.
  *
  * Source: RFC 7515; RFC 7518, 3.4 (ES256); RFC 8812, 3.2 (ES256K).
  */
@@ -11,7 +11,7 @@ import type { Curve, PublicKey, SigningKey } from './keys.ts'
 export interface Jws {
   header: Record<string, unknown>
   payload: Record<string, unknown>
-  /** What the signature covers: both encoded parts with the dot between them. */
+  /** The signed text: both encoded parts with the dot between them. */
   signed: Uint8Array
   signature: Uint8Array
 }
@@ -20,7 +20,7 @@ const algorithms: Record<Curve, string> = { p256: 'ES256', k256: 'ES256K' }
 
 const partPattern = /^[A-Za-z0-9_-]+$/
 
-/** Null when it is not three parts of base64url, the first two of them JSON objects. */
+/** Returns null unless the text is three parts of base64url, the first two of which are JSON objects. */
 export function decodeJws(text: string): Jws | null {
   const parts = text.split('.')
   if (parts.length !== 3 || !parts.every((part) => partPattern.test(part))) return null
@@ -30,7 +30,7 @@ export function decodeJws(text: string): Jws | null {
   return { header, payload, signed: Buffer.from(`${parts[0]}.${parts[1]}`), signature: Buffer.from(parts[2]!, 'base64url') }
 }
 
-/** A JSON object from its base64url; null when it is none. */
+/** Decodes a JSON object from base64url; null if it is not one. */
 export function decodeObject(encoded: string): Record<string, unknown> | null {
   try {
     const value: unknown = JSON.parse(Buffer.from(encoded, 'base64url').toString())
@@ -43,12 +43,12 @@ export function decodeObject(encoded: string): Record<string, unknown> | null {
 /** The base64url of an object's JSON. */
 export const encodeObject = (value: object): string => base64url(Buffer.from(JSON.stringify(value)))
 
-/** The compact form. `header` is without `alg`, which follows from the key. */
+/** Returns the compact form. `header` must not have `alg`, which the key determines. */
 export function signJws(key: SigningKey, header: object, payload: object): string {
   const signed = `${encodeObject({ alg: algorithms[key.publicKey.curve], ...header })}.${encodeObject(payload)}`
   return `${signed}.${base64url(key.sign(Buffer.from(signed)))}`
 }
 
-/** Whether the key signed it, and the header names the key's algorithm. High-S signatures count, as everywhere in JOSE. */
+/** Whether the key signed it and the header names the key's algorithm. High-S signatures are valid, as everywhere in JOSE. */
 export const verifyJws = ({ header, signed, signature }: Jws, key: PublicKey): boolean =>
   header.alg === algorithms[key.curve] && key.verify(signed, signature, { allowHighS: true })

@@ -3,7 +3,7 @@
  *
  * Signatures are 64 bytes, `r` then `s`, over the SHA-256 of the message. They are always made low-S; a high-S
  * signature is refused unless the caller asks otherwise. P-256 runs in `node:crypto`, K-256 in `@noble/curves`, because
- * the runtime has no secp256k1. Whoever has something faster to sign with brings it along.
+ * the runtime has no secp256k1. A caller may supply a faster signer.
  *
  * Source: atproto "Cryptography"; interop tests `crypto/`.
  */
@@ -25,7 +25,7 @@ export interface PublicKey {
 
 export interface SigningKey {
   publicKey: PublicKey
-  /** Low-S, 64 bytes. P-256 signatures differ from call to call; K-256 ones do not (RFC 6979). */
+  /** Returns a low-S signature of 64 bytes. P-256 signatures differ from call to call; K-256 signatures do not (RFC 6979). */
   sign(message: Uint8Array): Uint8Array
 }
 
@@ -35,7 +35,7 @@ const COMPRESSED_BYTES = 33
 
 // Making keys
 
-/** What a secret of K-256 does. */
+/** Operations of a K-256 private key. */
 export interface K256 {
   /** Its compressed point. Throws on a scalar that is zero or not below the order. */
   pointOf(secret: Uint8Array): Uint8Array
@@ -48,13 +48,13 @@ export function signingKey(curve: Curve, secret: Uint8Array, k256: K256 = k256In
   return curve === 'p256' ? p256SigningKey(secret) : k256SigningKey(secret, k256)
 }
 
-/** A key from its point, compressed or not; `null` when it is not on the curve. */
+/** Returns a key from its point, compressed or not; null if it is not on the curve. */
 export function publicKey(curve: Curve, point: Uint8Array): PublicKey | null {
   try {
     const compressed = (curve === 'p256' ? p256 : secp256k1).Point.fromBytes(point).toBytes(true)
     return curve === 'p256' ? p256PublicKey(compressed) : k256PublicKey(compressed)
   } catch {
-    return null // the library throws for every point it does not like
+    return null // the library throws for every invalid point
   }
 }
 
@@ -71,7 +71,7 @@ function p256SigningKey(secret: Uint8Array): SigningKey {
   }
 }
 
-/** The compressed public point. Not by the curve library: its first call makes tables for a tenth of a second. */
+/** The compressed public point. The curve library is not used because its first call computes tables for 0.1 s. */
 function p256Point(secret: Uint8Array): Uint8Array {
   const pair = createECDH('prime256v1')
   pair.setPrivateKey(secret)
@@ -148,7 +148,7 @@ function k256PublicKey(bytes: Uint8Array): PublicKey {
 const multicodecs: Record<Curve, readonly [number, number]> = { p256: [0x80, 0x24], k256: [0xe7, 0x01] }
 const curves = Object.keys(multicodecs) as Curve[]
 const DID_KEY_PREFIX = 'did:key:'
-/** Longer than any key in base58, whose decoding takes quadratic time. */
+/** More characters than any key in base58 has. Decoding takes quadratic time. */
 const MAX_MULTIBASE_CHARS = 128
 
 /** `z…`: multicodec and compressed point, as in the `Multikey` of a DID document. */
@@ -158,10 +158,10 @@ export function formatMultikey(key: PublicKey): string {
 
 export const formatDidKey = (key: PublicKey): Did => `${DID_KEY_PREFIX}${formatMultikey(key)}` as Did
 
-/** Keys by their text: finding a point from its `x` costs far more than a lookup. */
+/** Keys by their text. Computing a point from its `x` costs far more than a lookup. */
 const knownKeys = new BoundedCache<PublicKey>(20_000)
 
-/** Null for what is no key of either curve. */
+/** Returns null if the text is not a key of either curve. */
 export function parseMultikey(text: string): PublicKey | null {
   const known = knownKeys.get(text)
   if (known !== undefined) return known
@@ -179,7 +179,7 @@ export function parseDidKey(text: string): PublicKey | null {
   return text.startsWith(DID_KEY_PREFIX) ? parseMultikey(text.slice(DID_KEY_PREFIX.length)) : null
 }
 
-/** The curve of a did:key, told without looking for its point. */
+/** The curve of a did:key, without computing its point. */
 export function curveOf(didKey: string): Curve | null {
   const bytes = didKey.startsWith(DID_KEY_PREFIX) ? decodeMultibase(didKey.slice(DID_KEY_PREFIX.length)) : null
   return bytes && codecOf(bytes)

@@ -1,8 +1,8 @@
 /**
  * One node of a Merkle search tree: its form in memory, and its canonical block.
  *
- * A node of layer L holds keys of height L in order, and between them subtrees of layer L-1. A node read from a block
- * is never changed; it may sit in a cache shared by many trees.
+ * A node of layer L holds keys of height L in order, and subtrees of layer L-1 between them. A node that was read from a
+ * block is never changed, because many trees may share it in a cache.
  *
  * Source: atproto "Repository", "MST Structure"; interop tests `mst/`.
  */
@@ -10,14 +10,14 @@ import { Cid, CID_BYTES_LENGTH, hasCidPrefix } from './cid.ts'
 import { Malformed } from './malformed.ts'
 import { readable } from './readable.ts'
 
-/** A subtree is its CID once it is a block, and a node while a tree is being changed. */
+/** A subtree is a CID if it is stored as a block, or a node while the tree is being changed. */
 export type Subtree = Cid | MstNode | null
 
 export class MstNode {
   readonly layer: number
   readonly keys: string[]
   readonly values: Cid[]
-  /** One more than keys: `subtrees[i]` lies before `keys[i]`, the last one after the last key. */
+  /** One more than `keys`: `subtrees[i]` is before `keys[i]`, and the last one is after the last key. */
   readonly subtrees: Subtree[]
   #block: Uint8Array | null = null
 
@@ -28,7 +28,7 @@ export class MstNode {
     this.subtrees = subtrees
   }
 
-  /** Its block, kept from the first time on: for a node whose subtrees are CIDs and that is changed no more. */
+  /** The node's block, computed once. Only for a node whose subtrees are all CIDs and that no longer changes. */
   get block(): Uint8Array {
     return (this.#block ??= encodeNode(this))
   }
@@ -41,7 +41,7 @@ export class MstNode {
     return new MstNode(this.layer, this.keys.slice(), this.values.slice(), this.subtrees.slice())
   }
 
-  /** The place of the first key that is not before `key`. */
+  /** Index of the first key that is not before `key`. */
   lowerBound(key: string): number {
     let low = 0
     let high = this.keys.length
@@ -56,14 +56,14 @@ export class MstNode {
 
 export const emptyNode = (layer: number): MstNode => new MstNode(layer, [], [], [null])
 
-/** Half the bits of SHA-256: no key is higher, so no tree is deeper. */
+/** Half the bits of SHA-256, the largest height of a key and depth of a tree. */
 export const MAX_LAYERS = 128
 /** The longest key, in bytes: collection, slash and record key. */
 const MAX_KEY_BYTES = 1024
 
 const digest = new Uint8Array(32)
 
-/** The layer of a key: how many zero pairs of bits its SHA-256 begins with. */
+/** The layer of a key: the number of leading zero bit pairs of its SHA-256. */
 export function keyHeight(key: string): number {
   Bun.SHA256.hash(key, digest)
   let pairs = 0
@@ -74,7 +74,7 @@ export function keyHeight(key: string): number {
   return pairs
 }
 
-/** How many bytes two keys share at their start. Keys are ASCII, so a byte is a character. */
+/** Length of the common prefix of two keys in bytes, which equal characters because keys are ASCII. */
 export function sharedPrefix(a: string, b: string): number {
   const limit = Math.min(a.length, b.length)
   let length = 0
@@ -83,7 +83,7 @@ export function sharedPrefix(a: string, b: string): number {
 }
 
 // The block of a node is DRISL of `{ e: [{ k, p, t, v }], l }`: heads and names at known places between links and keys.
-// It is written and read here directly, in a quarter of the time of the general codec; nodes are most of a commit.
+// It is written and read here directly, which takes a quarter of the time of the general codec; nodes are most of a commit.
 
 const nodeStart = Buffer.from([0xa2, 0x61, 0x65]) // a map of two, "e"
 const entryStart = Buffer.from([0xa4, 0x61, 0x6b]) // a map of four, "k"
@@ -95,7 +95,7 @@ const linkStart = Buffer.from([0xd8, 0x2a, 0x58, 0x25, 0x00])
 const NO_LINK = 0xf6
 const major = { number: 0x00, bytes: 0x40, list: 0x80 } as const
 const LINK_BYTES = linkStart.length + CID_BYTES_LENGTH
-/** Heads, names and both links of an entry, and of a node, are never more. */
+/** Most bytes that heads, names and both links of an entry, or of a node, can take. */
 const MAX_FRAME_BYTES = 2 * LINK_BYTES + 24
 
 let out = Buffer.allocUnsafe(16 * 1024)
@@ -158,15 +158,15 @@ function writeLink(cid: Cid | null): void {
 }
 
 /**
- * Read a node. Takes canonical encodings only; checks that keys are ASCII, within bounds and in order, and that nothing
- * hangs below layer 0. Throws `Malformed`. Whether the keys belong to this layer and range is for `walkTree`; for a tree
- * of ours it is known.
+ * Read a node. Accepts canonical encodings only; checks that keys are ASCII, within bounds and in order, and that layer 0
+ * has no subtrees. Throws `Malformed`. `walkTree` checks that the keys belong to this layer and range; trees that this
+ * server built do not need it.
  */
 export function decodeNode(bytes: Uint8Array, layer: number): MstNode {
   return nodeAt(layer, readFields(bytes))
 }
 
-/** Read a root, whose layer is that of its keys; `childLayer` is asked when it has none. Throws `Malformed`. */
+/** Read a root, whose layer is that of its keys; if it has no keys, `childLayer` returns the layer below. Throws `Malformed`. */
 export function decodeRoot(bytes: Uint8Array, childLayer: (child: Cid) => number): MstNode {
   const fields = readFields(bytes)
   const [key] = fields.keys

@@ -1,12 +1,12 @@
 /**
- * Merkle search trees, changed in place of the few nodes that a change touches.
+ * Merkle search trees. A change only touches the few nodes that it affects.
  *
- * A tree reads a node when it first needs it, copies it when it first changes it, and writes blocks only when asked to
- * `flush`. The root depends on the set of entries alone, never on their history; a flush therefore knows exactly which
- * blocks the change made and which it left unreachable.
+ * A tree reads a node when it first needs it, copies it before the first change, and writes blocks only in `flush`. The root
+ * depends on the set of entries alone, not on their history. A flush therefore knows exactly which blocks the changes
+ * created and which they made unreachable.
  *
- * No two nodes of one tree are equal: a node spells out its first key, or leads to one that does. So a node that was
- * opened for change and not written again is gone for good.
+ * No two nodes of a tree are equal, because each contains its first key or leads to a node that does. A node that was
+ * opened for change and not written again is therefore no longer in the tree.
  *
  * Source: atproto "Repository", "MST Structure" and "Commit Diffs".
  */
@@ -15,16 +15,16 @@ import { type Cid, cidOfCbor } from './cid.ts'
 import { Malformed } from './malformed.ts'
 import { decodeNode, decodeRoot, emptyNode, encodeNode, keyHeight, MAX_LAYERS, MstNode, type Subtree } from './mst-node.ts'
 
-/** Where blocks come from. `null` when there is no such block. */
+/** Reads a block by CID; returns null if there is none. */
 export type BlockReader = (cid: Cid) => Uint8Array | null
 
-/** Decoded nodes by CID text. Nodes in it are never changed, so trees may share one. A `Map` will do. */
+/** Decoded nodes by CID text. Trees may share a cache, because its nodes are never changed. A `Map` suffices. */
 export interface NodeCache {
   get(cid: string): MstNode | undefined
   set(cid: string, node: MstNode): unknown
 }
 
-/** A tree leads to a block that is not there. */
+/** Thrown if a block of the tree is missing. */
 export class MissingBlock extends Malformed {
   readonly cid: Cid
   constructor(cid: Cid) {
@@ -37,7 +37,7 @@ export interface Flush {
   root: Cid
   /** Node blocks that were not in the tree at the last flush, children before parents. */
   created: Block[]
-  /** Node blocks that were in the tree at the last flush and are no more. */
+  /** CIDs of nodes that were in the tree at the last flush and no longer are. */
   removed: Cid[]
 }
 
@@ -45,10 +45,10 @@ export class Mst {
   readonly #read: BlockReader
   readonly #cache: NodeCache
   #root: Cid | MstNode
-  /** Blocks of the last flushed tree whose nodes were opened for change since. */
+  /** Nodes of the last flushed tree that have been opened for change since. */
   readonly #opened = new Map<string, Cid>()
 
-  /** The tree under `root`, or a new one. */
+  /** The tree with this root, or a new one if `root` is null. */
   constructor(root: Cid | null, read: BlockReader, cache: NodeCache = new Map()) {
     this.#read = read
     this.#cache = cache
@@ -64,7 +64,7 @@ export class Mst {
     return null
   }
 
-  /** Set a key to a value. Answers the value it had. */
+  /** Set the value of a key. Returns its previous value, or null if it had none. */
   put(key: string, value: Cid): Cid | null {
     const previous = this.get(key)
     if (previous?.equals(value)) return previous
@@ -98,7 +98,7 @@ export class Mst {
     return node
   }
 
-  /** Cut a subtree in two around a key it does not hold. A side that stays whole stays the block it was. */
+  /** Split a subtree in two around a key that it does not contain. A side that stays whole keeps its block. */
   #split(subtree: Subtree, layer: number, key: string): [Subtree, Subtree] {
     if (subtree === null) return [null, null]
     const node = this.#load(subtree, layer)
@@ -113,7 +113,7 @@ export class Mst {
     ]
   }
 
-  /** Take a key out. Answers the value it had, `null` if it was not there. */
+  /** Delete a key. Returns its value, or null if the key was not in the tree. */
   delete(key: string): Cid | null {
     const previous = this.get(key)
     if (previous === null) return null
@@ -146,7 +146,7 @@ export class Mst {
     return new MstNode(layer, [...a.keys, ...b.keys], [...a.values, ...b.values], [...a.subtrees.slice(0, -1), middle, ...b.subtrees.slice(1)])
   }
 
-  /** A root holds a key, unless the tree is empty: go down to the first node that does. */
+  /** A root must contain a key unless the tree is empty: descend to the first node that does. */
   #trim(top: MstNode | null): Cid | MstNode {
     if (top === null) return emptyNode(0)
     let root: Cid | MstNode = top
@@ -182,14 +182,14 @@ export class Mst {
     return cid
   }
 
-  /** The nodes from the root to a key, or to where it would be: proof that it is there, or that it is not. */
+  /** The nodes from the root to a key, or to where it would be. They prove that the key is in the tree, or is not. */
   path(key: string): Cid[] {
     return this.#descend(key).path
   }
 
   /**
-   * The nodes that show a key and its neighbours, or that it is absent: what must travel with a commit so that its
-   * operations can be undone without the rest of the tree. Root first. Only after a flush.
+   * The nodes that cover a key and its neighbours, or its absence, root first. They must accompany a commit, which lets
+   * readers invert its operations without the rest of the tree. Call it only after a flush.
    */
   coveringProof(key: string): Cid[] {
     const { path, node, i } = this.#descend(key)
@@ -199,7 +199,7 @@ export class Mst {
     return path
   }
 
-  /** Go down to a key: the blocks on the way, the node it ends in, and the place in it. */
+  /** Descend to a key. Returns the blocks on the way, the last node, and the index in it. */
   #descend(key: string): { path: Cid[]; node: MstNode; i: number } {
     const path = [this.#root as Cid]
     let node = this.#loadRoot()
@@ -239,7 +239,7 @@ export class Mst {
     return this.#root instanceof MstNode ? this.#root : this.#loadUnknown(this.#root, 0)
   }
 
-  /** Load a node whose layer only its own keys tell, or those below it. */
+  /** Load a node whose layer is only known from its keys, or from those below it. */
   #loadUnknown(cid: Cid, level: number): MstNode {
     if (level > MAX_LAYERS) throw new Malformed(`MST deeper than ${MAX_LAYERS} layers`)
     return this.#cached(cid, (bytes) => decodeRoot(bytes, (child) => this.#loadUnknown(child, level + 1).layer))
@@ -265,7 +265,7 @@ export class Mst {
     return subtree === null ? null : this.#load(subtree, node.layer - 1)
   }
 
-  /** A node that may be changed: itself if it has no block yet, else a copy. */
+  /** Returns a node that may be changed: the node itself if it has no block yet, otherwise a copy. */
   #edit(subtree: Cid | MstNode, layer: number): MstNode {
     if (subtree instanceof MstNode) return subtree
     this.#open(subtree)
@@ -278,8 +278,8 @@ export class Mst {
 }
 
 /**
- * Build a tree from all its entries, which come in order and without repetition, and hand out each node as a block.
- * Holds one open node per layer. Answers the root.
+ * Build a tree from all its entries, in order and without repetition. Each node is passed on as a block. Holds one open
+ * node per layer. Returns the root.
  */
 export function buildTree(entries: Iterable<readonly [key: string, value: Cid]>, emit: (block: Block) => void): Cid {
   const open: (MstNode | undefined)[] = []
@@ -289,7 +289,7 @@ export function buildTree(entries: Iterable<readonly [key: string, value: Cid]>,
     emit({ cid, bytes })
     return cid
   }
-  /** Write the open nodes below a layer; each hangs after the last key of the one above. */
+  /** Write the open nodes below a layer. Each becomes the subtree after the last key of the node above. */
   const closeBelow = (layer: number): Cid | null => {
     let below: Cid | null = null
     for (let i = 0; i < layer; i++) {
@@ -316,34 +316,34 @@ export function buildTree(entries: Iterable<readonly [key: string, value: Cid]>,
   return closeBelow(open.length) ?? write(emptyNode(0))
 }
 
-/** Where blocks come from that take a while. `null` when there is no such block. */
+/** Reads a block asynchronously; resolves to null if there is none. */
 export type BlockFetcher = (cid: Cid) => Promise<Uint8Array | null>
 
 /** A part of a verified tree. */
 export interface TreePage {
   nodes: Block[]
-  /** In order, within a page and from one to the next. */
+  /** Entries in key order, within a page and across pages. */
   entries: [key: string, value: Cid][]
 }
 
-/** Most entries of a tree that is read from a stranger. */
+/** Most entries of an untrusted tree. */
 const MAX_TREE_ENTRIES = 10_000_000
-/** Nodes and entries of a page. */
+/** Most nodes and entries in a page. */
 const PAGE_ITEMS = 500
 
 /** A collection, a slash and a record key, in the characters that keys may have. */
 const keyPattern = /^[a-zA-Z0-9.-]+\/[a-zA-Z0-9_~.:-]+$/
 
-/** A node on the way to where the walk is. Its next step leads into a subtree if it is even, and past a key if it is odd. */
+/** A node on the current path of a walk. An even step leads into a subtree, an odd one past a key. */
 interface OpenNode {
   node: MstNode
   step: number
 }
 
 /**
- * Walk a tree of unknown origin in the order of its keys, and check all of it: every node canonical, every key well
- * formed, in order, and on the layer its hash gives, nothing empty, nothing missing. Holds the nodes of one path.
- * Throws `Malformed` (`MissingBlock` for an incomplete tree).
+ * Walk an untrusted tree in key order and check all of it: every node is canonical, every key is well formed, in order and
+ * on the layer of its hash; no node is empty or missing. Holds the nodes of one path. Throws `Malformed`, or its subclass
+ * `MissingBlock` if a block is missing.
  */
 export async function* walkTree(root: Cid, fetch: BlockFetcher): AsyncGenerator<TreePage> {
   const path: OpenNode[] = []

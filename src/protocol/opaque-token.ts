@@ -9,13 +9,13 @@ export const OPAQUE_TOKEN_BYTES = 32
 
 export const formatOpaqueToken = (bytes: Uint8Array): string => base64url(bytes)
 
-/** The token's bytes; null unless it is spelled in the one canonical way. */
+/** Returns the token's bytes; null unless the text is canonical. */
 export function parseOpaqueToken(text: string): Uint8Array | null {
   const bytes = parseBase64url(text)
   return bytes?.byteLength === OPAQUE_TOKEN_BYTES ? bytes : null
 }
 
-/** What is stored of a token: lower-case hex. Null for what is none. */
+/** The stored form of a token, SHA-256 in lower-case hex; null if the text is not a token. */
 export function opaqueTokenHash(text: string): string | null {
   const bytes = parseOpaqueToken(text)
   return bytes && createHash('sha256').update(bytes).digest('hex')

@@ -1,4 +1,4 @@
-/** Proof Key for Code Exchange with S256, the only method there is here. Source: RFC 7636. */
+/** Proof Key for Code Exchange with S256, the only supported method. Source: RFC 7636. */
 import { createHash } from 'node:crypto'
 
 /** RFC 7636, 4.1. */

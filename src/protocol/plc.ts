@@ -1,12 +1,12 @@
 /**
- * did:plc operations: making, signing and checking them, one by one and as the log of a DID.
+ * did:plc operations: makes, signs and checks them, singly and as the log of a DID.
  *
- * A DID is the hash of its signed genesis operation; every later operation names the CID of the signed operation it
- * follows (`prev`) and is signed by a rotation key of that one. Order of rotation keys is rank: for 72 hours a
- * higher key may go back to before an operation of a lower key, which nullifies that operation and all after it.
+ * A DID is the hash of its signed genesis operation. Every later operation names the CID of the signed operation it follows
+ * (`prev`) and is signed by a rotation key of that operation. Rotation keys are ranked by their order: for 72 hours, a
+ * higher key may fork before an operation of a lower key, which nullifies that operation and all after it.
  *
- * Checks answer outcomes and never throw on bad input. Operations are exact: unknown members are refused, because
- * they would be signed without being understood.
+ * Checks return outcomes and never throw on bad input. Unknown members are refused, because they would be signed without
+ * being understood.
  *
  * Source: did:plc specification 0.1; the public directory, whose library is the oracle in the tests.
  */
@@ -31,14 +31,14 @@ export interface PlcState {
 
 export interface UnsignedOperation extends PlcState {
   type: 'plc_operation'
-  /** CID of the signed operation before; `null` in a genesis. */
+  /** CID of the previous signed operation; null in a genesis operation. */
   prev: string | null
 }
 export interface UnsignedTombstone {
   type: 'plc_tombstone'
   prev: string
 }
-/** The form of the first geneses. Still found at the start of logs, no longer made. */
+/** The legacy form of genesis operations. Logs may begin with it; it is no longer made. */
 interface LegacyGenesis {
   type: 'create'
   signingKey: string
@@ -65,7 +65,7 @@ export interface AuditEntry {
 
 const MAX_ROTATION_KEYS = 5
 export const RECOVERY_WINDOW_MILLIS = 72 * 60 * 60 * 1000
-/** Of an ECDSA signature as raw `r || s`. It is written as canonical base64url, so that it has one spelling. */
+/** Length of an ECDSA signature as raw `r || s`. Only canonical base64url is accepted, which leaves one spelling. */
 const SIGNATURE_BYTES = 64
 
 // Reading
@@ -100,21 +100,21 @@ const shapes: Record<LogOperation['type'], Shape> = {
   },
 }
 
-/** Exactly these members, each as it should be. */
+/** Whether a value has exactly these members, each valid. */
 function hasShape(value: unknown, shape: Shape): boolean {
   if (typeof value !== 'object' || value === null) return false
   const members = Object.entries(value)
   return members.length === Object.keys(shape).length && members.every(([name, member]) => Object.hasOwn(shape, name) && shape[name]!(member))
 }
 
-/** A signed operation out of JSON; `null` when it is none. Says nothing about signature or place in a log. */
+/** Parses a signed operation from JSON; null if it is not one. Does not check its signature or its place in a log. */
 export function parseOperation(value: unknown): LogOperation | null {
   const type = (value as { type?: unknown } | null)?.type
   if (!isText(type) || !Object.hasOwn(shapes, type)) return null
   return hasShape(value, shapes[type as LogOperation['type']]) ? (value as LogOperation) : null
 }
 
-/** An audit log out of JSON, as the directory answers it; `null` when it is none. */
+/** Parses the directory's audit log from JSON; null if it is not one. */
 export function parseAuditLog(value: unknown): AuditEntry[] | null {
   const entryShape: Shape = {
     did: isText,
@@ -126,13 +126,13 @@ export function parseAuditLog(value: unknown): AuditEntry[] | null {
   return Array.isArray(value) && value.every((entry) => hasShape(entry, entryShape)) ? (value as AuditEntry[]) : null
 }
 
-/** A state out of JSON, as the directory's `/data` answers it (with the DID beside it); `null` when it is none. */
+/** Parses the response of the directory's `/data` (a state with its DID) from JSON; null if it is not one. */
 export function parseState(value: unknown): PlcState | null {
   const { did: _, ...state } = (value ?? {}) as Record<string, unknown>
   return hasShape(state, stateShape) ? (state as unknown as PlcState) : null
 }
 
-/** What an operation says, in today's form; `null` for a tombstone. */
+/** The state that an operation sets, in today's form; null for a tombstone. */
 export function stateOf(operation: LogOperation): PlcState | null {
   switch (operation.type) {
     case 'plc_tombstone':
@@ -166,7 +166,7 @@ export const operationCid = (operation: LogOperation): Cid => cidOfCbor(operatio
 
 const DID_SUFFIX_CHARS = 24
 
-/** The DID that a signed genesis operation makes. */
+/** The DID that a signed genesis operation creates. */
 export const genesisDid = (genesis: LogOperation): Did => `did:plc:${base32(operationCid(genesis).digest).slice(0, DID_SUFFIX_CHARS)}` as Did
 
 export const isPlcDid = (did: string): boolean => /^did:plc:[a-z2-7]{24}$/.test(did)
@@ -177,7 +177,7 @@ export const PDS_SERVICE_NAME = 'atproto_pds'
 export const SIGNING_KEY_NAME = 'atproto'
 export const pdsService = (endpoint: string): PlcService => ({ type: 'AtprotoPersonalDataServer', endpoint })
 
-/** The first operation of an account: `rotationKeys` in order of rank. */
+/** The genesis operation of an account. `rotationKeys` are in order of rank. */
 export function genesisOperation(account: { rotationKeys: string[]; signingKey: string; handle: Handle; pdsEndpoint: string }): UnsignedOperation {
   return {
     type: 'plc_operation',
@@ -190,8 +190,8 @@ export function genesisOperation(account: { rotationKeys: string[]; signingKey: 
 }
 
 /**
- * What permissioned data needs, in the draft of it. It is not served here, so an operation of ours leaves it alone:
- * whoever asks for other keys or services without naming these did not mean to give up what the account has elsewhere.
+ * Keys and services of the permissioned data draft. This server does not implement it, and its operations leave them
+ * unchanged: a request that does not name them does not mean to remove what the account uses elsewhere.
  */
 const draftEntries = { verificationMethods: 'atproto_space', services: 'atproto_space_host' } as const
 
@@ -200,7 +200,7 @@ function withDraftEntry<Entry>(name: string, before: Record<string, Entry>, afte
   return kept === undefined || Object.hasOwn(after, name) ? after : { ...after, [name]: kept }
 }
 
-/** The operation after `last`, with the named parts changed; `null` when `last` ended the DID. */
+/** The operation after `last`, with the given parts changed; null if `last` is a tombstone. */
 export function nextOperation(last: LogOperation, changes: Partial<PlcState>): UnsignedOperation | null {
   const state = stateOf(last)
   if (!state) return null
@@ -216,7 +216,7 @@ export function nextOperation(last: LogOperation, changes: Partial<PlcState>): U
 
 export const tombstone = (last: LogOperation): UnsignedTombstone => ({ type: 'plc_tombstone', prev: operationCid(last).toString() })
 
-/** Puts the handle in the place of the first at:// name, or in front when there is none; other names stay. */
+/** Replaces the first at:// alias by the handle, or inserts it first if there is none. Other aliases stay. */
 export function withHandle(alsoKnownAs: readonly string[], handle: Handle): string[] {
   const place = alsoKnownAs.findIndex((name) => name.startsWith('at://'))
   return place < 0 ? [`at://${handle}`, ...alsoKnownAs] : alsoKnownAs.with(place, `at://${handle}`)
@@ -240,7 +240,7 @@ export type PlcFault =
   | 'wrong-did'
   | 'too-late'
 
-/** The first of `keys` that signed the operation; `null` when none did. */
+/** The first of `keys` that signed the operation; null if none did. */
 export function signerOf(operation: LogOperation, keys: readonly string[]): string | null {
   const signature = parseBase64url(operation.sig)
   if (signature?.length !== SIGNATURE_BYTES) return null
@@ -248,7 +248,7 @@ export function signerOf(operation: LogOperation, keys: readonly string[]): stri
   return keys.find((key) => parseDidKey(key)?.verify(signed, signature)) ?? null
 }
 
-/** What an operation must be whatever its place: keys of curves we know, and 1 to 5 rotation keys. */
+/** Checks that do not depend on the place in a log: keys on supported curves, and 1 to 5 rotation keys. Null if there is no fault. */
 function contentFault(operation: LogOperation): PlcFault | null {
   const state = stateOf(operation)
   if (!state) return null

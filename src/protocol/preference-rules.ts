@@ -1,6 +1,6 @@
 /**
- * Which of an account's preferences a session sees and replaces. A birth date is reserved for sessions with the grant;
- * the age it makes is for all, and is computed, never stored.
+ * Which of an account's preferences a session may read and replace. Only sessions with the grant may access the birth date.
+ * All sessions see the age brackets computed from it, which are never stored.
  */
 import type { Millis } from './identifiers.ts'
 
@@ -16,7 +16,7 @@ const declaredAges = [13, 16, 18] as const
 
 export type PutOutcome = { ok: true; stored: Preference[] } | { ok: false; message: string }
 
-/** What is stored after a session put `given` in the place of what it sees. */
+/** What to store after a session has replaced what it sees by `given`. */
 export function putPreferences(stored: readonly Preference[], given: readonly unknown[], { personalDetails }: { personalDetails: boolean }): PutOutcome {
   const wanted: Preference[] = []
   for (const preference of given) {
@@ -29,7 +29,7 @@ export function putPreferences(stored: readonly Preference[], given: readonly un
   return { ok: true, stored: [...kept, ...wanted] }
 }
 
-/** What a session sees, with the age that the birth date makes. */
+/** What a session sees, including the age computed from the birth date. */
 export function visiblePreferences(stored: readonly Preference[], { personalDetails, now }: { personalDetails: boolean; now: Millis }): Preference[] {
   const visible = stored.filter((preference) => personalDetails || !isReserved(preference))
   const age = declaredAge(stored, now)

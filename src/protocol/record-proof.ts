@@ -1,6 +1,5 @@
 /**
- * A record as its author's repository proves it: an archive of the signed commit, the nodes that lead from its root to
- * the key, and the record.
+ * Verifies the proof of a record: a CAR with the signed commit, the nodes from its root to the key, and the record.
  *
  * Source: atproto "Sync", `com.atproto.sync.getRecord`.
  */
@@ -15,13 +14,13 @@ import { MissingBlock, Mst } from './mst.ts'
 
 export interface ProofSubject {
   did: Did
-  /** The key that the DID document names. */
+  /** The signing key in the DID document. */
   key: PublicKey
   /** Collection, slash, record key. */
   path: string
 }
 
-/** The record, or null when the repository proves that there is none. Throws `Malformed` when nothing is proved. */
+/** Returns the record, or null if the CAR proves that there is none. Throws `Malformed` if it proves neither. */
 export async function readRecordProof(car: Iterable<Uint8Array> | AsyncIterable<Uint8Array>, { did, key, path }: ProofSubject): Promise<Data> {
   const { roots, pages } = await readCar(car)
   const blocks = new Map<string, { cid: Cid; bytes: Uint8Array }>()

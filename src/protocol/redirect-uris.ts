@@ -1,4 +1,4 @@
-/** Where the browser may be sent back to. Source: RFC 8252; atproto "OAuth", clients. */
+/** Redirect URIs: where the browser may be sent back to. Source: RFC 8252; atproto "OAuth", clients. */
 import { oauthRedirectUriSchema } from '@atproto/oauth-types'
 import { isIpAddress } from './ip-address.ts'
 
@@ -6,7 +6,7 @@ export type ApplicationType = 'web' | 'native'
 
 const isLoopbackHost = (hostname: string): boolean => hostname === '127.0.0.1' || hostname === '[::1]'
 
-/** The host of a discoverable client's id, reversed: the only private-use scheme that it may register. */
+/** The reversed host of a client id: the only private-use scheme that the client may register. */
 const reversed = (hostname: string): string => hostname.split('.').reverse().join('.')
 
 /**
@@ -25,15 +25,15 @@ export function isRegistrable(redirectUri: string, applicationType: ApplicationT
   }
 }
 
-/** A domain name that strangers can reach; not an address, and not a name of a local network. */
+/** Whether the host is a public domain name: neither an IP address nor a name of a local network. */
 export function isPublicHost(hostname: string): boolean {
   if (isIpAddress(hostname.replace(/^\[(.*)\]$/, '$1')) || !hostname.includes('.')) return false
   return !/\.(local|localhost|internal|invalid|onion|home\.arpa)$/.test(hostname)
 }
 
 /**
- * Whether a request's redirect URI is a registered one: the same text, or on a loopback address the same URL but for
- * the port where none was registered, because a command-line client listens wherever there is room (RFC 8252, 7.3).
+ * Whether a request's redirect URI is registered: the same text, or, for a loopback address registered without a port, the
+ * same URL with any port, because a native client listens on whatever port is free (RFC 8252, 7.3).
  */
 export const isRegistered = (redirectUri: string, registered: readonly string[]): boolean =>
   registered.some((known) => known === redirectUri || matchesLoopback(redirectUri, known))

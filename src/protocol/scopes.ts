@@ -1,18 +1,18 @@
 /**
- * Scopes: what an app may do, spelled in the grammar of atproto ("Permissions"). The grammar is that of
- * `@atproto/oauth-scopes`; here is what the service decides around it.
+ * Scopes: what an app may do, in the grammar of atproto "Permissions". `@atproto/oauth-scopes` implements the grammar; this
+ * module adds the rules of the service.
  */
 import { IncludeScope, isAtprotoOauthScope, type LexiconPermissionSet, type RpcPermissionMatch, ScopePermissionsTransition } from '@atproto/oauth-scopes'
 import { BoundedCache } from '../base/bounded-cache.ts'
 
-/** Every grant holds it, and it alone cannot be declined: the app learns who signed in. */
+/** The scope in every grant, and the only one that cannot be declined: the app learns who signed in. */
 export const BASE_SCOPE = 'atproto'
 
-/** Permission sets that one request may name. */
+/** Most permission sets in one request. */
 const MAX_INCLUDES = 5
 const MAX_SCOPE_CHARS = 8192
 
-/** Values in the order they were asked for, each once. What this version does not understand is left out. */
+/** Scope values in the requested order, each once. Values that this version does not know are left out. */
 export function parseScopes(text: string): string[] {
   if (text.length > MAX_SCOPE_CHARS) return []
   return [...new Set(text.split(' '))].filter(isScope)
@@ -26,24 +26,24 @@ function isScope(value: string): boolean {
   }
 }
 
-/** `openid` asks for a protocol that is not spoken here, and would be dropped without a word. */
+/** `openid` asks for OpenID Connect, which is not supported; without a check it would be dropped silently. */
 export const asksForOpenId = (text: string): boolean => text.split(' ').includes('openid')
 
-/** What was granted of what was asked: in the order of the request, and never without the base. */
+/** The granted scopes, in the requested order and always with the base scope. */
 export const narrowedScopes = (requested: readonly string[], granted: ReadonlySet<string>): string[] =>
   requested.filter((scope) => scope === BASE_SCOPE || granted.has(scope))
 
 // Permission sets
 
-/** The published permission set of a name; null when there is none to be found. */
+/** Looks up the published permission set of a name; null if none can be found. */
 export type PermissionSetSource = (nsid: string) => Promise<LexiconPermissionSet | null>
 
 export interface ExpandedScope {
-  /** As it was asked for. */
+  /** The requested scope. */
   scope: string
-  /** What it comes to: itself, or what the permission set holds. */
+  /** The scopes it expands to: itself, or those of the permission set. */
   grants: readonly string[]
-  /** Of the permission set; null for any other scope. */
+  /** Title and detail of the permission set; null for any other scope. */
   title: string | null
   detail: string | null
 }
@@ -51,8 +51,8 @@ export interface ExpandedScope {
 export type Expansion = { ok: true; scopes: ExpandedScope[] } | { ok: false; reason: string }
 
 /**
- * Replace every `include:` by what its permission set grants. Entries outside the set's own group of names count for
- * nothing. Fails when a set cannot be found, so that nobody consents to what nobody can see.
+ * Replace every `include:` by the permissions of its set. Entries outside the set's own namespace are ignored. Fails if a
+ * set cannot be found, because nobody can consent to unknown permissions.
  */
 export async function expandScopes(scopes: readonly string[], source: PermissionSetSource): Promise<Expansion> {
   const includes = scopes.filter((scope) => IncludeScope.fromString(scope) !== null)
@@ -73,22 +73,22 @@ export async function expandScopes(scopes: readonly string[], source: Permission
 
 export const isInclude = (scope: string): boolean => scope.startsWith('include:') || scope.startsWith('include?')
 
-/** What is granted in the end, without repetition. */
+/** All expanded scopes, each once. */
 export const grantsOf = (scopes: readonly ExpandedScope[]): string[] => [...new Set(scopes.flatMap(({ grants }) => grants))]
 
 // Matching
 
-/** Names of hosts know no case, and a service that is asked later may be lenient. */
+/** Matches case-insensitively: host names have no case, and another service may be lenient. */
 const chatSpelling = /^chat\.bsky\./i
 
-/** What a grant allows. An audience counts as it is written, with its fragment. Direct messages are recognised however their method is spelled. */
+/** What a grant allows. An audience is compared as text, with its fragment. Methods of direct messages are recognised in any case. */
 export class Permissions extends ScopePermissionsTransition {
   override allowsRpc(given: RpcPermissionMatch): boolean {
     return super.allowsRpc({ ...given, lxm: given.lxm.replace(chatSpelling, 'chat.bsky.') })
   }
 }
 
-/** By scope: an app brings the same one with every request. */
+/** Permissions by scope text: an app presents the same scope with every request. */
 const knownPermissions = new BoundedCache<Permissions>(20_000)
 
 /** `scope`: values separated by spaces. */

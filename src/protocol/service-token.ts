@@ -1,6 +1,6 @@
 /**
- * Service tokens: what one account's server shows to another service to act for the account. A JWT signed with the
- * repository key, for one audience and, nearly always, one method.
+ * Service tokens: a server presents one to another service to act for an account. A JWT signed with the repository's
+ * signing key, for one audience and, nearly always, one method.
  *
  * Source: atproto "XRPC", inter-service authentication.
  */
@@ -10,14 +10,14 @@ import type { SigningKey } from './keys.ts'
 
 export interface ServiceClaims {
   iss: Did
-  /** The DID of the service asked, with or without `#service`. */
+  /** The DID of the called service, with or without `#service`. */
   aud: string
-  /** NSID of the one method it is good for. */
+  /** NSID of the only method that the token permits. */
   lxm?: string
   /** Seconds, as in every JWT. */
   iat: number
   exp: number
-  /** Random; makes two tokens of one second differ. */
+  /** Random, which makes two tokens of the same second differ. */
   jti: string
 }
 

@@ -1,10 +1,10 @@
-/** Codes that people read out and type. */
+/** Codes that people read and type. */
 
 const ALPHABET = 'ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789'
-/** The largest multiple of the alphabet's size that fits a byte: bytes from here on would favour its beginning. */
+/** The largest multiple of the alphabet's size that fits in a byte. Larger bytes would favour the first letters and are discarded. */
 const FAIR_BYTES = 256 - (256 % ALPHABET.length)
 
-/** `length` characters of `A-Z0-9`, each as likely as the others. `randomBytes` is drawn from until there are enough. */
+/** Returns `length` uniformly distributed characters of `A-Z0-9`. Calls `randomBytes` until there are enough. */
 export function shortCode(length: number, randomBytes: (count: number) => Uint8Array): string {
   let code = ''
   while (code.length < length) {

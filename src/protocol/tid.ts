@@ -1,8 +1,8 @@
 /**
  * Timestamp identifiers: 53 bits of microseconds and 10 bits of clock id, in 13 sortable characters.
  *
- * The clock is a value: each TID is made from the one before, so a clock that stands still or steps back never
- * repeats or reverses it.
+ * The clock is an argument. Each TID is made from the previous one: if the clock stops or steps back, TIDs still neither
+ * repeat nor go backwards.
  *
  * Source: atproto "Timestamp Identifiers (TIDs)".
  */
@@ -18,8 +18,8 @@ const CLOCK_ID_CHARS = 2
 export const CLOCK_IDS = 1024
 
 /**
- * The TID after `previous`, at `nowMicros` if that is later, else one microsecond after it. Microseconds count from
- * the epoch. `previous` may come from any clock id.
+ * Returns a TID after `previous`: at `nowMicros` if that is later, otherwise one microsecond after `previous`. Microseconds
+ * count from the epoch. `previous` may come from any clock id.
  */
 export function nextTid(previous: Tid | null, nowMicros: number, clockId: number): Tid {
   const micros = previous === null ? nowMicros : Math.max(nowMicros, tidMicros(previous) + 1)
@@ -28,14 +28,14 @@ export function nextTid(previous: Tid | null, nowMicros: number, clockId: number
   return (encodeDigits(high, MICROS_CHARS - LOW_CHARS) + encodeDigits(low, LOW_CHARS) + encodeDigits(clockId, CLOCK_ID_CHARS)) as Tid
 }
 
-/** The microseconds since the epoch that a TID carries. */
+/** The time in a TID, in microseconds since the epoch. */
 export function tidMicros(tid: Tid): number {
   let micros = 0
   for (let i = 0; i < MICROS_CHARS; i++) micros = micros * 32 + ALPHABET.indexOf(tid.charAt(i))
   return micros
 }
 
-/** `value` has at most 31 bits: with longer ones the engine gives up its optimized code of whoever calls this, time and again. */
+/** `value` has at most 31 bits. Longer ones make the engine deoptimize the calling code again and again. */
 function encodeDigits(value: number, length: number): string {
   let text = ''
   for (let rest = value, i = 0; i < length; i++) {

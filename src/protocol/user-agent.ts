@@ -1,6 +1,5 @@
 /**
- * What a `User-Agent` header says, in a few words that a person recognises. Everything in it is a claim; nothing but
- * a list for its reader depends on it.
+ * Describes a `User-Agent` header in a few words that a person recognises. The header is unverified; it is only displayed.
  */
 
 const browsers: readonly [pattern: RegExp, name: string][] = [
@@ -30,12 +29,12 @@ const knownBrowser = new RegExp(`(?:^|\\s)((?:${namesOf(browsers)})(?: on (?:${n
 /** The product that a header begins with, such as `Bluesky/1.90.0`. */
 const productPattern = /^([A-Za-z][\w .-]{0,39})(?:\/|$)/
 
-/** Headers of browsers are half as long; patterns are not tried on more than that. */
+/** Most characters that patterns are tried on. Headers of browsers are half as long. */
 const MAX_READ_CHARS = 512
 
 const nameIn = (table: readonly [RegExp, string][], header: string): string | undefined => table.find(([pattern]) => pattern.test(header))?.[1]
 
-/** `Firefox on Android`, `Bluesky on an Apple device`, `curl`; null for what says nothing. */
+/** Returns, for example, `Firefox on Android`, `Bluesky on an Apple device` or `curl`; null if nothing is recognised. */
 export function programOf(userAgent: string): string | null {
   const header = userAgent.slice(0, MAX_READ_CHARS)
   const browser = header.startsWith('Mozilla/') ? nameIn(browsers, header) : undefined

@@ -10,7 +10,7 @@ import { schemas } from '@atproto/api'
 import type { Definition, Document, Schema } from './schema.ts'
 
 
-/** Methods outside com.atproto that are answered or rewritten here; every other one is proxied unread. */
+/** Methods outside com.atproto that this server answers or rewrites; all others are proxied unread. */
 const servedMethods = [
   'app.bsky.actor.getPreferences',
   'app.bsky.actor.getProfile',
@@ -30,12 +30,12 @@ const servedMethods = [
 const personalDetails: Schema = { type: 'boolean' }
 const serverExtension: Schema = { type: 'unknown' }
 
-/** What this service adds to the standard documents, or takes in a wider sense: properties by definition. */
+/** Properties that this server adds to the standard documents or accepts in a wider form, by definition. */
 const additions: Record<string, Record<string, Schema>> = {
   'com.atproto.server.createAppPassword input': { personalDetails },
   'com.atproto.server.createAppPassword#appPassword': { personalDetails },
   'com.atproto.server.listAppPasswords#appPassword': { personalDetails },
-  // Whether a name is a handle at all is what the method is asked.
+  // The method itself answers whether a name is a valid handle.
   'com.atproto.temp.checkHandleAvailability params': { handle: { type: 'string' } },
   'com.atproto.temp.checkHandleAvailability output': { handle: { type: 'string' } },
   'com.atproto.server.describeServer output': { extension: serverExtension, custos: serverExtension },
@@ -75,7 +75,7 @@ function select(all: Map<string, Document>): Document[] {
 const refName = (ref: string) => ref.replace(/^lex:/, '').replace(/#main$/, '')
 const refId = (ref: string) => refName(ref).replace(/#.*/, '')
 
-/** Fields that only people read are left out of what the server loads. */
+/** Fields for human readers, which are left out of what the server loads. */
 const withoutProse = (document: Document): string =>
   JSON.stringify(document, (key, value) => (key === 'description' && typeof value === 'string' ? undefined : value))
 

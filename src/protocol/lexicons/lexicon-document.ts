@@ -1,9 +1,8 @@
 /**
- * Lexicon documents of strangers: checked, so that compiling them cannot fail, and brought into the form that the
- * compiler takes.
+ * Untrusted lexicon documents: checked, which ensures that compiling them cannot fail, and converted to the compiler's form.
  *
- * Definitions are never references themselves. So following one always leads deeper into the value, and a document
- * cannot send the checker in circles.
+ * A definition is never itself a reference. Following a reference thus always leads deeper into the value, and a document
+ * cannot make the checker loop.
  *
  * Source: atproto "Lexicon".
  */
@@ -35,7 +34,7 @@ interface Fields {
   optional?: Record<string, Holds>
 }
 
-/** What a value can be described by, and what each description needs. Other members are left alone. */
+/** Schema types of values, with their required members. Other members are ignored. */
 const schemaFields: Record<string, Fields> = {
   boolean: { optional: { const: isFlag, default: isFlag } },
   integer: { optional: { const: isInteger, default: isInteger, enum: listOf(isInteger), minimum: isInteger, maximum: isInteger } },
@@ -62,7 +61,7 @@ const schemaFields: Record<string, Fields> = {
   unknown: {},
 }
 
-/** What a definition can be besides: what is not the shape of a value is nothing to compile. */
+/** Other types of definitions. They do not describe values and are not compiled. */
 const definitionFields: Record<string, Fields> = {
   ...Object.fromEntries(Object.entries(schemaFields).filter(([type]) => type !== 'ref' && type !== 'union')),
   record: { required: { key: isKeyType, record: isRecordBody } },
@@ -84,7 +83,7 @@ function fits(value: LooseObject, types: Record<string, Fields>): boolean {
   return Object.entries(required).every(holds) && Object.entries(optional).every((entry) => value[entry[0]] === undefined || holds(entry))
 }
 
-/** Takes JSON that claims to be the document of `nsid`; null when it is none. */
+/** Parses JSON as the document of `nsid`; null if it is not one. */
 export function parseLexiconDocument(value: unknown, nsid: Nsid): LexiconDocument | null {
   if (!isObject(value) || value['lexicon'] !== 1 || value['id'] !== nsid || !isObject(value['defs'])) return null
   const isDefinition = ([name, definition]: [string, unknown]) =>
@@ -92,7 +91,7 @@ export function parseLexiconDocument(value: unknown, nsid: Nsid): LexiconDocumen
   return Object.entries(value['defs']).every(isDefinition) ? (value as unknown as LexiconDocument) : null
 }
 
-/** A copy whose references are absolute, as the compiler takes them. */
+/** A copy with absolute references, as the compiler expects. */
 export const compilable = ({ id, defs }: LexiconDocument): Document => ({ id, defs: absolute(defs, id) as Record<string, Definition> })
 
 const absoluteRef = (ref: string, id: Nsid) => `lex:${ref.startsWith('#') ? id : ''}${ref}`
@@ -102,7 +101,7 @@ function absolute(value: unknown, id: Nsid): unknown {
   if (!isObject(value)) return value
   const copy = Object.fromEntries(Object.entries(value).map(([name, member]) => [name, absolute(member, id)]))
   const schema = value as Partial<Schema>
-  // A format that came after us is no reason to refuse a value.
+  // A format newer than this server is no reason to refuse a value.
   if (schema.type === 'string' && schema.format !== undefined && !isFormat(schema.format)) delete copy['format']
   if (schema.type === 'ref' && typeof schema.ref === 'string') copy['ref'] = absoluteRef(schema.ref, id)
   if (schema.type === 'union' && Array.isArray(schema.refs)) copy['refs'] = schema.refs.map((ref) => absoluteRef(ref, id))

@@ -1,8 +1,8 @@
 /**
- * The lexicons this server knows: which methods and records exist, and whether a value is a valid one.
+ * The built-in lexicons: which methods and record types exist, and whether a value is valid.
  *
- * Documents are parsed at the first question; checks are compiled one by one as they are used. Every check takes
- * the JSON form of a value (see `schema.ts`) and answers an outcome; none throws on bad input.
+ * Documents are parsed on first use, and checks are compiled one by one as they are used. Every check takes the JSON form of
+ * a value (see `schema.ts`) and returns an outcome; none throws on bad input.
  */
 import { setOwn } from '../cbor.ts'
 import { documentsJson } from './generated/documents.ts'
@@ -17,7 +17,7 @@ export type Outcome<Value> = { ok: true; value: Value } | { ok: false; message: 
 export interface Method {
   nsid: MethodName
   kind: MethodKind
-  /** Content types; `null` where there is no body. */
+  /** Content types; null if there is no body. */
   inputEncoding: string | null
   outputEncoding: string | null
 }
@@ -57,7 +57,7 @@ function methodDefinition(nsid: MethodName): Definition {
   return definition
 }
 
-/** Methods of old clients that send `name[]=x` and `name[0]=x`. */
+/** Methods that old clients call with `name[]=x` and `name[0]=x`. */
 const looseArrayMethods = new Set<string>(['app.bsky.actor.getProfiles', 'app.bsky.feed.getPostThread', 'app.bsky.feed.getTimeline'])
 
 interface ParamField {
@@ -80,8 +80,8 @@ function paramFieldsOf(nsid: MethodName): readonly ParamField[] {
 }
 
 /**
- * Query parameters as typed values, defaults filled in. Empty values count as absent; parameters that the lexicon
- * does not name are kept as text. The message lists every fault.
+ * Parse query parameters into typed values, with defaults filled in. Empty values count as absent; parameters that the
+ * lexicon does not name are kept as text. On failure, the message lists every fault.
  */
 export function decodeParams<M extends MethodName>(nsid: M, query: Iterable<readonly [name: string, text: string]>): Outcome<LexMethods[M]['params']> {
   const texts = groupByName(query, looseArrayMethods.has(nsid))
@@ -115,7 +115,7 @@ function groupByName(query: Iterable<readonly [name: string, text: string]>, loo
   return texts
 }
 
-/** A repeated scalar stays a list, and a text that is no scalar stays a text: the check then refuses them. */
+/** A repeated scalar stays a list, and text that is not a scalar stays text; the check then refuses them. */
 function decodeParam(schema: Schema, texts: string[]): unknown {
   if (texts.length === 0) return schema.default
   if (schema.type === 'array') return texts.map((text) => decodeScalar(schema.items!, text))
@@ -128,7 +128,7 @@ function decodeScalar(schema: Schema, text: string): unknown {
   return text
 }
 
-/** The JSON body of a procedure, defaults filled in. Bodies in other encodings have no schema and pass. */
+/** Validates the JSON body of a procedure and fills in defaults. Bodies in other encodings have no schema and pass. */
 export function validateInput<M extends MethodName>(nsid: M, value: unknown): Outcome<LexMethods[M]['input']> {
   const schema = methodDefinition(nsid).input?.schema
   const fault = schema ? compile(schema)(value) : null
@@ -141,7 +141,7 @@ function withDefaults(schema: Schema, value: LooseObject): LooseObject {
   return absent.length === 0 ? value : { ...value, ...Object.fromEntries(absent.map(([name, { default: given }]) => [name, given])) }
 }
 
-/** Whether an answer keeps the contract. */
+/** Whether a response conforms to the lexicon. */
 export function validateOutput<M extends MethodName>(nsid: M, value: unknown): Outcome<LexMethods[M]['output']> {
   const schema = methodDefinition(nsid).output?.schema
   const fault = schema ? compile(schema)(value) : null
@@ -158,7 +158,7 @@ export const invalidRecord = (collection: string, fault: Fault): string => `Inva
 
 export type RecordOutcome = { status: 'valid' } | { status: 'unknown' } | { status: 'invalid'; message: string }
 
-/** A record of a collection; `unknown` when no lexicon describes it. The caller has settled `$type`. */
+/** Validates a record of a collection; `unknown` if no lexicon describes it. The caller has checked `$type`. */
 export function validateRecord(collection: string, record: unknown): RecordOutcome {
   const schema = recordDefinition(collection)?.record
   if (!schema) return { status: 'unknown' }
@@ -166,16 +166,16 @@ export function validateRecord(collection: string, record: unknown): RecordOutco
   return fault === null ? { status: 'valid' } : { status: 'invalid', message: invalidRecord(collection, fault) }
 }
 
-/** `tid`, `nsid`, `any`, `literal:<key>`; `null` for a collection that no lexicon describes. */
+/** The key type, `tid`, `nsid`, `any` or `literal:<key>`; null for a collection without a lexicon. */
 export const recordKeyType = (collection: string): string | null => recordDefinition(collection)?.key ?? null
 
-/** Why a key is no key for this collection, as a message; `null` when it is one, or no lexicon says. */
+/** Why a record key is invalid for this collection, as a message; null if it is valid or no lexicon says. */
 export function recordKeyFault(collection: string, rkey: string): string | null {
   const type = recordKeyType(collection)
   return type === null ? null : keyFaultOf(type, collection, rkey)
 }
 
-/** The same for a key type that some other document gives. */
+/** Like `recordKeyFault`, for the key type of another document. */
 export function keyFaultOf(type: string, collection: string, rkey: string): string | null {
   const expected = keyFault(type, rkey)
   return expected === null ? null : `Invalid record key for ${collection}: ${expected} at $.rkey`

@@ -1,8 +1,8 @@
-/** Records of collections that we have no lexicon of, checked against documents that their authors published. */
+/** Checks records of collections without a built-in lexicon against published documents. */
 import { findDefinition, invalidRecord, keyFaultOf, type RecordOutcome } from './lexicons.ts'
 import { LexiconFault, schemaCompiler, type Document } from './schema.ts'
 
-/** A document that the check needs, and that was not given. */
+/** Thrown if the check needs a document that was not given. */
 export class MissingLexicon extends LexiconFault {
   constructor(readonly nsid: string) {
     super(`the lexicon ${nsid} is missing`)
@@ -11,15 +11,15 @@ export class MissingLexicon extends LexiconFault {
 
 export interface PublishedRecord {
   collection: string
-  /** Undefined: there is none yet. */
+  /** Undefined if the server has yet to generate it. */
   rkey?: string
-  /** In its JSON form. The caller has settled `$type`. */
+  /** The record in JSON form. The caller has checked `$type`. */
   record: unknown
 }
 
 /**
- * Check a record against given documents and our own. Throws `MissingLexicon` as soon as another one is needed; only
- * what the value reaches is. Documents that lead nowhere describe nothing: `unknown`.
+ * Check a record against the given documents and the built-in ones. Throws `MissingLexicon` as soon as another document is
+ * needed; only those that the value reaches are. Returns `unknown` if the documents do not describe the record.
  */
 export function validatePublishedRecord(documents: ReadonlyMap<string, Document>, { collection, rkey, record }: PublishedRecord): RecordOutcome {
   const find = (ref: string) => findDefinition(ref) ?? findPublished(documents, ref)

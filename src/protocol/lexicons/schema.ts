@@ -2,12 +2,12 @@
  * Lexicon schemas compiled into checks.
  *
  * A check works on the JSON form of a value (`{"$link"}`, `{"$bytes"}`, blobs as plain objects) and also accepts
- * CIDs and bytes that were already decoded, so nothing is converted before it is validated. It answers `null`, or
- * a fault: what was expected, in the words of the reference, and where. The caller says what the place begins with
- * (`faultText(fault, '$.record')`).
+ * CIDs and bytes that were already decoded; nothing has to be converted before it is validated. It returns null, or a
+ * fault: what was expected, in the words of the reference implementation, and the path. The caller gives the start of the
+ * path (`faultText(fault, '$.record')`).
  *
  * Stricter than `@atproto/lexicon`, its oracle in the tests, as the reference server is: datetimes follow the
- * specification, the `accept` and `maxSize` of a blob are enforced, and a list is no object.
+ * specification, the `accept` and `maxSize` of a blob are enforced, and a list is not an object.
  *
  * Source: atproto "Lexicon" and "Data Model".
  */
@@ -57,7 +57,7 @@ export interface Body {
   schema?: Schema
 }
 
-/** A schema with a name; methods have bodies, records a key type. */
+/** A named schema. Methods have bodies, records have a key type. */
 export interface Definition extends Schema {
   parameters?: Schema
   input?: Body
@@ -72,7 +72,7 @@ export interface Document {
 
 export interface Fault {
   message: string
-  /** From the value that was checked to the one that is at fault, such as `.embed.images[0]`. */
+  /** Path from the checked value to the faulty one, such as `.embed.images[0]`. */
   path: string
 }
 
@@ -84,10 +84,10 @@ export type LooseObject = Record<string, unknown>
 export const isObject = (value: unknown): value is LooseObject =>
   typeof value === 'object' && value !== null && !Array.isArray(value) && !(value instanceof Cid) && !(value instanceof Uint8Array)
 
-/** The longest text of a CID with any digest in use; decoding is quadratic in some bases. */
+/** Longest text of a CID with any digest in use. Decoding takes quadratic time in some bases. */
 const MAX_CID_CHARS = 128
 
-/** Named as refusals name them. */
+/** Formats with their names in error messages. */
 const formats: Record<string, { holds: (text: string) => boolean; name: string }> = {
   'datetime': { holds: isDatetimeString, name: 'datetime' },
   'uri': { holds: isValidUri, name: 'uri' },
@@ -106,9 +106,9 @@ export const isOfFormat = (format: string, text: string): boolean => formats[for
 
 export const isFormat = (format: string): boolean => Object.hasOwn(formats, format)
 
-// What refusals say
+// Error messages
 
-/** The fault and where it is, for a value that stands at `base`. */
+/** The message of a fault with its path, for a value at `base`. */
 export const faultText = ({ message, path }: Fault, base: string): string => `${message} at ${base}${path}`
 
 const at = (message: string): Fault => ({ message, path: '' })
@@ -116,10 +116,10 @@ const wrongType = (expected: string, value: unknown): Fault => at(`Expected ${ex
 const wrongChoice = (choices: readonly unknown[], value: unknown): Fault => at(`Expected ${oneOf(choices.map(describeValue))} (got ${describeValue(value)})`)
 const tooBig = (what: string, maximum: number, actual: number): Fault => at(`${what} too big (maximum ${maximum}, got ${actual})`)
 const tooSmall = (what: string, minimum: number, actual: number): Fault => at(`${what} too small (minimum ${minimum}, got ${actual})`)
-/** Why a text is none of its format. */
+/** The fault of a text that does not match its format. */
 export const wrongFormat = (format: string, text: string): Fault => at(`Invalid ${formats[format]!.name} (got ${describeValue(text)})`)
 
-/** A fault of a part, as one of the whole. */
+/** Turns a fault of a part into a fault of the whole. */
 function within(part: string | number, fault: Fault): Fault {
   fault.path = segment(part) + fault.path
   return fault
@@ -148,10 +148,10 @@ export function describeValue(value: unknown): string {
 const firstOf = <T>(entries: readonly T[], show: (entry: T) => string): string =>
   entries.slice(0, MAX_DESCRIBED_ENTRIES).map(show).join(', ') + (entries.length > MAX_DESCRIBED_ENTRIES ? ', ...' : '')
 
-/** A lexicon leads to what is no definition of a value. */
+/** Thrown if a lexicon refers to something that does not describe a value. */
 export class LexiconFault extends Error {}
 
-/** A compiler whose results are made once per schema object, when first used. */
+/** A compiler that caches its result per schema object on first use. */
 export function schemaCompiler(find: FindSchema): (schema: Schema) => Check {
   const compiled = new WeakMap<Schema, Check>()
 
@@ -171,7 +171,7 @@ export function schemaCompiler(find: FindSchema): (schema: Schema) => Check {
     return compile(schema.type === 'record' ? schema.record! : schema)
   }
 
-  /** References are followed at the first value, because definitions refer to each other in circles. */
+  /** References are resolved at the first value, because definitions may refer to each other in cycles. */
   function reference(ref: string): Check {
     let check: Check | undefined
     return (value) => (check ??= compileRef(ref))(value)
@@ -241,7 +241,7 @@ export function schemaCompiler(find: FindSchema): (schema: Schema) => Check {
   return compile
 }
 
-/** `#main` may be spelled out or left out, in references and in `$type`. */
+/** `#main` may be present or left out, in references and in `$type`. */
 const memberName = (ref: string) => ref.replace(/^lex:/, '').replace(/#main$/, '')
 
 function boolean(schema: Schema): Check {
@@ -278,7 +278,7 @@ function choiceFault(schema: Schema, value: string | number): Fault | null {
   return null
 }
 
-/** A UTF-16 unit is one to three bytes of UTF-8 and at most one grapheme, so most texts need no counting. */
+/** Most texts need no counting: a UTF-16 unit is one to three bytes of UTF-8 and at most one grapheme. */
 function lengthFault({ minLength = 0, maxLength = Infinity, minGraphemes = 0, maxGraphemes = Infinity }: Schema, text: string): Fault | null {
   if (text.length * 3 > maxLength || text.length < minLength) {
     const length = Buffer.byteLength(text)
@@ -345,7 +345,7 @@ function soleProperty(value: unknown, name: string): string | null {
 }
 
 function isCidText(text: string): boolean {
-  // Nearly every CID is of the one kind that is ours.
+  // Nearly every CID is of the one form that atproto allows.
   if (isCid(text)) return true
   if (text.length > MAX_CID_CHARS) return false
   try {
