@@ -39,7 +39,7 @@ export interface Exchange {
 /** Says who calls, or refuses. Runs before the body is read. */
 export interface Guard<Caller> {
   check(exchange: Exchange): Caller | Promise<Caller>
-  /** Answers depend on who asks: they are marked as private. */
+  /** Responses depend on the caller and are marked private. */
   personal: boolean
   /** Kinds of credentials that it takes, by name, in the order in which they are looked for. */
   takes: readonly string[]
@@ -67,7 +67,7 @@ export interface Common<Caller, Call = unknown> {
   capability?: CapabilityName
   /** Exempt from the limit on all requests of one address. */
   unlimited?: boolean
-  /** Answers or bodies that take as long as they take: no idle timeout. */
+  /** Responses or bodies may take arbitrarily long: no idle timeout. */
   long?: boolean
 }
 

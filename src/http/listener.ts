@@ -14,7 +14,7 @@ import type { Peer } from './peer.ts'
 
 /** Bound of what the listener lets through at all; each route has its own, lower one. */
 const MAX_REQUEST_BYTES = 16 * 1024 ** 3
-/** A connection on which nothing moves for so long is closed; `long` endpoints are exempt. */
+/** A connection that is idle for this long is closed; `long` endpoints are exempt. */
 const IDLE_TIMEOUT_SECS = 90
 /** Nobody has anything to say to us. A longer message would be kept until it is complete. */
 const SOCKET_MESSAGE_BYTES = 1024

@@ -1,4 +1,4 @@
-/** The garbage collector of blobs. Apart from blobs themselves, which repositories need: it alone needs repositories too. */
+/** The garbage collector of blobs: a feature of its own because it needs repositories, which in turn need blobs. */
 import type { Feature } from '../../http/feature.ts'
 import { gcSweep } from './gc-sweep.ts'
 

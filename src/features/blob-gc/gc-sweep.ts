@@ -1,8 +1,8 @@
 /**
- * Deletes blobs that no record has pointed at for the time of grace.
+ * Deletes blobs that no record has referred to for the grace period.
  *
- * Rows first, then files. Before anything of an account is deleted its references are compared with its records; an
- * account for which that fails keeps everything it has.
+ * Rows are deleted first, then files. Before any blob of an account is deleted, the account's references are compared with
+ * its records. If that fails, the account keeps all its blobs.
  */
 import type { Context } from '../../platform/context.ts'
 import { inPages } from '../../platform/database/database.ts'
@@ -24,21 +24,21 @@ import {
 import { repoHeads } from '../repo/repo.ts'
 import { reconcileAccount } from './reconcile.ts'
 
-/** Rows of one transaction: while it runs nobody is answered. */
+/** Rows in one transaction; requests wait while it runs. */
 const PAGE_ROWS = 5
 const PAGE_HEADS = 50
-/** Accounts remembered within a pass, so that each is walked once. */
+/** Accounts remembered within a pass; each of them is compared only once. */
 const MAX_REMEMBERED_ACCOUNTS = 20_000
 
 interface Pass {
   ctx: Context
   stopping: AbortSignal
-  /** For what holds the event loop. */
+  /** Runs work that occupies the event loop. */
   throttled: Throttle
   startedAt: Millis
-  /** Blobs whose clock started then, or before, may go. */
+  /** Blobs whose grace clock started at this instant or before may be deleted. */
   until: Millis
-  /** Accounts walked in this pass, and whether that went well. */
+  /** Accounts compared in this pass, and whether that succeeded. */
   reconciled: BoundedCache<boolean>
   report: { swept: number; errors: number; mended: number; adopted: number }
 }
@@ -50,7 +50,7 @@ export const gcSweep: Sweep = {
   counts: { swept: 'blob_gc_swept_total', errors: 'blob_gc_errors_total' },
   async run(ctx, stopping) {
     const startedAt = ctx.clock.now()
-    // A clock that starts during the pass does not end in it, even without a grace.
+    // A grace clock that starts during the pass does not expire in it, even if the grace period is 0.
     const until = Math.min(startedAt - ctx.config.blobs.tempTtlSecs * 1000, startedAt - 1)
     const report = { swept: 0, errors: 0, mended: 0, adopted: 0 }
     const pass: Pass = { ctx, stopping, throttled: throttle(stopping), startedAt, until, reconciled: new BoundedCache(MAX_REMEMBERED_ACCOUNTS), report }
@@ -61,7 +61,7 @@ export const gcSweep: Sweep = {
   },
 }
 
-/** Accounts whose repository has moved on since they were last walked. */
+/** Compare accounts whose repository has changed since the last comparison. */
 async function reconcileChanged(pass: Pass): Promise<void> {
   const { ctx, throttled } = pass
   const start: { did: Did | null } = { did: null }
@@ -94,7 +94,7 @@ async function isReconciled(pass: Pass, did: Did): Promise<boolean> {
   return isGood
 }
 
-/** Files whose rows went before a crash. */
+/** Remove files whose rows were deleted before a crash. */
 async function finishRemovals({ ctx, stopping, throttled, report }: Pass): Promise<void> {
   for (let last = ''; ; ) {
     const cids = await listRemovals(ctx.db, last, PAGE_ROWS)
@@ -112,7 +112,7 @@ async function finishRemovals({ ctx, stopping, throttled, report }: Pass): Promi
 
 async function deleteAllExpired(pass: Pass): Promise<void> {
   const { ctx, stopping, throttled, until, report } = pass
-  /** Their files are gone; that is noted along with the next page, which saves every other commit. */
+  /** CIDs whose files were removed. The next page's transaction notes it, which saves every other commit. */
   let gone: string[] = []
   for (let last: ExpiredBlob | null = null; ; ) {
     const page: ExpiredBlob[] = await findExpired(ctx.db, until, last, PAGE_ROWS)

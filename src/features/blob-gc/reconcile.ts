@@ -1,11 +1,11 @@
 /**
- * Before blobs are deleted: do the references say what the records say?
+ * Compares blob references with records before blobs are deleted.
  *
- * They are written together, so that they always should. But a reference that got lost would cost a blob, and so an
- * account is walked again when its repository has changed since the last time, and whenever something of it is due.
+ * They are written together and should always agree, but a lost reference would cost a blob. An account is therefore
+ * compared when its repository has changed since the last time, and whenever one of its blobs is due for deletion.
  *
- * Records and references are compared page by page outside of any transaction; only what differs is looked at again,
- * and put right, inside one.
+ * Pages of records and references are compared outside a transaction; only differences are read again and corrected inside
+ * one.
  */
 import type { Context } from '../../platform/context.ts'
 import { inPages, type Tx } from '../../platform/database/database.ts'
@@ -29,20 +29,20 @@ import {
 } from '../blobs/blobs.ts'
 import { readRecord, recordsOf } from '../repo/repo.ts'
 
-/** Looked at in one go; requests wait as long as that takes. */
+/** Rows compared at once; requests wait in the meantime. */
 const PAGE_RECORDS = 25
 const PAGE_CIDS = 100
-/** In DAG-CBOR every reference to a blob, of either shape, carries the text `mimeType`, under a head that says that it is eight bytes long. */
+/** In DAG-CBOR, every blob reference of either form contains the text `mimeType`, after a head byte that says that it has eight bytes. */
 const blobMark = Buffer.from('\x68mimeType')
 
 export interface Reconciled {
-  /** Records whose references were put right. */
+  /** Records whose references were corrected. */
   mended: number
   /** Referenced files that the account did not own. */
   adopted: number
 }
 
-/** Throws when a record cannot be read: then nothing of the account may be deleted. */
+/** Correct the references and grace clocks of an account. Throws if a record cannot be read; then nothing of the account may be deleted. */
 export async function reconcileAccount(ctx: Context, did: Did, now: Millis, throttled: Throttle): Promise<Reconciled> {
   const mended = await mendReferences(ctx, did, throttled)
   if (await hasWrongClocks(ctx, did, throttled)) await ctx.db.transaction((tx) => correctClocks(tx, did, now))
@@ -64,7 +64,7 @@ async function mendReferences(ctx: Context, did: Did, throttled: Throttle): Prom
 }
 
 interface Page {
-  /** Where the next one starts; null after the last. */
+  /** Where the next page starts; null after the last page. */
   end: string | null
   differing: string[]
 }
@@ -101,7 +101,7 @@ async function hasWrongClocks({ db }: Context, did: Did, throttled: Throttle): P
   return false
 }
 
-/** Give the account what its records point at and is here already: brought by somebody else, or left by a crash. */
+/** Give the account referenced blobs whose files exist: another account uploaded them, or a crash left them. */
 async function adoptReferenced(ctx: Context, did: Did, now: Millis, throttled: Throttle): Promise<number> {
   const files = blobFiles(ctx)
   let adopted = 0

@@ -1,4 +1,4 @@
-/** Giving out a blob: whole, in part, or the word that the copy at hand is still good. */
+/** Serves a blob: whole, in part, or as 304. Source: RFC 9110, sections 13 and 14. */
 import { knownTag } from '../../http/encoding.ts'
 import type { Exchange } from '../../http/endpoint.ts'
 import { Refusal } from '../../http/errors.ts'
@@ -8,18 +8,18 @@ import { blobFiles } from './blob-files.ts'
 import { findReadable } from './blob-store.ts'
 import { byteRangeOf } from './byte-range.ts'
 
-/** What a cache may keep without asking: bytes under a CID never change, but an operator may take them down. */
+/** How long caches may keep a blob. The bytes of a CID never change, but an operator may take them down. */
 const CACHE_SECS = 7 * 86_400
 
-/** Bytes of strangers on our origin: never a page, never a script. */
+/** Untrusted bytes on this server's origin: browsers must never run them as a page or a script. */
 const safetyHeaders = {
   'X-Content-Type-Options': 'nosniff',
   'Content-Security-Policy': "default-src 'none'; sandbox",
 }
 
 /**
- * Answers 200, 206, 304 or 416. Refuses `BlobNotFound` for what is not there, is taken down, or waits for its first
- * reference and is asked for by anybody but its owner or the operator.
+ * Returns a response with 200, 206, 304 or 416. Refuses with `BlobNotFound` if the blob does not exist or is taken down, and
+ * if no record refers to it yet and the caller is neither its owner nor the operator.
  */
 export async function downloadBlob(exchange: Exchange, viewer: Viewer, did: Did, cid: string): Promise<Response> {
   const { ctx, request, replyHeaders } = exchange

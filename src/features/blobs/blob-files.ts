@@ -1,12 +1,11 @@
 /**
  * The folder of blobs: `<shard>/<cid>`, one file per CID for all its owners.
  *
- * A file appears under its name whole and on the disk, or not at all: it is written under `.incoming`, synced and
- * renamed, and its folder is synced. Names that start with a dot are nobody's blob.
+ * A file appears under its name complete and durable, or not at all: it is written under `.incoming`, synced and renamed,
+ * and its folder is synced. Names that start with a dot are not blobs.
  *
- * What is read is what was hashed. A file is hashed before its first byte leaves this process; after that it must
- * still be the same file (inode, size, time of change) or it is hashed again. Damage below an unchanged file is what
- * the scrub looks for.
+ * Only verified bytes are served. A file is hashed before its first byte leaves this process; if its inode, size or change
+ * time differ later, it is hashed again. The scrub finds damage that changes none of them.
  */
 import { statSync } from 'node:fs'
 import { mkdir, open, readdir, rename, rm, stat } from 'node:fs/promises'
@@ -19,11 +18,11 @@ import { BoundedCache } from '../../base/bounded-cache.ts'
 import { cidOfBlobDigest } from '../../protocol/cid.ts'
 import { WriteBehind } from './write-behind.ts'
 
-/** What type detection gets to see of a blob. */
+/** Bytes at the start of a blob that type detection sees. */
 export const HEAD_BYTES = 64 * 1024
-/** Read at once; hashing as much takes well below a millisecond, so that requests are not kept waiting. */
+/** Bytes read at once. Hashing them takes well below a millisecond, which keeps requests from waiting. */
 const READ_BYTES = 64 * 1024
-/** Files remembered as hashed. */
+/** How many files are remembered as verified. */
 const MAX_VERIFIED = 100_000
 
 const INCOMING = '.incoming'
@@ -35,12 +34,12 @@ export interface FileContent {
 
 export class BlobFiles {
   readonly #verified = new BoundedCache<string>(MAX_VERIFIED)
-  /** Buffers for reading, handed from one file to the next. */
+  /** Read buffers, reused for one file after another. */
   readonly #buffers: Uint8Array[] = []
 
   constructor(readonly dir: string) {}
 
-  /** Before anything else. */
+  /** Call before anything else. */
   async prepare(): Promise<void> {
     await mkdir(join(this.dir, INCOMING), { recursive: true })
   }
@@ -49,7 +48,7 @@ export class BlobFiles {
     return `${this.#shardOf(cid)}/${cid}`
   }
 
-  /** Write a stream to a file without a name, hashing it on the way. It goes when it is disposed of before it is kept. */
+  /** Write a stream to an unnamed file and hash it on the way. Disposing of it deletes the file unless it was kept. */
   async receive(chunks: AsyncIterable<Uint8Array>): Promise<IncomingFile> {
     const path = join(this.dir, INCOMING, `${crypto.randomUUID()}.tmp`)
     const hasher = new Bun.CryptoHasher('sha256')
@@ -72,7 +71,7 @@ export class BlobFiles {
     return new IncomingFile(this, path, cidOfBlobDigest(hasher.digest()).toString(), size, Buffer.concat(head))
   }
 
-  /** Give a received file its name. What stood there before is replaced: it had the same content, or it was damaged. */
+  /** Give a received file its name. A file with this name is replaced: it had the same content, or was damaged. */
   async place({ path, cid }: { path: string; cid: string }): Promise<void> {
     const shard = this.#shardOf(cid)
     const made = await mkdir(shard, { recursive: true })
@@ -89,12 +88,12 @@ export class BlobFiles {
     await rm(this.pathOf(cid), { force: true })
   }
 
-  /** Size of the file on the disk, null when there is none. */
+  /** Size of the file on the disk; null if there is none. */
   async sizeOf(cid: string): Promise<number | null> {
     return (await statOf(this.pathOf(cid)))?.size ?? null
   }
 
-  /** The file, once its bytes are known to be the blob's. Null when it is missing or holds something else. */
+  /** Returns the file after its bytes were verified; null if it is missing or has other content. */
   async readable(cid: string): Promise<Bun.BunFile | null> {
     const path = this.pathOf(cid)
     const identity = identityOf(path)
@@ -107,7 +106,7 @@ export class BlobFiles {
     return Bun.file(path)
   }
 
-  /** What the bytes on the disk hash to. Null when there is no file. */
+  /** The CID of the bytes on the disk; null if there is no file. */
   async contentOf(cid: string, pace?: Pace): Promise<FileContent | null> {
     const file = await open(this.pathOf(cid), 'r').catch(nullWhenMissing)
     if (file === null) return null
@@ -131,7 +130,7 @@ export class BlobFiles {
     }
   }
 
-  /** Names of all files that could be blobs, in pages. */
+  /** Names of all files that may be blobs, in pages. */
   async *names(pageSize: number): AsyncGenerator<string[]> {
     const shards = (await readdir(this.dir, { withFileTypes: true })).filter((entry) => entry.isDirectory() && !entry.name.startsWith('.'))
     for (const shard of shards) {
@@ -143,7 +142,7 @@ export class BlobFiles {
     }
   }
 
-  /** Delete what uploads left behind that ended with the process. Returns how many. */
+  /** Delete files of uploads that a previous process did not finish. Returns how many. */
   async clearIncoming(olderThan: number): Promise<number> {
     let cleared = 0
     for (const name of await readdir(join(this.dir, INCOMING))) {
@@ -156,7 +155,7 @@ export class BlobFiles {
     return cleared
   }
 
-  /** By the last two characters: the first ones are the same for every CID. */
+  /** Folder by the last two characters, because the first ones are the same for every CID. */
   #shardOf(cid: string): string {
     return `${this.dir}/${cid.slice(-2)}`
   }
@@ -192,7 +191,7 @@ async function syncFolder(path: string): Promise<void> {
 
 const statOf = (path: string) => stat(path).catch(nullWhenMissing)
 
-/** Synchronous: the file is opened synchronously anyway by whoever answers with it, and the thread pool costs more than the call. */
+/** Synchronous: a response opens the file synchronously anyway, and the thread pool costs more than the call. */
 function identityOf(path: string): string | null {
   const found = statSync(path, { throwIfNoEntry: false })
   return found === undefined ? null : `${found.ino} ${found.size} ${found.mtimeMs}`
@@ -203,8 +202,8 @@ function nullWhenMissing(error: NodeJS.ErrnoException): null {
   throw error
 }
 
-/** The blobs of a data directory, for a process that does not run the server. */
+/** The blob files of a data directory, for a process that does not run the server. */
 export const blobFilesIn = (dataDir: string): BlobFiles => new BlobFiles(blobsFolder(dataDir))
 
-/** The blobs of a running server. */
+/** The blob files of a running server. */
 export const blobFiles = perContext(({ config }) => blobFilesIn(config.dataDir))

@@ -1,4 +1,4 @@
-/** Copies of blobs off this machine: one object per CID under the prefix, which belongs to the mirror alone. */
+/** Copies of blobs in a bucket: one object per CID, under a prefix that only the mirror uses. */
 import { Bucket } from '../../platform/network/bucket.ts'
 import { perContext, type Context } from '../../platform/context.ts'
 import type { Pace } from '../../base/pace.ts'
@@ -18,10 +18,10 @@ const opened = perContext(({ config: { blobMirror } }): BlobMirror | null => {
   return { bucket: new Bucket({ ...blobMirror, bucket, endpoint, accessKeyId, secretAccessKey }), keyPrefix }
 })
 
-/** Null when none is configured. */
+/** Returns null if no bucket is configured. */
 export const blobMirror = (ctx: Context): BlobMirror | null => opened(ctx)
 
-/** Copy a file into the bucket. False, and nothing is copied, when the file is not what its name says. */
+/** Copy a file into the bucket. Returns false, and copies nothing, if the content does not match its CID. */
 export async function copyToMirror(ctx: Context, { bucket, keyPrefix }: BlobMirror, { cid, size }: StoredBlob, pace: Pace): Promise<boolean> {
   const files = blobFiles(ctx)
   const content = await files.contentOf(cid, pace)
@@ -31,16 +31,16 @@ export async function copyToMirror(ctx: Context, { bucket, keyPrefix }: BlobMirr
   return true
 }
 
-/** `unowned`: the last owner went while the copy was on its way. */
+/** `unowned`: the last owner's row was deleted while the copy was being fetched. */
 export type Restoration = 'restored' | 'absent' | 'damaged' | 'unowned'
 
-/** Put the bucket's copy in the place of the file, once it has proved to be the blob. Throws when the bucket does not answer. */
+/** Replace the file by the bucket's copy after verifying the copy. Throws if the bucket does not respond. */
 export async function restoreFromMirror(ctx: Context, { bucket, keyPrefix }: BlobMirror, { cid, size }: StoredBlob): Promise<Restoration> {
   const copy = await bucket.get(keyPrefix + cid)
   if (copy === null) return 'absent'
   await using incoming = await blobFiles(ctx).receive(upTo(copy, size))
   if (incoming.cid !== cid || incoming.size !== size) return 'damaged'
-  // Awaited here: what is received goes when this function ends.
+  // Awaited here, because the received file is deleted when this function ends.
   return await cidQueue(ctx).run(cid, async () => {
     if (!(await hasOwner(ctx.db, cid))) return 'unowned'
     await incoming.keep()
@@ -48,7 +48,7 @@ export async function restoreFromMirror(ctx: Context, { bucket, keyPrefix }: Blo
   })
 }
 
-/** A copy that is too long is not read to its end. */
+/** Stops reading a copy that is too long. */
 async function* upTo(chunks: AsyncIterable<Uint8Array>, maxBytes: number): AsyncGenerator<Uint8Array> {
   let count = 0
   for await (const chunk of chunks) {

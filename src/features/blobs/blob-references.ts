@@ -1,6 +1,6 @@
 /**
- * What a commit does to blobs, in the commit's own transaction: records that are written point at blobs, records
- * that go let go of them. A blob that nothing points at any more gets its grace clock; nothing is deleted here.
+ * Updates blob references in the transaction of a commit: written records add references, deleted records remove them. The
+ * grace clock of a blob starts when its last reference is removed. Nothing is deleted here.
  */
 import { Refusal } from '../../http/errors.ts'
 import type { Tx } from '../../platform/database/database.ts'
@@ -9,18 +9,18 @@ import { claimBlobs, releaseUnreferenced, correctClocks, type ClaimedBlob } from
 import { deleteAllReferences, deleteReferences, insertReferences, type ReferenceRow } from './reference-store.ts'
 
 export interface AddedReference {
-  /** `collection/rkey` of the record that points at the blob. */
+  /** `collection/rkey` of the record that refers to the blob. */
   record: string
   cid: string
   mimeType: string
   size: number
-  /** The record was checked against the lexicon of its type. */
+  /** Whether the record was validated against the lexicon of its type. */
   validated: boolean
 }
 
 export interface BlobChanges {
   did: Did
-  /** The commit that writes the records. */
+  /** Revision of the commit that writes the records. */
   rev: Tid
   now: Millis
   /** Records that the commit updates or deletes, as `collection/rkey`. */
@@ -33,7 +33,7 @@ const blobNotFound = (cid: string) => new Refusal(400, 'BlobNotFound', `Could no
 const mismatch = (name: string, what: string, stored: string | number, given: string | number) =>
   new Refusal(400, name, `Referenced ${what} does not match stored blob. Expected: ${stored}, Got: ${given}`)
 
-/** Refuses `BlobNotFound`, `InvalidMimeType` or `InvalidSize`. No statement when nothing changes. */
+/** Refuses with `BlobNotFound`, `InvalidMimeType` or `InvalidSize`. Runs no statement if nothing changes. */
 export async function applyBlobChanges(tx: Tx, { did, rev, now, replaced, added }: BlobChanges): Promise<void> {
   const dropped = replaced.length === 0 ? [] : await deleteReferences(tx, did, replaced)
   if (added.length > 0) {
@@ -52,7 +52,7 @@ function checkReferences(added: readonly AddedReference[], claimed: readonly Cla
   for (const reference of added) {
     const blob = byCid.get(reference.cid)
     if (!blob) throw blobNotFound(reference.cid)
-    // A record that keeps what it has may say of it what it always said: it may come from another server.
+    // A record that keeps a reference may keep its type and size too: it may have come from another server.
     const isTrusted = held.has(heldKey(reference)) || (blob.isPermanent && !reference.validated)
     if (isTrusted) continue
     if (blob.mimeType !== reference.mimeType) throw mismatch('InvalidMimeType', 'Mimetype', blob.mimeType, reference.mimeType)
@@ -63,7 +63,7 @@ function checkReferences(added: readonly AddedReference[], claimed: readonly Cla
 const heldKey = ({ record, cid }: ReferenceRow) => `${record} ${cid}`
 const unique = (cids: readonly string[]) => [...new Set(cids)]
 
-/** References of imported records. Their blobs may come later, so that nothing is checked. */
+/** Insert references of imported records. They are not checked, because their blobs may be uploaded later. */
 export async function importBlobReferences(
   tx: Tx,
   { did, rev, now, references }: { did: Did; rev: Tid; now: Millis; references: readonly ReferenceRow[] },
@@ -72,7 +72,7 @@ export async function importBlobReferences(
   await correctClocks(tx, did, now)
 }
 
-/** Before a whole repository is replaced. What the new one does not take up again is in its grace from `now`. */
+/** Remove all references before a repository is replaced. The grace of blobs that the new one does not refer to starts at `now`. */
 export async function forgetBlobReferences(tx: Tx, did: Did, now: Millis): Promise<void> {
   await deleteAllReferences(tx, did)
   await correctClocks(tx, did, now)

@@ -1,4 +1,4 @@
-/** Rows of `blob`: the uploads that accounts own. */
+/** The SQL of table `blob`: the uploads that accounts own. */
 import type { Did, Millis } from '../../protocol/identifiers.ts'
 import { setImmediate } from 'node:timers/promises'
 import { inPieces, sql, sqlList, sqlRows, type Reader, type Sql, type Tx } from '../../platform/database/database.ts'
@@ -14,13 +14,13 @@ export interface ClaimedBlob {
   cid: string
   mimeType: string
   size: number
-  /** A record referred to it before. */
+  /** Whether a record already referred to it. */
   isPermanent: boolean
 }
 
 const isReferenced = (): Sql => sql`EXISTS (SELECT 1 FROM blob_reference r WHERE r.did = blob.did AND r.cid = blob.cid)`
 
-/** Stop the grace clock of blobs that records are about to refer to. Returns those that may be referred to. */
+/** Stop the grace clock of blobs that records are about to refer to. Returns the blobs that exist and are not taken down. */
 export async function claimBlobs(tx: Tx, did: Did, cids: readonly string[]): Promise<ClaimedBlob[]> {
   const rows = await tx.all<Omit<ClaimedBlob, 'isPermanent'> & { referenced: number }>(sql`
     UPDATE blob SET unreferenced_at = NULL
@@ -29,14 +29,14 @@ export async function claimBlobs(tx: Tx, did: Did, cids: readonly string[]): Pro
   return rows.map(({ referenced, ...blob }) => ({ ...blob, isPermanent: referenced === 1 }))
 }
 
-/** Start the grace clock of those among `cids` that no record refers to any more. Returns how many. */
+/** Start the grace clock of those `cids` that no record refers to any more. Returns how many. */
 export function releaseUnreferenced(tx: Tx, did: Did, cids: readonly string[], now: Millis): Promise<number> {
   return tx.run(sql`
     UPDATE blob SET unreferenced_at = ${now}
     WHERE did = ${did} AND cid IN ${sqlList(cids)} AND unreferenced_at IS NULL AND NOT ${isReferenced()}`)
 }
 
-/** Set every grace clock of the account by what its records refer to; a clock that runs is left alone. */
+/** Start or stop every grace clock of the account according to its references. A clock that rightly runs keeps its start. */
 export async function correctClocks(tx: Tx, did: Did, now: Millis): Promise<{ stopped: number; started: number }> {
   const stopped = await tx.run(sql`
     UPDATE blob SET unreferenced_at = NULL WHERE did = ${did} AND unreferenced_at IS NOT NULL AND ${isReferenced()}`)
@@ -45,7 +45,7 @@ export async function correctClocks(tx: Tx, did: Did, now: Millis): Promise<{ st
   return { stopped, started }
 }
 
-/** Blobs of the account, ascending, after `after`, each with whether its clock is other than `correctClocks` would set it. */
+/** A page of the account's blobs, ascending, after `after`, each with whether `correctClocks` would change its clock. */
 export async function listClocks(reader: Reader, did: Did, after: string, limit: number): Promise<{ cid: string; isWrong: boolean }[]> {
   const rows = await reader.all<{ cid: string; runs: number; referenced: number }>(sql`
     SELECT cid, CASE WHEN unreferenced_at IS NULL THEN 0 ELSE 1 END AS runs, CASE WHEN ${isReferenced()} THEN 1 ELSE 0 END AS referenced
@@ -53,25 +53,25 @@ export async function listClocks(reader: Reader, did: Did, after: string, limit:
   return rows.map(({ cid, runs, referenced }) => ({ cid, isWrong: runs === referenced }))
 }
 
-/** What some owner calls the blob. */
+/** The media type that some owner gave the blob; null if nobody owns it. */
 export async function findMimeType(reader: Reader, cid: string): Promise<string | null> {
   const row = await reader.get<{ mimeType: string }>(sql`SELECT mime_type AS "mimeType" FROM blob WHERE cid = ${cid} LIMIT 1`)
   return row && row.mimeType
 }
 
-/** Of accounts, the revision whose references were last compared with its records. */
+/** By account, the revision at which references were last compared with records. */
 export async function findReconciled(reader: Reader, dids: readonly Did[]): Promise<Map<Did, string>> {
   const rows = await reader.all<{ did: Did; rev: string }>(sql`SELECT did, rev FROM blob_reconciled WHERE did IN ${sqlList(dids)}`)
   return new Map(rows.map(({ did, rev }) => [did, rev]))
 }
 
-/** At least one account. */
+/** `accounts` must not be empty. */
 export async function upsertReconciled(tx: Tx, accounts: readonly { did: Did; rev: string }[]): Promise<void> {
   const rows = accounts.map(({ did, rev }) => [did, rev])
   await tx.run(sql`INSERT INTO blob_reconciled (did, rev) VALUES ${sqlRows(rows)} ON CONFLICT (did) DO UPDATE SET rev = excluded.rev`)
 }
 
-/** Returns the CIDs that nobody owns any more; their files are due for removal. */
+/** Delete all blobs of an account. Returns the CIDs that nobody owns any more; their files must be removed. */
 export async function deleteAllBlobs(tx: Tx, did: Did): Promise<string[]> {
   await tx.run(sql`DELETE FROM blob_reconciled WHERE did = ${did}`)
   const deleted = await tx.all<{ cid: string }>(sql`DELETE FROM blob WHERE did = ${did} RETURNING cid`)
@@ -84,7 +84,7 @@ export interface ExpiredBlob {
   unreferencedAt: Millis
 }
 
-/** Blobs whose grace clock started at `until` or before, oldest first, after `after`. */
+/** A page of blobs whose grace clock started at `until` or before, oldest first, after `after`. */
 export function findExpired(reader: Reader, until: Millis, after: ExpiredBlob | null, limit: number): Promise<ExpiredBlob[]> {
   const from = after ?? { unreferencedAt: -1, did: '', cid: '' }
   return reader.all(sql`
@@ -94,7 +94,7 @@ export function findExpired(reader: Reader, until: Millis, after: ExpiredBlob | 
     ORDER BY unreferenced_at, did, cid LIMIT ${limit}`)
 }
 
-/** Delete those of the blobs that are still expired and without a record. At least one. */
+/** Delete those blobs that are still expired and unreferenced. `blobs` must not be empty. */
 export async function deleteExpired(tx: Tx, blobs: readonly ExpiredBlob[], until: Millis): Promise<{ deleted: number; removals: string[] }> {
   const deleted = await tx.all<{ cid: string }>(sql`
     DELETE FROM blob
@@ -114,7 +114,7 @@ async function recordRemovals(tx: Tx, deleted: readonly { cid: string }[]): Prom
   return removals
 }
 
-/** Files that are still to be removed, ascending, after `after`. */
+/** A page of files still to be removed, ascending, after `after`. */
 export async function listRemovals(reader: Reader, after: string, limit: number): Promise<string[]> {
   const rows = await reader.all<{ cid: string }>(sql`SELECT cid FROM blob_removal WHERE cid > ${after} ORDER BY cid LIMIT ${limit}`)
   return rows.map((row) => row.cid)
@@ -128,7 +128,7 @@ export async function deleteRemovals(tx: Tx, cids: readonly string[]): Promise<v
   if (cids.length > 0) await tx.run(sql`DELETE FROM blob_removal WHERE cid IN ${sqlList(cids)}`)
 }
 
-/** Set or clear the takedown. False when the account has no such blob. */
+/** Set or clear the takedown. Returns false if the account has no such blob. */
 export async function setBlobTakedown(tx: Tx, { did, cid, ref }: { did: Did; cid: string; ref: string | null }): Promise<boolean> {
   return (await tx.run(sql`UPDATE blob SET takedown_ref = ${ref} WHERE did = ${did} AND cid = ${cid}`)) > 0
 }
@@ -137,20 +137,20 @@ export function blobTakedown(reader: Reader, did: Did, cid: string): Promise<{ r
   return reader.get(sql`SELECT takedown_ref AS ref FROM blob WHERE did = ${did} AND cid = ${cid}`)
 }
 
-/** Number and bytes of what the account owns. */
+/** Number and total bytes of the account's blobs. */
 export async function blobUsage(reader: Reader, did: Did): Promise<{ count: number; bytes: number }> {
   return (await reader.get<{ count: number; bytes: number }>(sql`
     SELECT COUNT(*) AS count, CAST(COALESCE(SUM(size), 0) AS BIGINT) AS bytes FROM blob WHERE did = ${did}`))!
 }
 
-/** Whether any account has the blob, so that its file must stay. */
+/** Whether any account owns the blob. If so, its file must stay. */
 export async function hasOwner(reader: Reader, cid: string): Promise<boolean> {
   return (await reader.get(sql`SELECT 1 FROM blob WHERE cid = ${cid} LIMIT 1`)) !== null
 }
 
 /**
- * Own what was uploaded. In its grace from `now`, unless records point at it already. A repetition renews the grace
- * and takes the new type, but leaves a blob that records point at as it is.
+ * Give the account an uploaded blob. Its grace starts at `now` unless records already refer to it. Another upload restarts the
+ * grace and replaces the type, but leaves a blob with references unchanged.
  */
 export async function upsertUpload(tx: Tx, { did, cid, mimeType, size }: BlobRow, now: Millis): Promise<void> {
   await tx.run(sql`
@@ -168,7 +168,7 @@ export interface ReadableBlob {
   isPermanent: boolean
 }
 
-/** What may be read: null for a blob that is not there or is taken down. */
+/** Returns a readable blob; null if it does not exist or is taken down. */
 export async function findReadable(reader: Reader, did: Did, cid: string): Promise<ReadableBlob | null> {
   const row = await reader.get<{ mimeType: string; size: number; unreferencedAt: Millis | null }>(sql`
     SELECT mime_type AS "mimeType", size, unreferenced_at AS "unreferencedAt" FROM blob
@@ -176,13 +176,13 @@ export async function findReadable(reader: Reader, did: Did, cid: string): Promi
   return row && { mimeType: row.mimeType, size: row.size, isPermanent: row.unreferencedAt === null }
 }
 
-/** What the folder and the mirror hold: one per CID, whoever owns it. */
+/** A blob in the folder and the mirror: one per CID, whoever owns it. */
 export interface StoredBlob {
   cid: string
   size: number
 }
 
-/** Every stored blob, in ascending order of the CID, in pages that leave the turn to others. */
+/** Every stored blob, ascending by CID, in pages; yields to other work between pages. */
 export async function* storedBlobs(reader: Reader, pageSize: number): AsyncGenerator<StoredBlob[]> {
   for (let last = ''; ; ) {
     const page = await reader.all<StoredBlob>(sql`
@@ -194,7 +194,7 @@ export async function* storedBlobs(reader: Reader, pageSize: number): AsyncGener
   }
 }
 
-/** Those among the CIDs that somebody owns. */
+/** Returns those CIDs that some account owns. */
 export async function ownedAmong(reader: Reader, cids: readonly string[]): Promise<Set<string>> {
   const owned = new Set<string>()
   for (const piece of inPieces(cids)) {

@@ -1,5 +1,5 @@
 /**
- * Taking in a blob: file first, then row. A crash in between leaves a file that nobody owns, never a row without bytes.
+ * Receives a blob: file first, then row. A crash in between leaves an unowned file, never a row without bytes.
  */
 import { payloadTooLarge, Refusal } from '../../http/errors.ts'
 import type { RequestBody } from '../../http/body.ts'
@@ -12,13 +12,13 @@ import { blobFiles } from './blob-files.ts'
 import { blobTakedown, blobUsage, deleteRemovals, hasOwner, upsertUpload, type BlobRow } from './blob-store.ts'
 import { mimeTypeOf } from './mime-type.ts'
 
-/** One CID at a time is named, deleted or healed: a file must not go while an upload gives it an owner. */
+/** Serialises naming, deleting and healing per CID: a file must not be deleted while an upload gives it an owner. */
 export const cidQueue = perContext(() => new KeyedQueue())
 
 /**
- * `permit` sees the type of what was received, and throws when the uploader may not upload it.
+ * `permit` gets the detected type, and throws if the caller may not upload it.
  *
- * Refuses `PayloadTooLarge` above the size of a blob or the storage of the account. An upload that breaks off leaves nothing.
+ * Refuses with `PayloadTooLarge` above the maximum size of a blob or the storage of the account. A broken upload leaves nothing.
  */
 export async function uploadBlob(ctx: Context, did: Did, body: RequestBody, permit: (mimeType: string) => void): Promise<BlobRow> {
   const { maxBlobSize } = ctx.config.blobs
@@ -31,7 +31,7 @@ export async function uploadBlob(ctx: Context, did: Did, body: RequestBody, perm
     await incoming.keep()
     try {
       await ctx.db.transaction(async (tx) => {
-        // It takes as long as it takes to arrive, and its account may be gone by then.
+        // An upload may take long; its account may have been deleted in the meantime.
         refuseTakendown(await accountStatus(tx, did))
         await admitUpload(ctx, tx, blob)
         await upsertUpload(tx, blob, ctx.clock.now())
@@ -44,7 +44,7 @@ export async function uploadBlob(ctx: Context, did: Did, body: RequestBody, perm
   return blob
 }
 
-/** An upload that the account owns already costs it nothing. */
+/** A blob that the account already owns does not count again. */
 async function admitUpload({ config }: Context, reader: Reader, { did, cid, size }: BlobRow): Promise<void> {
   const owned = await blobTakedown(reader, did, cid)
   if (owned !== null) {
@@ -55,14 +55,14 @@ async function admitUpload({ config }: Context, reader: Reader, { did, cid, size
   if (bytes + size > config.blobs.maxStoragePerAccount) throw payloadTooLarge()
 }
 
-/** Delete files whose last owner is gone. Call it once their rows are deleted for good; what a crash leaves is taken up by the next pass of the GC. */
+/** Delete files without an owner. Call it once the deletion of their rows is durable. After a crash, the next pass of the GC continues. */
 export async function removeBlobFiles(ctx: Context, cids: readonly string[]): Promise<void> {
   if (cids.length === 0) return
   await removeFiles(ctx, cids)
   await ctx.db.transaction((tx) => deleteRemovals(tx, cids))
 }
 
-/** Those among the files that nobody owns: an upload may have come meanwhile. */
+/** Checks again which files nobody owns: an upload may have arrived in the meantime. */
 export async function removeFiles(ctx: Context, cids: readonly string[]): Promise<void> {
   for (const cid of cids) await cidQueue(ctx).run(cid, () => removeUnowned(ctx, cid))
 }

@@ -1,4 +1,4 @@
-/** The door of blobs: what other features ask of them. The rows and files that the garbage collector works on are at the end. */
+/** The door of blobs. What only the garbage collector uses is at the end. */
 import type { Reader, Tx } from '../../platform/database/database.ts'
 import type { Did } from '../../protocol/identifiers.ts'
 import { blobUsage, deleteAllBlobs } from './blob-store.ts'
@@ -9,13 +9,13 @@ export { blobFiles, blobFilesIn, type BlobFiles } from './blob-files.ts'
 export { blobTakedown, findReadable, setBlobTakedown, storedBlobs } from './blob-store.ts'
 export { removeBlobFiles } from './blob-upload.ts'
 
-/** Blobs that records point at, blobs that are here, and their bytes. */
+/** Counts of referenced and of stored blobs, and stored bytes. */
 export async function countBlobs(reader: Reader, did: Did): Promise<{ expected: number; imported: number; bytes: number }> {
   const { count, bytes } = await blobUsage(reader, did)
   return { expected: await countReferencedCids(reader, did), imported: count, bytes }
 }
 
-/** In the transaction that purges an account. Returns the CIDs for `removeBlobFiles`, to be called once it is committed. */
+/** Call in the transaction that purges an account. Returns the CIDs for `removeBlobFiles`, to be called once it is durable. */
 export async function deleteAccountBlobs(tx: Tx, did: Did): Promise<string[]> {
   await deleteAllReferences(tx, did)
   return deleteAllBlobs(tx, did)

@@ -1,4 +1,4 @@
-/** Before the port opens: blobs whose file is gone or cut short are fetched back from the mirror. What cannot be had is told, and the start goes on. */
+/** Before the port opens, fetches blobs whose file is missing or truncated from the mirror. Failures are logged, and the start continues. */
 import { concurrently } from '../../base/concurrently.ts'
 import type { Context } from '../../platform/context.ts'
 import { blobFiles } from './blob-files.ts'
@@ -8,7 +8,7 @@ import { storedBlobs, type StoredBlob } from './blob-store.ts'
 const PAGE_ROWS = 1000
 const TRANSFERS_AT_ONCE = 4
 const BLOBS_PER_PROGRESS_LINE = 1000
-/** A bucket that failed so often in a row is down: the start does not wait for every blob to fail. */
+/** After this many failures in a row the bucket counts as down, and the start does not wait for every blob to fail. */
 const MAX_FAILURES_IN_A_ROW = 8
 
 export async function restoreMissing(ctx: Context): Promise<void> {

@@ -1,12 +1,12 @@
-/** The part of a body that a request asks for. Source: RFC 9110, sections 13.1.5 and 14. */
+/** Parses the range of a request. Source: RFC 9110, sections 13.1.5 and 14. */
 
 export interface ByteRange {
-  /** Both ends are included. */
+  /** Both ends are inclusive. */
   first: number
   last: number
 }
 
-/** Null: the whole. Several ranges at once, other units and what is no range at all also get the whole. */
+/** Returns null for the whole body, also for multiple ranges, other units and invalid ranges. */
 export function byteRangeOf(headers: Headers, { size, etag }: { size: number; etag: string }): ByteRange | 'unsatisfiable' | null {
   const ifRange = headers.get('if-range')
   if (ifRange !== null && ifRange !== etag) return null

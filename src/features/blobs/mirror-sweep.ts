@@ -1,9 +1,9 @@
 /**
- * Brings the bucket up to date: uploads what it lacks, deletes what nobody owns any more.
+ * Brings the bucket up to date: uploads missing blobs, deletes copies of blobs that nobody owns any more.
  *
- * Rows and keys are walked side by side, both in ascending order, so that a pass needs memory for a page of each. A key
- * is deleted only after two whole passes in a row found it without a row, which protects what is uploaded during a
- * pass; and never while there are no rows at all, which is the sign of a lost database.
+ * Rows and keys are walked in parallel in ascending order; a pass only needs memory for a page of each. A key is deleted if
+ * two complete passes in a row found no row for it, which protects blobs that are uploaded during a pass. Nothing is
+ * deleted while there are no rows at all, which suggests a lost database.
  */
 import { concurrently } from '../../base/concurrently.ts'
 import { perContext, type Context } from '../../platform/context.ts'
@@ -14,12 +14,12 @@ import { hasOwner, storedBlobs, type StoredBlob } from './blob-store.ts'
 import { PAGE_ROWS, ROW_COST_BYTES, sweepPace } from './sweep-pace.ts'
 
 const TRANSFERS_AT_ONCE = 4
-/** What a request to the bucket counts as beside its bytes. */
+/** Bytes that a request to the bucket counts as, in addition to its content. */
 const TRANSFER_COST_BYTES = 128 * 1024
-/** Keys without a row remembered from pass to pass; what is beyond waits for its turn. */
+/** Most keys without a row that are remembered between passes; others wait for a later pass. */
 const MAX_CANDIDATES = 100_000
 
-/** Keys that the last whole pass found without a row. */
+/** Keys for which the last complete pass found no row. */
 const candidates = perContext(() => ({ keys: new Set<string>() }))
 
 type Difference = { kind: 'missing'; blob: StoredBlob } | { kind: 'unknown'; key: string }
@@ -42,7 +42,7 @@ export const mirrorSweep: Sweep = {
     if (mirror === null) return report
     const pass: Pass = { ctx, stopping, mirror, pace: sweepPace(stopping), report }
     const { rows, keys, unknown } = await uploadMissing(pass)
-    // Only here is the list of keys known to be complete.
+    // Only at this point is the list of keys known to be complete.
     const before = candidates(ctx)
     if (rows === 0 && keys > 0) {
       ctx.log.error('no blobs in the database but copies in the bucket: nothing is deleted', { copies: keys })
@@ -57,7 +57,7 @@ export const mirrorSweep: Sweep = {
   },
 }
 
-/** Copy what the bucket lacks. Answers how many rows and keys there are, and the keys without a row. */
+/** Copy missing blobs. Returns the numbers of rows and keys, and the keys without a row. */
 async function uploadMissing(pass: Pass): Promise<{ rows: number; keys: number; unknown: string[] }> {
   const { ctx, stopping, mirror, pace, report } = pass
   const found = { rows: 0, keys: 0, unknown: [] as string[] }
@@ -95,7 +95,7 @@ async function deleteUnowned({ ctx, mirror, pace, report }: Pass, keys: readonly
   })
 }
 
-/** What only one side has. A copy of another size counts as none. */
+/** Blobs and keys that only one side has. A copy of a different size counts as missing. */
 async function* differences({ ctx, mirror: { bucket, keyPrefix }, pace }: Pass, tally: { rows: number; keys: number }): AsyncGenerator<Difference> {
   const rows = flat(storedBlobs(ctx.db, PAGE_ROWS), pace)
   const objects = flat(bucket.list(keyPrefix), pace)

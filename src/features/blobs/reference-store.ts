@@ -1,4 +1,4 @@
-/** Rows of `blob_reference`: which record points at which blob, whether or not its bytes are here. */
+/** The SQL of table `blob_reference`: which record refers to which blob, even if this server does not have the blob. */
 import type { Did, Tid } from '../../protocol/identifiers.ts'
 import { sql, sqlList, sqlRows, type Reader, type Tx } from '../../platform/database/database.ts'
 
@@ -8,7 +8,7 @@ export interface ReferenceRow {
   cid: string
 }
 
-/** Rows of one INSERT, well below the 32,766 parameters of a statement. */
+/** Rows in one INSERT, well below SQLite's limit of 32,766 parameters. */
 const ROWS_PER_INSERT = 1000
 
 export async function insertReferences(tx: Tx, did: Did, rev: Tid, references: readonly ReferenceRow[]): Promise<void> {
@@ -18,7 +18,7 @@ export async function insertReferences(tx: Tx, did: Did, rev: Tid, references: r
   }
 }
 
-/** Drop what the records refer to. Returns what was dropped. */
+/** Delete the references of the records. Returns those deleted. */
 export function deleteReferences(tx: Tx, did: Did, records: readonly string[]): Promise<ReferenceRow[]> {
   return tx.all(sql`DELETE FROM blob_reference WHERE did = ${did} AND record IN ${sqlList(records)} RETURNING record, cid`)
 }
@@ -27,13 +27,13 @@ export async function deleteAllReferences(tx: Tx, did: Did): Promise<void> {
   await tx.run(sql`DELETE FROM blob_reference WHERE did = ${did}`)
 }
 
-/** What the records after `after`, up to and with `end`, are said to refer to. Without an `end` to the last one. */
+/** References of the records after `after`, up to and including `end`, or to the last record if `end` is null. */
 export function listReferences(reader: Reader, did: Did, { after, end }: { after: string; end: string | null }): Promise<ReferenceRow[]> {
   const upTo = end === null ? sql`1 = 1` : sql`record <= ${end}`
   return reader.all(sql`SELECT record, cid FROM blob_reference WHERE did = ${did} AND record > ${after} AND ${upTo} ORDER BY record`)
 }
 
-/** CIDs that records of the account refer to, ascending, after `cursor`; only by records written after `since`. */
+/** A page of CIDs that the account's records refer to, ascending, after `cursor`; only records written after `since` count. */
 export async function listReferencedCids(
   reader: Reader,
   { did, since, cursor, limit }: { did: Did; since?: string; cursor?: string; limit: number },
@@ -45,7 +45,7 @@ export async function listReferencedCids(
   return rows.map((row) => row.cid)
 }
 
-/** Referenced CIDs whose blob the account does not have, ascending, each with one of its records. */
+/** A page of referenced CIDs whose blob the account does not have, ascending, each with one of its records. */
 export function listMissing(reader: Reader, { did, cursor, limit }: { did: Did; cursor?: string; limit: number }): Promise<ReferenceRow[]> {
   return reader.all(sql`
     SELECT r.cid AS cid, MIN(r.record) AS record FROM blob_reference r
@@ -54,7 +54,7 @@ export function listMissing(reader: Reader, { did, cursor, limit }: { did: Did; 
     GROUP BY r.cid ORDER BY r.cid LIMIT ${limit}`)
 }
 
-/** CIDs that records of the account refer to, ascending, after `cursor`, each with whether the account has the blob. */
+/** A page of CIDs that the account's records refer to, ascending, after `cursor`, each with whether the account has the blob. */
 export async function listReferenced(
   reader: Reader,
   { did, cursor, limit }: { did: Did; cursor: string; limit: number },

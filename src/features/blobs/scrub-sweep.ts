@@ -1,8 +1,8 @@
 /**
- * Reads everything again: every blob's file is hashed, rows without files and files without rows are looked for.
+ * Verifies all blobs: hashes every file, and looks for rows without files and files without rows.
  *
- * A bad or missing file is replaced by the mirror's copy when there is one that proves to be good. A file that nobody
- * owns is only told of: it may be all that is left of something.
+ * A damaged or missing file is replaced by the mirror's copy if that copy is valid. A file that nobody owns is only
+ * reported, because it may be the last copy of a blob.
  */
 import type { Context } from '../../platform/context.ts'
 import type { Pace } from '../../base/pace.ts'
@@ -13,7 +13,7 @@ import { hasOwner, isDueForRemoval, ownedAmong, storedBlobs, type StoredBlob } f
 import { cidQueue } from './blob-upload.ts'
 import { FILE_COST_BYTES, PAGE_ROWS, ROW_COST_BYTES, sweepPace } from './sweep-pace.ts'
 
-/** Uploads that are older belong to a process that has ended. */
+/** Older unfinished uploads belong to a process that has ended. */
 const STALE_UPLOAD_MILLIS = 3_600_000
 
 interface Pass {
@@ -59,7 +59,7 @@ async function scrubBlob({ ctx, stopping, pace, report }: Pass, blob: StoredBlob
     }
   } catch (error) {
     stopping.throwIfAborted()
-    // The bucket, or the disk under one file: the pass goes on with the next one.
+    // The bucket, or the disk under one file, has failed: continue with the next file.
     report.flagged++
     report.errors++
     ctx.log.error('blob not scrubbed', { cid, error })
@@ -83,6 +83,6 @@ async function flagUnowned({ ctx, pace, report }: Pass, names: readonly string[]
   }
 }
 
-/** An upload may have been between its file and its row, a deletion between its row and its file. */
+/** Checks again: an upload may have been between its file and its row, or a deletion between its row and its file. */
 const isExpected = async (ctx: Context, cid: string): Promise<boolean> =>
   (await hasOwner(ctx.db, cid)) || (await isDueForRemoval(ctx.db, cid)) || (await blobFiles(ctx).sizeOf(cid)) === null

@@ -1,12 +1,12 @@
-/** How much of the disk the passes over all blobs may take, and in which portions. */
+/** The share of the disk that passes over all blobs may use, and the size of their portions. */
 import { paceOf, type Pace } from '../../base/pace.ts'
 
 const MAX_BYTES_PER_SEC = 50 * 1024 ** 2
-/** Rows, or names of files, that are looked at in one go: requests wait as long as that takes. */
+/** Rows or file names processed at once; requests wait in the meantime. */
 export const PAGE_ROWS = 100
-/** What each of them counts as. */
+/** Bytes that each of them counts as. */
 export const ROW_COST_BYTES = 5120
-/** What opening a file counts as. */
+/** Bytes that opening a file counts as. */
 export const FILE_COST_BYTES = 256 * 1024
 
 export const sweepPace = (stopping: AbortSignal): Pace => paceOf(MAX_BYTES_PER_SEC, stopping)

@@ -1,11 +1,11 @@
 import type { FileHandle } from 'node:fs/promises'
 
-/** What may wait in memory of the system before it is sent on to the disk. */
+/** Bytes that may be in the system's cache before they are flushed to the disk. */
 const FLUSH_BYTES = 4 * 1024 ** 2
 
 /**
- * Writes a file one chunk behind its caller, who hashes the next one meanwhile, and flushes it along the way, so that
- * the flush at the end has little left to do. A chunk must stay as it is until the one after it was accepted.
+ * Writes a file one chunk behind its caller, who can hash the next chunk in the meantime. Flushes along the way, which leaves
+ * little for the flush at the end. A chunk must not change until the next one was accepted.
  */
 export class WriteBehind {
   #writing: Promise<void> = Promise.resolve()
@@ -15,7 +15,7 @@ export class WriteBehind {
 
   constructor(readonly file: FileHandle) {}
 
-  /** Resolves when the chunk was accepted. Throws what went wrong with those before. */
+  /** Resolves when the chunk was accepted. Throws the error of an earlier chunk. */
   async write(chunk: Uint8Array): Promise<void> {
     await this.#writing
     if (this.#fault !== null) throw this.#fault
@@ -26,14 +26,14 @@ export class WriteBehind {
     this.#flushing = this.#noting(this.file.datasync()).finally(() => (this.#flushing = null))
   }
 
-  /** Resolves when all of it is on the disk. */
+  /** Resolves when the whole file is on the disk. */
   async finish(): Promise<void> {
     await this.#drain()
     if (this.#fault !== null) throw this.#fault
     await this.file.sync()
   }
 
-  /** Close the file, whatever became of it, when nobody writes to it any more. */
+  /** Close the file after the last write, whether or not it succeeded. */
   async close(): Promise<void> {
     await this.#drain()
     await this.file.close()
@@ -44,7 +44,7 @@ export class WriteBehind {
     await this.#flushing
   }
 
-  /** The system tells of a fault once: it has to be kept for whoever asks next. */
+  /** Keeps the error for the next call, because the system reports it only once. */
   #noting(work: Promise<void>): Promise<void> {
     return work.catch((error: unknown) => {
       this.#fault ??= error

@@ -211,12 +211,12 @@ export const declared = {
       env: fileOnly,
       doc: 'Events kept at most. 0: the count does not matter.',
     }),
-    maxSubscribers: field(integer(), { default: 500, addition: true, doc: 'Clients of the event stream at a time. 0: any number.' }),
+    maxSubscribers: field(integer(), { default: 500, addition: true, doc: 'Subscribers of the event stream at a time. 0: any number.' }),
     maxSubscribersPerAddress: field(integer(), { default: 10, addition: true, doc: 'The same, of one client address. 0, or without `rate_limit.enabled`: any number.' }),
     stalledSecs: field(seconds({ min: 1, max: 86_400 }), {
       default: 120,
       addition: true,
-      doc: 'A client of the event stream that takes nothing for so long is sent away, whatever else it does.',
+      doc: 'Idle limit for a subscriber whose buffer is full: one that reads nothing for this long is disconnected, even if it answers pings.',
     }),
   }),
 

@@ -1,5 +1,5 @@
 /**
- * Blocks of an archive on their way in: a file without a name, and where in it each block lies.
+ * Blocks of an archive being received: an unnamed file, and an index of the position of each block.
  *
  * The bytes are on the disk; in memory a block takes a slot of twelve bytes, found by the first four of its digest.
  */
@@ -9,9 +9,9 @@ import { openNameless, writeAt } from './nameless-file.ts'
 
 const BUFFER_BYTES = 256 * 1024
 const FIRST_SLOTS = 4096
-/** Of the slots, so many are filled before there are twice as many. */
+/** The index is doubled when this share of its slots is filled. */
 const MAX_FILL = 0.6
-/** A block lies in the file as length, CID, bytes. */
+/** A block is stored in the file as length, CID, bytes. */
 const LENGTH_BYTES = 4
 const HEAD_BYTES = LENGTH_BYTES + CID_BYTES_LENGTH
 /** Read at once: what most blocks fit into, and many blocks when they are asked for in the order of the file. */
@@ -25,7 +25,7 @@ export class BlockFile {
   readonly #file: number
   readonly #buffer = Buffer.allocUnsafe(BUFFER_BYTES)
   readonly #length = Buffer.allocUnsafe(LENGTH_BYTES)
-  /** What was read last, where it lies in the file, and how much of it there is. */
+  /** The bytes read last, their position in the file, and their number. */
   readonly #window = new Uint8Array(WINDOW_BYTES)
   readonly #windowFields = new DataView(this.#window.buffer)
   #windowStart = 0

@@ -8,7 +8,7 @@ import { OperatorError } from '../../base/operator-error.ts'
 
 export const LOCK_FILE = 'holdfast.lock'
 
-/** Take the directory, or say that another process has it. Answers how to give it back. */
+/** Lock the directory. Returns the function that unlocks it. Throws `OperatorError` if another process holds the lock. */
 export function lockDirectory(dataDir: string): () => void {
   const connection = new Database(join(dataDir, LOCK_FILE), { create: true })
   try {

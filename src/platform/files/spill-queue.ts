@@ -18,7 +18,7 @@ const READ_BYTES = 64 * 1024
  * system has buffered for its connection, which is megabytes: minutes, for one that is slow.
  */
 const STALL_MILLIS = 600_000
-/** For so long, when others need its room. */
+/** Idle limit when another queue needs the space. */
 const IDLE_MILLIS = 60_000
 
 /** What several queues may hold together, in bytes: readers that do not read must fill neither the memory nor the disk. */
@@ -169,7 +169,7 @@ export class SpillQueue {
     this.#watch.unref()
   }
 
-  /** Give the reader up if it has taken nothing of what is there for so long. */
+  /** Give up the reader if it has not read queued bytes for this long. */
   giveUpIdle(millis: number): void {
     const isAwaited = this.#held.length > 0 || this.#read < this.#written
     if (!isAwaited || performance.now() - this.#lastReadAt < millis) return

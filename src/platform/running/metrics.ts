@@ -45,7 +45,7 @@ export class Metrics {
   readonly #registry = new Registry()
   readonly #tallies = new Map<string, Tally>()
   readonly #histograms = new Map<HistogramName, Histogram>()
-  /** Answers by route and by class of status. */
+  /** Responses by route and by class of status. */
   readonly #answers = new Map<string, number[]>()
 
   constructor() {

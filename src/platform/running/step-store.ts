@@ -38,7 +38,7 @@ export const putStep = (tx: Tx, step: NewStep): Promise<number> =>
 /** Unless there is one with the same key. */
 export const insertStep = (tx: Tx, step: NewStep): Promise<number> => tx.run(sql`${insertion(step)} ON CONFLICT (kind, key) DO NOTHING`)
 
-/** Delete the oldest of a kind beyond so many. */
+/** Delete the oldest steps of a kind beyond a number. */
 export const trimSteps = (tx: Tx, kind: string, keep: number): Promise<number> =>
   tx.run(sql`DELETE FROM step WHERE kind = ${kind} AND created_at <= (SELECT created_at FROM step WHERE kind = ${kind} ORDER BY created_at DESC LIMIT 1 OFFSET ${keep})`)
 

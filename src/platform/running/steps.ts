@@ -228,7 +228,7 @@ export class StepRunner implements Steps {
 
 const watchName = (kind: string, key: string) => `${kind} ${key}`
 
-/** Before the try after so many: doubled each time up to a bound, and drawn from its upper half, so that many do not come at once. */
+/** Wait after this many tries: doubled each time up to a bound, and drawn from the upper half, which spreads simultaneous retries. */
 export function waitMillis({ firstWaitSecs, maxWaitSecs }: Pick<StepKind<unknown>, 'firstWaitSecs' | 'maxWaitSecs'>, tries: number, random: number): Millis {
   const longest = Math.min(maxWaitSecs, firstWaitSecs * 2 ** (tries - 1))
   return Math.round(longest * 1000 * (0.5 + random / 2))
