@@ -29,7 +29,7 @@ export function chargeCall<Call extends Exchange>(call: Call, limits: readonly C
 /** Refuse an address that has used up a limiter to which only failures are charged. Takes nothing. */
 export function refuseSpent(exchange: Exchange, name: LimitName): void {
   if (!exchange.ctx.config.rateLimit.enabled) return
-  settle(exchange, exchange.ctx.limits.spent(name, limitKey(exchange.ip)))
+  applyLimit(exchange, exchange.ctx.limits.spent(name, limitKey(exchange.ip)))
 }
 
 /** Take `cost` points of `key` (a DID, a client), or refuse. */
@@ -38,11 +38,11 @@ export function charge(exchange: Exchange, name: LimitName, key: string, cost = 
 }
 
 function take(exchange: Exchange, charges: readonly Charge[]): void {
-  settle(exchange, exchange.ctx.limits.charge(...charges))
+  applyLimit(exchange, exchange.ctx.limits.charge(...charges))
 }
 
 /** Tell the tightest limit of a request, and refuse when it is used up. */
-function settle(exchange: Exchange, state: LimitState | null): void {
+function applyLimit(exchange: Exchange, state: LimitState | null): void {
   if (state === null) return
   const before = states.get(exchange)
   const tightest = before ? tighter(before, state) : state

@@ -293,7 +293,7 @@ test('only the whole account may import, into itself, what is announced as an ar
   expect(await importCar(heidi, asBody(bytes))).toMatchObject({ status: 403, body: { error: 'Forbidden' } })
   expect(await importCar(grace, asBody(bytes), { authorization: '' })).toMatchObject({ status: 401 })
   expect(await importCar(grace, asBody(bytes), { 'content-type': 'application/json' })).toMatchObject({ status: 400 })
-  expect(await importCar(grace, asBody(archiveOf(grace.did, revAt(pds.clock.now() + 3_600_000), records(2), foreignKey).bytes))).toMatchObject({ status: 400, body: { message: 'The revision of the commit lies in the future' } })
+  expect(await importCar(grace, asBody(archiveOf(grace.did, revAt(pds.clock.now() + 3_600_000), records(2), foreignKey).bytes))).toMatchObject({ status: 400, body: { message: 'The revision of the commit is in the future' } })
   await pds.ctx.db.run(sql`UPDATE account SET takedown_ref = 'x' WHERE did = ${grace.did}`)
   expect(await importCar(grace, asBody(bytes))).toMatchObject({ status: 401, body: { error: 'AccountTakedown' } })
 })

@@ -82,7 +82,7 @@ export const moderator: Guard<AdminCaller> = taking([credentials.moderation, cre
 export const accessOrModerator = (demand: Demand): Guard<AccessCaller | AdminCaller> =>
   taking<AccessCaller | AdminCaller>([besideSessions(credentials.moderation), ...holders], refuseOthers, demand)
 
-/** For account holders, and for services that hold a token of an account here for this method. Answers whose account. */
+/** For account holders, and for services that hold a token of an account here for this method. The caller is that account. */
 export const accessOrServiceAuth = (demand: Demand): Guard<AccessCaller | ServiceAccountCaller> =>
   taking<AccessCaller | ServiceAccountCaller>([besideSessions(credentials.delegated), ...holders], refuseOthers, demand)
 

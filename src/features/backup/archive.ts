@@ -95,7 +95,7 @@ export async function spoolWhole(path: string, content: AsyncIterable<Uint8Array
   }
 }
 
-/** Write a stream to a file and on to the disk. Answers its size and digest. */
+/** Write a stream to a file and on to the disk. Returns its size and digest. */
 export async function spool(path: string, content: AsyncIterable<Uint8Array>): Promise<{ size: number; sha256: string }> {
   const hasher = new Bun.CryptoHasher('sha256')
   let size = 0

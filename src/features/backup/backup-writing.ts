@@ -169,7 +169,7 @@ async function copyBlobs(database: Database, files: BlobFiles, archive: Archive,
 
 /**
  * Keep the snapshot that was just made, and of the others the newest ones. Drop the rest, and the blobs that no snapshot
- * speaks of any more. Answers how many snapshots went.
+ * speaks of any more. Returns how many snapshots were deleted.
  */
 async function dropOld(archive: Archive, { made, keep, suffix, database }: { made: string; keep: number; suffix: string; database: Database }): Promise<number> {
   // A clock that was wrong names snapshots too: what claims to be newer than the newest is older than the rest.

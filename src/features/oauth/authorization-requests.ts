@@ -41,7 +41,7 @@ export async function openRequest({ db, clock }: Context, idHash: string): Promi
 }
 
 /**
- * End a request, in the caller's transaction. Answers where the browser goes next, or null when it was decided
+ * End a request, in the caller's transaction. Returns where the browser goes next, or null when it was decided
  * already or its time is over.
  */
 export async function decideRequest({ clock, config }: Context, tx: Tx, idHash: string, decision: Decision): Promise<string | null> {

@@ -61,7 +61,7 @@ export async function askJson(call: Exchange, forwarding: Forwarding & { path: s
   return value
 }
 
-/** Pass the request on. Answers whatever the other service does, its body as it was sent. */
+/** Pass the request on. Returns the response of the other service, with its body unchanged. */
 export async function ask(call: Exchange, forwarding: Forwarding): Promise<Response> {
   const { ctx, request } = call
   const located = await locate(ctx, forwarding.service)

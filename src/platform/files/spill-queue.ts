@@ -14,7 +14,7 @@ const MEMORY_BYTES = 4 * 1024 * 1024
 /** Read from the file at once. */
 const READ_BYTES = 64 * 1024
 /**
- * A reader that takes nothing of what is there for so long is given up. Between two reads a client empties what the
+ * A reader that takes no queued bytes for this long is given up. Between two reads a client empties what the
  * system has buffered for its connection, which is megabytes: minutes, for one that is slow.
  */
 const STALL_MILLIS = 600_000

@@ -52,7 +52,7 @@ export interface OutboundRequest {
 
 export interface Outbound {
   /**
-   * Answers any status, with a body that fails when it exceeds its bounds. The URL is absolute. Throws
+   * Returns a response of any status, with a body that fails when it exceeds its bounds. The URL is absolute. Throws
    * `OutboundError`, `LookupsFull`, or the reason of `signal`.
    */
   fetch(url: string | URL, request?: OutboundRequest): Promise<Response>

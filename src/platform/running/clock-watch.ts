@@ -13,7 +13,7 @@ import type { Millis } from '../../protocol/identifiers.ts'
 const MAX_DRIFT_MILLIS = 60_000
 /** A server that was stopped for longer cannot tell the time that has passed from a clock that was set. */
 const MAX_PAUSE_MILLIS = 24 * 60 * 60 * 1000
-/** A look is written down when the one before is older than this, or lies ahead. */
+/** A look is written down when the one before is older than this, or is in the future. */
 const NOTE_MILLIS = 600_000
 
 export class ClockWatch {
