@@ -1,14 +1,14 @@
-/** Reading request bodies: bounded, decoded, strict about UTF-8, never more than once. */
+/** Reads request bodies: bounded, decoded, strict about UTF-8, each read once. */
 import { createBrotliDecompress, createGunzip, createInflate } from 'node:zlib'
 import { Readable, type Transform } from 'node:stream'
 import { payloadTooLarge, Refusal } from './errors.ts'
 import { isDeeperThan } from './json-depth.ts'
 
-/** JSON bodies without a bound of their own. */
+/** Bound of a JSON body whose endpoint declares none. */
 export const DEFAULT_JSON_BYTES = 150 * 1024
-/** Levels of arrays and objects. Records have a lower bound of their own. */
+/** Nesting levels of arrays and objects. Records have a lower bound. */
 const MAX_JSON_DEPTH = 256
-/** Each coding is a decompressor with its memory, and a header has room for thousands of them. */
+/** Each coding costs a decompressor and its memory, and a header could name thousands. */
 const MAX_CODINGS = 2
 
 const decoders: Record<string, () => Transform> = {
@@ -18,12 +18,15 @@ const decoders: Record<string, () => Transform> = {
   br: createBrotliDecompress,
 }
 
-/** Clients of the reference match on this name for JSON and text, and on `PayloadTooLarge` for streams. */
+/** Clients of the reference expect this name for JSON and text, and `PayloadTooLarge` for streams. */
 const textTooLarge = () => new Refusal(413, 'PayloadTooLargeError', 'request entity too large')
 
 const strictUtf8 = new TextDecoder('utf-8', { fatal: true })
 
-/** Bytes announced by Content-Length; null when chunked. */
+/**
+ * Returns the Content-Length in bytes, or null when there is none. Throws `InvalidRequest` if it is malformed. RFC 9110
+ * section 8.6.
+ */
 export function announcedBytes({ headers }: Request): number | null {
   const header = headers.get('content-length')
   if (header === null) return null
@@ -46,12 +49,15 @@ export class RequestBody {
     return announcedBytes(this.request)
   }
 
-  /** Whether the request says that it carries a body, be it an empty one. */
+  /** Whether the headers announce a body, even an empty one. RFC 9112 section 6. */
   get isAnnounced(): boolean {
     return this.request.headers.has('content-length') || this.request.headers.has('transfer-encoding')
   }
 
-  /** The decoded body in chunks. Refuses as soon as more than `maxBytes` are announced or counted. */
+  /**
+   * The decoded body in chunks. Throws `tooLarge()` as soon as more than `maxBytes` are announced or counted,
+   * `UnsupportedMediaType` for an unknown content coding, and `InvalidRequest` if the bytes do not match their coding.
+   */
   async *stream(maxBytes: number, tooLarge = payloadTooLarge): AsyncGenerator<Uint8Array> {
     const announced = this.announcedBytes
     if (announced !== null && announced > maxBytes) throw tooLarge()
@@ -64,7 +70,10 @@ export class RequestBody {
     }
   }
 
-  /** The whole decoded body. A guard that signs over it and the handler may both ask. */
+  /**
+   * The whole decoded body, kept so that a guard that checks a signature over it and the handler may both read it.
+   * Throws as `stream` does.
+   */
   bytes(maxBytes: number, tooLarge = payloadTooLarge): Promise<Uint8Array> {
     return (this.#bytes ??= this.#read(maxBytes, tooLarge))
   }
@@ -86,7 +95,10 @@ export class RequestBody {
     }
   }
 
-  /** Undefined when the body is empty. */
+  /**
+   * Returns the parsed body, or undefined if it is empty. Throws `InvalidRequest` if it is nested too deeply or is not
+   * UTF-8, and `SyntaxError` if it is not JSON.
+   */
   async json(maxBytes: number = DEFAULT_JSON_BYTES): Promise<unknown> {
     const text = await this.text(maxBytes)
     if (text === '') return undefined

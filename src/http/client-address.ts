@@ -1,25 +1,25 @@
-/** Which address a request comes from. */
+/** Determines which address a request comes from. */
 import { BlockList, isIP } from 'node:net'
 
-/** `::ffff:192.0.2.1` is what a dual-stack listener calls an IPv4 peer. */
+/** A dual-stack listener reports an IPv4 peer as `::ffff:192.0.2.1`. */
 const normalizeAddress = (address: string): string => address.replace(/^::ffff:(?=\d+\.\d+\.\d+\.\d+$)/i, '').toLowerCase()
 
-/** Loopback, link-local, private and unique-local addresses: where a reverse proxy of ours may stand. */
+/** Whether an address is loopback, link-local, private or unique-local: a peer there is trusted as a reverse proxy. */
 export function isNear(address: string): boolean {
   if (isIP(address) === 4) return /^(127|10)\.|^192\.168\.|^169\.254\.|^172\.(1[6-9]|2\d|3[01])\./.test(address)
   return address === '::1' || /^fe[89ab]/.test(address) || /^f[cd]/.test(address)
 }
 
-/** Stands for the address of a client whose proxy does not tell it. All such clients share one budget. */
+/** Replaces the address of a client whose proxy does not reveal it. All such clients share one budget. */
 const UNKNOWN = 'unknown'
 
 /**
- * The client's address. A peer nearby, or one of the operator's `proxies`, is taken for a proxy, and what it wrote
- * about the way of the request is read from the right, past other proxies. A hop that cannot be read ends the walk:
- * what stands left of it may come from the client. Any other peer's headers are ignored.
+ * Returns the client's address, or `unknown`. A peer on a private network, or in the operator's `proxies`, is trusted
+ * as a proxy: its forwarding header is read from right to left, skipping other trusted proxies. An unreadable hop ends
+ * the walk, because the client may have written everything to its left. Headers from any other peer are ignored.
  *
- * `X-Forwarded-For` wins over `Forwarded`: nearly every proxy writes the former, and then hands on the latter as the
- * client sent it.
+ * `X-Forwarded-For` wins over `Forwarded`: nearly every proxy writes the former, and then passes the latter through as
+ * the client sent it.
  */
 export function clientAddress(peer: string, headers: Pick<Headers, 'get'>, proxies: BlockList | null = null): string {
   const direct = normalizeAddress(peer)
@@ -28,7 +28,7 @@ export function clientAddress(peer: string, headers: Pick<Headers, 'get'>, proxi
   const hops = headers.get('x-forwarded-for')?.split(',') ?? forwardedHops(headers.get('forwarded') ?? '')
   if (hops === null) return UNKNOWN
   for (const hop of hops.reverse()) {
-    if (hop.trim() === '') continue // an empty element of a list is none
+    if (hop.trim() === '') continue // empty list elements are ignored: RFC 9110 section 5.6.1
     const address = hopAddress(hop.trim())
     if (address === null) return UNKNOWN
     if (!isProxy(address)) return address
@@ -45,12 +45,12 @@ function hopAddress(hop: string): string | null {
   return isIP(address) === 0 ? null : address
 }
 
-/** RFC 7239 section 4. Values with a colon need quotes there, but are also sent without. */
+/** RFC 7239 section 4, which requires quotes around a value with a colon; some proxies omit them. */
 const forwardedPair = /\s*([\w!#$%&'*+.^`|~-]+)=(?:"((?:[^"\\]|\\.)*)"|([^\s,;"]*))\s*([,;]|$)/y
 
 /**
- * The `for` of each element of a `Forwarded` header, `_` where it is missing; null when the header is malformed. A
- * quote that the client left open would swallow what proxies added, so a fault anywhere spoils the whole.
+ * Returns the `for` of each element of a `Forwarded` header, `_` where it is missing, or null if the header is
+ * malformed anywhere: a quote left open by the client would swallow what the proxies added.
  */
 function forwardedHops(header: string): string[] | null {
   const hops: string[] = []
@@ -71,7 +71,10 @@ function forwardedHops(header: string): string[] | null {
   return hops
 }
 
-/** The operator's proxies, `address/prefix` each; null when there are none. */
+/**
+ * Returns the operator's proxies, each an address or `address/prefix`, as a list to check against; null if there are
+ * none.
+ */
 export function proxyList(networks: readonly string[]): BlockList | null {
   if (networks.length === 0) return null
   const list = new BlockList()
@@ -83,7 +86,7 @@ export function proxyList(networks: readonly string[]): BlockList | null {
   return list
 }
 
-/** What limits count by: the address, or the /64 network of an IPv6 client. */
+/** Returns the key that rate limits count by: the address, or the /64 network of an IPv6 client. */
 export function limitKey(address: string): string {
   if (isIP(address) !== 6) return address
   const [head = '', tail] = address.split('::')

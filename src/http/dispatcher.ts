@@ -1,5 +1,5 @@
 /**
- * The dispatcher: from a request, and whom it came from, to a response. It knows no sockets and no HTTP library; a
+ * The dispatcher turns a request and its peer into a response. It knows nothing of sockets or HTTP libraries: a
  * listener calls it, and so may a test.
  */
 import type { Context } from '../platform/context.ts'
@@ -14,12 +14,12 @@ import { Hosts } from './site.ts'
 import { targetsOf, type Target } from './targets.ts'
 
 const XRPC_PREFIX = '/xrpc/'
-/** How often a stop looks whether everything has ended. */
+/** How often `stop` checks whether every request has ended. */
 const STOP_POLL_MILLIS = 5
 
 export interface Dispatcher {
   dispatch(request: Request, peer: Peer): Promise<Response>
-  /** Refuse what comes from now on, and wait for what is running, at most `graceMillis`. */
+  /** Refuse new requests with 503, and wait at most `graceMillis` for those in progress. */
   stop(graceMillis: number): Promise<void>
 }
 
@@ -30,13 +30,14 @@ export function createDispatcher(ctx: Context, endpoints: readonly Endpoint[]): 
   let running = 0
   let stopping = false
 
-  /** Everything a request goes through, whichever target it has. */
+  /** The steps that every request goes through, whatever its target. */
   const answer = async (exchange: RequestExchange, target: Target): Promise<Response> => {
     const startedAt = logsRequests ? performance.now() : 0
     const { request, rawPath } = exchange
     const site = hosts.siteAt(request.headers.get('host'))
     if (stopping) return new Response('shutting down\n', { status: 503, headers: { Connection: 'close' } })
-    // The runtime builds the URL with the Host, and the path is taken from the URL: with a bad one it may be any path.
+    // The runtime builds the URL from the Host header and we take the path from the URL, so a bad Host could forge any
+    // path.
     if (site === null) return new Response('The Host header is missing or names no host\n', { status: 400 })
     if (request.method === 'OPTIONS') return preflight(exchange.surface, request)
     const route = target.name
@@ -86,7 +87,7 @@ const asksForSocket = (request: Request): boolean => request.headers.get('upgrad
 
 const nsidOf = (path: string): string => path.slice(XRPC_PREFIX.length, path.endsWith('/') ? -1 : undefined)
 
-/** Path of an absolute URL, without building a `URL`. */
+/** Returns the path of an absolute URL without building a `URL`. */
 function pathOf(url: string): string {
   const start = url.indexOf('/', url.indexOf('://') + 3)
   if (start < 0) return '/'

@@ -1,13 +1,13 @@
-/** Smaller answers: content codings that the client asks for, and none at all when it has the answer already. */
+/** Smaller responses: content codings that the client accepts, and entity tags for what it already has. */
 import { Readable, type Transform } from 'node:stream'
 import { constants, createBrotliCompress, createDeflate, createGzip } from 'node:zlib'
 
-/** Below this a coding costs more than it saves. */
+/** A response shorter than this is sent as it is: coding it costs more than it saves. */
 export const MIN_CODED_BYTES = 1024
 const BROTLI_QUALITY = 4
 const ZLIB_LEVEL = 4
 
-/** In the order of preference among codings that the client likes alike. */
+/** In order of preference among codings to which the client gives equal weight. */
 const coders: Record<string, () => Transform> = {
   br: () => createBrotliCompress({ params: { [constants.BROTLI_PARAM_QUALITY]: BROTLI_QUALITY } }),
   gzip: () => createGzip({ level: ZLIB_LEVEL }),
@@ -16,7 +16,7 @@ const coders: Record<string, () => Transform> = {
 
 const compressible = /^(text\/|application\/(json|javascript|xml|[\w.+-]+\+json|vnd\.ipld\.car))/
 
-/** The coding to use, or null for none. RFC 9110 section 12.5.3; a malformed weight counts as 0. */
+/** Returns the content coding to use, or null for none. RFC 9110 section 12.5.3; a malformed weight counts as 0. */
 export function chosenCoding(acceptEncoding: string | null): string | null {
   if (acceptEncoding === null || acceptEncoding === '') return null
   const weights = new Map(
@@ -32,7 +32,10 @@ export function chosenCoding(acceptEncoding: string | null): string | null {
   return best.weight > 0 && best.weight >= (weights.get('identity') ?? 0) ? best.coding : null
 }
 
-/** The same answer in the coding that the request prefers, where that is worth it. */
+/**
+ * Returns the response in the coding that the request prefers, or unchanged if coding it does not pay. RFC 9110 section
+ * 8.4.
+ */
 export function encoded(request: Request, response: Response): Response {
   const { headers, status } = response
   if (status === 304 || status === 206 || headers.has('content-encoding') || !compressible.test(headers.get('content-type') ?? '')) return response
@@ -41,7 +44,7 @@ export function encoded(request: Request, response: Response): Response {
   headers.append('Vary', 'Accept-Encoding')
   const coding = chosenCoding(request.headers.get('accept-encoding'))
   if (coding === null) return response
-  // Not before it is needed: bytes whose body was asked for go out as a stream, and a file is no longer sent by the kernel.
+  // Read `body` only when it is needed: reading it turns bytes into a stream, and the kernel no longer sends a file.
   const { body } = response
   if (body === null) return response
   headers.set('Content-Encoding', coding)
@@ -55,17 +58,19 @@ export function encoded(request: Request, response: Response): Response {
   return new Response(Readable.toWeb(source.pipe(coder)) as ReadableStream, { status, headers })
 }
 
-/** A weak validator of a JSON text: it says that the meaning is the same, not the bytes. */
+/**
+ * Returns a weak validator of a JSON text: it promises the same meaning, not the same bytes. RFC 9110 section 8.8.1.
+ */
 export const weakEtag = (text: string): string => `W/"${text.length.toString(16)}-${Bun.hash(text).toString(16)}"`
 
-/** A strong validator is of bytes, and a coding makes others of them: a part of these must not be joined to those. */
+/** A strong validator identifies exact bytes, which a coding changes: parts of the two must never be joined. */
 const codedEtag = (etag: string, coding: string): string => (etag.startsWith('W/') ? etag : etag.replace(/"$/, `-${coding}"`))
 
 const coded = new RegExp(`-(?:${Object.keys(coders).join('|')})"$`)
 
 /**
- * The tag of the request that stands for the same content, in whatever coding; null without one. It is the `ETag` of
- * the 304: any other would rename the copy that the client has.
+ * Returns the tag in `If-None-Match` that stands for the same content in any coding, or null if there is none. The 304
+ * carries this tag as its `ETag`: any other would rename the copy that the client holds.
  *
  * RFC 9110 section 13.1.2: weak comparison.
  */

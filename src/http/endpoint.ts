@@ -1,11 +1,11 @@
 /**
- * How an endpoint is declared. A declaration names the lexicon method (or HTTP method and path), who may call it,
- * what limits it and the capability it belongs to; `targets.ts` turns it into what a request goes through.
+ * How an endpoint is declared. A declaration names the lexicon method (or HTTP method and path), who may call it, its
+ * limits and the capability that it belongs to; `targets.ts` turns it into the steps that a request goes through.
  *
- * Order of work: limits of the address, parameters, authentication, body, limits of the caller, handler. So a request
- * with a bad parameter and no token answers 400, one with no token and a bad body 401. The address is charged first so
- * that bad requests are limited like good ones; unknown paths are charged too, preflights are not. The caller is charged
- * last, because only then it is known whose budget it is and how much the input costs. A handler charges by itself only
+ * Order of work: limits of the address, parameters, authentication, body, limits of the caller, handler. So a bad
+ * parameter without a token gets a 400, and a bad body without a token a 401. The address is charged first so that bad
+ * requests are limited like good ones; unknown paths are charged too, preflights are not. The caller is charged last,
+ * because only then are the owner of the budget and the cost of the input known. A handler charges a limit itself only
  * if the limit depends on what it finds, or if a form has to show the refusal; a test in `tests/limits` lists those.
  */
 import type { CapabilityName } from '../platform/configuration/capabilities.ts'
@@ -19,53 +19,53 @@ import { weakEtag } from './encoding.ts'
 export interface Exchange {
   readonly ctx: Context
   readonly request: Request
-  /** Where reading starts: `await body.json(maxBytes)`. XRPC handlers get it read and checked, as `input`. */
+  /** Not read yet: `await body.json(maxBytes)`. XRPC handlers receive it read and validated, as `input`. */
   readonly body: RequestBody
   readonly url: URL
-  /** Path of the request line, as sent. */
+  /** Path of the request line, as the client sent it. */
   readonly rawPath: string
-  /** Address of the client, `::ffff:` removed, proxies seen through; `unknown` when a proxy does not tell. */
+  /** Address of the client behind any trusted proxies, without `::ffff:`; `unknown` if a proxy does not reveal it. */
   readonly ip: string
-  /** Whom limits count the request for. */
+  /** The key that rate limits charge: the address, or its /64 network for IPv6. */
   readonly client: string
-  /** Every line that the log gets while the request is answered carries it. */
+  /** Carried by every log line that is written while the request is handled. */
   readonly requestId: string
-  /** NSID of the method that was called; null outside `/xrpc`. */
+  /** NSID of the called method; null outside `/xrpc`. */
   readonly nsid: string | null
-  /** Headers for the answer, whatever it will be. */
+  /** Headers for the response, whether it is a success or a failure. */
   readonly replyHeaders: Headers
 }
 
-/** Says who calls, or refuses. Runs before the body is read. */
+/** Identifies the caller, or throws a `Refusal`. Runs before the body is read. */
 export interface Guard<Caller> {
   check(exchange: Exchange): Caller | Promise<Caller>
   /** Responses depend on the caller and are marked private. */
   personal: boolean
-  /** Kinds of credentials that it takes, by name, in the order in which they are looked for. */
+  /** Names of the credential kinds that it accepts, in the order in which it tries them. */
   takes: readonly string[]
 }
 
-/** Everybody may call. */
+/** Anyone may call. */
 export const anyone: Guard<null> = { check: () => null, personal: false, takes: [] }
 
-/** A limit that is charged once the caller and the input of a request are known. */
+/** A limit that is charged once the caller and the input of the request are known. */
 export interface CallLimit<Call> {
   name: LimitName
   /** Whose budget it is: a DID, or a DID and a purpose. */
   key(call: Call): string
-  /** In points; 1 unless it says more. */
+  /** In points; 1 when omitted. */
   cost?(call: Call): number
 }
 
-/** A name alone is charged to the client's address, one point, before the request is looked at. */
+/** A name alone charges one point to the client's address, before the request is examined. */
 export type Limit<Call> = LimitName | CallLimit<Call>
 
 export interface Common<Caller, Call = unknown> {
   auth?: Guard<Caller>
   limit?: Limit<Call> | readonly Limit<Call>[]
-  /** The endpoint exists exactly when the capability is offered. */
+  /** The endpoint exists if and only if the capability is offered. */
   capability?: CapabilityName
-  /** Exempt from the limit on all requests of one address. */
+  /** Exempt from the limit that counts every request of an address. */
   unlimited?: boolean
   /** Responses or bodies may take arbitrarily long: no idle timeout. */
   long?: boolean
@@ -73,7 +73,7 @@ export interface Common<Caller, Call = unknown> {
 
 export const limitsOf = (spec: Common<unknown> | null): readonly Limit<unknown>[] => [spec?.limit ?? []].flat()
 
-/** An answer that is JSON text already. Kept, it is hashed once. */
+/** A result that is already JSON text. An instance that is kept computes its entity tag once. */
 export class JsonText {
   #etag: string | null = null
 
@@ -84,7 +84,7 @@ export class JsonText {
   }
 }
 
-/** A value, its JSON, or a response of the handler's own. */
+/** A value, its JSON text, or a complete response. */
 type Reply<T> = T | JsonText | Response | Promise<T | JsonText | Response>
 
 export interface XrpcCall<Caller, Params, Input> extends Exchange {
@@ -104,21 +104,21 @@ export interface FallbackCall<Caller> extends Exchange {
   caller: Caller
 }
 
-/** Sends binary messages to one WebSocket client. */
+/** One WebSocket client, to which the server sends binary messages. */
 export interface Socket {
   /** False when the message was dropped because the client's buffer is full. */
   send(message: Uint8Array): boolean
   bufferedBytes(): number
-  /** Messages that `work` sends go out together. */
+  /** Messages that `work` sends are written together. */
   batch(work: () => void): void
   close(code: number, reason: string): void
 }
 
 export interface SocketHandler {
   open(socket: Socket): void
-  /** The client has read what was buffered. */
+  /** The buffer has drained to the client. */
   drain(): void
-  /** Once for each that was accepted, also when the upgrade fails. */
+  /** Called exactly once for each accepted handler, even if the upgrade fails. */
   closed(): void
 }
 
@@ -134,7 +134,7 @@ export type Endpoint =
   | { kind: 'route'; method: string; path: string; spec: Common<unknown>; handler: (call: RouteCall<unknown>) => unknown }
   | { kind: 'fallback'; spec: Common<unknown>; handler: (call: FallbackCall<unknown>) => unknown }
 
-/** As the table of capabilities names it: a method and a path, or the NSID of an XRPC method. */
+/** Returns the name that the table of capabilities uses: a method and a path, or the NSID of an XRPC method. */
 export function endpointName(endpoint: Endpoint): string {
   if (endpoint.kind === 'fallback') return '/xrpc/*'
   return endpoint.kind === 'route' ? `${endpoint.method} ${endpoint.path}` : endpoint.nsid
@@ -143,10 +143,10 @@ export function endpointName(endpoint: Endpoint): string {
 type Queries = { [N in keyof LexMethods]: LexMethods[N] extends { kind: 'query' } ? N : never }[keyof LexMethods]
 type Procedures = { [N in keyof LexMethods]: LexMethods[N] extends { kind: 'procedure' } ? N : never }[keyof LexMethods]
 type InputOf<N extends Procedures> = LexMethods[N] extends { input: infer Input } ? Input : null
-/** A method whose lexicon has no JSON output answers a `Response` or nothing. */
+/** A method whose lexicon declares no JSON output returns a `Response` or nothing. */
 type OutputOf<N extends keyof LexMethods> = LexMethods[N]['output'] extends undefined ? void : LexMethods[N]['output']
 
-/** A query served here: GET, parameters checked against its lexicon. */
+/** Declare an XRPC query: GET, with parameters validated against its lexicon. */
 export function query<N extends Queries, Caller = null>(
   nsid: N,
   { handler, ...spec }: Common<Caller, XrpcCall<Caller, LexMethods[N]['params'], null>> & { handler(call: XrpcCall<Caller, LexMethods[N]['params'], null>): Reply<OutputOf<N>> },
@@ -155,10 +155,10 @@ export function query<N extends Queries, Caller = null>(
 }
 
 /**
- * A procedure served here: POST, parameters and input checked against its lexicon.
+ * Declare an XRPC procedure: POST, with parameters and input validated against its lexicon.
  *
- * `input` is the parsed JSON body, null where the lexicon has none, and a `RequestBody` where its encoding is not
- * JSON. `maxBytes` is for the decoded body.
+ * `input` is the parsed JSON body, null if the lexicon declares no input, or a `RequestBody` if its encoding is not
+ * JSON. `maxBytes` bounds the decoded body.
  */
 export function procedure<N extends Procedures, Caller = null>(
   nsid: N,
@@ -170,14 +170,14 @@ export function procedure<N extends Procedures, Caller = null>(
   return { kind: 'procedure', nsid, spec, handler: handler as (call: XrpcCall<unknown, unknown, unknown>) => unknown }
 }
 
-/** A WebSocket subscription. `accept` may refuse before the upgrade by throwing. */
+/** Declare a WebSocket subscription. `accept` may throw a `Refusal` before the upgrade. */
 export function subscription(nsid: string, accept: (exchange: Exchange) => SocketHandler): Endpoint {
   return { kind: 'subscription', nsid, accept }
 }
 
 /**
- * An endpoint outside `/xrpc`. `path` may hold `:name` segments. The handler answers a `Response`, or a value that is
- * sent as JSON. It reads the body itself.
+ * Declare an endpoint outside `/xrpc`. `path` may contain `:name` segments. The handler reads the body itself, and
+ * returns a `Response` or a value to send as JSON.
  */
 export function route<Caller = null>(
   method: 'GET' | 'POST' | 'PUT' | 'DELETE',
@@ -187,7 +187,7 @@ export function route<Caller = null>(
   return { kind: 'route', method, path, spec, handler: handler as (call: RouteCall<unknown>) => unknown }
 }
 
-/** What answers a well-formed NSID that is not served here. At most one. */
+/** Declare the handler of every well-formed NSID that is not served here. At most one exists. */
 export function fallback<Caller = null>({ handler, ...spec }: Common<Caller, FallbackCall<Caller>> & { handler(call: FallbackCall<Caller>): unknown }): Endpoint {
   return { kind: 'fallback', spec, handler: handler as (call: FallbackCall<unknown>) => unknown }
 }

@@ -1,4 +1,7 @@
-/** What a browser shows when a request is refused or fails: what happened, in words for people, and where to go on. */
+/**
+ * The page that a browser shows when a request is refused or fails: what happened, in plain words, and where to go
+ * next.
+ */
 import type { Config } from '../platform/configuration/config.ts'
 import type { Refusal } from './errors.ts'
 import { html } from './html.ts'
@@ -11,23 +14,24 @@ interface Words {
 
 const ourFault: Words = { title: 'Something went wrong', text: 'The fault is on our side. Please try again in a moment.' }
 
-/** By status. A message that is absent here was written for whoever filled in the form. */
+/** By status. Any other refusal shows its own message, which was written for the person who filled in the form. */
 const words: Record<number, (refusal: Refusal, waitMinutes: number) => Words> = {
   404: () => ({ title: 'Page not found', text: 'There is nothing at this address. It may be mistyped, or the link may be old.' }),
   405: () => ({ title: 'Page not found', text: 'This address is not a page that can be opened.' }),
   413: () => ({ title: 'That was too much', text: 'What you sent is larger than this page accepts. Please go back and shorten it.' }),
   429: (_, minutes) => ({ title: 'Too many attempts', text: `Please wait ${minutes === 1 ? 'a minute' : `${minutes} minutes`}, then try again.` }),
-  502: () => ({ title: ourFault.title, text: 'A service that is needed for this does not answer. Please try again in a moment.' }),
+  502: () => ({ title: ourFault.title, text: 'Another service that this page needs is not responding. Please try again in a moment.' }),
   503: ({ message }) => ({ title: ourFault.title, text: message }),
 }
 
 export interface ErrorPlace {
   path: string
-  /** Where the links of the page lead; empty for the host that was asked. */
+  /** Origin of the links on the page; empty for the requested host. */
   origin: string
   retryAfterSecs: number
 }
 
+/** Returns the page for a refusal, with its status and headers. `retryAfterSecs` is 0 if no wait is known. */
 export function errorPage(config: Config, refusal: Refusal, { path, origin, retryAfterSecs }: ErrorPlace): Response {
   const { status, message, options } = refusal
   const fallback: Words = status >= 500 ? ourFault : { title: 'This did not work', text: message }

@@ -1,6 +1,6 @@
 /**
- * Refusals: errors that are part of the wire contract. One class, told on the wire in the dialect of the surface
- * that was asked (`surfaces.ts`). Anything else that is thrown is a bug or an outage and answers 500 without its text.
+ * Refusals: errors that are part of the wire contract. There is one class; the surface that was called (`surfaces.ts`)
+ * decides how it looks on the wire. Any other error is a bug or an outage, and becomes a 500 without its message.
  */
 
 import { TextNotStorable } from '../platform/database/database.ts'
@@ -8,13 +8,13 @@ import { PlcDirectoryError } from '../platform/network/directory-client.ts'
 import { LookupsFull } from '../platform/network/resolver.ts'
 
 export interface RefusalOptions {
-  /** Code in the nested dialect of `/v1` where it is not the one of `nestedCodes`. */
+  /** Code in the nested dialect of `/v1`, if it differs from the one in `nestedCodes`. */
   code?: string
   headers?: Record<string, string>
   details?: unknown
 }
 
-/** `name` is the lexicon's or the field's error name; `status` the HTTP status. */
+/** `name` is the error name of the lexicon or the RFC; `status` is the HTTP status. */
 export class Refusal extends Error {
   constructor(
     readonly status: number,
@@ -36,7 +36,7 @@ export class OAuthError extends Refusal {
 export const invalidRequest = (message: string) => new Refusal(400, 'InvalidRequest', message)
 export const invalidToken = (message: string) => new Refusal(400, 'InvalidToken', message)
 export const expiredToken = (message: string) => new Refusal(400, 'ExpiredToken', message)
-/** Tells where a client that knows OAuth finds out how to come back with a token (RFC 9728, 5.1). */
+/** Points an OAuth client to the metadata that tells it how to obtain a token. RFC 9728 section 5.1. */
 export const authMissing = (publicUrl: string) =>
   new Refusal(401, 'AuthMissing', 'Authentication Required', {
     headers: { 'WWW-Authenticate': `Bearer resource_metadata="${publicUrl}/.well-known/oauth-protected-resource"` },
@@ -51,7 +51,12 @@ export const serviceUnavailable = (message: string) => new Refusal(503, 'Service
 
 export const internalError = () => new Refusal(500, 'InternalServerError', 'Internal Server Error')
 
-/** What a request is told of a fault that is no bug: a refusal itself, no room for a look-up, or the answer of a directory. `null` for the rest. */
+/**
+ * Returns the refusal that an error stands for, or null if it is a bug or an outage: a `Refusal` itself,
+ * `ServiceUnavailable` when too many names are being looked up, `InvalidRequest` for text that the database cannot
+ * store
+ * or for a request that the PLC directory refuses, and `UpstreamFailure` when the directory fails.
+ */
 export function refusalOf(error: unknown): Refusal | null {
   if (error instanceof Refusal) return error
   if (error instanceof LookupsFull)
@@ -62,7 +67,7 @@ export function refusalOf(error: unknown): Refusal | null {
   return isCallers ? invalidRequest(error.message) : new Refusal(502, 'UpstreamFailure', error.message, { code: 'PLC_DIRECTORY_ERROR' })
 }
 
-/** The nested dialect's code for a name; a name without a row keeps its own spelling. */
+/** Error names and their codes in the nested dialect. A name without a row is sent unchanged. */
 export const nestedCodes: Record<string, string> = {
   InvalidClaim: 'INVALID_CLAIM',
   InvalidHandle: 'INVALID_HANDLE',

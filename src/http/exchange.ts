@@ -1,4 +1,4 @@
-/** One request on its way through the edge; what is seldom needed is worked out when asked for. */
+/** One request on its way through the edge. What few requests need is computed on first use. */
 import { perContext, type Context } from '../platform/context.ts'
 import { RequestBody } from './body.ts'
 import { clientAddress, limitKey, proxyList } from './client-address.ts'
@@ -10,7 +10,7 @@ const proxiesOf = perContext(({ config }) => proxyList(config.trustedProxies))
 
 export class RequestExchange implements Exchange {
   readonly surface: Surface
-  // What the edge finds out on the way, for the handler.
+  // Filled in by the edge before the handler runs.
   caller: unknown = null
   params: unknown = null
   input: unknown = null
@@ -26,7 +26,7 @@ export class RequestExchange implements Exchange {
     readonly peer: Peer,
     readonly rawPath: string,
     readonly nsid: string | null,
-    /** Of the endpoint that was asked; null for a path without one. */
+    /** Declaration of the requested endpoint; null if the path has none. */
     readonly spec: Common<unknown> | null,
     readonly path: Record<string, string> = {},
   ) {
@@ -37,7 +37,7 @@ export class RequestExchange implements Exchange {
     return (this.#replyHeaders ??= new Headers(this.#standardHeaders))
   }
 
-  /** For a response, which makes a copy of its own. */
+  /** Pass these to a `Response` only: it makes its own copy, and they may be shared. */
   get headersToSend(): Headers {
     return this.#replyHeaders ?? this.#standardHeaders
   }
@@ -58,7 +58,6 @@ export class RequestExchange implements Exchange {
     return (this.#ip ??= clientAddress(this.peer.addressOf(this.request), this.request.headers, proxiesOf(this.ctx)))
   }
 
-  /** Whom limits count the request for. */
   get client(): string {
     return limitKey(this.ip)
   }

@@ -1,4 +1,4 @@
-/** How a feature plugs in: a value that names what it brings. `features.ts` lists them. */
+/** How a feature plugs in: one value that lists everything it contributes. `features.ts` lists the features. */
 import type { Endpoint } from './endpoint.ts'
 import type { CapabilityName } from '../platform/configuration/capabilities.ts'
 import type { Context } from '../platform/context.ts'
@@ -8,15 +8,15 @@ import type { StepKind } from '../platform/running/steps.ts'
 export interface Feature {
   name: string
   routes?: readonly Endpoint[]
-  /** Those that are built; each is offered when the configuration asks for it. */
+  /** Capabilities that this feature implements. Each is offered if the configuration asks for it. */
   capabilities?: readonly CapabilityName[]
   sweeps?: readonly Sweep[]
-  /** Kinds of what transactions start and the world must finish. */
+  /** Kinds of durable steps: effects outside the database that a transaction starts. */
   steps?: readonly StepKind<unknown>[]
-  /** Mounted when true; left out otherwise. Capabilities gate single routes, this gates the whole. */
+  /** Returns whether to mount the feature; mounted if omitted. Capabilities gate single routes, this gates them all. */
   enabled?(ctx: Context): boolean
-  /** Before the port opens: load keys, repair, restore. */
+  /** Runs before the port opens: load keys, repair, restore. */
   prepare?(ctx: Context): Promise<void>
-  /** After the port is open. Returns what ends it. */
+  /** Runs once the port is open. Returns a function that stops what it started, if anything. */
   start?(ctx: Context): (() => void | Promise<void>) | void
 }

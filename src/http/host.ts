@@ -1,21 +1,22 @@
-/** The host that a request is for, from its `Host` header. What no URL can be built with is no host. */
+/** Parses the `Host` header. A host that cannot be part of a URL is rejected. */
 
 export interface Host {
-  /** Lower case, without port and without the dot that ends a fully qualified name; IPv6 addresses in brackets. */
+  /** Lower-cased, without the port and the trailing dot of a fully qualified name; an IPv6 address is in brackets. */
   name: string
-  /** With the colon; empty when there is none, or the default one. */
+  /** With the colon; empty if absent or a default port. */
   port: string
 }
 
 /**
- * RFC 9112 section 3.2, RFC 3986 section 3.2.2, narrowed to names as they are deployed: no percent-encoding and no
- * `!$&'()*+,;=`. So two headers, which the runtime joins by a comma, are no host either.
+ * RFC 9112 section 3.2 and RFC 3986 section 3.2.2, narrowed to names in actual use: no percent-encoding and no
+ * `!$&'()*+,;=`. This also rejects two `Host` headers, which the runtime joins with a comma.
  */
 const pattern = /^([a-z0-9_-]{1,63}(?:\.[a-z0-9_-]{1,63})*\.?|\[[0-9a-f:.]+\])(:\d{1,5})?$/i
 
+/** Returns the host, or null if the header is not a valid one. */
 export function parseHost(header: string): Host | null {
   const match = pattern.exec(header)
-  // The pattern lets through what is no address, no port or no punycode.
+  // The pattern alone accepts invalid addresses, ports and punycode.
   if (!match || !URL.canParse(`http://${header}`)) return null
   const [, name = '', port = ''] = match
   return { name: name.toLowerCase().replace(/\.$/, ''), port: port === ':443' || port === ':80' ? '' : port }

@@ -1,4 +1,4 @@
-/** HTML as text that cannot be mixed up with what is shown in it: values in a template are escaped, templates are not. */
+/** HTML templates: plain values are escaped, nested templates are not, so markup and content cannot be confused. */
 
 export class Html {
   constructor(readonly text: string) {}
@@ -6,7 +6,10 @@ export class Html {
 
 type Value = Html | string | number | null | undefined | false | readonly Value[]
 
-/** html`<p>${name}</p>`: texts are escaped, nested templates and lists go in as they are, null and false as nothing. */
+/**
+ * html`<p>${name}</p>`: text is escaped, nested templates and lists are inserted unchanged, null, undefined and false
+ * as nothing.
+ */
 export const html = (strings: TemplateStringsArray, ...values: Value[]): Html =>
   new Html(strings.reduce((text, string, i) => text + rendered(values[i - 1]) + string))
 
@@ -17,10 +20,10 @@ function rendered(value: Value): string {
   return Bun.escapeHTML(String(value))
 }
 
-/** Characters that change how their neighbours are shown, or are not shown at all. */
+/** Characters that are invisible or change how their neighbours are displayed. */
 const deceptive = /[\p{Cc}\p{Cf}\u2028\u2029]/gu
 
-/** What somebody calls themselves, as one short line that cannot disguise itself. */
+/** Returns a name that somebody chose for themselves as one short line, without characters that could disguise it. */
 export function plainName(text: string, maxChars = 80): string {
   const name = [...text.replace(deceptive, '').replace(/\s+/g, ' ').trim()]
   return name.length > maxChars ? `${name.slice(0, maxChars - 1).join('')}…` : name.join('')

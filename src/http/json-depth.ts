@@ -1,10 +1,10 @@
-/** How deep a JSON text is nested, told before it is parsed: much of what walks over a value does so by recursion. */
+/** Measures how deeply a JSON text is nested before it is parsed: much of the code that walks a value is recursive. */
 
 const [QUOTE, BACKSLASH] = [0x22, 0x5c]
 const opening: readonly number[] = [0x5b, 0x7b]
 const closing: readonly number[] = [0x5d, 0x7d]
 
-/** Says nothing about whether the text is JSON. */
+/** Returns whether the nesting exceeds `maxDepth` levels. Does not check that the text is JSON. */
 export function isDeeperThan(text: string, maxDepth: number): boolean {
   let depth = 0
   let isInText = false

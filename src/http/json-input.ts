@@ -1,4 +1,4 @@
-/** Bodies and parameters of the routes outside `/xrpc`, described by TypeBox schemas. */
+/** Bodies and parameters of routes outside `/xrpc`. TypeBox schemas describe the bodies. */
 import type { Static, TSchema } from '@sinclair/typebox'
 import { Value } from '@sinclair/typebox/value'
 import { DEFAULT_JSON_BYTES, type RequestBody } from './body.ts'
@@ -6,12 +6,19 @@ import { invalidRequest, Refusal } from './errors.ts'
 
 const isJson = (contentType: string | null) => contentType !== null && /^application\/([\w.-]+\+)?json$/.test(contentType)
 
-/** 415 unless the body says that it is JSON. To be asked before authentication where a wrong type must cost nothing. */
+/**
+ * Throws `InvalidRequest` (415) unless the media type is JSON. Call it before authentication if a wrong type must cost
+ * nothing.
+ */
 export function requireJson(body: RequestBody): void {
   if (!isJson(body.contentType)) throw new Refusal(415, 'InvalidRequest', 'Expected a body of type application/json')
 }
 
-/** The body as the schema has it: 415 for another media type, 400 for what is no JSON, 422 for what does not fit. Unknown members are ignored. */
+/**
+ * Returns the body, validated by the schema; unknown members are ignored and an empty body counts as `{}`. Throws
+ * `InvalidRequest` with 415 for another media type, 400 for malformed text and 422 for a body that does not fit the
+ * schema, and `SyntaxError` (400) for malformed JSON.
+ */
 export async function readJson<Schema extends TSchema>(body: RequestBody, schema: Schema, maxBytes = DEFAULT_JSON_BYTES): Promise<Static<Schema>> {
   requireJson(body)
   const value = (await body.json(maxBytes)) ?? {}
@@ -20,7 +27,10 @@ export async function readJson<Schema extends TSchema>(body: RequestBody, schema
   return value as Static<Schema>
 }
 
-/** An integer parameter, `fallback` when absent; a 400 when it is no integer. The caller clamps or refuses. */
+/**
+ * Returns an integer parameter, or `fallback` if it is absent or empty. Throws `InvalidRequest` if it is not an
+ * integer. The caller checks the range.
+ */
 export function integerParam(params: URLSearchParams, name: string, fallback: number): number {
   const text = params.get(name)
   if (text === null || text === '') return fallback
@@ -30,7 +40,10 @@ export function integerParam(params: URLSearchParams, name: string, fallback: nu
 
 export const clamp = (value: number, min: number, max: number): number => Math.min(max, Math.max(min, value))
 
-/** Where a page of rows counted downwards goes on: older than this number. Null at the start. */
+/**
+ * Returns the number below which the next page of rows starts, in descending order, or null for the first page. Throws
+ * `InvalidRequest` if malformed.
+ */
 export function beforeCursor(params: URLSearchParams): number | null {
   const text = params.get('cursor')
   if (text === null || text === '') return null

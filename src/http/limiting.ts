@@ -1,4 +1,4 @@
-/** Charging rate limits and telling about them in headers. */
+/** Charges rate limits and reports them in response headers. */
 import type { Charge, LimitName, LimitState } from '../platform/running/limits.ts'
 import { tighter } from '../platform/running/limits.ts'
 import { limitKey } from './client-address.ts'
@@ -7,32 +7,37 @@ import { Refusal } from './errors.ts'
 
 export const rateLimitHeaders = ['RateLimit-Limit', 'RateLimit-Remaining', 'RateLimit-Reset', 'RateLimit-Policy', 'Retry-After']
 
-/** Limits that metrics tell apart from those of single endpoints. */
+/** Metric labels of limits that are not specific to one endpoint. */
 const limiters = { globalIp: 'global_ip', repoWrite: 'account_writes' } as const
 
 const states = new WeakMap<Exchange, LimitState>()
 
-/** Take a point of each limiter by the client's address, or refuse. */
+/** Charge one point of each limit to the client's address. Throws `RateLimitExceeded`. */
 export function chargeAddress(exchange: Exchange, names: readonly LimitName[]): void {
-  // Asking the runtime for the address costs more than all that is done with it.
+  // Reading the address from the runtime costs more than everything that is done with it.
   if (names.length === 0 || !exchange.ctx.config.rateLimit.enabled) return
   const key = limitKey(exchange.ip)
   take(exchange, names.map((name) => ({ name, key })))
 }
 
-/** Take the points of every limit that the caller and the input decide, or of none and refuse. */
+/**
+ * Charge the limits that depend on the caller or the input: all of them, or none if one is used up. Throws
+ * `RateLimitExceeded`.
+ */
 export function chargeCall<Call extends Exchange>(call: Call, limits: readonly CallLimit<Call>[]): void {
   if (limits.length === 0 || !call.ctx.config.rateLimit.enabled) return
   take(call, limits.map(({ name, key, cost }) => ({ name, key: key(call), cost: cost?.(call) })))
 }
 
-/** Refuse an address that has used up a limiter to which only failures are charged. Takes nothing. */
+/**
+ * Throws `RateLimitExceeded` if the address has used up a limit to which only failures are charged. Charges nothing.
+ */
 export function refuseSpent(exchange: Exchange, name: LimitName): void {
   if (!exchange.ctx.config.rateLimit.enabled) return
   applyLimit(exchange, exchange.ctx.limits.spent(name, limitKey(exchange.ip)))
 }
 
-/** Take `cost` points of `key` (a DID, a client), or refuse. */
+/** Charge `cost` points to `key` (a DID or a client). Throws `RateLimitExceeded`. */
 export function charge(exchange: Exchange, name: LimitName, key: string, cost = 1): void {
   take(exchange, [{ name, key, cost }])
 }

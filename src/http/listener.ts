@@ -1,8 +1,8 @@
 /**
- * The listener: sockets on one side, the dispatcher on the other. The only module that knows Elysia.
+ * The listener connects sockets to the dispatcher. It is the only module that knows Elysia.
  *
- * Elysia takes every path to the one handler and never parses a body for us. It guesses from a handler's source text
- * what to parse, and a minifier changes that text; literal destructuring and `parse: 'none'` are what survives.
+ * Elysia sends every path to one handler and parses no bodies. It infers what to parse from the handler's source text,
+ * which a minifier changes; literal destructuring and `parse: 'none'` survive that.
  */
 import { Elysia } from 'elysia'
 import type { ServerWebSocket } from 'bun'
@@ -12,30 +12,31 @@ import type { Dispatcher } from './dispatcher.ts'
 import type { Socket, SocketHandler } from './endpoint.ts'
 import type { Peer } from './peer.ts'
 
-/** Bound of what the listener lets through at all; each route has its own, lower one. */
+/** Upper bound for any request body; every route has its own, lower bound. */
 const MAX_REQUEST_BYTES = 16 * 1024 ** 3
 /** A connection that is idle for this long is closed; `long` endpoints are exempt. */
 const IDLE_TIMEOUT_SECS = 90
-/** Nobody has anything to say to us. A longer message would be kept until it is complete. */
+/** Clients have nothing to send over a WebSocket, and a message is buffered until it is complete. */
 const SOCKET_MESSAGE_BYTES = 1024
-/** What a client may leave unread before a message to it is dropped. `Socket.send` tells. */
+/** Unread bytes of a client above which a message is dropped; `Socket.send` then returns false. */
 const SOCKET_BACKPRESSURE_BYTES = 16 * 1024 ** 2
-/** The server pings a silent WebSocket client, and drops it after this. */
+/** A silent WebSocket client is pinged, and dropped if it stays silent for this long. */
 const SOCKET_IDLE_SECS = 30
 
 export interface Listener {
   /** `http://<address>:<port>` of the listener. */
   url: string
   port: number
-  /** Refuse new connections, let running requests end (at most `graceMillis`), then close what is left. */
+  /** Refuse new connections, wait at most `graceMillis` for requests in progress, then close the rest. */
   stop(graceMillis: number): Promise<void>
 }
 
+/** Open the port. Throws an error for the operator, from `listenFault`, if that fails. */
 export function listen(config: Config, { dispatch, stop }: Dispatcher): Listener {
   const sockets = new Set<ServerWebSocket<unknown>>()
   const app = new Elysia({
     aot: true,
-    // Look for the path behind `http://`, and not some characters later: hosts may be short.
+    // Search for the path directly after `http://`: Elysia otherwise skips a few characters, and a host may be short.
     handler: { standardHostname: false },
     serve: {
       hostname: config.bindAddress,
@@ -54,7 +55,7 @@ export function listen(config: Config, { dispatch, stop }: Dispatcher): Listener
       sendPings: true,
     },
   })
-  // A property of Elysia's context would cost every request a getter, so the server is asked for the request.
+  // Ask the server per request: a property on Elysia's context would cost every request a getter.
   const peer: Peer = {
     addressOf: (request) => app.server!.requestIP(request)?.address ?? '',
     withoutTimeout: (request) => app.server!.timeout(request, 0),
@@ -82,7 +83,7 @@ export function listen(config: Config, { dispatch, stop }: Dispatcher): Listener
   }
 }
 
-/** What Elysia calls as the WebSocket lives. */
+/** The callbacks that Elysia calls during the life of a WebSocket. */
 const socketData = (handler: SocketHandler, sockets: Set<ServerWebSocket<unknown>>) => ({
   open(raw: ServerWebSocket<unknown>) {
     sockets.add(raw)

@@ -1,4 +1,4 @@
-/** With what and from where somebody signs in: enough to tell one's own sessions apart, too little to follow anybody. */
+/** Which app and network a sign-in came from: enough to tell one's own sessions apart, too little to track anybody. */
 import { networkOf } from '../protocol/ip-address.ts'
 import type { Millis } from '../protocol/identifiers.ts'
 import { programOf } from '../protocol/user-agent.ts'
@@ -6,16 +6,19 @@ import type { Exchange } from './endpoint.ts'
 
 export interface Origin {
   openedAt: Millis
-  /** App, browser and system, as far as the request tells: `bsky.app in Firefox on Linux`. */
+  /**
+   * App, browser and system as far as the request reveals them, such as `bsky.app in Firefox on Linux`; null if
+   * unknown.
+   */
   openedWith: string | null
-  /** The network of the address, such as `192.0.2.0/24`. */
+  /** Network of the client address, such as `192.0.2.0/24`; null if unknown. */
   openedFrom: string | null
 }
 
-/** Of a scheme, a host name and a port; what is longer is no origin. */
+/** A scheme, a host name and a port fit; a longer header is ignored. */
 const MAX_ORIGIN_CHARS = 270
 
-/** Of a row that may be older than what is kept of origins. */
+/** The origin in a row that may predate the recording of origins. */
 export type KnownOrigin = Omit<Origin, 'openedAt'> & { openedAt: Millis | null }
 
 export function originOf({ ctx, request, ip }: Exchange): Origin {
@@ -25,7 +28,9 @@ export function originOf({ ctx, request, ip }: Exchange): Origin {
   return { openedAt: ctx.clock.now(), openedWith, openedFrom: networkOf(ip) }
 }
 
-/** The web app that a browser sends a request for; null when it is a page of ours, or no browser. */
+/**
+ * Returns the host of the web app that sent the request; null for our own pages and for clients that are not browsers.
+ */
 function siteOf(origin: string | null, publicUrl: string): string | null {
   if (origin === null || origin === publicUrl || origin.length > MAX_ORIGIN_CHARS || !/^https?:/.test(origin)) return null
   return URL.parse(origin)?.host ?? null

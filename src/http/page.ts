@@ -1,6 +1,6 @@
 /**
- * Pages for people: one frame, one stylesheet, no scripts of others, nothing that tells third parties that somebody is
- * here, and no way to put a page into another one.
+ * Pages for people: one layout and one stylesheet, no third-party scripts or requests, and no embedding in frames of
+ * other sites.
  */
 import { createHash } from 'node:crypto'
 import type { Config } from '../platform/configuration/config.ts'
@@ -9,7 +9,7 @@ import { html, type Html } from './html.ts'
 import style from './style.css' with { type: 'text' }
 
 const STYLE_PATH = '/assets/style.css'
-/** The address changes with the content, so it may be kept for ever. */
+/** The URL changes with the content, so the stylesheet may be cached for ever. */
 const STYLE_URL = `${STYLE_PATH}?v=${createHash('sha256').update(style).digest('hex').slice(0, 16)}`
 
 /** `styles` is the origin of the stylesheet. */
@@ -20,11 +20,13 @@ export interface Page {
   title: string
   body: Html
   status?: number
-  /** Forms may lead to other origins by a redirect; browsers would hold `form-action` against that. */
+  /** A form may end in a redirect to another origin, which browsers would block under `form-action`. */
   leavesOrigin?: boolean
-  /** More room, for pages with lists. */
+  /** A wider layout, for pages with lists. */
   wide?: boolean
-  /** Where links of the frame lead and the stylesheet comes from, on a host that is not ours; empty for the host that was asked. */
+  /**
+   * Origin of the layout's links and stylesheet, for a page on a host that is not ours; empty for the requested host.
+   */
   origin?: string
   headers?: Record<string, string>
 }
@@ -60,8 +62,9 @@ export function page(config: Config, { title, body, status = 200, leavesOrigin =
       'X-Frame-Options': 'DENY',
       'X-Content-Type-Options': 'nosniff',
       'Cross-Origin-Resource-Policy': 'same-origin',
-      // Whoever opened the page keeps no hold on it. Apps that sign in by a pop-up, which deployed servers treat alike,
-      // hear from the page at their own redirect address.
+      // The opener of the page keeps no reference to it. Apps that sign in through a pop-up lose nothing: they hear
+      // from
+      // the page at their own redirect URI, and deployed servers send the same header.
       'Cross-Origin-Opener-Policy': 'same-origin',
       ...(config.publicUrl.startsWith('https://') ? { 'Strict-Transport-Security': 'max-age=31536000' } : {}),
       ...headers,
@@ -69,7 +72,7 @@ export function page(config: Config, { title, body, status = 200, leavesOrigin =
   })
 }
 
-/** The logo: a root that holds on to its rock. */
+/** The logo: roots that hold fast to a rock. */
 const mark = html`<svg class="mark" viewBox="0 0 32 32" aria-hidden="true" focusable="false"><path d="M16 3v14M16 17c0 5-3 6-6 8M16 17c0 5 3 6 6 8M16 17v10M16 9c-4 0-6-2-6-5M16 12c4 0 6-2 6-5" fill="none" stroke="currentColor" stroke-width="2.5" stroke-linecap="round"/><path d="M4 29h24" stroke="currentColor" stroke-width="2.5" stroke-linecap="round"/></svg>`
 
 function footer({ publicUrl, links, contact }: Config): Html {

@@ -1,4 +1,6 @@
-/** What is at a method and a path. Paths may hold `:name` segments; a path without any goes before one with. */
+/**
+ * Looks up a value by method and path. A path may contain `:name` segments; an exact path wins over one with segments.
+ */
 
 interface Pattern<Value> {
   method: string
@@ -27,7 +29,7 @@ export class PathTable<Value> {
     else this.#exact.set(`${method} ${path}`, { value, params: {} })
   }
 
-  /** `path` as sent; a slash at its end makes no difference. */
+  /** `path` as the client sent it; a trailing slash makes no difference. Returns null if nothing matches. */
   find(method: string, path: string): Match<Value> | null {
     const trimmed = path.length > 1 && path.endsWith('/') ? path.slice(0, -1) : path
     return this.#exact.get(`${method} ${trimmed}`) ?? this.#matching(method, trimmed.split('/', this.#mostSegments + 1))
@@ -45,7 +47,7 @@ export class PathTable<Value> {
 
 const isName = (segment: string): boolean => segment.startsWith(':')
 
-/** Null when the path does not match, or a value is not percent-encoded as RFC 3986 has it. */
+/** Returns null if the path does not match, or if a value is not valid percent-encoding (RFC 3986 section 2.1). */
 function paramsOf(pattern: readonly string[], segments: readonly string[]): Record<string, string> | null {
   if (pattern.length !== segments.length) return null
   const isAt = pattern.every((expected, i) => (isName(expected) ? segments[i] !== '' : segments[i] === expected))

@@ -1,11 +1,13 @@
-/** What a listener tells the dispatcher about the connection of a request, and does to it on request. */
+/** What the dispatcher may ask a listener about a request's connection, or ask it to do. */
 import type { SocketHandler } from './endpoint.ts'
 
 export interface Peer {
-  /** Of the other end, without proxies seen through; empty when it is gone. */
+  /** Address of the direct peer, which may be a proxy; empty if the connection is gone. */
   addressOf(request: Request): string
-  /** The request may take as long as it takes. */
+  /** Lift the idle timeout for the request. */
   withoutTimeout(request: Request): void
-  /** Turn the connection into a WebSocket, which the handler serves from then on. False when it does not let itself be turned. */
+  /**
+   * Upgrade the connection to a WebSocket, which `handler` serves from then on. Returns false if it cannot be upgraded.
+   */
   upgrade(request: Request, handler: SocketHandler): boolean
 }

@@ -1,10 +1,10 @@
-/** The query of a URL, read as `URLSearchParams` reads it, which costs more than most of what is asked for. */
+/** Parses the query of a URL as `URLSearchParams` does, which itself costs more than most requests need altogether. */
 
 type Parameter = readonly [name: string, text: string]
 
 const none: readonly Parameter[] = []
 
-/** Names and texts, decoded, in their order. */
+/** Returns the decoded names and values, in order. */
 export function queryOf(url: string): readonly Parameter[] {
   const start = url.indexOf('?')
   if (start < 0) return none
@@ -24,6 +24,6 @@ function decoded(text: string): string {
   try {
     return decodeURIComponent(text.replaceAll('+', ' '))
   } catch {
-    return new URLSearchParams(`=${text}`).get('')! // what is no escape stays, what is no UTF-8 is replaced
+    return new URLSearchParams(`=${text}`).get('')! // keeps malformed escapes, replaces invalid UTF-8
   }
 }

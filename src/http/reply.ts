@@ -1,4 +1,4 @@
-/** From what a handler answers, or throws, to the response on the wire. */
+/** Turns what a handler returns or throws into the response on the wire. */
 import { JsonText } from './endpoint.ts'
 import { encoded, knownTag, MIN_CODED_BYTES } from './encoding.ts'
 import { errorPage } from './error-page.ts'
@@ -7,13 +7,14 @@ import type { RequestExchange } from './exchange.ts'
 import { parseHost } from './host.ts'
 import { JSON_TYPE, type Surface } from './surfaces.ts'
 
-/** How long a browser may remember a preflight. */
+/** How long a browser may cache a preflight. */
 const PREFLIGHT_SECS = 86_400
 const METHODS = 'GET,HEAD,PUT,PATCH,POST,DELETE'
 
 /**
- * A handler's value as a response: a `Response` as it is, nothing as an empty 200, the rest as JSON, and as a 304 when
- * the client shows that it has the same.
+ * Returns a handler's value as a response: a `Response` unchanged apart from its headers and coding, nothing as an
+ * empty
+ * 200, anything else as JSON, or as a 304 if the client already has it (RFC 9110 section 13.1.2).
  */
 export function success(exchange: RequestExchange, value: unknown): Response {
   const { request } = exchange
@@ -28,12 +29,14 @@ export function success(exchange: RequestExchange, value: unknown): Response {
   return response
 }
 
-/** A refusal in the dialect of its surface. Anything else is logged, and answered without its text. */
+/**
+ * Returns a refusal in the dialect of its surface. Any other error is logged, and becomes a 500 without its message.
+ */
 export function failure(exchange: RequestExchange, error: unknown): Response {
   const { surface, request, nsid } = exchange
   const known = refusalOf(error)
   const refusal = known ?? internalError()
-  // A client that went away gets no answer, and is no fault of ours.
+  // An error after the client has gone is not a fault worth logging.
   if (known === null && !request.signal.aborted) exchange.ctx.log.error('request failed', { route: nsid ?? surface.prefix, error })
   if (isShown(exchange)) return finished(exchange, pageOf(exchange, refusal))
   const { contentType, text } = surface.body(refusal)
@@ -51,19 +54,20 @@ function pageOf({ ctx: { config }, request, rawPath, headersToSend }: RequestExc
   return errorPage(config, refusal, { path: rawPath, origin, retryAfterSecs: Number(headersToSend.get('retry-after') ?? refusal.options.headers?.['Retry-After'] ?? 0) })
 }
 
-/** What is set on the headers of a response is not copied once more, as what is set before would be. */
+/** Sets headers on the finished response: headers that are set before would be copied twice. */
 function textual(exchange: RequestExchange, status: number, contentType: string, text: string): Response {
   const response = new Response(text, { status, headers: exchange.headersToSend })
   response.headers.set('Content-Type', contentType)
   return text.length < MIN_CODED_BYTES ? response : encoded(exchange.request, response)
 }
 
-/** What a handler answered by itself, with what belongs to the request and to its surface. */
+/** The handler's own response, with the headers of the request and its surface added. */
 function finished({ request, headersToSend }: RequestExchange, response: Response): Response {
   headersToSend.forEach((value, name) => response.headers.set(name, value))
   return encoded(request, response)
 }
 
+/** Returns the response to an `OPTIONS` request. Fetch Standard, "CORS-preflight request". */
 export function preflight(surface: Surface, request: Request): Response {
   if (!surface.cors) return new Response(null, { status: 204 })
   return new Response(null, {

@@ -1,14 +1,14 @@
-/** What is at the host that a request is for. */
+/** Decides what a requested host serves. */
 import type { Config } from '../platform/configuration/config.ts'
 import { parseHost } from './host.ts'
 
-/** The service, or a handle, which serves what proves it and nothing else. */
+/** The service itself, or a handle, whose host serves only the proof of that handle. */
 export type Site = 'service' | 'handle'
 
 export class Hosts {
   readonly #own: string
   readonly #suffixes: string[]
-  /** The last header that was for the service: nearly always the same one. */
+  /** The last `Host` header that named the service: nearly always the same one. */
   #known: string | null = null
 
   constructor(config: Pick<Config, 'publicUrl' | 'availableUserDomains'>) {
@@ -16,7 +16,7 @@ export class Hosts {
     this.#suffixes = config.availableUserDomains.map((domain) => `.${domain}`)
   }
 
-  /** Null when the header is no host. */
+  /** Returns null if the header is missing or not a valid host. */
   siteAt(header: string | null): Site | null {
     if (header === null) return null
     if (header === this.#known) return 'service'

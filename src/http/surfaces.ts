@@ -1,6 +1,7 @@
 /**
- * What differs between the parts of the address space: the dialect of errors, whether browsers of other origins may
- * call, and how much is told to them. Middleware errors take the shape of the path they hit.
+ * How the parts of the address space differ: the format of errors, whether browsers on other origins may call, and
+ * which
+ * headers those may read. An error of the edge itself takes the format of the requested path.
  */
 import { nestedCodes, type Refusal } from './errors.ts'
 import { rateLimitHeaders } from './limiting.ts'
@@ -8,12 +9,12 @@ import { rateLimitHeaders } from './limiting.ts'
 export interface Surface {
   prefix: string
   cors: boolean
-  /** What every answer carries. Shared: never to be changed. */
+  /** Headers of every response. Shared, so never modified. */
   headers: Headers
-  /** The same on an answer that depends on who asks. */
+  /** Headers of every response that depends on the caller. */
   personalHeaders: Headers
   body(refusal: Refusal): { contentType: string; text: string }
-  /** Refusals are pages: whoever asks, or for browsers alone. */
+  /** Whether refusals are HTML pages, for every client or for browsers alone. */
   pages?: 'always' | 'for browsers'
 }
 
@@ -43,7 +44,7 @@ const event = (refusal: Refusal) => ({
 
 const plain = (refusal: Refusal) => ({ contentType: 'text/plain; charset=utf-8', text: `${refusal.message}\n` })
 
-/** What refusals of the edge itself are called in the vocabulary of RFC 6749. */
+/** Error codes of RFC 6749 section 5.2 for refusals of the edge itself. */
 const oauthCodes: Record<string, string> = {
   InvalidRequest: 'invalid_request',
   PayloadTooLarge: 'invalid_request',
@@ -88,7 +89,7 @@ const declared: readonly Omit<Surface, 'headers' | 'personalHeaders'>[] = [
   { prefix: '/', cors: true, body: plain, pages: 'for browsers' },
 ]
 
-/** The first prefix that fits decides. */
+/** The first prefix that matches decides. */
 const surfaces: readonly Surface[] = declared.map((surface) => {
   const every = surface.cors ? crossOrigin : {}
   return { ...surface, headers: new Headers(every), personalHeaders: new Headers({ ...every, ...personal }) }

@@ -1,5 +1,6 @@
 /**
- * From declarations to targets: what a request goes through once its path is known. See `endpoint.ts` for the order.
+ * Turns declarations into targets: the steps that a request goes through once its path is known. `endpoint.ts` gives
+ * their order.
  */
 import type { LimitName } from '../platform/running/limits.ts'
 import { decodeParams, methods, validateInput, validateOutput, type Method, type MethodName } from '../protocol/lexicons/lexicons.ts'
@@ -14,36 +15,36 @@ import { queryOf } from './query.ts'
 
 /** What a path leads to. */
 export interface Target {
-  /** What metrics and traces call it. */
+  /** Its name in metrics and traces. */
   name: string
   /** Charged to the client's address. */
   limits: readonly LimitName[]
-  /** Of the endpoint; null where there is none. */
+  /** Declaration of the endpoint; null if there is none. */
   spec: Common<unknown> | null
-  /** Gives what the handler answers. */
+  /** Returns what the handler returns. Throws a `Refusal` if a step before it refuses. */
   run(exchange: RequestExchange): unknown
 }
 
-/** A method below `/xrpc/`. */
+/** Target of an XRPC method. */
 export interface MethodTarget extends Target {
-  /** Of a subscription, for requests that ask for a WebSocket. */
+  /** Target of a request for a WebSocket; null unless the method is a subscription. */
   upgrade: Target | null
 }
 
-/** Every target of a server, by what leads to it. */
+/** Every target of the server, by how a request reaches it. */
 export interface Targets {
   /** By NSID. */
   methods: ReadonlyMap<string, MethodTarget>
   routes: PathTable<Target>
-  /** For NSIDs that are not served here. */
+  /** NSIDs that are not served here. */
   unserved: Target
-  /** For paths that lead nowhere. */
+  /** Paths outside `/xrpc` without an endpoint. */
   nowhere: Target
 }
 
 type Of<Kind extends Endpoint['kind']> = Extract<Endpoint, { kind: Kind }>
 
-/** A path that is no endpoint of ours: a name of somebody else's choice is no label. */
+/** Metric label of any path without an endpoint: clients must not be able to create labels. */
 const UNMATCHED = 'unmatched'
 
 export function targetsOf(endpoints: readonly Endpoint[]): Targets {
@@ -69,7 +70,7 @@ export function targetsOf(endpoints: readonly Endpoint[]): Targets {
 
 type CallLimits = readonly CallLimit<unknown>[]
 
-/** `run` charges what it is given once the caller and the input are known. */
+/** `run` charges the limits that it receives, once the caller and the input are known. */
 function target(name: string, spec: Common<unknown> | null, run: (exchange: RequestExchange, limits: CallLimits) => unknown): Target {
   const limits = callLimitsOf(spec)
   return { name, limits: addressLimitsOf(spec), spec, run: (exchange) => run(exchange, limits) }
@@ -85,7 +86,7 @@ function methodTarget(endpoint: Of<'query' | 'procedure' | 'subscription'>, unse
     case 'procedure':
       return { ...target(nsid, endpoint.spec, (exchange, limits) => runProcedure(exchange, endpoint, method, limits)), upgrade: null }
     case 'subscription':
-      // The event stream is exempt; a plain request for it is not.
+      // The event stream is exempt from limits; a plain HTTP request to its path is not.
       return { ...unserved, name: nsid, upgrade: { name: nsid, limits: [], spec: null, run: (exchange) => openSocket(exchange, endpoint) } }
   }
 }
@@ -105,7 +106,7 @@ async function runQuery(exchange: RequestExchange, endpoint: Of<'query'>, method
   if (request.method !== 'GET' && request.method !== 'HEAD') throw invalidRequest('XRPC requests only supports GET and POST')
   exchange.params = paramsOf(exchange, method.nsid)
   exchange.caller = await authenticate(exchange, endpoint.spec)
-  // The runtime does not hand over what a GET carries, so its announcement has to do.
+  // The runtime does not expose the body of a GET, so its announced length has to do.
   if ((announcedBytes(request) ?? 0) > 0) throw unexpectedBody()
   chargeCall(exchange, limits)
   return checked(exchange, method, await endpoint.handler(exchange))
@@ -144,7 +145,7 @@ function paramsOf({ request: { url } }: RequestExchange, nsid: MethodName): unkn
   return outcome.value
 }
 
-/** A promise of the caller, where the guard has to wait for something. */
+/** Returns the caller, or a promise of it if the guard has to wait. */
 function authenticate(exchange: RequestExchange, { auth = anyone, long }: Common<unknown>): unknown {
   if (long) exchange.peer.withoutTimeout(exchange.request)
   return auth.check(exchange)
@@ -161,14 +162,14 @@ async function inputOf(body: RequestBody, method: Method, maxBytes: number): Pro
   if (method.inputEncoding !== '*/*' && contentType !== method.inputEncoding) throw invalidRequest(`Wrong request encoding (Content-Type): ${contentType}`)
   if (method.inputEncoding !== 'application/json') return body
   const json = await body.json(maxBytes)
-  // The reference reads nothing but objects and lists as JSON, and calls the rest by the name of its parser's error.
+  // The reference accepts only objects and arrays as JSON, and reports anything else as a `SyntaxError` of its parser.
   if (json === null || (json !== undefined && typeof json !== 'object')) throw new Refusal(400, 'SyntaxError', 'JSON Parse error: Expected an object')
   const outcome = validateInput(method.nsid, json ?? {})
   if (!outcome.ok) throw invalidRequest(outcome.message)
   return outcome.value
 }
 
-/** In development and in tests an answer that breaks its lexicon is a fault of ours. */
+/** In development and in tests, validate the output too: output that breaks its lexicon is a bug. */
 function checked({ ctx }: RequestExchange, { nsid }: Method, answer: unknown): unknown {
   if (!ctx.config.development || answer instanceof Response) return answer
   const outcome = validateOutput(nsid, answer instanceof JsonText ? JSON.parse(answer.text) : answer)
@@ -187,6 +188,6 @@ function openSocket(exchange: RequestExchange, { accept }: Of<'subscription'>): 
     if (!upgraded) handler.closed()
   }
   if (!upgraded) throw invalidRequest('Expected a WebSocket upgrade')
-  // The connection belongs to the socket now; what is answered here reaches nobody.
+  // The connection now belongs to the socket; this response reaches nobody.
   return new Response(null)
 }
