@@ -1,4 +1,4 @@
-/** Access tokens of OAuth apps, each with a proof of the key that it is bound to. */
+/** The credential of OAuth apps: an access token with a DPoP proof of the key that it is bound to. RFC 9449. */
 import type { Exchange } from '../../http/endpoint.ts'
 import { forbidden } from '../../http/errors.ts'
 import type { Did } from '../../protocol/identifiers.ts'
@@ -7,13 +7,13 @@ import { verifyDpopToken } from '../oauth/oauth.ts'
 import { presentedAs, requireNotTakendown, type Credential, type Demand } from './credential.ts'
 import { assertPermission } from './permissions.ts'
 
-/** An app or an agent, limited to what was granted to it. */
+/** An app or an agent, limited to its grant. */
 export interface GrantCaller {
   did: Did
   credential: 'oauth' | 'agent'
   permissions: Permissions
   personalDetails: false
-  /** Of the grant, for the audit. */
+  /** Token id of the grant, for the audit log. */
   tokenId: string
 }
 

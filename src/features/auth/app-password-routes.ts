@@ -1,4 +1,6 @@
-/** com.atproto.server.*AppPassword(s): for the account itself only. */
+/**
+ * com.atproto.server.createAppPassword, listAppPasswords and revokeAppPassword: for full sessions of the account only.
+ */
 import { procedure, query } from '../../http/endpoint.ts'
 import { wireTime } from '../../protocol/identifiers.ts'
 import { listAppPasswords, type AppPassword } from './app-password-store.ts'

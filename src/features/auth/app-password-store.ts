@@ -1,4 +1,4 @@
-/** Rows of `app_password`. */
+/** SQL of the `app_password` table. */
 import type { Did, Millis } from '../../protocol/identifiers.ts'
 import { sql, type Reader, type Sql, type Tx } from '../../platform/database/database.ts'
 
@@ -19,14 +19,14 @@ const select = (condition: Sql) => sql`
 
 const fromRow = (row: Row): AppPassword => ({ ...row, privileged: row.privileged === 1, personalDetails: row.personalDetails === 1 })
 
-/** Throws a unique violation when the account has one of that name. */
+/** Insert an app password. Throws a unique violation if the account has one with that name. */
 export async function insertAppPassword(tx: Tx, did: Did, { name, privileged, personalDetails, createdAt }: AppPassword, hash: string): Promise<void> {
   await tx.run(sql`
     INSERT INTO app_password (did, name, password_hash, privileged, personal_details, created_at)
     VALUES (${did}, ${name}, ${hash}, ${privileged ? 1 : 0}, ${personalDetails ? 1 : 0}, ${createdAt})`)
 }
 
-/** Newest first. */
+/** Returns the account's app passwords, newest first. */
 export const listAppPasswords = async (reader: Reader, did: Did): Promise<AppPassword[]> =>
   (await reader.all<Row>(select(sql`did = ${did}`))).map(fromRow)
 

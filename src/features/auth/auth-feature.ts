@@ -1,4 +1,4 @@
-/** Who is who: sessions, app passwords, service tokens. */
+/** Authentication: sessions, app passwords, service tokens. */
 import type { Feature } from '../../http/feature.ts'
 import { appPasswordRoutes } from './app-password-routes.ts'
 import { expiredSessionsSweep } from './expired-sessions-sweep.ts'

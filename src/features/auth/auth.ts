@@ -1,6 +1,8 @@
 /**
- * Guards: who may call an endpoint. Each is named in the declaration of the endpoint, runs before the body is read,
- * and answers the caller that the handler works with. Each names the credentials that it takes, in order.
+ * Guards decide who may call an endpoint. An endpoint declares its guard, which runs before the body is read and
+ * returns
+ * the caller to the handler. A guard lists the credentials that it accepts, in order. Without one it throws
+ * `AuthMissing`; with another or a malformed one, `InvalidToken`; with an expired one, `ExpiredToken`.
  */
 import type { Guard } from '../../http/endpoint.ts'
 import { authenticationRequired } from '../../http/errors.ts'
@@ -31,8 +33,8 @@ export { deleteSession, findSession, listSessions, type ListedSession } from './
 export { requireVisible, requireVisibleRepo, type Viewer } from './visibility.ts'
 
 /**
- * Sign an account out everywhere: its sessions, the apps that it lets in, the browsers in which it is signed in. Counts
- * what ended. No place is known any more either, for it is not sure whose they are.
+ * Sign an account out everywhere: sessions, OAuth apps and browsers. Returns how many sessions ended. Also forgets the
+ * places from which it was used, because an intruder may have used some of them.
  */
 export async function signOutEverywhere(tx: Tx, did: Did): Promise<{ sessions: number; oauthSessions: number; oauthCodes: number }> {
   const { sessions: oauthSessions, codes: oauthCodes } = await endOAuthSessions(tx, did)
@@ -40,45 +42,48 @@ export async function signOutEverywhere(tx: Tx, did: Did): Promise<{ sessions: n
   return { sessions: await deleteSessionsOf(tx, did), oauthSessions, oauthCodes }
 }
 
-/** Sign out whoever came in with a password. Apps that the account lets in stay. */
+/** End every session and browser sign-in that a password opened. OAuth apps keep their access. */
 export async function signOutPasswords(tx: Tx, did: Did): Promise<void> {
   await deleteSessionsOf(tx, did)
   await deleteSignInsOf(tx, did)
 }
 
-/** An account holder, or who acts for one. */
+/** An account holder, or an app or agent that acts for one. */
 export type AccessCaller = SessionCaller | GrantCaller
 
 const holders: readonly Credential<AccessCaller>[] = [credentials.session, credentials.app]
 
-/** For account holders. Without demands: any session but that of a taken-down account, and no apps. */
+/** Guard for account holders. By default it accepts any session except that of a taken-down account, and no apps. */
 export const access = (demand: Demand = {}): Guard<AccessCaller> => taking(holders, refuseOthers, demand)
 
-/** For what only the account itself may do: no app password, no app, no agent. */
+/** Guard for what only the account itself may do: refuses app passwords, apps and agents. */
 export const fullAccess = (demand: Pick<Demand, 'refusesTakendown'> = {}): Guard<AccessCaller> => access({ ...demand, sessions: 'owner' })
 
-/** For checks that need the body: refuses apps and agents whose grant does not reach that far. */
+/** Check a permission that depends on the body. Throws `ScopeMissingError` if the grant of an app or agent lacks it. */
 export function requirePermission({ permissions }: Pick<AccessCaller, 'permissions'>, check: (permissions: Permissions) => void): void {
   if (permissions !== null) assertPermission(permissions, check)
 }
 
-/** Whether the caller may have this method of another service called. Apps and agents are limited by their grant. */
+/**
+ * Whether the caller may have this method of another service called on its behalf. The grants of apps and agents are
+ * checked elsewhere.
+ */
 export const mayHaveCalled = (caller: AccessCaller, nsid: string): boolean => caller.permissions !== null || reachesMethod(caller.credential, nsid)
 
-/** For the holder of a refresh token. `expired`: also of one whose time is over. */
+/** Guard for the holder of a refresh token. `expired` accepts an expired one too. */
 export const refresh = ({ expired = false } = {}): Guard<RefreshCaller> => taking([expired ? credentials.expiredRefresh : credentials.refresh], refuseOthers)
 
 function refuseStrangers(): never {
   throw authenticationRequired()
 }
 
-/** For the operator. */
+/** Guard for the operator. Throws `AuthenticationRequired`. */
 export const admin: Guard<AdminCaller> = taking([credentials.operator], refuseStrangers)
 
-/** For the operator, and for the moderation service that the configuration names. */
+/** Guard for the operator and the configured moderation service. Throws `AuthenticationRequired`. */
 export const moderator: Guard<AdminCaller> = taking([credentials.moderation, credentials.operator], refuseStrangers)
 
-/** For account holders, and for the moderation service that looks at any account. */
+/** Guard for account holders, and for the moderation service, which may see any account. */
 export const accessOrModerator = (demand: Demand): Guard<AccessCaller | AdminCaller> =>
   taking<AccessCaller | AdminCaller>([besideSessions(credentials.moderation), ...holders], refuseOthers, demand)
 
@@ -86,15 +91,15 @@ export const accessOrModerator = (demand: Demand): Guard<AccessCaller | AdminCal
 export const accessOrServiceAuth = (demand: Demand): Guard<AccessCaller | ServiceAccountCaller> =>
   taking<AccessCaller | ServiceAccountCaller>([besideSessions(credentials.delegated), ...holders], refuseOthers, demand)
 
-/** For everybody. The caller is whom a service token names, or null without one. */
+/** Guard for everyone. The caller is the issuer of the service token, or null without an `Authorization` header. */
 export const optionalServiceAuth: Guard<ServiceCaller | null> = taking<ServiceCaller | null>([credentials.service], ({ request }) => {
   if (authorizationOf(request) === null) return null
   throw authenticationRequired('Invalid authorization header')
 })
 
-/** For reads that are open to all, and show more to the owner and to the operator. */
+/** Guard for public reads that show more to the owner and to the operator. */
 export function optionalAccess(demand: Demand = { grants: 'any' }): Guard<Viewer> {
-  // A bearer token is one of an account here.
+  // The operator may use Basic only: a bearer token here is that of an account.
   const operator = { ...credentials.operator, recognises: presentedAs('basic') }
   const known = taking<AccessCaller | AdminCaller | null>([operator, ...holders], () => null, demand)
   return {

@@ -1,4 +1,6 @@
-/** The grammar of the `Authorization` header: a scheme and one value, separated by one space. */
+/**
+ * Parses the `Authorization` header: a scheme and one value, separated by one space. RFC 9110 section 11.6.2, narrowed.
+ */
 import { invalidToken } from '../../http/errors.ts'
 
 export interface Authorization {
@@ -8,7 +10,7 @@ export interface Authorization {
 
 const schemes: ReadonlySet<string> = new Set(['basic', 'bearer', 'dpop'] satisfies Authorization['scheme'][])
 
-/** Null when the header is absent. */
+/** Returns null if the header is absent or empty. Throws `InvalidToken` if it is malformed or its scheme is unknown. */
 export function authorizationOf(request: Request): Authorization | null {
   const header = request.headers.get('authorization')
   if (header === null || header === '') return null

@@ -1,6 +1,7 @@
 /**
- * What a credential is: something in a request that shows who sends it. Each kind is one declaration in a file of its
- * own, listed in `credentials.ts`; guards say which of them they take.
+ * A credential is the part of a request that identifies its sender. Each kind is one declaration in its own file,
+ * listed
+ * in `credentials.ts`; a guard names the kinds that it accepts.
  */
 import type { Exchange, Guard } from '../../http/endpoint.ts'
 import { authMissing, invalidToken } from '../../http/errors.ts'
@@ -11,33 +12,39 @@ import { authorizationOf, type Authorization } from './authorization-header.ts'
 
 export interface Credential<Caller> {
   name: string
-  /** What the request presents as one of this kind, told by its form alone; null without. */
+  /** Returns what the request presents as this kind, judged by its form alone, or null if nothing. */
   recognises(exchange: Exchange): string | null
-  /** Who shows it. Refuses what is forged, has expired or was withdrawn. */
+  /** Returns the caller. Throws a `Refusal` if the credential is forged, expired or revoked. */
   check(exchange: Exchange, presented: string): Caller | Promise<Caller>
-  /** Refuses a caller who may not do with it what is demanded. Left out: it is good for all that takes it. */
+  /**
+   * Throws a `Refusal` if the caller does not meet the demand. If omitted, every endpoint that accepts the kind allows
+   * it.
+   */
   may?(caller: Caller, demand: Demand, exchange: Exchange): void | Promise<void>
 }
 
-/** What an endpoint demands; each kind of credential looks at what concerns it. */
+/** What an endpoint demands. Each kind of credential checks the members that concern it. */
 export interface Demand {
-  /** Sessions that may call; what each may is in `session-credential.ts`. */
+  /** Which sessions may call; `session-credential.ts` defines what each kind meets. */
   sessions?: SessionDemand
-  /** What an app or agent needs: any grant, none will do (and what to tell it), or a check like `assertRepo`. */
+  /**
+   * What an app or agent needs: any grant, a check such as `assertRepo`, or `refuse` (with a message) for none at all.
+   */
   grants?: 'any' | 'refuse' | { refuse: string } | ((permissions: Permissions, exchange: Exchange) => void)
   /** Refuse taken-down and missing accounts in the guard instead of the handler. */
   refusesTakendown?: boolean
 }
 
 /**
- * `everyday`: what every app does. `owner`: only the account itself. `leaving`: the same, and the holder of a taken-down
- * account, who moves away. `every`: `everyday`, and that holder, who fetches what is theirs.
+ * `everyday`: any session of an account that is not taken down. `owner`: only the account itself. `leaving`: `owner`,
+ * and
+ * the holder of a taken-down account, to move away. `every`: `everyday`, and that holder, to fetch their own data.
  */
 export type SessionDemand = 'everyday' | 'owner' | 'leaving' | 'every'
 
 /**
- * A guard that takes these credentials, and demands of them the same. The first one that the request presents decides;
- * `otherwise` gives the caller, or refuses, when it presents none of them.
+ * Returns a guard that accepts these credentials under one demand. The first credential that the request presents
+ * decides. If it presents none, `otherwise` returns the caller or throws.
  */
 export const taking = <Caller>(credentials: readonly Credential<Caller>[], otherwise: (exchange: Exchange) => Caller, demand: Demand = {}): Guard<Caller> => ({
   personal: true,
@@ -54,13 +61,18 @@ export const taking = <Caller>(credentials: readonly Credential<Caller>[], other
   },
 })
 
-/** For guards of those who show tokens. */
+/**
+ * The `otherwise` of guards that require a token: throws `AuthMissing` without an `Authorization` header, else
+ * `InvalidToken`.
+ */
 export function refuseOthers({ request, ctx }: Exchange): never {
   if (authorizationOf(request) === null) throw authMissing(ctx.config.publicUrl)
   throw invalidToken('Unexpected authorization type')
 }
 
-/** What stands behind this scheme in the `Authorization` header. */
+/**
+ * Returns a function that reads the value of this scheme from the `Authorization` header, or null if another is used.
+ */
 export const presentedAs =
   (scheme: Authorization['scheme']) =>
   ({ request }: Exchange): string | null => {
@@ -68,6 +80,7 @@ export const presentedAs =
     return authorization?.scheme === scheme ? authorization.value : null
   }
 
+/** Throws `AccountTakedown`, or `AccountNotFound` if the account is missing. */
 export async function requireNotTakendown({ ctx }: Exchange, did: Did): Promise<void> {
   refuseTakendown(await accountStatus(ctx.db, did))
 }

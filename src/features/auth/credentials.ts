@@ -1,4 +1,7 @@
-/** Every kind of credential. A new one is a file of its own, a line here, and its place in the guards that take it (`auth.ts`). */
+/**
+ * Every kind of credential. A new one needs its own file, a line here, and a place in the guards that accept it
+ * (`auth.ts`).
+ */
 import { appCredential } from './app-credential.ts'
 import { operatorCredential } from './operator-credential.ts'
 import { refreshCredential } from './refresh-credential.ts'

@@ -1,4 +1,4 @@
-/** Deletes sessions whose last refresh token has expired. */
+/** Deletes each session whose last refresh token has expired. */
 import type { Sweep } from '../../platform/running/sweeps.ts'
 import { deleteExpiredSessions } from './session-store.ts'
 

@@ -1,10 +1,10 @@
-/** The operator's: the admin token, or a paired device that signs (`operators`). */
+/** The operator's credential: the admin token, or the signature of a paired device (`operators`). */
 import { authenticationRequired } from '../../http/errors.ts'
 import { actorOf, operatorOf } from '../operators/operators.ts'
 import type { Credential } from './credential.ts'
 
 export interface AdminCaller {
-  /** Who is named in the audit. */
+  /** The name in the audit log. */
   actor: string
 }
 

@@ -1,4 +1,4 @@
-/** Refusing what the grant of an app or an agent does not reach. */
+/** Enforces the grants of apps and agents. */
 import { ScopeMissingError } from '@atproto/oauth-scopes'
 import { Refusal } from '../../http/errors.ts'
 import type { Permissions } from '../../protocol/scopes.ts'
@@ -6,7 +6,7 @@ import type { Permissions } from '../../protocol/scopes.ts'
 /**
  * Run a check such as `(permissions) => permissions.assertRepo({ collection, action: 'create' })`.
  *
- * Refuses with the narrowest scope that would have satisfied it; apps read that scope and ask for consent again.
+ * Throws `ScopeMissingError` with the narrowest scope that would satisfy the check, which apps read to ask for consent.
  */
 export function assertPermission(permissions: Permissions, check: (permissions: Permissions) => void): void {
   try {

@@ -1,10 +1,10 @@
-/** Refresh tokens. That its session has not ended is checked where it is used up (`sessions.ts`). */
+/** The refresh token of a session. `sessions.ts` checks that the session still exists when the token is exchanged. */
 import { expiredToken } from '../../http/errors.ts'
 import { presentedAs, type Credential } from './credential.ts'
 import { acceptedToken, readRefreshToken } from './session-tokens.ts'
 import type { RefreshCaller } from './sessions.ts'
 
-/** `expired`: also one whose time is over. */
+/** `expired` accepts an expired token too. Throws `InvalidToken`, or `ExpiredToken`. */
 export const refreshCredential = ({ expired }: { expired: boolean }): Credential<RefreshCaller> => ({
   name: 'refresh token',
   recognises: presentedAs('bearer'),

@@ -1,4 +1,4 @@
-/** com.atproto.server.getServiceAuth: tokens with which an account's client asks other services. */
+/** com.atproto.server.getServiceAuth: issues tokens with which a client calls other services for its account. */
 import { randomBytes } from 'node:crypto'
 import { query } from '../../http/endpoint.ts'
 import { invalidRequest, invalidToken, Refusal } from '../../http/errors.ts'
@@ -10,13 +10,13 @@ import { access, mayHaveCalled, requirePermission } from './auth.ts'
 
 const DEFAULT_TTL_SECS = 60
 const MAX_TTL_SECS = 3600
-/** Without a method the token is good for all of them. */
+/** A token that names no method is valid for all methods. */
 const MAX_TTL_ANY_METHOD_SECS = 60
 const MAX_AUDIENCE_CHARS = 2048
-/** The one method that a taken-down account needs: it moves away with it. */
+/** The only method open to a taken-down account, which uses it to move to another server. */
 const MOVING_METHOD = 'com.atproto.server.createAccount'
 
-/** A DID of a host or of the directory, with or without the name of a service. */
+/** A did:plc or did:web, optionally with a service fragment. */
 const audiencePattern = /^did:(plc:[a-z2-7]{24}|web:[a-z0-9]([a-z0-9.-]*[a-z0-9])?(%3A[0-9]{1,5})?)(#[A-Za-z][A-Za-z0-9_-]*)?$/
 
 const isAudience = (text: string) => text.length <= MAX_AUDIENCE_CHARS && audiencePattern.test(text)
@@ -48,7 +48,7 @@ export const serviceAuthRoutes = [
       const now = ctx.clock.now()
       const expiresAt = expiry(now, exp, lxm)
       if (lxm !== undefined && isProtectedMethod(lxm)) throw invalidRequest(`cannot request a service auth token for the following protected method: ${lxm}`)
-      if (isDraftAudience(aud) || (lxm !== undefined && isDraftMethod(lxm))) throw invalidRequest('permissioned data is not served here, and no service token is made for it')
+      if (isDraftAudience(aud) || (lxm !== undefined && isDraftMethod(lxm))) throw invalidRequest('this server does not support permissioned data and issues no service tokens for it')
       refuseMissing(signer?.status ?? null)
       const claims = { iss: did, aud, ...(lxm === undefined ? {} : { lxm }), iat: Math.floor(now / 1000), exp: expiresAt, jti: randomBytes(16).toString('hex') }
       return { token: formatServiceToken(signer!.key, claims) }

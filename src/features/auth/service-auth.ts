@@ -1,8 +1,8 @@
 /**
- * Tokens with which other services, and accounts of other servers, act here: JWTs signed with the key of their issuer.
+ * Service tokens: JWTs with which other services, and accounts on other servers, act here. The issuer's key signs them.
  *
- * Checks in the order of the reference, whose error names services match on. A signature that does not verify is
- * tried once more against a document fetched anew, for keys change.
+ * The checks follow the order of the reference, on whose error names services rely. If a signature does not verify, it
+ * is checked once more against a freshly fetched DID document, because the key may have changed.
  */
 import { authenticationRequired, Refusal } from '../../http/errors.ts'
 import type { Context } from '../../platform/context.ts'
@@ -22,9 +22,9 @@ interface ServiceToken {
 }
 
 export interface ServiceCaller {
-  /** The issuer, without the name of a service. */
+  /** The DID of the issuer, without a service fragment. */
   iss: Did
-  /** The service of the issuer that speaks, such as `atproto_labeler`; null when the account itself does. */
+  /** The issuer's service fragment, such as `atproto_labeler`; null if the account itself is the issuer. */
   service: string | null
   jti: string | null
   /** Seconds since 1970. */
@@ -34,12 +34,20 @@ export interface ServiceCaller {
 const refused = (name: string, message: string) => new Refusal(401, name, message)
 const poorlyFormatted = () => refused('BadJwt', 'poorly formatted jwt')
 
-/** Types of other tokens, which must not be taken for these. */
+/** Types of other tokens, which must not be mistaken for service tokens. */
 const foreignTypes: readonly unknown[] = ['at+jwt', 'refresh+jwt', 'dpop+jwt']
-/** The service of a moderation service that puts labels, and speaks with a key of its own. */
+/** Service fragment of a labeler, which has its own signing key. */
 export const LABELER = 'atproto_labeler'
 
-/** `accepts` says which issuers count, or refuses by itself, once the token is otherwise in order and before its key is fetched. */
+/**
+ * Verify a service token. Returns its issuer. `lxm` is the method that the token must name, or null for any; `accepts`
+ * returns whether to trust the issuer, or throws, and runs before the issuer's key is fetched.
+ *
+ * Throws (401) `BadJwt`, `BadJwtType`, `JwtExpired`, `BadJwtLexiconMethod`, `BadJwtIss`, `UntrustedIss`,
+ * `BadJwtSignature` or `BadJwtAudience`, and `AuthenticationRequired` if the issuer's key cannot be resolved.
+ *
+ * Source: atproto specification, "XRPC", section "Inter-Service Authentication".
+ */
 export async function verifyServiceToken(
   ctx: Context,
   text: string,

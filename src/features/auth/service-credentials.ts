@@ -1,4 +1,7 @@
-/** Service tokens (`service-auth.ts`): of any service, of the moderation service, and of a service for an account here. */
+/**
+ * Credentials that are service tokens (`service-auth.ts`): of any issuer, of the moderation service, of an account
+ * here.
+ */
 import type { Exchange } from '../../http/endpoint.ts'
 import { invalidToken } from '../../http/errors.ts'
 import type { Did } from '../../protocol/identifiers.ts'
@@ -9,19 +12,19 @@ import { LABELER, verifyServiceToken, type ServiceCaller } from './service-auth.
 
 const bearer = presentedAs('bearer')
 
-/** Whoever holds a token for the method that is called. */
+/** A token of any issuer for the called method. */
 export const serviceCredential: Credential<ServiceCaller> = {
   name: 'service',
   recognises: bearer,
   check: ({ ctx, nsid }, token) => verifyServiceToken(ctx, token, { lxm: nsid }),
 }
 
-/** The moderation service that the configuration names. */
+/** A token of the configured moderation service. */
 export const moderationCredential: Credential<AdminCaller> = {
   name: 'moderation service',
   recognises(exchange) {
     const token = exchange.nsid === null ? null : bearer(exchange)
-    // The admin token is no JWT.
+    // The admin token is not a JWT.
     return token !== null && decodeJws(token) !== null ? token : null
   },
   async check({ ctx, nsid }, token) {
@@ -31,7 +34,7 @@ export const moderationCredential: Credential<AdminCaller> = {
   },
 }
 
-/** A service to which the account gave a token for one method. */
+/** A service that holds a token which the account issued for one method. */
 export interface ServiceAccountCaller {
   did: Did
   credential: 'service'
@@ -43,7 +46,7 @@ export const delegatedCredential: Credential<ServiceAccountCaller> = {
   name: 'service of the account',
   recognises: bearer,
   async check(exchange, token) {
-    // Before the key is fetched: a stranger's name is not looked up.
+    // Runs before the key is fetched, so the DID of a stranger is never resolved.
     const accepts = async ({ iss }: ServiceCaller) => {
       await requireNotTakendown(exchange, iss)
       return true
@@ -53,7 +56,10 @@ export const delegatedCredential: Credential<ServiceAccountCaller> = {
   },
 }
 
-/** Where sessions are taken too: told from them by naming a method, which service tokens do and sessions do not. Refuses what is no JWT at all. */
+/**
+ * The same credential for a guard that accepts sessions too: a service token is recognised by its `lxm`, which session
+ * tokens lack. Throws `InvalidToken` if the token is not a JWT.
+ */
 export const besideSessions = <Caller>(credential: Credential<Caller>): Credential<Caller> => ({
   ...credential,
   recognises: (exchange) => (exchange.nsid === null ? null : namingMethod(exchange)),

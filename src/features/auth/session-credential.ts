@@ -1,8 +1,11 @@
 /**
- * Sessions of ours: opened with a password or an app password, or left to the holder of a taken-down account.
+ * The credential of password sessions: opened with a password or an app password, or the limited session of a
+ * taken-down
+ * account.
  *
- * The table is all that limits an app password: one that was made without direct messages opens an `app` session, one
- * with them a `privileged` session.
+ * The `reach` table is all that limits an app password: one without access to direct messages opens an `app` session,
+ * one
+ * with access a `privileged` session.
  */
 import { invalidToken } from '../../http/errors.ts'
 import { isPrivilegedMethod } from '../../protocol/guarded-methods.ts'
@@ -12,11 +15,11 @@ import { presentedAs, requireNotTakendown, type Credential, type SessionDemand }
 import { acceptedToken, readAccessToken, type SessionKind } from './session-tokens.ts'
 
 interface Reach {
-  /** Demands of endpoints that it meets. */
+  /** Demands of endpoints that the session meets. */
   meets: readonly SessionDemand[]
-  /** Whether it reaches methods of other services that are privileged: direct messages, and moving the account. */
+  /** Whether it may call privileged methods of other services: direct messages, and account migration. */
   privilegedMethods: boolean
-  /** Whether it reads and sets the birth date. `granted`: if the app password was made with that. */
+  /** Whether it may read and set the birth date. `granted`: only if the app password has that grant. */
   personalDetails: 'always' | 'granted' | 'never'
 }
 
@@ -24,7 +27,7 @@ const reach: Readonly<Record<SessionKind, Reach>> = {
   full: { meets: ['everyday', 'owner', 'leaving', 'every'], privilegedMethods: true, personalDetails: 'always' },
   privileged: { meets: ['everyday', 'every'], privilegedMethods: true, personalDetails: 'granted' },
   app: { meets: ['everyday', 'every'], privilegedMethods: false, personalDetails: 'granted' },
-  // Moving away is all that is left to it; what else it may ask for, its endpoints say.
+  // Only for migration to another server; endpoints that accept it restrict it further.
   takendown: { meets: ['leaving', 'every'], privilegedMethods: true, personalDetails: 'never' },
 }
 
@@ -52,5 +55,5 @@ export const sessionCredential: Credential<SessionCaller> = {
   },
 }
 
-/** Whether a session may have this method of another service called for it. */
+/** Whether a session may have this method of another service called on its behalf. */
 export const reachesMethod = (kind: SessionKind, nsid: string): boolean => reach[kind].privilegedMethods || !isPrivilegedMethod(nsid)

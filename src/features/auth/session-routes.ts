@@ -1,4 +1,4 @@
-/** com.atproto.server.*Session. */
+/** com.atproto.server.createSession, refreshSession, deleteSession and getSession. */
 import { type Exchange, procedure, query } from '../../http/endpoint.ts'
 import { authenticationRequired } from '../../http/errors.ts'
 import { originOf } from '../../http/origin.ts'
@@ -9,7 +9,7 @@ import { endSession, openSession, refreshSession, sessionAccount, sessionTokens,
 
 const wrongCredentials = () => authenticationRequired('Invalid identifier or password')
 
-/** Null when no password fits. Refuses a taken-down account unless it asks for its limited session. */
+/** Returns null if no password matches. Throws `AccountTakedown` unless the client allows a limited session. */
 async function logIn(exchange: Exchange, account: Account | null, password: string, allowTakendown: boolean): Promise<{ account: Account; tokens: Tokens } | null> {
   const { ctx } = exchange
   const ownHolds = await provePassword(ctx, account, password)

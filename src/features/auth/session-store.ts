@@ -1,4 +1,4 @@
-/** Rows of `session`. */
+/** SQL of the `session` table. */
 import type { KnownOrigin, Origin } from '../../http/origin.ts'
 import type { Did, Millis } from '../../protocol/identifiers.ts'
 import { sql, type Reader, type Tx, type Writer } from '../../platform/database/database.ts'
@@ -28,7 +28,7 @@ export interface ListedSession extends Pick<Session, 'id' | 'appPassword' | 'rot
   expiresAt: Millis
 }
 
-/** Those that have not ended; the one that was used last comes first. */
+/** Returns sessions that have not expired, most recently refreshed first. */
 export const listSessions = (reader: Reader, did: Did, now: Millis): Promise<ListedSession[]> =>
   reader.all(sql`
     SELECT id, app_password AS "appPassword", rotated_at AS "rotatedAt", expires_at AS "expiresAt",
@@ -36,7 +36,7 @@ export const listSessions = (reader: Reader, did: Did, now: Millis): Promise<Lis
     FROM session
     WHERE did = ${did} AND expires_at > ${now} ORDER BY expires_at DESC`)
 
-/** The current token becomes the previous one. */
+/** Make `token` the current one, and the current one the previous. Returns the number of rows changed. */
 export const rotateSession = (tx: Tx, id: string, { token, now, expiresAt }: { token: string; now: Millis; expiresAt: Millis }): Promise<number> =>
   tx.run(sql`
     UPDATE session SET previous_token = current_token, current_token = ${token}, rotated_at = ${now}, expires_at = ${expiresAt} WHERE id = ${id}`)

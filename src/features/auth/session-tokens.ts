@@ -1,8 +1,8 @@
 /**
  * Session tokens: HS256 JWTs that the service issues to itself.
  *
- * Only tokens with exactly our two headers are looked at, so neither algorithm nor type is up to the caller. Access
- * tokens are not stored and live two hours; a refresh token counts only together with its row (`session-store.ts`).
+ * Only tokens with exactly one of our two headers are read, so the caller chooses neither algorithm nor type. Access
+ * tokens are not stored and live for two hours; a refresh token is valid only with its row (`session-store.ts`).
  */
 import { createHmac, createSecretKey, timingSafeEqual, type KeyObject } from 'node:crypto'
 import { expiredToken, invalidToken } from '../../http/errors.ts'
@@ -15,7 +15,9 @@ import { encodeObject } from '../../protocol/jws.ts'
 const ACCESS_TTL_SECS = 120 * 60
 export const REFRESH_TTL_SECS = 90 * 86_400
 
-/** What a session reaches: the account itself, an app password with or without direct messages, the way out of a taken-down account. */
+/**
+ * What opened a session: the account password, an app password with or without direct messages, a taken-down account.
+ */
 export type SessionKind = 'full' | 'privileged' | 'app' | 'takendown'
 
 const scopes: Record<SessionKind, string> = {
@@ -33,7 +35,7 @@ const REFRESH_HEADER = encodeObject({ typ: 'refresh+jwt', alg: 'HS256' })
 export interface AccessClaims {
   did: Did
   kind: SessionKind
-  /** An app password with this grant reads and sets the birth date. */
+  /** Whether the app password grants access to the birth date. */
   personalDetails: boolean
 }
 
@@ -60,13 +62,16 @@ interface VerifiedToken {
   expiresAt: Millis
 }
 
-/** Access tokens that are remembered, so that their seals are checked once. */
+/** Maximum number of cached access tokens. The signature of a cached token is not verified again. */
 const MAX_VERIFIED_TOKENS = 20_000
 
-/** What a seal says does not change while the server runs, for it has one key. Whether a token has expired is asked every time. */
+/**
+ * A verified signature stays valid while the server runs, because its key never changes. Expiry is checked on every
+ * use.
+ */
 const verifiedTokens = perContext(() => new BoundedCache<VerifiedToken>(MAX_VERIFIED_TOKENS))
 
-/** The key is read once, when the server starts. */
+/** The signing key, read once at start. */
 export const sessionTokenKey = perContext(async (ctx) => createSecretKey(await serverSecret(ctx.db, ctx.vault, 'session-token')))
 
 export async function issueAccessToken(ctx: Context, { did, kind, personalDetails }: AccessClaims): Promise<string> {
@@ -85,6 +90,7 @@ export async function issueRefreshToken(ctx: Context, { did, tokenId }: RefreshC
   return issue(REFRESH_HEADER, await sessionTokenKey(ctx), { scope: REFRESH_SCOPE, aud: ctx.config.serverDid, sub: did, ...times, jti: tokenId })
 }
 
+/** Returns the claims of an access token, or the fault. Never throws on bad input. */
 export async function readAccessToken(ctx: Context, token: string): Promise<({ ok: true } & AccessClaims) | { ok: false; fault: Fault }> {
   const verified = verifiedTokens(ctx)
   let read = verified.get(token) ?? null
@@ -105,7 +111,7 @@ function verifiedToken(ctx: Context, key: KeyObject, token: string): VerifiedTok
   return did === null || kind === undefined ? null : { answer: { ok: true, did, kind, personalDetails: personalDetails === true }, expiresAt: exp * 1000 }
 }
 
-/** `expired` tokens are read as well: they may still end their session. */
+/** Returns the claims of a refresh token, even an expired one, which may still end its session; or the fault. */
 export async function readRefreshToken(
   ctx: Context,
   token: string,
@@ -118,7 +124,7 @@ export async function readRefreshToken(
   return { ok: true, expired: read.expired, did, tokenId: jti }
 }
 
-/** What a token says; refuses one that says nothing. */
+/** Returns the claims of an accepted token. Throws `ExpiredToken` or `InvalidToken` otherwise. */
 export function acceptedToken<Read extends { ok: true }>(read: Read | { ok: false; fault: Fault }): Read {
   if (read.ok) return read
   throw read.fault === 'expired' ? expiredToken('Token has expired') : invalidToken('Token could not be verified')
@@ -143,7 +149,7 @@ function open(ctx: Context, key: KeyObject, header: string, token: string): { ok
   const given = Buffer.from(token.slice(end + 1), 'base64url')
   const expected = mac(key, token.slice(0, end))
   if (given.length !== expected.length || !timingSafeEqual(given, expected)) return unverifiable
-  // What carries our seal was written by `issue`.
+  // A valid signature means that `issue` wrote the payload, so it needs no validation.
   const payload = JSON.parse(Buffer.from(token.slice(header.length + 1, end), 'base64url').toString()) as Payload
   if (payload.aud !== ctx.config.serverDid) return unverifiable
   return { ok: true, payload, expired: ctx.clock.now() >= payload.exp * 1000 }

@@ -1,9 +1,10 @@
 /**
- * Sessions: opened with a password, an app password or a proof, kept alive by exchanging the refresh token.
+ * Sessions: opened with a password, an app password or a proof, and extended by exchanging the refresh token.
  *
- * The id of a session is the first half of the id of each of its refresh tokens, so a token that was exchanged long ago
- * still says whose it was. Exchanging it again shortly after, as a client does that lost the answer and as two tabs do,
- * gives the same successor. Later it means that two parties hold the session, and ends it.
+ * The id of a session is the first half of the id of each of its refresh tokens, so that even a token exchanged long
+ * ago
+ * identifies its session. Exchanging a token again within the grace period returns the same successor: the client may
+ * have lost the response, or use two tabs. A later reuse means that two parties hold the session, and ends it.
  */
 import { randomBytes } from 'node:crypto'
 import { expiredToken, invalidRequest } from '../../http/errors.ts'
@@ -17,16 +18,16 @@ import { findAppPassword, type AppPassword } from './app-password-store.ts'
 import { deleteSession, findSession, insertSession, rotateSession, type Session } from './session-store.ts'
 import { issueAccessToken, issueRefreshToken, REFRESH_TTL_SECS, type AccessClaims } from './session-tokens.ts'
 
-/** For how long the token before the current one is good for the current one again. */
+/** How long the previous refresh token may still be exchanged for the current one. */
 const REUSE_GRACE_SECS = 2 * 3600
 
 const SESSION_ID_BYTES = 16
 const TOKEN_ID_BYTES = 32
 
-/** What a session is opened with: null stands for the account itself. */
+/** The app password that opened a session; null for the account password. */
 export type OpenedWith = AppPassword | null
 
-/** Who holds a refresh token. */
+/** The holder of a refresh token. */
 export interface RefreshCaller {
   did: Did
   tokenId: string
@@ -45,13 +46,16 @@ export async function openSession(tx: Tx, did: Did, credential: OpenedWith, orig
   return tokenId
 }
 
-/** The tokens of a session that was stored. */
+/** Returns the tokens of a stored session. */
 export async function sessionTokens(ctx: Context, did: Did, credential: OpenedWith, tokenId: string): Promise<Tokens> {
   const [accessJwt, refreshJwt] = await Promise.all([issueAccessToken(ctx, claimsOf(did, credential)), issueRefreshToken(ctx, { did, tokenId })])
   return { accessJwt, refreshJwt }
 }
 
-/** For a taken-down account: the way to its data, until the access token expires. The refresh token leads nowhere. */
+/**
+ * Returns tokens with which a taken-down account can fetch its data until the access token expires. The refresh token
+ * cannot be exchanged.
+ */
 export async function takendownTokens(ctx: Context, did: Did): Promise<Tokens> {
   const tokenId = randomBytes(TOKEN_ID_BYTES).toString('base64')
   const accessJwt = await issueAccessToken(ctx, { did, kind: 'takendown', personalDetails: false })
@@ -67,7 +71,10 @@ type TokenExchange =
   | { ok: true; account: Account; credential: OpenedWith; tokenId: string }
   | { ok: false; fault: 'no-account' | 'takendown' | 'revoked' }
 
-/** Exchange a refresh token for new tokens. */
+/**
+ * Exchange a refresh token for new tokens. Throws `InvalidRequest` if the account is gone, `AccountTakedown`, or
+ * `ExpiredToken` if the session has ended.
+ */
 export async function refreshSession(ctx: Context, caller: RefreshCaller): Promise<{ account: Account; tokens: Tokens }> {
   const exchange = await ctx.db.transaction((tx) => exchangeToken(ctx, tx, caller))
   if (exchange.ok) return { account: exchange.account, tokens: await sessionTokens(ctx, caller.did, exchange.credential, exchange.tokenId) }
@@ -100,7 +107,7 @@ async function exchangeToken({ clock }: Context, tx: Tx, { did, tokenId }: Refre
   return { ok: true, account, credential, tokenId: successor }
 }
 
-/** The token id that follows: a new one, the one given out already, or null when the token is used once too often. */
+/** Returns a new token id, the one already issued for a retry, or null if the token was reused too late. */
 function successorOf(session: Session, tokenId: string, now: Millis): string | null {
   if (tokenId === session.currentToken) {
     const id = Buffer.from(session.id, 'hex')
@@ -110,7 +117,7 @@ function successorOf(session: Session, tokenId: string, now: Millis): string | n
   return isRetry ? session.currentToken : null
 }
 
-/** End the session that the refresh token belongs to, if it is still there. */
+/** End the session of the refresh token. Does nothing if it has already ended. */
 export async function endSession(ctx: Context, { did, tokenId }: RefreshCaller): Promise<void> {
   await ctx.db.transaction(async (tx) => {
     const session = await findSession(tx, sessionIdOf(tokenId), did)
@@ -121,7 +128,10 @@ export async function endSession(ctx: Context, { did, tokenId }: RefreshCaller):
 const sessionIdOf = (tokenId: string) => Buffer.from(tokenId, 'base64').subarray(0, SESSION_ID_BYTES).toString('hex')
 const expiry = (now: Millis): Millis => now + REFRESH_TTL_SECS * 1000
 
-/** What an answer about a session tells of the account. An app without the permission sees no address. */
+/**
+ * Returns the account's part of a session response. Without `seesEmail`, as for an app without that permission, it has
+ * no address.
+ */
 export function sessionAccount(account: Account, { seesEmail = true } = {}) {
   const { did, handle, emailConfirmedAt } = account
   const email = seesEmail && account.email !== null ? account.email : undefined

@@ -1,4 +1,4 @@
-/** Forgets DID documents that are too old to be served. */
+/** Deletes cached DID documents that are too old to serve. */
 import type { Sweep } from '../../platform/running/sweeps.ts'
 import { deleteDidDocumentsBefore } from './did-document-store.ts'
 import { DOCUMENT_KEPT_MILLIS } from './did-resolution.ts'

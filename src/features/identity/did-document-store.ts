@@ -1,4 +1,4 @@
-/** Rows of `did_document`. */
+/** SQL of the `did_document` table. */
 import { sql, type Reader, type Writer } from '../../platform/database/database.ts'
 import type { DidDocument } from '../../protocol/did-document.ts'
 import type { Did, Millis } from '../../protocol/identifiers.ts'

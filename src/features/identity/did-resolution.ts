@@ -1,8 +1,9 @@
 /**
- * From a DID to its document. For resolution only: what a proof depends on is read live (`signing-authority.ts`).
+ * Resolves a DID to its document. For resolution only: what a proof depends on is always fetched
+ * (`signing-authority.ts`).
  *
- * A document is fresh for an hour. After that it is still served, for a day since it was fetched, while a newer one
- * is fetched behind the answer. Requests for one DID share one fetch.
+ * A document is fresh for an hour. Until it is a day old it is still served, while a newer one is fetched in the
+ * background. Requests for the same DID share one fetch.
  */
 import { ageOf } from '../../platform/running/clock.ts'
 import { perContext, type Context } from '../../platform/context.ts'
@@ -42,7 +43,7 @@ export async function resolveDid(ctx: Context, did: Did, { live = false } = {}):
   const cached = await findDidDocument(ctx.db, did)
   const ageMillis = cached ? ageOf(cached.fetchedAt, ctx.clock.now()) : Infinity
   if (!cached || ageMillis >= DOCUMENT_KEPT_MILLIS) return fetches(ctx).run(did, () => fetchAndKeep(ctx, did))
-  // Without room for a look-up the next request tries again.
+  // If there are too many lookups, the next request tries again.
   if (ageMillis >= FRESH_MILLIS) void fetches(ctx).run(did, () => fetchAndKeep(ctx, did)).catch(() => null)
   return { ok: true, document: cached.document }
 }
@@ -69,7 +70,7 @@ async function fetchDocument(ctx: Context, did: Did): Promise<DidResolution> {
   return url?.pathname === HOST_DOCUMENT_PATH ? fetchWebDocument(ctx, did, url) : { ok: false, fault: 'unsupported' }
 }
 
-/** atproto knows did:web for whole hosts only. */
+/** atproto supports did:web for whole hosts only. */
 const HOST_DOCUMENT_PATH = '/.well-known/did.json'
 
 async function fetchPlcDocument({ plc, log }: Context, did: Did): Promise<DidResolution> {

@@ -1,4 +1,4 @@
-/** Which handles an account here may take. */
+/** Decides which handles an account on this server may take. */
 import { invalidRequest, Refusal } from '../../http/errors.ts'
 import type { Context } from '../../platform/context.ts'
 import { checkHandle, servedDomain, type HandlePolicy } from '../../protocol/handle-policy.ts'
@@ -13,11 +13,14 @@ export const handlePolicy = ({ config }: Pick<Context, 'config'>): HandlePolicy 
 
 export const isServedHandle = ({ config }: Pick<Context, 'config'>, handle: Handle): boolean => servedDomain(handle, config.availableUserDomains) !== null
 
-/** A name under our domains, or one of the domains itself: nobody else can answer for it. */
+/** Whether the name is under one of our domains, or is one of them: nobody else can resolve it. */
 export const isOwnName = (ctx: Pick<Context, 'config'>, handle: Handle): boolean =>
   isServedHandle(ctx, handle) || ctx.config.availableUserDomains.includes(handle)
 
-/** The handle, when it is one of a domain elsewhere, which its owner has to speak for. Null for ours, and for what no account may take. */
+/**
+ * Returns the handle if it is on a domain elsewhere, whose owner must confirm it; null if it is under our domains, or
+ * if no account may take it.
+ */
 export function externalHandle(ctx: Pick<Context, 'config'>, text: string): Handle | null {
   const outcome = checkHandle(text, handlePolicy(ctx))
   return outcome.ok && outcome.kind === 'external' ? outcome.handle : null

@@ -1,6 +1,6 @@
 /**
- * From a handle to the DID that its owner published, in DNS or on the web. Whether that DID claims the handle too is
- * the caller's question.
+ * Resolves a handle to the DID that its owner published, in DNS or on the web. The caller checks whether that DID also
+ * claims the handle.
  *
  * Source: atproto "Handle", "Handle Resolution".
  */
@@ -24,7 +24,7 @@ export interface PublishedDids {
   web: Did | null
 }
 
-/** What is published in either way, for who wants to know what is missing. */
+/** Returns what is published in each of the two places, for callers that show what is missing. */
 export async function publishedDids(ctx: Pick<Context, 'resolver' | 'outbound'>, handle: Handle): Promise<PublishedDids> {
   const [dns, web] = await Promise.all([askDns(ctx, handle), askWeb(ctx, handle)])
   return { dns, web }

@@ -1,4 +1,4 @@
-/** Who is who: from a handle to its DID, and from either to the whole identity. */
+/** Resolves a handle to its DID, and either of them to the whole identity. */
 import { Refusal, upstreamFailure } from '../../http/errors.ts'
 import type { Context } from '../../platform/context.ts'
 import { claimedHandle, type DidDocument } from '../../protocol/did-document.ts'
@@ -8,10 +8,13 @@ import { resolveDid, type ResolutionFault } from './did-resolution.ts'
 import { isOwnName } from './handle-admission.ts'
 import { lookUpHandle } from './handle-resolution.ts'
 
-/** What a handle that cannot be vouched for is reported as. */
+/** Reported instead of a handle that cannot be verified. */
 export const INVALID_HANDLE = 'handle.invalid' as Handle
 
-/** Names under our domains are answered here alone: active accounts have them, and nobody else. */
+/**
+ * Resolves names under our domains locally: only active accounts have them. Returns null if the handle does not
+ * resolve.
+ */
 export async function resolveHandle(ctx: Context, handle: Handle): Promise<Did | null> {
   const account = await accountSummary(ctx.db, handle)
   if (account?.status === 'active') return account.did
@@ -36,7 +39,10 @@ export async function identityOf(ctx: Context, identifier: string, { live = fals
   return { did, handle: isVerified ? claimed : INVALID_HANDLE, didDoc: resolution.document }
 }
 
-/** A resolution as the methods of com.atproto.identity refuse it. */
+/**
+ * Returns the refusal of com.atproto.identity methods for a failed resolution: `DidNotFound`, `DidDeactivated` or
+ * `UpstreamFailure`.
+ */
 export function unresolvable(did: Did, fault: ResolutionFault): Refusal {
   switch (fault) {
     case 'not-found':

@@ -1,7 +1,7 @@
 /**
  * The door of identity: DIDs, handles, and the keys that stand for them.
  *
- * It asks accounts who lives here, so accounts never ask it; what needs both is on this side, or above.
+ * It depends on `accounts`, so `accounts` never depends on it; code that needs both is here, or in a feature above.
  */
 export { resolveDid } from './did-resolution.ts'
 export { admitHandle, externalHandle } from './handle-admission.ts'

@@ -1,4 +1,4 @@
-/** Rows of `name_claim`. */
+/** SQL of the `name_claim` table. */
 import { sql, type Reader, type Tx, type Writer } from '../../platform/database/database.ts'
 import type { Did, Handle, Millis } from '../../protocol/identifiers.ts'
 import { parseOperation, type LogOperation } from '../../protocol/plc.ts'

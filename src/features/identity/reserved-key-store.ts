@@ -1,4 +1,4 @@
-/** Rows of `reserved_signing_key`. */
+/** SQL of the `reserved_signing_key` table. */
 import { sql, type Reader, type Tx, type Writer } from '../../platform/database/database.ts'
 import type { Did, Millis } from '../../protocol/identifiers.ts'
 import type { WrappedKey } from '../accounts/accounts.ts'

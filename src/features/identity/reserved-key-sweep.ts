@@ -1,4 +1,4 @@
-/** Forgets reservations of keys that no account took up. */
+/** Deletes reserved keys that no account has taken. */
 import type { Sweep } from '../../platform/running/sweeps.ts'
 import { deleteReservedKeysBefore } from './reserved-key-store.ts'
 

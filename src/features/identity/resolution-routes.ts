@@ -1,4 +1,4 @@
-/** Who is who: handles, DIDs and documents, and which of them are still to be had. */
+/** Endpoints that resolve handles, DIDs and documents, and that say which handles are available. */
 import { procedure, query } from '../../http/endpoint.ts'
 import { invalidRequest, Refusal } from '../../http/errors.ts'
 import { chargeAddress } from '../../http/limiting.ts'

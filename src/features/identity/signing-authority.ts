@@ -1,6 +1,6 @@
 /**
- * Which keys may speak for an identity right now: what a wallet's proof is checked against. Always read live; a
- * cached document never grants anything.
+ * Returns the keys that may currently sign for an identity, to check a wallet's proof against. Always fetched; a cached
+ * document never grants anything.
  */
 import type { Context } from '../../platform/context.ts'
 import { PlcDirectoryError } from '../../platform/network/directory-client.ts'

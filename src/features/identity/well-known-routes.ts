@@ -1,4 +1,4 @@
-/** What a host answers about itself: the server's own, and those that are handles of accounts. */
+/** The `/.well-known` documents of the server's host, and of the hosts that are handles of accounts. */
 import { route } from '../../http/endpoint.ts'
 import { invalidRequest, notFound, Refusal } from '../../http/errors.ts'
 import { parseHost, type Host } from '../../http/host.ts'
@@ -9,7 +9,7 @@ import { pdsService, PDS_SERVICE_NAME } from '../../protocol/plc.ts'
 import { accountAt, activityOf } from '../accounts/accounts.ts'
 import { isServedHandle } from './handle-admission.ts'
 
-/** The host a client asked for, as the outermost proxy saw it. */
+/** Returns the host that the client requested, as the outermost proxy saw it. */
 const requestedHost = ({ headers }: Request): Host | null => parseHost(headers.get('x-forwarded-host')?.split(',')[0]?.trim() || headers.get('host') || '')
 
 /** The document of the service itself: where it is. It signs nothing, so there is no key. */

@@ -1,4 +1,4 @@
-/** The part of the account page in which handle, address and password are changed. */
+/** The section of the account page that changes handle, email address and password. */
 import { html, type Html } from '../../http/html.ts'
 import { accountForm, accountName, outcomeOf, type AccountView, type Section } from './account-view.ts'
 import { codeField, field, hidden, newPasswordField, passwordField } from './page-parts.ts'
@@ -20,14 +20,14 @@ export function accountDetails(view: AccountView): Html {
 </section>`
 }
 
-/** Open when the form was just sent. The id is inside, so that browsers unfold it when an address names it. */
+/** Open if the form was just sent. The id is inside, so that a browser unfolds it when the URL names it. */
 const folded = (view: AccountView, section: Section, summary: string, form: Html): Html => html`
 <details${view.outcome?.section === section && html` open`}>
   <summary>${summary}</summary>
   <div id="${section}" class="stack">${outcomeOf(view, section)}${form}</div>
 </details>`
 
-/** What was typed into the form of a section, and what is wrong with it. */
+/** The input of a section's form, and what is wrong with it; nulls unless that form was just sent. */
 const sent = ({ outcome }: AccountView, section: Section) => (outcome?.section === section ? outcome : { typed: null, fault: null })
 
 function handleForm(view: AccountView): Html {
@@ -49,7 +49,7 @@ ${field({
   )
 }
 
-/** The code is for the address that the page shows: one that was changed meanwhile is not confirmed by it. */
+/** The form includes the address that the page shows, so the code cannot confirm another one that was set meanwhile. */
 function confirmForms(view: AccountView, email: string): Html {
   const { typed, fault } = sent(view, 'confirm-email')
   const ask = html`

@@ -1,4 +1,4 @@
-/** The page on which a person looks after the account: who has access, and how to change what identifies it. */
+/** The page on which people manage their account: who has access to it, and its handle, email address and password. */
 import { html, type Html } from '../../http/html.ts'
 import type { KnownOrigin } from '../../http/origin.ts'
 import { page } from '../../http/page.ts'
@@ -160,7 +160,7 @@ function sessionRow(view: AccountView, session: ListedSession): Html {
 </li>`
 }
 
-/** When and where it began. */
+/** When and from which network the session was opened. */
 function firstUse({ openedAt, openedFrom }: KnownOrigin): Html {
   if (openedAt === null) return html`First use not known`
   return html`First used ${day(openedAt)}${openedFrom !== null && html` from the network ${openedFrom}`}`

@@ -1,4 +1,4 @@
-/** The account page and what can be done on it. Every form names its account and carries the token of the page. */
+/** The account page and its forms. Every form names its account and carries the token of the page. */
 import { route, type Endpoint } from '../../http/endpoint.ts'
 import { authenticationRequired } from '../../http/errors.ts'
 import { chargeAddress } from '../../http/limiting.ts'
@@ -58,12 +58,12 @@ const placeInPage = (section: Section, parameters: Record<string, string>): stri
   return `/account${query && `?${query}`}#${section}`
 }
 
-/** What a form did: a page of its own, or null for the account page with a notice. */
+/** Performs a form's action. Returns a page of its own, or null for the account page with a notice. */
 type Work = (call: PageCall, holder: Holder, form: URLSearchParams) => Promise<Response | null>
 
 /**
- * A form of the page. `done` names the notice of success. Its address, opened by itself (Enter in the address bar, a
- * tab that is restored), leads back to the section in the page.
+ * Declare a form of the page. `done` names the notice of success. If a browser opens the form's address directly (Enter
+ * in the address bar, a restored tab), it is redirected to the section of the page.
  */
 const act = (path: string, section: Section, done: string, work: Work): Endpoint[] => [
   holderForm(`/account/${path}`, async (call, holder, form) => {
@@ -78,7 +78,7 @@ const act = (path: string, section: Section, done: string, work: Work): Endpoint
   }),
 ]
 
-/** Null when `work` went well; else the page, with what went wrong at the form and what was typed in it. */
+/** Returns null if `work` succeeds, else the page with the fault and the input at the form. */
 async function showFault(call: PageCall, holder: Holder, { section, form: typed }: { section: Section; form: URLSearchParams }, work: () => Promise<unknown>): Promise<Response | null> {
   const fault = await faultOf(work)
   return fault && renderAccountPage(call, holder, { outcome: { section, fault, notice: null, typed } })
@@ -165,7 +165,7 @@ export const accountRoutes: Endpoint[] = [
   }),
 ]
 
-/** One of ours may be given without its domain. */
+/** A handle under the server's first domain may be typed without the domain. */
 function wantedHandle({ config }: Context, form: URLSearchParams): string {
   const typed = (form.get('handle') ?? '').trim().replace(/^@/, '')
   return typed === '' || typed.includes('.') ? typed : `${typed}.${config.availableUserDomains[0]}`
@@ -181,8 +181,9 @@ async function changeAddress(call: PageCall, holder: Holder, form: URLSearchPara
 }
 
 /**
- * Where the present address is confirmed, a code that is mailed there has to come along. Null once the address is
- * changed, else what has to happen first.
+ * Change the address. If the current one is confirmed, this requires a code that was mailed to it. Returns null once
+ * the
+ * address is changed, else the notice of what to do first.
  */
 async function moveAddress(call: PageCall, { did, hasPassword }: Account, form: URLSearchParams): Promise<string | null> {
   chargeAddress(call, ['createSession'])

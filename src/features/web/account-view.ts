@@ -1,4 +1,4 @@
-/** What the account page shows, and what its sections have in common. */
+/** The data of the account page, and the parts that its sections share. */
 import { html, type Html } from '../../http/html.ts'
 import type { Account } from '../accounts/accounts.ts'
 import type { AppPassword, ListedSession } from '../auth/auth.ts'
@@ -8,7 +8,7 @@ import type { Device } from './devices.ts'
 import type { Fault } from './faults.ts'
 import { errorNote, goodNote, hidden } from './page-parts.ts'
 
-/** What forms are about. Each is the id of a place in the page. */
+/** Sections with forms. Each name is an id in the page. */
 export type Section = 'account' | 'apps' | 'app-passwords' | 'sessions' | 'handle' | 'email' | 'confirm-email' | 'password'
 
 export interface AccountView {
@@ -18,11 +18,11 @@ export interface AccountView {
   appPasswords: readonly AppPassword[]
   sessions: readonly ListedSession[]
   browsers: readonly KnownBrowser[]
-  /** What happened to the form that was sent. */
+  /** Result of the form that was sent; null if none was. */
   outcome: Outcome | null
-  /** An app password that was just made; shown this once. */
+  /** An app password that was just created; shown only once. */
   secret: { name: string; password: string } | null
-  /** A code was mailed with which the email address may be changed. */
+  /** Whether a code to change the email address was mailed. */
   awaitsEmailCode: boolean
 }
 
@@ -30,11 +30,11 @@ export interface Outcome {
   section: Section
   fault: Fault | null
   notice: string | null
-  /** What was typed, to be mended. */
+  /** What was typed, so that it can be corrected. */
   typed: URLSearchParams | null
 }
 
-/** A form that acts for the account. Its address leads back to the page when it is opened by itself. */
+/** A form that acts for the account. Its address redirects to the page if it is opened directly. */
 export const accountForm = ({ account, device }: Pick<AccountView, 'account' | 'device'>, action: string, content: Html, parameters: Record<string, string> = {}): Html => html`
 <form method="post" action="/account/${action}?${new URLSearchParams({ account: account.did, ...parameters }).toString()}" class="stack">
   ${hidden({ form_token: device.formToken, account: account.did })}

@@ -1,17 +1,17 @@
-/** Browsers and who is signed in there, at rest. */
+/** SQL of the `oauth_device` and `oauth_device_account` tables: browsers, and the accounts signed in there. */
 import { sql, type Reader, type Tx } from '../../platform/database/database.ts'
 import type { KnownOrigin } from '../../http/origin.ts'
 import type { Did, Millis } from '../../protocol/identifiers.ts'
 
 export interface SignIn extends KnownOrigin {
   did: Did
-  /** When the password was given last. */
+  /** When the password was last entered. */
   signedInAt: Millis
 }
 
 const origin = sql`a.opened_at AS "openedAt", a.opened_with AS "openedWith", a.opened_from AS "openedFrom"`
 
-/** The newest first. Empty for a browser that is not known, or whose time is over. */
+/** Returns the sign-ins of a browser, newest first; empty if the browser is unknown or has expired. */
 export const signInsOf = (reader: Reader, tokenHash: string, now: Millis): Promise<SignIn[]> =>
   reader.all<SignIn>(sql`
     SELECT a.did, a.signed_in_at AS "signedInAt", ${origin} FROM oauth_device_account a JOIN oauth_device d ON d.token_hash = a.token_hash
@@ -35,16 +35,16 @@ export const deleteSignIn = (tx: Tx, tokenHash: string, did: Did): Promise<numbe
 
 export const deleteSignInsOf = (tx: Tx, did: Did): Promise<number> => tx.run(sql`DELETE FROM oauth_device_account WHERE did = ${did}`)
 
-/** Of all browsers but one. */
+/** Delete the account's sign-ins in all browsers except one. */
 export const deleteOtherSignIns = (tx: Tx, did: Did, tokenHash: string): Promise<number> =>
   tx.run(sql`DELETE FROM oauth_device_account WHERE did = ${did} AND token_hash <> ${tokenHash}`)
 
-/** A browser in which an account is signed in. Its id is the hash of a token that only the browser has. */
+/** A browser in which an account is signed in, identified by the hash of a token that only the browser has. */
 export interface KnownBrowser extends SignIn {
   tokenHash: string
 }
 
-/** The one that was signed in last comes first. */
+/** Returns the browsers in which the account is signed in, most recent sign-in first. */
 export const browsersOf = (reader: Reader, did: Did, now: Millis): Promise<KnownBrowser[]> =>
   reader.all<KnownBrowser>(sql`
     SELECT a.token_hash AS "tokenHash", a.did, a.signed_in_at AS "signedInAt", ${origin}

@@ -1,8 +1,8 @@
 /**
- * The browser that a page is shown in, and who is signed in there. A cookie holds an opaque token; every sign-in
- * replaces it, so that a token which was planted beforehand opens nothing.
+ * The browser that shows a page, and the accounts signed in there. A cookie contains an opaque token; every sign-in
+ * replaces it, so that a token which an attacker planted beforehand is useless.
  *
- * Pages alone look at the cookie: no endpoint of the API does.
+ * Only pages read the cookie: no endpoint of the API does.
  */
 import { createHmac } from 'node:crypto'
 import type { Exchange } from '../../http/endpoint.ts'
@@ -19,36 +19,39 @@ import { accountOf, type Account } from '../accounts/accounts.ts'
 import { deleteDevice, deleteSignIn, insertDevice, signInsOf } from './device-store.ts'
 import { hidden, readForm, type PageCall } from './page-parts.ts'
 
-/** With "stay signed in", and without: until the browser closes, but not for long. */
+/** Lifetime with "stay signed in", and without, which also ends when the browser closes. */
 const REMEMBERED_SECS = 90 * 86_400
 const UNREMEMBERED_SECS = 3600
-/** After this the password is asked for again. */
+/** Age of a sign-in after which the password is asked for again. */
 const FRESH_SECS = 7 * 86_400
 const MAX_ACCOUNTS = 8
 
 export interface SignedIn {
   account: Account
-  /** The password was given long ago and is asked for again. */
+  /** Whether the sign-in is so old that the password is asked for again. */
   isStale: boolean
 }
 
 export interface Device {
   tokenHash: string
-  /** The newest sign-in first. */
+  /** Newest sign-in first. */
   accounts: readonly SignedIn[]
-  /** Goes into every form that acts for somebody who is signed in, and comes back with it. */
+  /** Token that every form which acts for a signed-in account must contain. */
   formToken: string
 }
 
-/** To be waited for in the transaction that gives something for a sign-in: throws when the password was replaced meanwhile. */
+/**
+ * Await it in the transaction that acts on a sign-in. Throws `AuthenticationRequired` if the password was replaced
+ * meanwhile.
+ */
 export type Confirm = (tx: Tx) => Promise<void>
 
 const isSecure = ({ config }: Context) => config.publicUrl.startsWith('https://')
-/** The prefix makes browsers insist on https, on this very host, and on the whole of it. */
+/** The `__Host-` prefix makes browsers require https, this exact host and `Path=/`. RFC 6265bis section 4.1.3.2. */
 const cookieName = (ctx: Context) => (isSecure(ctx) ? '__Host-holdfast' : 'holdfast')
 const formCookieName = (ctx: Context) => `${cookieName(ctx)}-form`
 
-/** Null when nobody is signed in in this browser. */
+/** Returns the browser, or null if nobody is signed in there. */
 export async function deviceOf({ ctx, request }: Exchange): Promise<Device | null> {
   const token = cookieOf(request, cookieName(ctx))
   const tokenHash = token && opaqueTokenHash(token)
@@ -71,7 +74,7 @@ function cookieOf(request: Request, name: string): string | null {
 
 const formTokenOf = (token: string): string => createHmac('sha256', parseOpaqueToken(token)!).update('form').digest('base64url')
 
-/** Sign an account in, in this browser. The answer gets a new cookie. */
+/** Sign an account in, in this browser. The response sets a new cookie. */
 export async function signIn(exchange: Exchange, did: Did, { remember, confirm }: { remember: boolean; confirm?: Confirm }): Promise<void> {
   const entry = entryOf(exchange, { remember })
   await exchange.ctx.db.transaction(async (tx) => {
@@ -81,7 +84,10 @@ export async function signIn(exchange: Exchange, did: Did, { remember, confirm }
   entry.tell()
 }
 
-/** A sign-in in two halves, for who has a transaction of their own: `keep` stores it there, `tell` gives the browser its cookie afterwards. */
+/**
+ * Returns a sign-in in two steps, for callers with a transaction: `keep` stores it there, and `tell` sets the cookie
+ * after the commit.
+ */
 export function entryOf(exchange: Exchange, { remember }: { remember: boolean }): { keep(tx: Tx, did: Did): Promise<void>; tell(): void } {
   const { ctx, replyHeaders, request } = exchange
   const before = opaqueTokenHash(cookieOf(request, cookieName(ctx)) ?? '')
@@ -101,27 +107,28 @@ export function entryOf(exchange: Exchange, { remember }: { remember: boolean })
   }
 }
 
-/** Sign one account out of this browser, and forget the browser with the last one. */
+/** Sign one account out of this browser. If it was the last one, forget the browser. */
 export async function signOut({ ctx, replyHeaders }: Exchange, device: Device, did: Did): Promise<void> {
   const isLast = device.accounts.every(({ account }) => account.did === did)
   await ctx.db.transaction((tx): Promise<unknown> => (isLast ? deleteDevice(tx, device.tokenHash) : deleteSignIn(tx, device.tokenHash, did)))
   if (isLast) replyHeaders.append('Set-Cookie', cookie(ctx, cookieName(ctx), '', 0))
 }
 
-/** Without an age it goes with the browser. */
+/** A null age makes a session cookie, which ends when the browser closes. */
 function cookie(ctx: Context, name: string, value: string, maxAgeSecs: number | null): string {
   const age = maxAgeSecs === null ? '' : `; Max-Age=${maxAgeSecs}`
   return `${name}=${value}; Path=/; HttpOnly; SameSite=Lax${isSecure(ctx) ? '; Secure' : ''}${age}`
 }
 
-// Against requests that another site makes in somebody's browser
+// Protection against cross-site request forgery
 
 const refusedForm = () => new Refusal(403, 'Forbidden', 'This form was not sent from a page of ours. Please go back, reload and try again.')
 
 /**
- * For forms that anybody may send. Browsers that do not name the site a form comes from (Fetch Metadata) and hide its
- * origin, as they do for pages without referrer, have to bring the token of the page: it belongs to a cookie of its
- * own, which another site can neither read nor set. Null for browsers that need none.
+ * Returns the hidden field that proves a form to be from our page, or null if the browser needs none. A browser that
+ * does
+ * not support Fetch Metadata and hides the origin, as it does for pages without a referrer, must send the page's token.
+ * The token is derived from a cookie, which another site can neither read nor set.
  */
 export function formProof(call: PageCall, device: Device | null = null): Html[] | null {
   if (device) return hidden({ form_token: device.formToken })
@@ -133,7 +140,10 @@ export function formProof(call: PageCall, device: Device | null = null): Html[] 
   return hidden({ form_token: formTokenOf(token) })
 }
 
-/** A form, which must come from a page of this origin. What says nothing about where it comes from is no browser. */
+/**
+ * Returns a form that was sent from a page of this origin. Throws `Forbidden` otherwise. A request without any origin
+ * header is not from a browser, and is accepted.
+ */
 export async function readOwnForm(call: PageCall): Promise<URLSearchParams> {
   const { ctx, request } = call
   const site = request.headers.get('sec-fetch-site')
@@ -146,19 +156,23 @@ export async function readOwnForm(call: PageCall): Promise<URLSearchParams> {
   return form
 }
 
-/** Tokens that pages shown in this browser may carry. */
+/** The form tokens that pages in this browser may contain. */
 const ownFormTokens = ({ ctx, request }: PageCall): string[] =>
   [cookieName(ctx), formCookieName(ctx)].flatMap((name) => {
     const token = cookieOf(request, name) ?? ''
     return parseOpaqueToken(token) ? [formTokenOf(token)] : []
   })
 
-/** And what acts for somebody who is signed in must carry the token of the page. */
+/**
+ * Throws `Forbidden` unless the form contains the page's token, as every form that acts for a signed-in account must.
+ */
 export function requireFormToken(device: Device, form: URLSearchParams): void {
   if (form.get('form_token') !== device.formToken) throw refusedForm()
 }
 
-/** A page is opened in a tab of its own, not fetched by a script or put into another page. */
+/**
+ * Throws `InvalidRequest` unless the page is opened in a tab, and not fetched by a script or embedded in another page.
+ */
 export function requireNavigation({ request }: Exchange): void {
   const mode = request.headers.get('sec-fetch-mode') ?? 'navigate'
   const destination = request.headers.get('sec-fetch-dest') ?? 'document'

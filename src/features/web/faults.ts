@@ -1,8 +1,7 @@
 /**
- * What goes wrong with a form, in words for the person who filled it in: what happened, where, and what to do next.
+ * Translates refusals into words for the person who filled in a form: what happened, where, and what to do next.
  *
- * Refusals speak to programs, in texts that clients of the field match on. They are put into other words here, and
- * nowhere else.
+ * The messages of refusals are for programs, and clients match on some of them. Only this file rephrases them.
  */
 import { refusalOf, type Refusal } from '../../http/errors.ts'
 import { MIN_PASSWORD_CHARS } from '../accounts/accounts.ts'
@@ -18,7 +17,7 @@ export const faultAt = (field: string | null, message: string, status = 400): Fa
 
 type Row = [start: string, field: string | null, message: string]
 
-/** By how the refusal begins. */
+/** By the start of the refusal's message. */
 const byMessage: readonly Row[] = [
   ['Input/handle must be', 'handle', 'A handle is made of letters, digits and hyphens, and does not begin or end with a hyphen.'],
   ['Handle TLD', 'handle', 'No handle can have this ending. Please choose another one.'],
@@ -43,8 +42,8 @@ const byMessage: readonly Row[] = [
   ['Invalid password', 'current', 'That is not your current password. App passwords do not work here.'],
   ['No invite code', 'invite_code', 'This server is open to people with an invite code. Please enter yours.'],
   ['The name must not be blank', 'name', 'Please enter a name of at most 255 characters.'],
-  ['There is an app password of that name', 'name', 'You have an app password of this name already. Please choose another name.'],
-  ['The account has as many app passwords', null, 'You have as many app passwords as an account may have. Please revoke one that you no longer use.'],
+  ['An app password with that name', 'name', 'You already have an app password with this name. Please choose another name.'],
+  ['The account has reached the maximum number of app passwords', null, 'You have reached the maximum number of app passwords. Please revoke one that you no longer use.'],
   ['invalid email', null, 'Your address was changed since this page was shown. Please open the page again.'],
   ['account does not have an email address', 'email', 'Your account has no email address. Please add one first.'],
   ['Could not resolve DID', null, 'Your identity cannot be read at the moment. Please try again later.'],
@@ -54,7 +53,7 @@ const byMessage: readonly Row[] = [
   ['Too many failed logins', null, 'Too many attempts. Please wait a minute and try again.'],
 ]
 
-/** By the name of the refusal, where no message fits. */
+/** By the name of the refusal, if no message matches. */
 const byName: Record<string, Row> = {
   InvalidHandle: ['', 'handle', 'This handle cannot be used. Please choose another one.'],
   HandleNotAvailable: ['', 'handle', 'This handle is already taken or reserved. Please choose another one.'],
@@ -63,7 +62,7 @@ const byName: Record<string, Row> = {
   InvalidToken: ['', 'code', 'This code is not right. Please check it, or ask for a new one.'],
   ExpiredToken: ['', 'code', 'This code is too old. Please ask for a new one.'],
   RateLimitExceeded: ['', null, 'Too many attempts. Please wait a few minutes and try again.'],
-  UpstreamFailure: ['', null, 'A service that is needed for this does not answer. Nothing was changed. Please try again in a moment.'],
+  UpstreamFailure: ['', null, 'Another service that this needs is not responding. Nothing was changed. Please try again in a moment.'],
 }
 
 export function wordsFor({ name, message, status }: Refusal): Fault {
@@ -71,7 +70,7 @@ export function wordsFor({ name, message, status }: Refusal): Fault {
   return { field, message: words, status }
 }
 
-/** Null when all went well. Throws what is no refusal. */
+/** Returns the fault that `work` was refused with, or null if it succeeded. Throws any error that is not a refusal. */
 export async function faultOf(work: () => unknown): Promise<Fault | null> {
   try {
     await work()

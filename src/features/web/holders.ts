@@ -1,4 +1,4 @@
-/** Forms that act for an account: who may send them, and where their addresses lead. */
+/** Forms that act for a signed-in account, and who may send them. */
 import { route, type Endpoint } from '../../http/endpoint.ts'
 import { parseDid } from '../../protocol/identifiers.ts'
 import type { Account } from '../accounts/accounts.ts'
@@ -10,7 +10,10 @@ export interface Holder {
   device: Device
 }
 
-/** Who is signed in here, recently enough: the account that is asked for, or the one that signed in last. */
+/**
+ * Returns the requested account, or the one that signed in last if `wanted` is null; null if it is not signed in, or
+ * not recently enough.
+ */
 export async function holderOf(call: PageCall, wanted: string | null): Promise<Holder | null> {
   const device = await deviceOf(call)
   const did = wanted === null ? null : parseDid(wanted)
@@ -18,7 +21,7 @@ export async function holderOf(call: PageCall, wanted: string | null): Promise<H
   return device && found && !found.isStale ? { account: found.account, device } : null
 }
 
-/** A form for account holders, which names its account and carries the token of the page. */
+/** Declare a form for account holders, which names its account and carries the token of the page. */
 export const holderForm = (path: string, work: (call: PageCall, holder: Holder, form: URLSearchParams) => Promise<Response>): Endpoint =>
   route('POST', path, {
     async handler(call) {

@@ -1,4 +1,7 @@
-/** A domain of one's own as the handle: what to publish, whether it is there, and the change once it is. */
+/**
+ * Your own domain as a handle: shows what to publish, checks whether it is published, and changes the handle once it
+ * is.
+ */
 import { route, type Endpoint } from '../../http/endpoint.ts'
 import { html, type Html } from '../../http/html.ts'
 import { chargeAddress } from '../../http/limiting.ts'
@@ -15,7 +18,7 @@ const PATH = '/account/handle/domain'
 
 export const ownDomainUrl = (did: Did, handle: Handle): string => `${PATH}?${new URLSearchParams({ account: did, handle })}`
 
-/** What a look at the domain found. */
+/** The result of checking the domain. */
 interface Check {
   at: Millis
   published: PublishedDids
@@ -69,7 +72,7 @@ function ownDomainPage({ ctx }: PageCall, holder: Holder, handle: Handle, { chec
 
 const times = new Intl.DateTimeFormat('en-GB', { timeStyle: 'medium', timeZone: 'UTC' })
 
-/** Says what is there and what is not. A record counts before a file. */
+/** Shows what was found and what was not. A DNS record takes precedence over a file. */
 function findings({ at, published: { dns, web } }: Check, did: Did): Html {
   return html`
 <div class="note warn" role="status">

@@ -1,4 +1,4 @@
-/** What the pages have in common: messages, fields, forms that were sent. */
+/** The parts that pages share: messages, fields, and reading submitted forms. */
 import type { RouteCall } from '../../http/endpoint.ts'
 import { Refusal } from '../../http/errors.ts'
 import { html, type Html } from '../../http/html.ts'
@@ -19,7 +19,7 @@ export const seeOther = (location: string): Response => new Response(null, { sta
 
 export const pageRefusal = (message: string): Refusal => new Refusal(400, 'InvalidRequest', message)
 
-/** At most one of a page: fields refer to it. */
+/** At most one per page, because fields refer to its id. */
 export const errorNote = (fault: Fault | null): Html | null => fault && html`<p class="note error" role="alert" id="fault">${fault.message}</p>`
 
 export const goodNote = (message: string | null): Html | null => message === null ? null : html`<p class="note good" role="status">${message}</p>`
@@ -27,7 +27,7 @@ export const goodNote = (message: string | null): Html | null => message === nul
 export interface Field {
   name: string
   label: string
-  /** Unique in the page. The name, where the page has one form. */
+  /** Unique in the page; the name if omitted. */
   id?: string
   type?: 'text' | 'password' | 'email'
   value?: string
@@ -36,11 +36,11 @@ export interface Field {
   required?: boolean
   autofocus?: boolean
   maxLength?: number
-  /** Marked, described and focused when it is this field that has to be changed. */
+  /** If the fault names this field, the field is marked, described and focused. */
   fault?: Fault | null
-  /** Shown behind the value, as part of it. */
+  /** Shown after the input, as part of the value. */
   affix?: Html | null
-  /** Names a rule of the stylesheet. */
+  /** A class of the stylesheet that decides when the field is shown. */
   when?: string
 }
 

@@ -1,4 +1,4 @@
-/** Choosing a new password with a code from the mail. */
+/** The pages to choose a new password with a mailed code. */
 import { route } from '../../http/endpoint.ts'
 import { html } from '../../http/html.ts'
 import { chargeAddress } from '../../http/limiting.ts'

@@ -1,4 +1,4 @@
-/** Signing in to the account page. */
+/** The sign-in page of the account page. */
 import { route } from '../../http/endpoint.ts'
 import { html } from '../../http/html.ts'
 import { chargeAddress } from '../../http/limiting.ts'

@@ -1,6 +1,6 @@
 /**
- * Who sits in front of a page: one way to find out, for consent and for the account page. A second factor would be
- * asked for here, between the password and `then`.
+ * Signs people in on pages: OAuth consent and the account page share this one way. A second factor would be asked for
+ * here, between the password and `then`.
  */
 import { Refusal } from '../../http/errors.ts'
 import { announceSignIn, attemptLogin, MAX_TRIED_PASSWORD_CHARS, provePassword, type Account } from '../accounts/accounts.ts'
@@ -10,7 +10,7 @@ import type { PageCall } from './page-parts.ts'
 
 type SignInOutcome<T> = { ok: true; value: T } | { ok: false; fault: Fault }
 
-/** The page is shown again with what is missing or wrong; that is no error of the request. */
+/** Status of the page that is shown again with what is missing or wrong, because the request itself was valid. */
 const SHOWN_AGAIN = 200
 
 export const signInFaults = {
@@ -20,8 +20,8 @@ export const signInFaults = {
 }
 
 /**
- * Do `then` for the account that the identifier and its own password open, in whatever state it is. Answers one and
- * the same message, after the same work, whatever is wrong. Failures are forgiven once `then` is done.
+ * Call `then` for the account that the identifier and its own password open, whatever its status. Any wrong combination
+ * returns the same message after the same work. A success clears the failures once `then` has finished.
  */
 export async function withPassword<T>(call: PageCall, identifier: string, password: string, then: (account: Account, confirm: Confirm) => Promise<T>): Promise<SignInOutcome<T>> {
   const name = identifier.trim().replace(/^@/, '')

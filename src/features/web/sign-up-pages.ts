@@ -1,4 +1,4 @@
-/** Making an account, and going back to the app that somebody came from. */
+/** The sign-up page, which returns to the app that the person came from. */
 import { route } from '../../http/endpoint.ts'
 import { html, type Html } from '../../http/html.ts'
 import { chargeAddress } from '../../http/limiting.ts'
@@ -10,7 +10,7 @@ import { entryOf, formProof, readOwnForm, requireNavigation } from './devices.ts
 import { faultOf, type Fault } from './faults.ts'
 import { errorNote, field, hidden, newPasswordField, seeOther, type PageCall } from './page-parts.ts'
 
-/** The authorization request that somebody comes from and wants to go back to. Null for who comes by themselves. */
+/** Returns the authorization request that the person came from and returns to, or null if there is none. */
 function requestOf(given: URLSearchParams): Record<string, string> | null {
   const [requestUri, clientId] = [given.get('request_uri'), given.get('client_id')]
   return requestUri && clientId ? { request_uri: requestUri, client_id: clientId } : null

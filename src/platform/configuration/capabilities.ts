@@ -1,15 +1,16 @@
 /**
- * What the server description may promise, in one table. A capability is offered when three things hold: the
- * configuration asks for it, a feature says that it is built, and every endpoint that it consists of is there.
+ * The capabilities that describeServer may advertise, in one table. A capability is offered if the configuration asks
+ * for it, a feature implements it, and every endpoint that it consists of is mounted.
  *
- * An endpoint that names a capability exists exactly when that is offered. Names are wire identifiers and never change.
+ * An endpoint that names a capability exists if and only if that capability is offered. Names are wire identifiers and
+ * never change.
  */
 import type { Config } from './config.ts'
 
 interface Capability {
   readonly name: string
   readonly isWanted: (config: Config) => boolean
-  /** Endpoints without which a client of it is lost: a method and a path, or the NSID of an XRPC method. */
+  /** Endpoints that a client of the capability needs: a method and a path, or the NSID of an XRPC method. */
   readonly endpoints: readonly string[]
 }
 
@@ -74,13 +75,13 @@ export const capabilities = [
 
 export type CapabilityName = (typeof capabilities)[number]['name']
 
-/** What the features of a deployment say. */
+/** What the features of a deployment implement. */
 export interface Built {
   capabilities: ReadonlySet<CapabilityName>
   endpoints: ReadonlySet<string>
 }
 
-/** The names to advertise, in the order of the table. */
+/** Returns the capabilities to advertise, in the order of the table. */
 export const offeredCapabilities = (config: Config, built: Built): Set<CapabilityName> =>
   new Set(
     capabilities

@@ -1,11 +1,11 @@
-/** What only several keys together can get wrong. Each check reports on one key, and is left out when that key is faulty already. */
+/** Checks that involve several keys. Each reports on one key, and is skipped if that key already has a fault. */
 import { isIPv4 } from 'node:net'
 import type { Config, Mode } from './config.ts'
 import { isPostgresUrl } from '../database/postgres.ts'
 
 export interface Check {
   key: string
-  /** A fault stops the start; a warning is only said. */
+  /** A fault prevents the start; a warning is only logged. */
   level: 'fault' | 'warning'
   find(config: Config, mode: Mode): string | null
 }
@@ -17,7 +17,7 @@ const requiredWhen = (key: string, why: string, missing: (config: Config) => boo
 
 const MIN_ADMIN_TOKEN_LENGTH = 32
 
-/** Scopes that hand an agent the reach of the account's owner. */
+/** Scopes that let an agent do what only the account's owner should. */
 const broadScope = /^(?:account:|identity:|transition:generic$|com\.atproto\.access$|rpc:\*)/
 
 const broadScopes = (scopes: readonly string[]): string | null => {
@@ -27,14 +27,14 @@ const broadScopes = (scopes: readonly string[]): string | null => {
 
 const loopbackHost = /^(?:localhost|.+\.localhost|127\.\d+\.\d+\.\d+|\[::1\])$/
 
-/** As `URL` writes it: IPv4 in whatever notation is dotted by then, and IPv6 is in brackets. */
+/** Expects a hostname from `URL`, which writes every IPv4 notation in dotted form and IPv6 in brackets. */
 const isAddress = (hostname: string): boolean => hostname.startsWith('[') || isIPv4(hostname)
 
 export const checks: readonly Check[] = [
   fault('public_url', ({ publicUrl, development }) => {
     const url = new URL(publicUrl)
     if (url.port === '0') return 'must be set when the port is 0'
-    if (isAddress(url.hostname) && !(development && loopbackHost.test(url.hostname))) return 'must have a host name: an IP address can be neither the DID of the service nor part of a handle'
+    if (isAddress(url.hostname) && !(development && loopbackHost.test(url.hostname))) return 'must have a host name: an IP address can be part of neither a DID nor a handle'
     if (url.protocol === 'https:') return null
     return development && loopbackHost.test(url.hostname) ? null : 'must start with https://'
   }),
@@ -45,7 +45,7 @@ export const checks: readonly Check[] = [
     'when blob_mirror.bucket is set',
     ({ blobMirror }) => blobMirror.bucket !== null && blobMirror.secretAccessKey === null,
   ),
-  fault('backup.destination', ({ backup, databaseUrl }) => (backup.destination !== null && isPostgresUrl(databaseUrl) ? "is for a database in a file: PostgreSQL's own tools back up its databases" : null)),
+  fault('backup.destination', ({ backup, databaseUrl }) => (backup.destination !== null && isPostgresUrl(databaseUrl) ? "requires a SQLite database; use PostgreSQL's own tools to back up its databases" : null)),
   requiredWhen('email.from', 'unless email.provider is log', ({ email }) => email.provider !== 'log' && email.from === null),
   requiredWhen('email.smtp_host', 'when email.provider is smtp', ({ email }) => email.provider === 'smtp' && email.smtpHost === null),
   requiredWhen('email.http_token', 'when email.provider is mailtrap', ({ email }) => email.provider === 'mailtrap' && email.httpToken === null),
@@ -60,14 +60,14 @@ export const checks: readonly Check[] = [
 
   warning('admin_token', ({ adminToken, inviteCodeRequired }) =>
     adminToken === null && inviteCodeRequired
-      ? 'is not set, and sign-up needs invite codes, which only an operator makes: set it, or set invite_code_required to false'
+      ? 'is not set, but sign-up requires invite codes, which only an operator can create: set it, or set invite_code_required to false'
       : null,
   ),
   warning('admin_token', ({ adminToken }) =>
     adminToken !== null && adminToken.reveal().length < MIN_ADMIN_TOKEN_LENGTH ? `is shorter than ${MIN_ADMIN_TOKEN_LENGTH} characters` : null,
   ),
-  warning('email.provider', ({ email }, mode) => (mode === 'serve' && email.provider === 'log' ? 'log: mail is written to the log and reaches nobody' : null)),
-  warning('development', ({ development }, mode) => (mode === 'serve' && development ? 'true: never for a public service' : null)),
+  warning('email.provider', ({ email }, mode) => (mode === 'serve' && email.provider === 'log' ? 'is log: mail is written to the log and reaches nobody' : null)),
+  warning('development', ({ development }, mode) => (mode === 'serve' && development ? 'is true: never enable it on a public service' : null)),
   warning('agent_auth.jwks_refetch_cooldown_secs', ({ agentAuth }) =>
     agentAuth.jwksRefetchCooldownSecs >= agentAuth.jwksCacheTtlSecs ? 'should be below agent_auth.jwks_cache_ttl_secs' : null,
   ),

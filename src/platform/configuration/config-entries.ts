@@ -1,17 +1,17 @@
-/** A list entry that is a TOML table of its own. */
+/** Reads list entries that are TOML tables. */
 import { type Fault, type Kind, type Parsed, bad, checked } from './config-kinds.ts'
 
 export interface EntryReader {
   has(name: string): boolean
-  /** The value of a name, or `null` when it is absent or unfit; being unfit is noted as a fault. */
+  /** Returns the value of a name, or null if it is absent or invalid. Records a fault if it is invalid. */
   optional<T>(name: string, kind: Kind<T>): T | null
-  /** The same, where being absent is a fault too. */
+  /** The same, but records a fault if the name is absent too. */
   required<T>(name: string, kind: Kind<T>): T | null
-  /** Note a fault of a name, or of the whole entry. */
+  /** Record a fault of a name, or of the whole entry if the name is empty. */
   fault(name: string, fault: string): null
 }
 
-/** Read one table by `build`, which answers `null` exactly when a fault was noted. */
+/** Returns the kind of a table that `build` reads; `build` returns null if and only if it recorded a fault. */
 export function tableKind<T>(name: string, build: (entry: EntryReader) => T | null, fromText: (text: string) => Parsed<T>): Kind<T> {
   return {
     name,
@@ -56,13 +56,13 @@ class TableReader implements EntryReader {
     return null
   }
 
-  /** Names nobody asked for. */
+  /** Names that were never read. */
   unread(): string[] {
     return [...this.#values.keys()].filter((name) => !this.#known.has(name))
   }
 }
 
-/** Refuse a list in which two entries share what should tell them apart. */
+/** Reject a list in which two entries have the same identity. */
 export const distinct = <T>(kind: Kind<readonly T[]>, name: string, identify: (entry: T) => string): Kind<readonly T[]> =>
   checked(kind, (entries) => {
     const identities = entries.map(identify)

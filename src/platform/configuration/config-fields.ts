@@ -1,7 +1,7 @@
-/** One declaration per configuration key: what it holds, its default, its environment name and its documentation. */
+/** How a configuration key is declared: its kind, default, environment name and documentation, in one place. */
 import type { Kind } from './config-kinds.ts'
 
-/** What a default may be made from. The keys named here never derive from one another in a circle. */
+/** Keys that a default may be derived from. None of them may derive from another in a cycle. */
 export interface Known {
   readonly port: number
   readonly dataDir: string
@@ -9,7 +9,7 @@ export interface Known {
   readonly email: { readonly smtpTls: string }
 }
 
-/** A default made from other keys; `text` is how the documentation writes it. */
+/** A default that is derived from other keys; `text` is its form in the documentation. */
 export class Derived<T> {
   constructor(
     readonly text: string,
@@ -21,13 +21,13 @@ export const derived = <T>(text: string, derive: (known: Known) => T) => new Der
 
 interface Notes {
   doc: string
-  /** Only where the name is not `SERVICE_` and the path. An empty list: the key can be set in the file alone. */
+  /** Set only if the name is not `SERVICE_` and the path. An empty list: the key can be set in the file only. */
   env?: readonly string[]
   /** A key that the contract assumes without listing it. */
   addition?: boolean
-  /** Of a part of the contract that this version does not have: read and checked, and then used by nothing. */
+  /** Belongs to a feature that this version lacks: read and checked, then ignored. */
   unused?: boolean
-  /** Said when the key is set in the file. */
+  /** Warning shown if the key is set in the file. */
   inFile?: string
 }
 
@@ -53,7 +53,7 @@ export const field = <T>(kind: Kind<T>, { default: fallback, development, ...not
   ...notes,
 })
 
-/** A key without a value is `null`. */
+/** Declare a key that is null if it is not set. */
 export const optional = <T>(kind: Kind<T>, notes: Notes): Field<T | null> => ({
   kind,
   fallback: null,
@@ -90,7 +90,7 @@ export type ConfigOf<Declared> = {
       : never
 }
 
-/** A declared key with every name it goes by. */
+/** A declared key with all its names. */
 export interface Key {
   /** Dotted, as in the file: `oauth.access_token_ttl_secs`. */
   readonly name: string
@@ -104,10 +104,12 @@ export interface Key {
 
 export const ENV_PREFIX = 'SERVICE_'
 
-/** The variable of a key that has no name of its own there. */
+/** Returns the default environment variable of a key. */
 export const variableOf = (name: string): string => ENV_PREFIX + name.replaceAll('.', '_').toUpperCase()
 
-/** `accessTokenTtlSecs` is `access_token_ttl_secs`, `globalIpPer5min` is `global_ip_per_5min`, `ipv6` stays. */
+/**
+ * `accessTokenTtlSecs` becomes `access_token_ttl_secs`, `globalIpPer5min` becomes `global_ip_per_5min`, `ipv6` stays.
+ */
 const snake = (name: string): string => name.replace(/(?<=[a-z])(?=[A-Z]|\d+[a-z])/g, '_').toLowerCase()
 
 export function listKeys(declared: Record<string, Field<unknown> | Section<Record<string, Field<unknown>>>>): Key[] {

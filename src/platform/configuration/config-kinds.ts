@@ -7,7 +7,7 @@ import { normalizeAtprotoOauthScopeValue } from '@atproto/oauth-scopes'
 import { type Did, parseDid } from '../../protocol/identifiers.ts'
 import { Secret } from '../../base/secret.ts'
 
-/** `at` is the place below the key, such as `[1].jwks_url`; empty for the key itself. */
+/** `at` is the position within the key, such as `[1].jwks_url`; empty for the key itself. */
 export interface Fault {
   at: string
   fault: string
@@ -16,7 +16,7 @@ export interface Fault {
 export type Parsed<T> = { ok: true; value: T; unknown?: readonly string[] } | { ok: false; faults: readonly Fault[] }
 
 export interface Kind<T> {
-  /** As the documentation names it. */
+  /** Its name in the documentation. */
   readonly name: string
   readonly secret?: boolean
   /** A blank variable empties a list; for every other kind it counts as not set. */
@@ -28,7 +28,7 @@ export interface Kind<T> {
 export const good = <T>(value: T): Parsed<T> => ({ ok: true, value })
 export const bad = (fault: string, at = ''): { ok: false; faults: Fault[] } => ({ ok: false, faults: [{ at, fault }] })
 
-/** A kind whose file form is the same text as its variable. */
+/** A kind that is written as the same text in the file and in the variable. */
 function textual<T>(name: string, fromText: (text: string) => Parsed<T>): Kind<T> {
   return {
     name,
@@ -45,10 +45,10 @@ const matching = (name: string, pattern: RegExp, expectation: string): Kind<stri
 
 export const text = textual('string', good)
 export const path = textual('path', good)
-/** Text that ends up in a mail header or on one line of a page. */
+/** Text for a mail header or a single line of a page. */
 export const line = matching('string', /^[^\p{Cc}]+$/u, 'text on one line')
 export const emailAddress = matching('e-mail address', /^[^\s@]+@[^\s@]+$/, 'an e-mail address')
-/** An iroh node id in either of its written forms. */
+/** An iroh node id in either of its text forms. */
 export const nodeId = matching('node id', /^(?:[0-9a-f]{64}|[a-z2-7]{52})$/i, '64 hexadecimal or 52 base32 characters')
 export const didKey = matching('did:key', /^did:key:z[1-9A-HJ-NP-Za-km-z]+$/, 'a did:key')
 export const ipAddress = textual('IP address', (given) => (isIP(given) ? good(given) : bad('expected an IP address')))
@@ -77,7 +77,7 @@ export const serviceId = textual('DID with #fragment', (given) => {
 const hostLabel = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/
 const MAX_HOST_LENGTH = 253
 
-/** Lower-cased, and without the dot that may stand in front. */
+/** Lower-cased, without a leading dot. */
 export const handleDomain = textual('host name', (given) => {
   const domain = given.toLowerCase().replace(/^\./, '')
   return domain.length <= MAX_HOST_LENGTH && domain.split('.').every((label) => hostLabel.test(label)) ? good(domain) : bad('expected a host name')
@@ -85,7 +85,10 @@ export const handleDomain = textual('host name', (given) => {
 
 const parseUrl = (given: string): URL | null => (/\s/.test(given) ? null : URL.parse(given))
 
-/** An http or https base: a host, perhaps a path; no credentials, query or fragment. The trailing slash goes. */
+/**
+ * An http or https base URL: a host and optionally a path, without credentials, query or fragment. A trailing slash is
+ * removed.
+ */
 export const httpUrl = textual('URL', (given) => {
   const url = parseUrl(given)
   if (url === null || !/^https?:$/.test(url.protocol)) return bad('expected an http or https URL')
@@ -94,13 +97,13 @@ export const httpUrl = textual('URL', (given) => {
   return good(given.replace(/\/+$/, ''))
 })
 
-/** A page for people: query and fragment are their own business. */
+/** The URL of a page for people, which may have a query and a fragment. */
 export const link = textual('URL', (given) => {
   const url = parseUrl(given)
   return url !== null && /^https?:$/.test(url.protocol) ? good(given) : bad('expected an http or https URL')
 })
 
-/** Scheme and authority alone. Whether plain http will do is decided where development is known. */
+/** Scheme and authority only. `config-checks.ts` decides whether plain http is allowed. */
 export const originUrl = textual('URL', (given) => {
   const parsed = httpUrl.fromText(given)
   if (!parsed.ok) return parsed
@@ -108,10 +111,10 @@ export const originUrl = textual('URL', (given) => {
   return url.pathname === '/' ? good(url.origin) : bad('must not have a path')
 })
 
-/** A base URL, where a bare host name means https. */
+/** A base URL; a bare host name means https. */
 export const serviceAddress = textual('URL', (given) => httpUrl.fromText(given.includes('://') ? given : `https://${given}`))
 
-/** A scope in canonical form, so that lists compare by string. */
+/** A scope in canonical form, so that scopes can be compared as strings. */
 export const scope = textual('scope', (given) => {
   const canonical = normalizeAtprotoOauthScopeValue(given)
   return canonical === null ? bad(`"${given}" is not a valid scope`) : good<string>(canonical)
@@ -139,7 +142,7 @@ export function choice<const Name extends string>(...names: Name[]): Kind<Name> 
 
 interface Bounds {
   min?: number
-  /** A bigint where the contract's bound is wider than a number holds exactly. */
+  /** A bigint if the bound exceeds the integers that a number can represent exactly. */
   max?: number | bigint
 }
 
@@ -156,7 +159,7 @@ function bounded(name: string, { min = 0, max = Number.MAX_SAFE_INTEGER }: Bound
   }
 }
 
-/** Durations become milliseconds in the code, so that many seconds must still be exact then. */
+/** Longest duration that is still an exact integer once converted to milliseconds. */
 const MAX_SECS = Math.floor(Number.MAX_SAFE_INTEGER / 1000)
 
 export const integer = (bounds: Bounds = {}) => bounded('integer', bounds)
@@ -195,18 +198,18 @@ function collect<T>(items: readonly unknown[], read: (item: never) => Parsed<T>)
   return faults.length > 0 ? { ok: false, faults } : { ok: true, value: values, unknown }
 }
 
-/** A kind whose readings go through one more step. */
+/** A kind that passes each parsed value through one more step. */
 const piped = <T, U>(kind: Kind<T>, step: (parsed: Parsed<T>) => Parsed<U>): Kind<U> => ({
   ...kind,
   fromText: (given) => step(kind.fromText(given)),
   fromToml: (value) => step(kind.fromToml(value)),
 })
 
-/** Change a value once it is known to be good. */
+/** Transform a value that has been parsed successfully. */
 export const mapped = <T, U>(kind: Kind<T>, change: (value: T) => U): Kind<U> =>
   piped(kind, (parsed) => (parsed.ok ? { ...parsed, value: change(parsed.value) } : parsed))
 
-/** Refuse a value that reads well but will not do. */
+/** Reject a value that parses but breaks another rule. */
 export const checked = <T>(kind: Kind<T>, faultsOf: (value: T) => readonly Fault[]): Kind<T> =>
   piped(kind, (parsed) => {
     const faults = parsed.ok ? faultsOf(parsed.value) : []

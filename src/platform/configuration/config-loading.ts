@@ -1,6 +1,7 @@
 /**
- * Configuration, from a TOML file and environment variables over the declared defaults. Loading reads nothing by
- * itself, finds every problem before it answers, and never shows the value of a secret.
+ * Loads the configuration: environment variables over a TOML file over the declared defaults. Loading performs no I/O
+ * of
+ * its own, reports every problem at once, and never reveals the value of a secret.
  */
 import { TomlError, parse } from 'smol-toml'
 import type { Config, Mode } from './config.ts'
@@ -12,11 +13,11 @@ import { nearest } from '../../base/nearest.ts'
 
 export interface Sources {
   env: Readonly<Record<string, string | undefined>>
-  /** The text of a file; `null` when there is none. Throws when it cannot be read. */
+  /** Returns the text of a file, or null if it does not exist. Throws if it cannot be read. */
   readFile(path: string): string | null
 }
 
-/** `subject` is a key and its variable, or the file. */
+/** `subject` names a key and its variable, or the file. */
 export interface Problem {
   subject: string
   fault: string
@@ -29,17 +30,18 @@ export type Loaded =
 export const configKeys: readonly Key[] = listKeys(declared)
 
 const DEFAULT_FILE = './pds.toml'
-const unreadableFaults: Readonly<Record<string, string>> = { EACCES: 'this user may not read it; give it to the user or its group', EISDIR: 'it is a folder' }
+const unreadableFaults: Readonly<Record<string, string>> = { EACCES: 'this user has no permission to read it; give the file to the user or its group', EISDIR: 'it is a folder' }
 export const CONFIG_VARIABLE = 'SERVICE_CONFIG'
 
-/** What systemd sets for the commands that run when a service has stopped. */
+/** Set by systemd for the commands that run after a service has stopped. */
 const SYSTEMD_VARIABLE = 'SERVICE_RESULT'
 
-/** What commands take from the environment alone. */
+/** Values that commands read from the environment only. */
 export const rewrapVariables = { old: 'SERVICE_REWRAP_OLD_MASTER_KEY', new: 'SERVICE_REWRAP_NEW_MASTER_KEY' } as const
 
 type Table = Readonly<Record<string, unknown>>
 
+/** Returns the configuration and its warnings, or every problem that keeps it from being used. Never throws. */
 export function loadConfig(sources: Sources, mode: Mode): Loaded {
   const file = readConfigFile(sources)
   const table = file.ok ? file.table : {}
@@ -53,7 +55,7 @@ export function loadConfig(sources: Sources, mode: Mode): Loaded {
     const given = readKey(key, sources.env, table)
     const fallback = fallbackOf(key, mode)
     if (given === null) {
-      // Without its file nobody knows what the file would have set.
+      // If the file is unreadable, it may well set the key.
       if (fallback === undefined && file.ok) problems.push({ subject: subjectOf(key), fault: 'required' })
       if (fallback === undefined) faulty.add(key.name)
     } else if (given.parsed.ok) {
@@ -65,7 +67,7 @@ export function loadConfig(sources: Sources, mode: Mode): Loaded {
       problems.push(...given.parsed.faults.map(({ at, fault }) => ({ subject: subjectOf(key, at, given.variable), fault })))
       faulty.add(key.name)
     }
-    // The stand-in of a faulty key lets the checks below meet whole values; such a draft is not handed out.
+    // A stand-in for a faulty key lets the checks below run on complete values; such a draft is never returned.
     const standIn = fallback === undefined ? key.field.development : fallback
     if (standIn instanceof Derived) derivations.push({ key, from: standIn })
     else put(draft, key, standIn)
@@ -73,7 +75,7 @@ export function loadConfig(sources: Sources, mode: Mode): Loaded {
   for (const { key, from } of derivations) put(draft, key, from.derive(draft as unknown as Known))
 
   const config = draft as unknown as Config
-  // Nor what the keys would be together.
+  // If the file is unreadable, checks across keys would mislead.
   for (const check of file.ok ? checks : []) {
     const key = configKeys.find(({ name }) => name === check.key)
     const fault = key === undefined || faulty.has(key.name) ? null : check.find(config, mode)
@@ -82,7 +84,7 @@ export function loadConfig(sources: Sources, mode: Mode): Loaded {
   return problems.length > 0 ? { ok: false, problems, warnings } : { ok: true, config, warnings }
 }
 
-/** What an operator reads: a headline, then one line for each problem. */
+/** Returns the text for the operator: a headline, then one line per problem. */
 export function describeProblems(problems: readonly Problem[]): string {
   const count = problems.length === 1 ? '1 problem' : `${problems.length} problems`
   return [`configuration is invalid (${count})`, ...problems.map(({ subject, fault }) => `- ${subject}: ${fault}`)].join('\n')
@@ -97,7 +99,7 @@ function readConfigFile({ env, readFile }: Sources): { ok: true; table: Table } 
     if (text !== null) return { ok: true, table: parse(text, { integersAsBigInt: true }) }
     return named === null ? { ok: true, table: {} } : broken(path, `there is no such file (${CONFIG_VARIABLE})`)
   } catch (error) {
-    // The parser's message goes on with the lines around the fault, and they may hold a secret.
+    // Only the first line: the parser's message continues with the lines around the fault, which may contain a secret.
     if (error instanceof TomlError) return broken(`${path}:${error.line}:${error.column}`, error.message.split('\n', 1)[0] ?? '')
     return broken(path, `cannot be read: ${unreadableFaults[(error as NodeJS.ErrnoException).code ?? ''] ?? (error as Error).message}`)
   }
@@ -105,12 +107,12 @@ function readConfigFile({ env, readFile }: Sources): { ok: true; table: Table } 
 
 interface Given {
   parsed: Parsed<unknown>
-  /** The variable that supplied the value, if one did. */
+  /** The variable that supplied the value; undefined if it came from the file. */
   variable: string | undefined
   inFile: boolean
 }
 
-/** The first variable that is set wins over the file. `null`: set nowhere. */
+/** Returns the value of the first variable that is set, else that of the file, or null if the key is not set. */
 function readKey({ name, env: names, blankIsUnset, field }: Key, env: Sources['env'], table: Table): Given | null {
   const isSet = (value: string | undefined) => value !== undefined && (field.kind.list === true || value.trim() !== '')
   const variable = names.find((each) => isSet(env[each]))
@@ -164,7 +166,10 @@ function unknownKeys(table: Table): Problem[] {
 
 const knownVariables = [...configKeys.flatMap(({ env }) => env), CONFIG_VARIABLE, SYSTEMD_VARIABLE, ...Object.values(rewrapVariables)]
 
-/** Unlike a key of the file, a variable may be all that an operator writes: one that does nothing is refused. */
+/**
+ * An unknown variable is an error, unlike an unknown key in the file: an operator may use variables alone, and must
+ * learn that one has no effect.
+ */
 function unknownVariables(env: Sources['env']): Problem[] {
   return Object.keys(env)
     .filter((name) => name.startsWith(ENV_PREFIX) && env[name] !== undefined && !knownVariables.includes(name))

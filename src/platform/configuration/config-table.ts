@@ -1,9 +1,9 @@
-/** The documentation of the configuration, made from its declarations. */
+/** Generates the documentation of the configuration from its declarations. */
 import { configKeys } from './config-loading.ts'
 import { Derived, type Key } from './config-fields.ts'
 import { Secret } from '../../base/secret.ts'
 
-/** Markdown: one row for each key. */
+/** Returns a Markdown table with one row per key. */
 export function configTable(): string {
   const rows = configKeys.map((key) => row(nameOf(key), key.env.map(code).join(', ') || '–', typeOf(key), defaultOf(key), key.field.doc))
   return [row('Key', 'Environment', 'Type', 'Default', 'Meaning'), row('---', '---', '---', '---', '---'), ...rows].join('\n')

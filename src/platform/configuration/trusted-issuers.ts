@@ -1,9 +1,9 @@
-/** The entries of `agent_auth.trusted_issuers`: whose assertions about agents are believed, and by which keys. */
+/** The entries of `agent_auth.trusted_issuers`: issuers whose assertions about agents are trusted, and their keys. */
 import { type KeyObject, createPublicKey } from 'node:crypto'
 import { type EntryReader, distinct, tableKind } from './config-entries.ts'
 import { type Kind, bad, checked, choice, httpUrl, listOf, text } from './config-kinds.ts'
 
-/** What a public key must be to fit an algorithm; the curve only where there is a choice. */
+/** The key type that each algorithm requires, and the curve if the type allows several. */
 const keyOfAlgorithm = {
   ES256: { type: 'ec', curve: 'prime256v1' },
   ES384: { type: 'ec', curve: 'secp384r1' },
@@ -48,7 +48,7 @@ const trustedIssuer = tableKind<TrustedIssuer>(
 
 export const trustedIssuers = distinct(listOf(trustedIssuer), 'issuer', (entry) => entry.issuer)
 
-/** Exactly one of the three ways to name keys. */
+/** Reads the keys, which must be given in exactly one of three ways. */
 function readKeys(entry: EntryReader): TrustedIssuer['keys'] | null {
   const given = ['public_key_pem', 'public_keys_pem', 'jwks_url'].filter((name) => entry.has(name))
   if (given.length !== 1) return entry.fault('', 'needs exactly one of public_key_pem, public_keys_pem and jwks_url')
@@ -66,7 +66,7 @@ function fits(pem: string, algorithm: IssuerAlgorithm): boolean {
   return key?.asymmetricKeyType === type && key.asymmetricKeyDetails?.namedCurve === curve
 }
 
-/** SPKI only: a private key in its place is a mistake to report, not a key to use. */
+/** Returns null unless the text is an SPKI public key. A private key is rejected: it should not be in the file. */
 function parsePublicKey(pem: string): KeyObject | null {
   if (!pem.trimStart().startsWith('-----BEGIN PUBLIC KEY-----')) return null
   try {

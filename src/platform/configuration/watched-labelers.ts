@@ -5,7 +5,7 @@ import { did, listOf, mapped, text } from './config-kinds.ts'
 
 export interface WatchedLabeler {
   did: Did
-  /** Label values that count; empty: every one. */
+  /** Label values that count; empty: all of them. */
   labels: readonly string[]
 }
 
