@@ -41,11 +41,11 @@ test('whatever changes an account is a line with its DID and the id of the reque
   expect(lines(pds, ann.did)).toEqual([
     'account created',
     'handle changed',
-    'app password made',
+    'app password created',
     'signed in',
     'app password revoked',
     'deletion requested',
-    'account deactivated and to be deleted',
+    'account deactivated and scheduled for deletion',
     'account activated',
     'email address changed',
     'password reset',
@@ -54,12 +54,12 @@ test('whatever changes an account is a line with its DID and the id of the reque
   expect(pds.log.filter(({ did, level }) => did === ann.did && level === 'info').every(({ requestId }) => answered.has(requestId))).toBe(true)
 
   const subjects = async (to: string) => (await noticesTo(pds, to)).map(({ subject }) => subject.replace(/ \(.*/, ''))
-  expect((await subjects(ann.email)).toSorted()).toEqual(['An app password was made', 'Your account is to be deleted', 'Your email address was changed', 'Your handle was changed'])
+  expect((await subjects(ann.email)).toSorted()).toEqual(['An app password was created', 'Your account is scheduled for deletion', 'Your email address was changed', 'Your handle was changed'])
   expect(await subjects('moved@example.com')).toEqual(['Your password was reset'])
   const [handle, app] = await noticesTo(pds, ann.email)
   expect(handle!.text).toContain('is now anna.test')
   for (const part of [/^When: \d+ \w+ \d{4} at \d\d:\d\d UTC$/m, `${pds.url}/account/reset-password`, `${pds.url}/account `, 'help@pds.test']) expect(handle!.text).toMatch(part)
-  expect(app!.text).toContain('There is a new app password. ')
+  expect(app!.text).toContain('Your account has a new app password. ')
   // The mail with the code says who asks, when, and where to look.
   expect(pds.mails.find(({ subject }) => subject.startsWith('Account Deletion'))!.text).toMatch(/^When: [^]*\/account$/m)
 })
@@ -70,7 +70,7 @@ test('what an operator does is mailed as such, but for a change of address, and 
   await xrpc(pds, 'com.atproto.admin.updateAccountPassword', { json: { did: ann.did, password: 'given-by-the-operator' }, headers: operator })
   await xrpc(pds, 'com.atproto.admin.updateAccountEmail', { json: { account: ann.did, email: 'new@example.com' }, headers: operator })
   // The address that an operator replaces may be in wrong hands: it hears nothing.
-  expect(await noticesTo(pds, ann.email)).toMatchObject([{ subject: expect.stringContaining('Your password was changed'), text: expect.stringContaining('By: whoever runs this server\n\n') }])
+  expect(await noticesTo(pds, ann.email)).toMatchObject([{ subject: expect.stringContaining('Your password was changed'), text: expect.stringContaining('By: the operator of this server\n\n') }])
   expect(await noticesTo(pds, 'new@example.com')).toEqual([])
   expect(lines(pds, ann.did)).toContain('email address changed')
   expect(pds.log.filter(({ message }) => message === 'password changed' || message === 'operator action')).toMatchObject([
@@ -86,7 +86,7 @@ test('whose address it is reads the name of an app password in one line', async 
   await using pds = await startPds()
   const ann = await joined(pds, 'ann')
   await ann.call('com.atproto.server.createAppPassword', { json: { name: 'my\nreader' } })
-  expect((await noticesTo(pds, ann.email))[0]!.text).toContain('There is a new app password, called "my reader". ')
+  expect((await noticesTo(pds, ann.email))[0]!.text).toContain('Your account has a new app password, called "my reader". ')
 })
 
 test('mail about a sign-in comes from a new place and not from a known one', async () => {
@@ -171,7 +171,7 @@ test('nothing that a stranger has written is mailed to an address that nobody ha
   await xrpc(pds, 'com.atproto.server.requestPasswordReset', { json: { email: owner.email }, headers })
   await pds.ctx.background.settled()
   await pds.runSteps()
-  expect(pds.mails.map(({ subject }) => subject.replace(/ \(.*/, '')).toSorted()).toEqual(['An app password was made', 'Email Confirmation', 'Email Confirmation', 'New sign-in to your account', 'Password Reset Requested'])
+  expect(pds.mails.map(({ subject }) => subject.replace(/ \(.*/, '')).toSorted()).toEqual(['An app password was created', 'Email Confirmation', 'Email Confirmation', 'New sign-in to your account', 'Password Reset Requested'])
   for (const { text } of pds.mails) expect(text).not.toContain('evil')
 })
 

@@ -85,6 +85,6 @@ test('a server with a mailbox mails codes, and what has happened', async () => {
   await pds.runSteps()
   const { to, source } = box.received[1]!
   expect(to).toEqual([ann.email])
-  expect(source).toMatch(/^Subject: An app password was made \(localhost:\d+\)\r$/m)
+  expect(source).toMatch(/^Subject: An app password was created \(localhost:\d+\)\r$/m)
   expect(source).toMatch(/^When: \d+ \w+ \d{4} at \d\d:\d\d UTC\r$/m)
 })

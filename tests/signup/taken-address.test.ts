@@ -67,7 +67,7 @@ test('whoever has the address is told, whatever the state of the account, and on
   await setTakedown(limited, did, true)
   await signUp(wanted(email), limited)
   await mailed(1, email, limited)
-  expect(mailsTo(email, limited)[0]).toMatchObject({ subject: expect.stringContaining('You have an account already'), text: expect.stringContaining(handle) })
+  expect(mailsTo(email, limited)[0]).toMatchObject({ subject: expect.stringContaining('You already have an account'), text: expect.stringContaining(handle) })
   for (let hour = 0; hour < 24; hour++) {
     await signUp(wanted(email), limited)
     limited.clock.advance({ secs: 3600 })

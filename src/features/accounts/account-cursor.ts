@@ -1,11 +1,11 @@
-/** Where a list of accounts goes on, as it travels: `<creation of the last account, in milliseconds>::<its DID>`. */
+/** Cursor of a list of accounts: `<creation of the last account, in milliseconds>::<its DID>`. */
 import { invalidRequest } from '../../http/errors.ts'
 import type { Did } from '../../protocol/identifiers.ts'
 import type { AccountPlace } from './account-store.ts'
 
 export const accountCursor = ({ createdAt, did }: AccountPlace): string => `${createdAt}::${did}`
 
-/** Null at the start of the list. Refuses what is no cursor. */
+/** Returns the place after which the list continues, or null for its start. Throws `InvalidRequest` if malformed. */
 export function parseAccountCursor(cursor: string | undefined): AccountPlace | null {
   if (cursor === undefined) return null
   const [, createdAt, did] = /^([0-9]{1,15})::(did:.+)$/.exec(cursor) ?? []

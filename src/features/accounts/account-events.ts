@@ -1,10 +1,10 @@
 /**
- * What happens to accounts, said in one place: each event with its line in the log and, where it matters to the account
- * holder, the mail that says what to do if it was not them. Whoever makes it happen names it once.
+ * The events of accounts, in one table: each with its log line and, if it matters to the account holder, the mail that
+ * says what to do if it was not them. The code that causes an event announces it once.
  *
- * A mail is ordered in the transaction that it tells of, so that neither is without the other. It is sent behind the
- * answer, and fails nobody. Each account gets a bounded number for each kind of event, so that one kind cannot use up the
- * mail of another.
+ * A mail is ordered in the transaction that it reports, so that neither exists without the other. It is sent after the
+ * response and never fails a request. Each account gets a bounded number of mails per kind of event, so that one kind
+ * cannot use up the allowance of another.
  */
 import type { Exchange } from '../../http/endpoint.ts'
 import { originOf, type Origin } from '../../http/origin.ts'
@@ -18,16 +18,16 @@ import { addMail } from './mail-steps.ts'
 import { inWords, noticeMail, type EventDetails, type Notice, type Told } from './mails.ts'
 
 interface AccountEvent {
-  /** In the log, at `info`. */
+  /** The log message, at level `info`. */
   message: string
   notice?: Notice
 }
 
 const accountEvents = {
   created: { message: 'account created' },
-  arrived: { message: 'account moves in' },
+  arrived: { message: 'account created for migration' },
   signedIn: { message: 'signed in' },
-  appLetIn: { message: 'app let in' },
+  appLetIn: { message: 'app authorized' },
   handleChanged: {
     message: 'handle changed',
     notice: { subject: 'Your handle was changed', what: ({ handle }) => `The handle of your account is now ${handle}.`, remedies: ['password', 'account', 'operator'] },
@@ -36,28 +36,28 @@ const accountEvents = {
     message: 'email address changed',
     notice: {
       subject: 'Your email address was changed',
-      what: () => 'Your account has another email address now. This mail goes to the address that it had; the next ones go to the new one.',
-      // A code to set a password would go to the new address.
+      what: () => 'Your account now has a different email address. This message goes to the old address; all later ones go to the new one.',
+      // No advice to reset the password: the code would go to the new address.
       remedies: ['operator', 'account'],
     },
   },
   emailConfirmed: { message: 'email address confirmed' },
   passwordChanged: {
     message: 'password changed',
-    notice: { subject: 'Your password was changed', what: () => 'Your account has a new password. What was signed in with the old one is signed out.', remedies: ['password', 'account', 'operator'] },
+    notice: { subject: 'Your password was changed', what: () => 'Your account has a new password. Everything that was signed in with the old one has been signed out.', remedies: ['password', 'account', 'operator'] },
   },
   passwordReset: {
     message: 'password reset',
     notice: {
       subject: 'Your password was reset',
-      what: () => 'A new password was set with a code that we had mailed to you. Every app and browser is signed out.',
-      // Somebody else reads these mails.
+      what: () => 'A new password was set with a code that we had sent to you by email. Every app and browser has been signed out.',
+      // If it was not the holder, somebody else reads the holder's mail.
       remedies: ['mailbox', 'password', 'operator'],
     },
   },
   appPasswordMade: {
-    message: 'app password made',
-    notice: { subject: 'An app password was made', what: ({ name }) => `There is a new app password${name === undefined ? '' : `, called "${name.replaceAll(/\p{Cc}+/gu, ' ')}"`}. Whoever has it can use your account.`, remedies: ['account', 'password', 'operator'] },
+    message: 'app password created',
+    notice: { subject: 'An app password was created', what: ({ name }) => `Your account has a new app password${name === undefined ? '' : `, called "${name.replaceAll(/\p{Cc}+/gu, ' ')}"`}. Whoever has it can use your account.`, remedies: ['account', 'password', 'operator'] },
   },
   appPasswordRevoked: { message: 'app password revoked' },
   identityOperationSigned: { message: 'identity operation signed' },
@@ -65,10 +65,10 @@ const accountEvents = {
   deletionRequested: { message: 'deletion requested' },
   deactivated: { message: 'account deactivated' },
   deletionScheduled: {
-    message: 'account deactivated and to be deleted',
+    message: 'account deactivated and scheduled for deletion',
     notice: {
-      subject: 'Your account is to be deleted',
-      what: ({ deleteAfter }) => `Your account is deactivated, and will be deleted after ${deleteAfter === undefined ? 'a time' : inWords(deleteAfter)}. To keep it, activate it again before.`,
+      subject: 'Your account is scheduled for deletion',
+      what: ({ deleteAfter }) => `Your account is deactivated, and will be deleted after ${deleteAfter === undefined ? 'a time' : inWords(deleteAfter)}. To keep it, activate it again before then.`,
       remedies: ['account', 'password', 'operator'],
     },
   },
@@ -77,42 +77,42 @@ const accountEvents = {
   imported: { message: 'repository imported' },
 } as const satisfies Record<string, AccountEvent>
 
-/** No event of its own: it is told of a sign-in from a place where the account was never signed in. */
+/** Not in the table: only a sign-in from a new place is announced by mail. */
 const signInNotice: Notice = {
   subject: 'New sign-in to your account',
-  what: () => 'Somebody signed in to your account with its password, with an app or a browser, or from a network, that did not do so before.',
+  what: () => 'Somebody signed in to your account with its password, using an app or browser, or from a network, that was not used before.',
   remedies: ['password', 'account', 'operator'],
 }
 
-/** On whose request something happens; without a request, when the server does it by itself. */
+/** The request that causes an event, or the context alone if the server acts on its own. */
 export type By = Exchange | { ctx: Context }
 
 interface Details extends EventDetails {
   means?: Means
   clientId?: string
-  /** Where the mail goes, when it is not the address that the account has now. Not in the log. */
+  /** Recipient of the mail, if not the account's current address; null for no mail. Not logged. */
   to?: string | null
 }
 
-/** What somebody signed in with. */
+/** What the holder signed in with. */
 export type Means = 'password' | 'app password' | 'password on a page'
 
 type EventName = keyof typeof accountEvents
-/** Events that the account holder is told by mail. */
+/** Events that are reported to the account holder by mail. */
 type NoticedEvent = { [Name in EventName]: (typeof accountEvents)[Name] extends { notice: unknown } ? Name : never }[EventName]
 
-/** Say that something has happened that the log alone is told. To be called when it is durable. */
+/** Log an event that causes no mail. Call it once the change is durable. */
 export const announce = (by: By, event: Exclude<EventName, NoticedEvent>, did: Did, details: Details = {}): void => logEvent(by, event, did, details)
 
-/** Say that something happens of which its holder is told by mail, in the transaction that makes it happen. */
+/** Order the mail about an event, in the transaction that causes it. The event is logged after the commit. */
 export async function announceIn(tx: Tx, by: By, event: NoticedEvent, did: Did, details: Details = {}): Promise<void> {
   const { ctx } = by
   tx.afterCommit(() => logEvent(by, event, did, details))
-  // Who has the address now is told: whoever takes an account over may give it another one in a moment.
+  // The mail goes to the current address: whoever takes over an account may change the address a moment later.
   const to = details.to === undefined ? (await accountOf(tx, did))?.email : details.to
   if (!to) return
   const told = { ...details, at: ctx.clock.now(), origin: originFor(by, details) }
-  // Each of them is told: a second change must not do away with what is told of the first.
+  // A unique key for each: the mail about a second change must not replace the mail about the first.
   await ctx.steps.add(tx, noticeStep, { key: `${event} ${did} ${crypto.randomUUID()}`, did, payload: { event, to, told } })
 }
 
@@ -122,7 +122,7 @@ function logEvent(by: By, event: EventName, did: Did, details: Details): void {
   const { actor, handle, means, clientId, deleteAfter } = details
   const origin = originFor(by, details)
   by.ctx.log.info(accountEvents[event].message, {
-    // Said here: after a commit the log does not know whose request it was.
+    // Passed explicitly: after a commit the log no longer knows the current request.
     requestId: 'requestId' in by ? by.requestId : null,
     did,
     actor,
@@ -141,10 +141,10 @@ interface OrderedNotice {
   told: Told
 }
 
-/** Makes the mail out of what was ordered. */
+/** Composes the ordered mail. */
 export const noticeStep: StepKind<OrderedNotice> = {
   name: 'notice',
-  // In the order in which things happened.
+  // One at a time, so that mails follow the order of events.
   concurrency: 1,
   maxSteps: 5000,
   maxTries: 10,
@@ -163,10 +163,10 @@ const addNotice = (ctx: Context, tx: Tx, account: Account & { email: string }, n
   addMail(ctx, tx, { key: `notice ${account.did} ${crypto.randomUUID()}`, did: account.did, mail: noticeMail(ctx, account, notice, told) })
 
 /**
- * Say that somebody has signed in. The holder is told by mail where the password of the account was given in a place
- * that is new: another app or browser, or another network. A browser that was signed in already is none, wherever it is
- * now; an app password is none, for its making was told. A place counts as known once its mail is on its way, so what
- * the bound leaves out is told at the next sign-in from there.
+ * Announce a sign-in. The holder gets a mail if the account password was used in a new place: a new app, browser or
+ * network. A browser that was already signed in never counts as new, nor does an app password, because its creation was
+ * announced. A place becomes known once its mail is queued, so that a mail which the limit suppressed is sent after the
+ * next sign-in from that place.
  */
 export function announceSignIn(exchange: Exchange, did: Did, means: Means, { isKnownBrowser = false } = {}): void {
   const { ctx } = exchange

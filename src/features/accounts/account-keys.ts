@@ -1,4 +1,4 @@
-/** The keys that sign for accounts: made here, stored wrapped, unwrapped when they are needed. */
+/** The signing keys of accounts: generated here, stored wrapped, unwrapped on use. */
 import { perContext, type Context } from '../../platform/context.ts'
 import type { Reader, Tx } from '../../platform/database/database.ts'
 import { newSigningSecret, openSigningKey } from '../../platform/secrets/signing-keys.ts'
@@ -8,37 +8,37 @@ import { curveOf, formatDidKey, type Curve, type SigningKey } from '../../protoc
 import { requireActive, statusOf, type AccountStatus } from './account-status.ts'
 import { findSigner, findSigningKey, type WrappedKey } from './account-store.ts'
 
-/** Keys kept unwrapped. */
+/** Maximum number of unwrapped keys in memory. */
 const MAX_SIGNING_KEYS = 20_000
 
 const signingKeys = perContext(() => new BoundedCache<SigningKey>(MAX_SIGNING_KEYS))
 
-/** A new key for an account, ready to be stored. */
+/** Returns a new key pair for an account, ready to be stored. */
 export function makeAccountKey({ vault }: Pick<Context, 'vault'>, curve: Curve): WrappedKey {
   const secret = newSigningSecret(curve)
   return { signingKey: formatDidKey(openSigningKey(curve, secret).publicKey), wrapped: vault.wrap(secret) }
 }
 
-/** The key that signs the account's repository and its service tokens. Null when there is no such account. */
+/** Returns the key that signs the account's repository and service tokens, or null if there is no such account. */
 export async function signingKeyOf(ctx: Context, reader: Reader, did: Did): Promise<SigningKey | null> {
   const row = await findSigningKey(reader, did)
   return row && unwrapped(ctx, row)
 }
 
-/** With the state of the account: whoever signs for somebody asks whether that account may still speak. */
+/** The same with the account's status, for callers that must not sign for every account. */
 export async function accountSigner(ctx: Context, reader: Reader, did: Did): Promise<{ key: SigningKey; status: AccountStatus } | null> {
   const signer = await findSigner(reader, did)
   return signer && { key: unwrapped(ctx, signer), status: statusOf(signer) }
 }
 
-/** The key of an account that may write. Refuses every other one. */
+/** Returns the key of an active account. Throws `AccountNotFound`, `AccountTakedown` or `AccountDeactivated`. */
 export async function activeSigningKey(ctx: Context, tx: Tx, did: Did): Promise<SigningKey> {
   const signer = await findSigner(tx, did)
   requireActive(signer && statusOf(signer))
   return unwrapped(ctx, signer!)
 }
 
-/** The public half names the curve. */
+/** The curve follows from the public key. */
 function unwrapped(ctx: Context, { signingKey: name, wrapped }: WrappedKey): SigningKey {
   const keys = signingKeys(ctx)
   const kept = keys.get(name)

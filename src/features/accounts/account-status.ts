@@ -1,10 +1,10 @@
-/** The states of an account, and what each of them is refused. */
+/** The states of an account, and the refusals for each. */
 import { Refusal } from '../../http/errors.ts'
 import type { Millis } from '../../protocol/identifiers.ts'
 
 export type AccountStatus = 'active' | 'deactivated' | 'takendown'
 
-/** What decides the state, as the row says it. */
+/** The columns that decide the state. */
 interface Restrictions {
   takedownRef: string | null
   deactivatedAt: Millis | null
@@ -16,7 +16,7 @@ export function statusOf({ takedownRef, deactivatedAt }: Restrictions): AccountS
   return deactivatedAt === null ? 'active' : 'deactivated'
 }
 
-/** The state as the wire tells it: `active`, and why not. */
+/** Returns the state as lexicons write it: `active`, and the reason if it is false. */
 export function activityOf(account: Restrictions): { active: boolean; status?: Exclude<AccountStatus, 'active'> } {
   const status = statusOf(account)
   return status === 'active' ? { active: true } : { active: false, status }
@@ -26,18 +26,18 @@ export const accountNotFound = () => new Refusal(403, 'AccountNotFound', 'Accoun
 export const accountTakedown = () => new Refusal(401, 'AccountTakedown', 'Account has been taken down')
 const accountDeactivated = () => new Refusal(401, 'AccountDeactivated', 'Account is deactivated')
 
-/** For callers whose token may outlive the account: refuses them when it is gone. */
+/** Throws `AccountNotFound` if the account is gone, which the caller's token may outlive. */
 export function refuseMissing(status: AccountStatus | null): asserts status is AccountStatus {
   if (status === null) throw accountNotFound()
 }
 
-/** For what a deactivated account may still do: refuses a missing account and one that was taken down. */
+/** Throws `AccountNotFound` or `AccountTakedown`, for what a deactivated account may still do. */
 export function refuseTakendown(status: AccountStatus | null): asserts status is 'active' | 'deactivated' {
   refuseMissing(status)
   if (status === 'takendown') throw accountTakedown()
 }
 
-/** For writes: only an active account makes them. */
+/** Throws `AccountNotFound`, `AccountTakedown` or `AccountDeactivated`, for writes. */
 export function requireActive(status: AccountStatus | null): asserts status is 'active' {
   refuseTakendown(status)
   if (status === 'deactivated') throw accountDeactivated()

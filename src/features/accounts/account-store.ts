@@ -1,11 +1,11 @@
-/** Rows of `account`. */
+/** SQL of the `account` table. */
 import { parseDid, parseHandle, type Did, type Handle, type Millis } from '../../protocol/identifiers.ts'
 import { sql, type Reader, type Sql, type Tx } from '../../platform/database/database.ts'
 import { statusOf, type AccountStatus } from './account-status.ts'
 
 export interface Account {
   did: Did
-  /** Null is reported as `handle.invalid`. */
+  /** Null if the account has no valid handle; sent as `handle.invalid`. */
   handle: Handle | null
   email: string | null
   emailConfirmedAt: Millis | null
@@ -34,10 +34,10 @@ const fromRow = (row: Row): Account => ({ ...row, invitesDisabled: row.invitesDi
 export const accountOf = (reader: Reader, did: Did): Promise<Account | null> => findBy(reader, sql`did = ${did}`)
 export const accountWithEmail = (reader: Reader, email: string): Promise<Account | null> => findBy(reader, sql`email = ${email.toLowerCase()}`)
 
-/** Where an account stands among all of them, the oldest first. */
+/** Position of an account in the list of all accounts, oldest first. */
 export type AccountPlace = Pick<Account, 'createdAt' | 'did'>
 
-/** The next accounts after a place, or the first ones. */
+/** Returns the accounts after a place, or the first ones if it is null. */
 export function accountsAfter(reader: Reader, place: AccountPlace | null, limit: number): Promise<(AccountPlace & Pick<Account, 'deactivatedAt' | 'takedownRef'>)[]> {
   const condition = place === null ? sql`1 = 1` : sql`(created_at, did) > (${place.createdAt}, ${place.did})`
   return reader.all(sql`
@@ -45,7 +45,7 @@ export function accountsAfter(reader: Reader, place: AccountPlace | null, limit:
     FROM account WHERE ${condition} ORDER BY created_at, did LIMIT ${limit}`)
 }
 
-/** Accounts whose address contains the text, the oldest first, after a place. */
+/** Returns accounts whose email address contains the text (all if it is empty), oldest first, after a place. */
 export async function accountsByEmail(reader: Reader, text: string, place: AccountPlace | null, limit: number): Promise<Account[]> {
   const pattern = `%${text.toLowerCase().replace(/[\\%_]/g, '\\$&')}%`
   const matches = text === '' ? sql`1 = 1` : sql`email LIKE ${pattern} ESCAPE '\\'`
@@ -54,13 +54,13 @@ export async function accountsByEmail(reader: Reader, text: string, place: Accou
   return rows.map(fromRow)
 }
 
-/** By DID or handle. */
+/** Finds an account by DID or handle. Returns null if there is none. */
 export async function accountAt(reader: Reader, identifier: string): Promise<Account | null> {
   const condition = identifiedBy(identifier)
   return condition && findBy(reader, condition)
 }
 
-/** By DID, handle or address. */
+/** Finds an account by DID, handle or email address. Returns null if there is none. */
 export const accountNamed = (reader: Reader, name: string): Promise<Account | null> => (name.includes('@') ? accountWithEmail(reader, name) : accountAt(reader, name))
 
 function identifiedBy(identifier: string): Sql | null {
@@ -86,7 +86,7 @@ export async function accountSummary(reader: Reader, identifier: string): Promis
   return row && { did: row.did, handle: row.handle, status: statusOf(row) }
 }
 
-/** Null when there is no such account. */
+/** Returns null if there is no such account. */
 export async function accountStatus(reader: Reader, did: Did): Promise<AccountStatus | null> {
   const row = await reader.get<Pick<Account, 'deactivatedAt' | 'takedownRef'>>(
     sql`SELECT deactivated_at AS "deactivatedAt", takedown_ref AS "takedownRef" FROM account WHERE did = ${did}`,
@@ -94,7 +94,7 @@ export async function accountStatus(reader: Reader, did: Did): Promise<AccountSt
   return row && statusOf(row)
 }
 
-/** A private key as it is stored, wrapped under the master key, and its public half, a did:key. */
+/** A key pair as stored: the private key wrapped under the master key, the public key as a did:key. */
 export interface WrappedKey {
   signingKey: string
   wrapped: string
@@ -110,7 +110,7 @@ export interface NewAccount extends WrappedKey {
   deleteAfter: Millis | null
 }
 
-/** Throws a unique violation when DID, handle or address belong to another account. */
+/** Throws a unique violation if the DID, handle or email address belongs to another account. */
 export async function insertAccount(tx: Tx, account: NewAccount): Promise<void> {
   const { did, handle, email, passwordHash, signingKey, wrapped, createdAt, deactivatedAt, deleteAfter } = account
   await tx.run(sql`
@@ -119,7 +119,7 @@ export async function insertAccount(tx: Tx, account: NewAccount): Promise<void> 
       ${deactivatedAt}, ${deleteAfter})`)
 }
 
-/** Throws a unique violation when the handle belongs to another account. */
+/** Throws a unique violation if the handle belongs to another account. */
 export const setHandle = (tx: Tx, did: Did, handle: Handle): Promise<number> => tx.run(sql`UPDATE account SET handle = ${handle} WHERE did = ${did}`)
 
 export const findPasswordHash = async (reader: Reader, did: Did): Promise<string | null> =>
@@ -128,28 +128,28 @@ export const findPasswordHash = async (reader: Reader, did: Did): Promise<string
 export const findSigningKey = (reader: Reader, did: Did): Promise<WrappedKey | null> =>
   reader.get(sql`SELECT signing_key AS "signingKey", signing_key_wrapped AS wrapped FROM account WHERE did = ${did}`)
 
-/** 0 rows: its key is not the one that was read. */
+/** Returns 0 if the current key is no longer `before`. */
 export const updateSigningKey = (tx: Tx, did: Did, before: string, { signingKey, wrapped }: WrappedKey): Promise<number> =>
   tx.run(sql`UPDATE account SET signing_key = ${signingKey}, signing_key_wrapped = ${wrapped} WHERE did = ${did} AND signing_key = ${before}`)
 
-/** All that a commit asks of its account. */
+/** Returns everything that a commit needs to know of its account. */
 export const findSigner = (reader: Reader, did: Did): Promise<(WrappedKey & Pick<Account, 'deactivatedAt' | 'takedownRef'>) | null> =>
   reader.get(sql`
     SELECT signing_key AS "signingKey", signing_key_wrapped AS wrapped, deactivated_at AS "deactivatedAt", takedown_ref AS "takedownRef"
     FROM account WHERE did = ${did}`)
 
-/** Null: the account has no password any more. */
+/** A null hash removes the password. */
 export const updatePassword = (tx: Tx, did: Did, hash: string | null): Promise<number> =>
   tx.run(sql`UPDATE account SET password_hash = ${hash} WHERE did = ${did}`)
 
-/** The new address is not confirmed. Throws a unique violation when it belongs to another account. */
+/** Set an address, not yet confirmed. Throws a unique violation if it belongs to another account. */
 export const updateEmail = (tx: Tx, did: Did, email: string): Promise<number> =>
   tx.run(sql`UPDATE account SET email = ${email}, email_confirmed_at = NULL WHERE did = ${did}`)
 
 export const updateEmailConfirmed = (tx: Tx, did: Did, confirmedAt: Millis): Promise<number> =>
   tx.run(sql`UPDATE account SET email_confirmed_at = ${confirmedAt} WHERE did = ${did}`)
 
-/** `null` for `deactivatedAt` activates, and calls a planned deletion off. */
+/** A null `deactivatedAt` activates the account, and a null `deleteAfter` cancels its deletion. */
 export const updateActivation = (tx: Tx, did: Did, { deactivatedAt, deleteAfter }: Pick<Account, 'deactivatedAt' | 'deleteAfter'>): Promise<number> =>
   tx.run(sql`UPDATE account SET deactivated_at = ${deactivatedAt}, delete_after = ${deleteAfter} WHERE did = ${did}`)
 
@@ -161,7 +161,7 @@ export const setInvitesDisabled = (tx: Tx, did: Did, disabled: boolean): Promise
 
 export const deleteAccountRow = (tx: Tx, did: Did): Promise<number> => tx.run(sql`DELETE FROM account WHERE did = ${did}`)
 
-/** Deactivated, and past the instant that was set for its deletion. */
+/** Deactivated, and past the scheduled time of deletion. */
 const isDue = (now: Millis) => sql`delete_after <= ${now} AND deactivated_at IS NOT NULL`
 
 export const listDueForDeletion = async (reader: Reader, now: Millis, limit: number): Promise<Did[]> =>

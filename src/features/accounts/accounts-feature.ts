@@ -1,4 +1,4 @@
-/** What is sent to account holders, and swept up after them. Their endpoints are in the features that change them. */
+/** The mail to account holders, and the sweep of expired codes. The endpoints of accounts are in other features. */
 import type { Feature } from '../../http/feature.ts'
 import { noticeStep } from './account-events.ts'
 import { mailStep } from './mail-steps.ts'

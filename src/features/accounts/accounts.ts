@@ -1,8 +1,8 @@
 /**
- * The door of accounts: who lives here, in which state, with which key, and what lets them in.
+ * The door of accounts: which accounts exist, their status, their keys, and the passwords and codes that open them.
  *
- * A row exists exactly when the account does. The feature asks no other one, so that guards may look up accounts; what
- * changes an account, and ends sessions or writes events with it, is `account-changes`.
+ * An account exists if and only if its row does. This feature depends on no other, so that guards can look up accounts;
+ * changes that also end sessions or write events are in `account-changes`.
  */
 export { announce, announceIn, announceSignIn, type By } from './account-events.ts'
 export { accountCursor, parseAccountCursor } from './account-cursor.ts'

@@ -1,15 +1,15 @@
-/** Rows of `known_place`: with what and from where the password of an account was given. */
+/** SQL of the `known_place` table: the programs and networks from which the account password was used. */
 import type { Origin } from '../../http/origin.ts'
 import { sql, type Reader, type Tx, type Writer } from '../../platform/database/database.ts'
 import type { Did } from '../../protocol/identifiers.ts'
 
-/** Places that are remembered per account; the oldest go first. */
+/** Maximum number of places kept per account; the oldest are deleted. */
 const MAX_PLACES = 100
 
 export const isKnownPlace = async (reader: Reader, did: Did, { openedWith, openedFrom }: Origin): Promise<boolean> =>
   (await reader.get(sql`SELECT 1 FROM known_place WHERE did = ${did} AND program = ${openedWith ?? ''} AND network = ${openedFrom ?? ''}`)) !== null
 
-/** 0 when it is known already. */
+/** Returns 0 if the place is already known. */
 export const insertPlace = (writer: Writer, did: Did, { openedAt, openedWith, openedFrom }: Origin): Promise<number> =>
   writer.run(sql`
     INSERT INTO known_place (did, program, network, seen_at) VALUES (${did}, ${openedWith ?? ''}, ${openedFrom ?? ''}, ${openedAt})

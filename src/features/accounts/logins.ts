@@ -1,4 +1,4 @@
-/** Trying a password: one way in for sessions and for consent, with one count of what went wrong. */
+/** Password attempts: sessions and OAuth consent share this one way in, and its count of failures. */
 import { limitKey } from '../../http/client-address.ts'
 import type { Exchange } from '../../http/endpoint.ts'
 import { Refusal } from '../../http/errors.ts'
@@ -11,28 +11,28 @@ import { verifyPassword } from './passwords.ts'
 
 const MAX_FAILURES = 5
 const WINDOW_MILLIS = 60_000
-/** Identifiers that are counted; the oldest goes first. */
+/** Maximum number of identifiers with a count; the oldest is dropped. */
 const MAX_IDENTIFIERS = 100_000
-/** The length of the longest DID. No account has a longer identifier, so tries at one need not be counted. */
+/** The length of the longest DID. No account has a longer identifier, so the rest is not counted. */
 const MAX_IDENTIFIER_CHARS = 2048
 
 interface Attempts {
-  /** On the monotonic clock. */
+  /** Times of failures on the monotonic clock, in milliseconds. */
   failedAt: number[]
   running: number
   waiting: (() => void)[]
 }
 
 /**
- * Attempts by identifier, whether or not rate limits are switched on. As many run at a time as may still fail; so
- * guesses sent all at once gain nothing, and right passwords wait for each other instead of being refused.
+ * Attempts by identifier, counted even if rate limits are disabled. Only as many run at a time as may still fail, so
+ * concurrent guesses gain nothing, and concurrent correct passwords wait instead of being refused.
  */
 class LoginAttempts {
   readonly #attempts = new Map<string, Attempts>()
 
   constructor(readonly clock: Clock) {}
 
-  /** Null when too many have failed; otherwise what `leave` is to be given. */
+  /** Returns null if too many have failed, else the value to pass to `leave`. */
   async enter(identifier: string): Promise<Attempts | null> {
     const attempts = this.#of(identifier)
     for (;;) {
@@ -45,7 +45,7 @@ class LoginAttempts {
     return attempts
   }
 
-  /** `failed` is null when no password was compared. */
+  /** `failed` is null if no password was compared. */
   leave(attempts: Attempts, failed: boolean | null): void {
     attempts.running--
     if (failed === true) attempts.failedAt.push(this.clock.monotonic())
@@ -75,8 +75,8 @@ type LoginFault = 'wrong' | 'blocked'
 type LoginOutcome<T> = { ok: true; value: T } | { ok: false; fault: LoginFault }
 
 /**
- * Let `attempt` decide whether the password fits. It gets the account by handle, DID or address, or null for one that
- * is not here, and answers null for a miss; it does the same work in both cases. Failures are forgiven when it is done.
+ * Let `attempt` check the password. It receives the account with that handle, DID or email address, or null if there is
+ * none, and returns null for a wrong password; it must do the same work in both cases. A success clears the failures.
  */
 export async function attemptLogin<T>(exchange: Exchange, identifier: string, attempt: (account: Account | null) => Promise<T | null>): Promise<LoginOutcome<T>> {
   const { ctx } = exchange
@@ -102,18 +102,19 @@ export async function attemptLogin<T>(exchange: Exchange, identifier: string, at
 
 const failureLines = perContext(({ clock }) => new LineBudget(clock))
 
-/** Without what was typed: of the identifier it says whose account it names, if any. */
+/** Logs the DID of the named account, if any, but never what was typed. */
 function noteFailure({ ctx, ip }: Exchange, reason: string, account: Account | null): void {
   failureLines(ctx).within(limitKey(ip), (omitted) => ctx.log.info('sign-in failed', { reason, did: account?.did, ip, omitted }))
 }
 
 /**
- * Whether what opened an account still does. To be asked in the transaction that gives something for it: comparing takes
- * its time, and whoever has just replaced a password must not find anybody signed in with the old one.
+ * Returns whether the password that was checked is still valid. Call it in the transaction that acts on it: hashing
+ * takes
+ * time, and nobody may be signed in with an old password once it has been replaced.
  */
 export type StillHolds = (tx: Tx) => Promise<boolean>
 
-/** Null when it is not the password of the account itself. The work does not tell whether there is an account, or a password. */
+/** Returns null unless this is the account's own password. The work is the same without an account or a password. */
 export async function provePassword(ctx: Context, account: Account | null, password: string): Promise<StillHolds | null> {
   const hash = account && (await findPasswordHash(ctx.db, account.did))
   const isRight = await verifyPassword(ctx, password, hash)
@@ -121,11 +122,11 @@ export async function provePassword(ctx: Context, account: Account | null, passw
   return async (tx) => (await findPasswordHash(tx, account.did)) === hash
 }
 
-/** An account that is opened by its own password, in whatever state it is. */
+/** Attempt a login with the account's own password, whatever the account's status. */
 export const loginWithPassword = (exchange: Exchange, identifier: string, password: string): Promise<LoginOutcome<StillHolds>> =>
   attemptLogin(exchange, identifier, (account) => provePassword(exchange.ctx, account, password))
 
-/** What to throw for a login that failed: `wrong` when the password did not fit. */
+/** Returns the refusal for a failed login: `RateLimitExceeded` if it was blocked, else `wrong`. */
 export const loginRefused = (fault: LoginFault, wrong: Refusal): Refusal => (fault === 'blocked' ? tooManyFailedLogins() : wrong)
 
 const tooManyFailedLogins = () => new Refusal(429, 'RateLimitExceeded', 'Too many failed logins', { headers: { 'Retry-After': String(WINDOW_MILLIS / 1000) } })

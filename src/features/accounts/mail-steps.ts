@@ -1,6 +1,6 @@
 /**
- * Mail on its way: a durable step, so that a message which a transaction asks for is sent whatever happens to the
- * server or to the mail server. Whoever waits for a person's answer waits for its first try, and no longer.
+ * Outgoing mail is a durable step: a message that a transaction orders is sent even if the server or the mail server
+ * fails meanwhile. A request that mails a person waits for the first try only.
  */
 import { serviceUnavailable } from '../../http/errors.ts'
 import type { Context } from '../../platform/context.ts'
@@ -11,12 +11,12 @@ import type { Did } from '../../protocol/identifiers.ts'
 import type { CodePurpose } from './mailed-code-store.ts'
 import { isCodeAlive } from './mailed-codes.ts'
 
-/** Addresses under it stand for accounts that nobody reads mail for. */
+/** Nobody reads mail at addresses under this domain, which placeholder accounts use. RFC 2606 section 2. */
 const NOBODYS_DOMAIN = '.invalid'
 
 interface OrderedMail {
   mail: Mail
-  /** What the mail carries, if it does: it is not worth sending once that is void. */
+  /** The code in the mail, if any: once it is void, the mail is not sent. */
   carries: { did: Did; purpose: CodePurpose; code: string } | null
 }
 
@@ -24,7 +24,7 @@ export const mailStep: StepKind<OrderedMail> = {
   name: 'mail',
   concurrency: 4,
   maxSteps: 5000,
-  // The last of these is four days after the first.
+  // The last try is four days after the first.
   maxTries: 36,
   firstWaitSecs: 5,
   maxWaitSecs: 4 * 3600,
@@ -35,22 +35,23 @@ export const mailStep: StepKind<OrderedMail> = {
 }
 
 export interface MailOrder {
-  /** What it is about: one that still waits under the same key is replaced. */
+  /** A waiting mail with the same key is replaced. */
   key: string
   mail: Mail
-  /** The account that it is about, and with whose end it is not to be sent any more. */
+  /** The account that it concerns; when that is deleted, the mail is dropped. */
   did?: Did | null
   carries?: OrderedMail['carries']
 }
 
-/** Have a mail sent once the caller's transaction is durable. */
+/** Queue a mail in the caller's transaction; it is sent once that is durable. */
 export async function addMail({ steps }: Pick<Context, 'steps'>, tx: Tx, { key, mail, did = null, carries = null }: MailOrder): Promise<void> {
   if (!mail.to.endsWith(NOBODYS_DOMAIN)) await steps.add(tx, mailStep, { key, did, payload: { mail, carries } })
 }
 
 /**
- * Add a mail, and wait for whether it is sent. `order` is called in a transaction. Refuses with 503 when it is not sent
- * at once; it is tried again all the same.
+ * Queue a mail and wait for its first try. `order` runs in a transaction. Throws `ServiceUnavailable` if the try fails;
+ * the
+ * mail is retried nevertheless.
  */
 export async function sendMail(ctx: Context, order: (tx: Tx) => Promise<MailOrder>): Promise<void> {
   const { key, mail } = await ctx.db.transaction(async (tx) => {
@@ -61,5 +62,5 @@ export async function sendMail(ctx: Context, order: (tx: Tx) => Promise<MailOrde
   if (mail.to.endsWith(NOBODYS_DOMAIN)) return
   const { smtpTimeoutSecs, httpTimeoutSecs } = ctx.config.email
   const isSent = await ctx.steps.nextTry(mailStep, key, Math.max(smtpTimeoutSecs, httpTimeoutSecs) * 1000)
-  if (!isSent) throw serviceUnavailable('The mail could not be sent yet. It will be tried again.')
+  if (!isSent) throw serviceUnavailable('The mail could not be sent yet. The server will try again.')
 }

@@ -1,4 +1,4 @@
-/** Rows of `mailed_code`. */
+/** SQL of the `mailed_code` table. */
 import { sql, type Reader, type Tx, type Writer } from '../../platform/database/database.ts'
 import type { Did, Millis } from '../../protocol/identifiers.ts'
 
@@ -13,7 +13,7 @@ export interface MailedCode {
 
 const columns = sql`did, code_hash AS "codeHash", requested_at AS "requestedAt", failures`
 
-/** Replaces the one that was sent before. */
+/** Store a code, replacing an earlier one with the same purpose. */
 export const putMailedCode = (tx: Tx, did: Did, purpose: CodePurpose, codeHash: string, requestedAt: Millis): Promise<number> =>
   tx.run(sql`
     INSERT INTO mailed_code (did, purpose, code_hash, requested_at, failures) VALUES (${did}, ${purpose}, ${codeHash}, ${requestedAt}, 0)

@@ -1,4 +1,4 @@
-/** Forgets expired codes. They are kept a while, so that they are called expired and not wrong. */
+/** Deletes codes a day after they were sent. Until then an expired code is reported as expired, not as invalid. */
 import type { Sweep } from '../../platform/running/sweeps.ts'
 import { deleteMailedCodesBefore } from './mailed-code-store.ts'
 

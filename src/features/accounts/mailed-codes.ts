@@ -1,7 +1,7 @@
 /**
- * Codes sent by mail: who can read the account's mail may do one thing, once, within a quarter of an hour.
+ * Codes sent by mail. A code lets whoever reads the account's mail do one thing, once, within a quarter of an hour.
  *
- * One code of each purpose is alive; asking again replaces it. A code that was guessed at too often is dead.
+ * An account has one valid code per purpose; a new one replaces it. Too many wrong guesses void a code.
  */
 import { createHash, randomBytes } from 'node:crypto'
 import { expiredToken, invalidToken, type Refusal } from '../../http/errors.ts'
@@ -15,7 +15,7 @@ export const CODE_TTL_SECS = 15 * 60
 const MAX_FAILURES = 5
 const CODE_CHARS = 10
 
-/** Make a code and store its hash, in the caller's transaction. Returns the code as `XXXXX-XXXXX`. */
+/** Generate a code and store its hash in the caller's transaction. Returns the code as `XXXXX-XXXXX`. */
 export async function issueCode({ clock }: Pick<Context, 'clock'>, tx: Tx, did: Did, purpose: CodePurpose): Promise<string> {
   const letters = base32(randomBytes(CODE_CHARS)).slice(0, CODE_CHARS).toUpperCase()
   const code = `${letters.slice(0, 5)}-${letters.slice(5)}`
@@ -26,8 +26,8 @@ export async function issueCode({ clock }: Pick<Context, 'clock'>, tx: Tx, did: 
 export type CodeFault = 'invalid' | 'expired'
 
 /**
- * Use a code up. Null when it was right; otherwise what is wrong with it, and then nothing else must happen in the
- * transaction, which has to be committed all the same: it counts the failure.
+ * Redeem a code. Returns null if it was valid, else the fault. After a fault the transaction must do nothing else, but
+ * must still commit, because it counts the failure.
  */
 export async function redeemCode({ clock }: Pick<Context, 'clock'>, tx: Tx, { did, purpose, code }: { did: Did; purpose: CodePurpose; code: string }): Promise<CodeFault | null> {
   const known = await findMailedCode(tx, did, purpose)
@@ -41,7 +41,9 @@ export async function redeemCode({ clock }: Pick<Context, 'clock'>, tx: Tx, { di
   return null
 }
 
-/** The account that a code was sent to, for whoever shows nothing but the code. Uses it up like `redeemCode`. */
+/**
+ * Redeem a code from a caller who names no account. Returns the DID of the account that it was sent to, or the fault.
+ */
 export async function redeemAnonymousCode({ clock }: Pick<Context, 'clock'>, tx: Tx, purpose: CodePurpose, code: string): Promise<{ ok: true; did: Did } | { ok: false; fault: CodeFault }> {
   const known = await findMailedCodeByHash(tx, purpose, hashOf(code))
   if (!known) return { ok: false, fault: 'invalid' }
@@ -50,15 +52,16 @@ export async function redeemAnonymousCode({ clock }: Pick<Context, 'clock'>, tx:
   return { ok: true, did: known.did }
 }
 
-/** Whether the code would still be taken. */
+/** Whether the code could still be redeemed. */
 export async function isCodeAlive({ db, clock }: Pick<Context, 'db' | 'clock'>, { did, purpose, code }: { did: Did; purpose: CodePurpose; code: string }): Promise<boolean> {
   const known = await findMailedCode(db, did, purpose)
   return known !== null && known.codeHash === hashOf(code) && known.failures < MAX_FAILURES && !isOver(known, clock.now())
 }
 
+/** Returns `ExpiredToken` or `InvalidToken`. */
 export const codeRefused = (fault: CodeFault): Refusal => (fault === 'expired' ? expiredToken('Token is expired') : invalidToken('Token is invalid'))
 
 const isOver = ({ requestedAt }: MailedCode, now: Millis) => now > requestedAt + CODE_TTL_SECS * 1000
 
-/** People type codes in either case, and with spaces around them. */
+/** Ignores case and surrounding spaces, because people type codes by hand. */
 const hashOf = (code: string) => createHash('sha256').update(code.trim().toUpperCase()).digest('hex')

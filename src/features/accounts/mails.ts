@@ -1,4 +1,4 @@
-/** What the service writes to account holders. Plain text; a code stands alone on its line, so that it can be copied. */
+/** The mails to account holders, in plain text. A code is alone on its line, so that it is easy to copy. */
 import { invalidRequest } from '../../http/errors.ts'
 import type { Origin } from '../../http/origin.ts'
 import type { Config } from '../../platform/configuration/config.ts'
@@ -11,7 +11,7 @@ import type { CodePurpose } from './mailed-code-store.ts'
 
 interface Text {
   subject: string
-  /** What the code is for, as the end of "Use this code to …". */
+  /** Completes the sentence "Use this code to …". */
   purpose: string
   warning: string
 }
@@ -20,7 +20,7 @@ const texts: Record<CodePurpose, Text> = {
   confirm_email: {
     subject: 'Email Confirmation',
     purpose: 'confirm that this address is yours',
-    warning: 'If you did not ask for it, somebody gave your address by mistake, and you need not do anything.',
+    warning: 'If you did not ask for it, somebody entered your address by mistake, and you need not do anything.',
   },
   update_email: {
     subject: 'Email Update Requested',
@@ -30,21 +30,21 @@ const texts: Record<CodePurpose, Text> = {
   reset_password: {
     subject: 'Password Reset Requested',
     purpose: 'set a new password',
-    warning: 'A new password signs out every app and browser. If you did not ask for it, you need not do anything; do not give the code to anybody.',
+    warning: 'A new password signs out every app and browser. If you did not ask for it, you need not do anything, but do not give the code to anybody.',
   },
   delete_account: {
     subject: 'Account Deletion Requested',
-    purpose: 'delete your account, for good',
+    purpose: 'delete your account permanently',
     warning: 'If you did not ask for it, somebody else is logged in to your account: change your password.',
   },
   plc_operation: {
     subject: 'PLC Update Operation Requested',
     purpose: 'change your identity, for example to move your account to another server',
-    warning: 'Whoever has the code can take your account away. If you did not ask for it, change your password.',
+    warning: 'Whoever has this code can take over your account. If you did not ask for it, change your password.',
   },
 }
 
-/** The account's address. Refuses where there is none. */
+/** Returns the account's email address. Throws `InvalidRequest` if it has none. */
 export function addressOf({ email }: Account): string {
   if (email === null) throw invalidRequest('account does not have an email address')
   return email
@@ -56,23 +56,23 @@ export function codeMail({ config }: Pick<Context, 'config'>, account: Addressee
   const { host } = new URL(config.publicUrl)
   const { subject, purpose: use, warning } = texts[purpose]
   const said = purpose === 'reset_password' ? withoutClaims(told) : sayable(told, account)
-  const text = `${about(account, host)}\n\nUse this code to ${use}. It is good once, for 15 minutes:\n\n${code}\n\n${warning}\n\n${circumstances(said)}\n\nYour account: ${config.publicUrl}/account\n`
+  const text = `${about(account, host)}\n\nUse this code to ${use}. It works once, within 15 minutes:\n\n${code}\n\n${warning}\n\n${circumstances(said)}\n\nYour account: ${config.publicUrl}/account\n`
   return { to: account.email, subject: `${subject} (${host})`, text }
 }
 
-// What has happened
+// Notices
 
-/** What an event is about, as far as a mail needs it. */
+/** The details of an event that its mail mentions. */
 export interface EventDetails {
-  /** An operator, as in the audit; otherwise it was the account holder. */
+  /** The operator, as named in the audit log; undefined if the account holder acted. */
   actor?: string
   handle?: string
   deleteAfter?: Millis
-  /** Of an app password. Not in the log, for somebody typed it. */
+  /** Name of an app password. Not logged, because somebody typed it. */
   name?: string
 }
 
-/** When, with what and from where. Without an origin it was an operator. */
+/** When something happened, and from where; `origin` is null if an operator did it. */
 export interface Told extends EventDetails {
   at: Millis
   origin: Origin | null
@@ -81,15 +81,15 @@ export interface Told extends EventDetails {
 export interface Notice {
   subject: string
   what(details: EventDetails): string
-  /** What to do if it was somebody else, the most urgent first. */
+  /** What the holder should do if it was somebody else, most urgent first. */
   remedies: readonly (keyof typeof remedies)[]
 }
 
 const remedies = {
-  mailbox: () => 'Whoever did this reads your mail: give your mailbox another password first.',
+  mailbox: () => 'Whoever did this can read your mail, so change the password of your mailbox first.',
   password: ({ publicUrl }: Config) => `Set a new password at ${publicUrl}/account/reset-password. That signs out every app and browser.`,
-  account: ({ publicUrl }: Config) => `Look at ${publicUrl}/account for what is signed in and what was changed, and end what you do not know.`,
-  operator: ({ contact }: Config) => `Tell whoever runs this server${contact.email === null ? '' : `: ${contact.email}`}.`,
+  account: ({ publicUrl }: Config) => `Open ${publicUrl}/account to see what is signed in and what was changed, and end every session that you do not recognise.`,
+  operator: ({ contact }: Config) => `Contact the operator of this server${contact.email === null ? '' : `: ${contact.email}`}.`,
 }
 
 export function noticeMail({ config }: Pick<Context, 'config'>, account: Addressee, { subject, what, remedies: wanted }: Notice, told: Told): Mail {
@@ -102,7 +102,9 @@ export function noticeMail({ config }: Pick<Context, 'config'>, account: Address
 
 const about = ({ handle, did }: Addressee, host: string) => `This is about the account ${handle ?? did} at ${host}.`
 
-/** What strangers may have written reaches nobody who has not said that the account is theirs: it would carry their mail. */
+/**
+ * Until an address is confirmed, its mail contains no text that others wrote: anybody could send messages through it.
+ */
 const sayable = (told: Told, { emailConfirmedAt }: Addressee): Told => (emailConfirmedAt === null ? withoutClaims(told) : told)
 
 function withoutClaims(told: Told): Told {
@@ -114,21 +116,21 @@ function withoutClaims(told: Told): Told {
 const circumstances = ({ at, origin, actor }: Told): string =>
   [
     `When: ${inWords(at)}`,
-    actor !== undefined && 'By: whoever runs this server',
-    origin && `With: ${origin.openedWith ?? 'an app that we do not know'}`,
+    actor !== undefined && 'By: the operator of this server',
+    origin && `With: ${origin.openedWith ?? 'an unknown app'}`,
     origin?.openedFrom && `From: the network ${origin.openedFrom}`,
   ]
     .filter(Boolean)
     .join('\n')
 
-/** `22 November 2026 at 12:31 UTC`. */
+/** Returns a time as `22 November 2026 at 12:31 UTC`. */
 export const inWords = (at: Millis): string => `${dayAndTime.format(at)} UTC`
 
 const dayAndTime = new Intl.DateTimeFormat('en-GB', { dateStyle: 'long', timeStyle: 'short', timeZone: 'UTC' })
 
-/** To whoever has the address that somebody wanted for another account. */
+/** The mail to the holder of an address that somebody tried to use for another account. */
 export function addressWantedMail({ config }: Pick<Context, 'config'>, { handle, did, email }: Account & { email: string }): Mail {
   const { host } = new URL(config.publicUrl)
-  const text = `Somebody wanted to use this address for another account at ${host}. It belongs to your account ${handle ?? did}, so it was refused.\n\nIf that was you: sign in at ${config.publicUrl}/account, where you can also set a new password if you have forgotten yours. If it was not you, you need not do anything; nobody was told whose address it is.\n`
-  return { to: email, subject: `You have an account already (${host})`, text }
+  const text = `Somebody tried to use this address for another account at ${host}. It belongs to your account ${handle ?? did}, so this was refused.\n\nIf that was you: sign in at ${config.publicUrl}/account, where you can also set a new password if you have forgotten yours. If it was not you, you need not do anything; nobody was told whose address it is.\n`
+  return { to: email, subject: `You already have an account (${host})`, text }
 }

@@ -1,7 +1,7 @@
 /**
- * Passwords: argon2id, with a bound on how many are computed at a time, for each takes 19 MiB and tens of milliseconds.
+ * Passwords: argon2id, with a bound on concurrent computations, because each takes 19 MiB and tens of milliseconds.
  *
- * An account without a password and an account that does not exist cost what a wrong password costs.
+ * An attempt on an account that does not exist, or has no password, costs as much as a wrong password.
  */
 import { createHash } from 'node:crypto'
 import { availableParallelism } from 'node:os'
@@ -15,13 +15,13 @@ const hashCost: Argon2Cost = { memoryKib: 19_456, passes: 2 }
 const MAX_CONCURRENT = Math.min(4, availableParallelism())
 const MAX_WAITING = 512
 
-/** Of a password that an account is given. Shorter ones of before go on working. */
+/** Minimum length of a new password. Shorter ones that already exist keep working. */
 export const MIN_PASSWORD_CHARS = 8
 const MAX_PASSWORD_CHARS = 256
-/** What is longer is nobody's password and is not hashed. */
+/** Longer input is never a valid password and is rejected without hashing. */
 export const MAX_TRIED_PASSWORD_CHARS = 512
 
-/** Of a password that nobody knows; stands in where there is none. */
+/** Hash of a password that nobody knows, compared if there is no other. */
 const NOBODYS_HASH = '$argon2id$v=19$m=19456,t=2,p=1$ESIY5SbNRjpH+nySQKp5oqpmN2sh3Yj49jQv8tg7gNM$jLYvZv34g/0p0cZc8dc5dp/ftlvN+Qesa16LDSqOI3o'
 
 const hashing = perContext(() => new Semaphore(MAX_CONCURRENT, MAX_WAITING))
@@ -37,7 +37,7 @@ async function inSlot<T>(ctx: Context, work: () => Promise<T>): Promise<T> {
 
 export type PasswordFault = { fault: 'short' | 'long'; message: string }
 
-/** Why an account cannot be given the password; null when it can. */
+/** Returns why the password cannot be set, or null if it can. */
 export function passwordFault(password: string): PasswordFault | null {
   if (password.length < MIN_PASSWORD_CHARS) return { fault: 'short', message: `Password too short. Minimum length is ${MIN_PASSWORD_CHARS} characters.` }
   if (password.length > MAX_PASSWORD_CHARS) return { fault: 'long', message: `Password too long. Maximum length is ${MAX_PASSWORD_CHARS} characters.` }
@@ -46,15 +46,19 @@ export function passwordFault(password: string): PasswordFault | null {
 
 export const hashPassword = (ctx: Context, password: string): Promise<string> => inSlot(ctx, () => hashArgon2(password, hashCost))
 
-/** `hash` is null where there is none to compare with; the work is the same. */
+/**
+ * A null `hash` never matches, but takes the same work. Throws `NotEnoughResources` (503) if too many attempts are
+ * waiting.
+ */
 export async function verifyPassword(ctx: Context, password: string, hash: string | null): Promise<boolean> {
   const matches = await inSlot(ctx, () => verifyArgon2(password, hash ?? NOBODYS_HASH))
   return matches && hash !== null
 }
 
 /**
- * A generated password, hashed under a salt of the account: one computation finds its row among all of the account.
- * For random passwords only; people's own get a salt each.
+ * Hash a generated password with a salt that depends on the account only, so that one computation finds its row among
+ * all
+ * of the account's. For random passwords only; passwords that people choose get their own random salt.
  */
 export function hashGeneratedPassword(ctx: Context, did: Did, password: string): Promise<string> {
   const salt = createHash('sha256').update(did).digest().subarray(0, SALT_BYTES)

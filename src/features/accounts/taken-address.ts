@@ -1,8 +1,9 @@
 /**
- * What a stranger learns of an address that has an account: that it cannot be used, in the words for any other address
- * that cannot. Everything else about a sign-up is checked first, so asking whether an address is free costs an account
- * where it is. Who has an account, and wants the address for it, is told that it is taken. Either way an address of the
- * network is refused a few times; then it has to wait whatever it asks for. Whoever has the address gets a mail.
+ * Keeps strangers from learning which email addresses have accounts. A sign-up is told only that the address cannot be
+ * used, in the same words as for an unwanted address. Everything else about the sign-up is checked first, so that
+ * finding
+ * out that an address is free costs an account. An account holder who changes their address is told that it is taken.
+ * Either way, a client address gets a few such refusals, then has to wait. The holder of the email address gets a mail.
  */
 import type { Exchange } from '../../http/endpoint.ts'
 import { Refusal } from '../../http/errors.ts'
@@ -14,7 +15,7 @@ import { emailNotSupported } from './lasting-address.ts'
 import { addMail } from './mail-steps.ts'
 import { addressWantedMail } from './mails.ts'
 
-/** Strangers are told no more than that the address is refused. */
+/** The default words say only that the address is refused, for strangers. */
 export class AddressTaken extends Refusal {
   constructor(
     readonly email: string,
@@ -27,8 +28,8 @@ export class AddressTaken extends Refusal {
 const asking = perContext(() => new KeyedQueue())
 
 /**
- * Let `ask` refuse an address that has an account, within the limit. A client asks one question after another: of many at
- * once it would learn the answers before the first is counted.
+ * Run `ask`, which may throw `AddressTaken`, within the limit on such refusals. Questions of one client run one after
+ * another: with many at once it would get its answers before the first is counted. Throws `RateLimitExceeded`.
  */
 export function withinRefusedAddresses<T>(exchange: Exchange, ask: () => Promise<T>): Promise<T> {
   const { ctx, client } = exchange
@@ -38,9 +39,9 @@ export function withinRefusedAddresses<T>(exchange: Exchange, ask: () => Promise
       return await ask()
     } catch (error) {
       if (error instanceof AddressTaken) {
-        // Not waited for: that there is somebody to be told takes no time.
+        // In the background: the response time must not reveal that there is somebody to mail.
         ctx.background.run('mail about an address that is taken', () => tellHolder(ctx, error.email))
-        // Without a word of it in the headers.
+        // Charged without telling the client: the headers must not reveal it either.
         ctx.limits.charge({ name: 'takenAddress', key: client })
       }
       throw error

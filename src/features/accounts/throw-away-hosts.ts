@@ -1,18 +1,19 @@
 /**
- * Hosts that give addresses away for minutes: a list of the field, in the public domain, that comes with the program. It
- * is a file of its own in the executable and is read at the first question, so a server that is asked none has no cost.
+ * Hosts of disposable email addresses, from a public-domain list. The list is a separate file in the executable, read
+ * on
+ * first use, so it costs nothing until then.
  */
 import { readFile } from 'node:fs/promises'
 import list from 'disposable-email-domains-js/dist/dict/disposable_email_blocklist.json' with { type: 'file' }
 
-/** What the import gives: where the file is. */
+/** The import yields the path of the file. */
 const PATH = list as unknown as string
 
 const read = async (): Promise<ReadonlySet<string>> => new Set(JSON.parse(await readFile(PATH, 'utf8')) as string[])
 
 let hosts: Promise<ReadonlySet<string>> | undefined
 
-/** Whether an address is at a host of the list, or below one. */
+/** Whether the address is at a listed host or at a subdomain of one. */
 export async function isThrowAway(address: string): Promise<boolean> {
   const known = await (hosts ??= read())
   const labels = address.slice(address.lastIndexOf('@') + 1).toLowerCase().split('.')

@@ -86,7 +86,7 @@ export const declared = {
     doc: 'Words that no handle may contain, even with separators between the letters or digits that look like them.',
   }),
   inviteCodeRequired: field(boolean, { default: true, development: false, doc: 'Sign-up requires an invite code.' }),
-  adminToken: optional(secret(text), { doc: 'Operator credential. If unset, no request can authenticate with it; paired operator devices still can.' }),
+  adminToken: optional(secret(text), { doc: 'Operator credential. If unset, only paired operator devices can call admin routes.' }),
   signingKeyMasterKey: optional(secret(key32), {
     inFile: 'is safer in the environment than in the file',
     doc: 'Key that encrypts the stored keys of accounts. If unset, the server creates `{data_dir}/master.key` at the first start, and does not offer createCeremony and escrow.',
