@@ -208,7 +208,7 @@ test('what is told by mail is written with what it tells of: a server that ends 
   expect(await ann.call('com.atproto.server.createAppPassword', { json: { name: 'reader' } })).toMatchObject({ status: 200 })
   await pds.restart()
   await pds.runSteps()
-  expect(await noticesTo(pds, ann.email)).toMatchObject([{ subject: expect.stringContaining('An app password was made') }])
+  expect(await noticesTo(pds, ann.email)).toMatchObject([{ subject: expect.stringContaining('An app password was created') }])
 })
 
 test('mail that cannot be sent fails nothing, is a line, and waits', async () => {

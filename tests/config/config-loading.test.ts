@@ -411,7 +411,7 @@ describe('values', () => {
   })
 
   test('an address instead of a host name is refused with the reason', () => {
-    const refusal = ['public_url (SERVICE_PUBLIC_URL): must have a host name: an IP address can be neither the DID of the service nor part of a handle']
+    const refusal = ['public_url (SERVICE_PUBLIC_URL): must have a host name: an IP address can be part of neither a DID nor a handle']
     expect(problemsOf(withEnv({ SERVICE_PUBLIC_URL: 'https://192.0.2.1' }))).toEqual(refusal)
     expect(problemsOf(withEnv({ SERVICE_PUBLIC_URL: 'http://192.0.2.1', SERVICE_DEVELOPMENT: 'true' }))).toEqual(refusal)
     expect(problemsOf(withEnv({ SERVICE_PUBLIC_URL: 'http://127.0.0.1:2583', SERVICE_DEVELOPMENT: 'true' }))).toEqual([])
@@ -467,7 +467,7 @@ describe('keys that need each other', () => {
   })
 
   test('invites without anybody who can make one are said', () => {
-    const said = expect.stringContaining('admin_token (SERVICE_ADMIN_TOKEN): is not set, and sign-up needs invite codes')
+    const said = expect.stringContaining('admin_token (SERVICE_ADMIN_TOKEN): is not set, but sign-up requires invite codes')
     expect(warningsOf({})).toContainEqual(said)
     expect(warningsOf(withEnv({ SERVICE_INVITE_CODE_REQUIRED: 'false' }))).not.toContainEqual(said)
     expect(warningsOf(withEnv({ SERVICE_ADMIN_TOKEN: 'x'.repeat(32) }))).not.toContainEqual(said)
