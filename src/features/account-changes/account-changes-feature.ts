@@ -1,4 +1,4 @@
-/** What account holders change about their accounts, and what is swept up after them. */
+/** Changes of accounts by their holders, and the sweep that deletes accounts whose time has come. */
 import type { Feature } from '../../http/feature.ts'
 import { accountReaperSweep } from './account-reaper-sweep.ts'
 import { emailRoutes } from './email-routes.ts'

@@ -1,8 +1,9 @@
 /**
- * The door of what becomes of accounts: another address or password, coming and going, the end.
+ * The door of account changes: email address, password, activation, deactivation, takedown and deletion.
  *
- * It stands beside `accounts`, which asks nobody, because what changes an account ends sessions, writes events and
- * removes what other features hold of it.
+ * Separate from `accounts`, which depends on no other feature, because a change may end sessions, write events and
+ * delete
+ * rows of other features.
  */
 export { deleteAccount } from './account-deletion.ts'
 export { activateAccount, deactivateAccount, sequenceStatus, setTakedown } from './account-lifecycle.ts'

@@ -1,6 +1,6 @@
 /**
- * The end of an account: every row that is about it goes in one transaction, together with the event that tells the
- * network. Files follow. The identity is not touched: it belongs to its owner.
+ * Deletes accounts: one transaction removes every row about the account and adds the event for the network, and files
+ * follow. The identity is left untouched, because it belongs to its owner.
  */
 import type { Exchange } from '../../http/endpoint.ts'
 import { authenticationRequired, invalidRequest } from '../../http/errors.ts'
@@ -18,7 +18,12 @@ import { deleteFlagsAbout } from '../labels/labels.ts'
 import { deletePreferencesOf } from '../preferences/preferences.ts'
 import { deleteRepo } from '../repo/repo.ts'
 
-/** For the account holder, with the code from the mail. */
+/**
+ * Delete an account at its holder's request, with the password and the mailed code. Throws `InvalidRequest` if either
+ * is
+ * missing, `AuthenticationRequired` for a wrong password, `InvalidToken` or `ExpiredToken` for the code, and
+ * `RateLimitExceeded` after too many failures.
+ */
 export async function deleteOwnAccount(exchange: Exchange, { did, password, token }: { did: Did; password: string; token: string }): Promise<void> {
   if (token.trim() === '' || password === '') throw invalidRequest('A password and a token are required')
   if (password.length > MAX_TRIED_PASSWORD_CHARS) throw authenticationRequired('Password too long. Consider resetting your password.')
@@ -34,7 +39,10 @@ export async function deleteOwnAccount(exchange: Exchange, { did, password, toke
   await removeBlobFiles(ctx, outcome.cids)
 }
 
-/** Without asking for anything. `actor` is an operator who does it. False when there is no such account. */
+/**
+ * Delete an account unconditionally. `actor` is the operator, if one does it. Returns false if there is no such
+ * account.
+ */
 export async function deleteAccount(by: By, did: Did, actor?: string): Promise<boolean> {
   const { ctx } = by
   const cids = await ctx.db.transaction(async (tx) => ((await accountOf(tx, did)) ? purge(ctx, tx, did) : null))
@@ -44,7 +52,9 @@ export async function deleteAccount(by: By, did: Did, actor?: string): Promise<b
   return true
 }
 
-/** When its time has come. False when its owner has activated it meanwhile. */
+/**
+ * Delete an account whose deletion is due. Returns false if it is no longer due, because its owner has activated it.
+ */
 export async function deleteDueAccount(ctx: Context, did: Did): Promise<boolean> {
   const cids = await ctx.db.transaction(async (tx) => ((await isDueForDeletion(tx, did, ctx.clock.now())) ? purge(ctx, tx, did) : null))
   if (cids === null) return false
@@ -53,7 +63,10 @@ export async function deleteDueAccount(ctx: Context, did: Did): Promise<boolean>
   return true
 }
 
-/** Returns what has to go from the disk once the transaction is committed. What stays there when that fails is an orphan, which the scrub of blobs finds. */
+/**
+ * Returns the CIDs of blob files to delete after the commit. If that fails, they are orphans, which the blob scrub
+ * finds.
+ */
 async function purge(ctx: Context, tx: Tx, did: Did): Promise<string[]> {
   await signOutEverywhere(tx, did)
   await deleteAppPasswordsOf(tx, did)

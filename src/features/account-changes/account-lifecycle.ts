@@ -1,4 +1,4 @@
-/** Changes of an account's state, each with the event that tells the network, in one transaction. */
+/** Changes of an account's status, each in one transaction with the event that announces it to the network. */
 import type { Exchange } from '../../http/endpoint.ts'
 import { invalidRequest, Refusal } from '../../http/errors.ts'
 import type { Context } from '../../platform/context.ts'
@@ -10,13 +10,17 @@ import { sequenceEvents } from '../firehose/firehose.ts'
 import { resignHead } from '../repo/repo.ts'
 import { didFault } from './did-fitness.ts'
 
-/** Tell in which state the account is now. */
+/** Add an `#account` event with the account's current status. Does nothing if the account does not exist. */
 export async function sequenceStatus(ctx: Context, tx: Tx, did: Did): Promise<void> {
   const account = await accountOf(tx, did)
   if (account) await sequenceEvents(ctx, tx, [{ type: 'account', did, status: statusOf(account) }])
 }
 
-/** Sessions go on: their holder may activate it again, or fetch what is to be moved away. `actor` is an operator who does it. */
+/**
+ * Deactivate an account. Its sessions stay, so that the holder can activate it again or migrate its data. `actor` is
+ * the
+ * operator, if one does it. Throws `InvalidRequest` if there is no such account.
+ */
 export async function deactivateAccount(exchange: Exchange, did: Did, deleteAfter: Millis | null, actor?: string): Promise<void> {
   const { ctx } = exchange
   const changed = await ctx.db.transaction(async (tx) => {
@@ -30,8 +34,10 @@ export async function deactivateAccount(exchange: Exchange, did: Did, deleteAfte
 }
 
 /**
- * Refuses unless the identity fits. The head is signed anew with the key that the identity names now, so that whoever
- * follows the network accepts the `#sync`, also of a repository that was imported.
+ * Activate an account. The head commit is signed again with the key that the identity now names, so that subscribers
+ * accept the `#sync` even of an imported repository. Throws `AccountNotFound` if the account is missing or taken down,
+ * and
+ * `InvalidRequest` unless the identity points here.
  */
 export async function activateAccount(exchange: Exchange, did: Did, actor?: string): Promise<void> {
   const { ctx } = exchange
@@ -43,7 +49,7 @@ export async function activateAccount(exchange: Exchange, did: Did, actor?: stri
   announce(exchange, 'activated', did, { actor })
 }
 
-/** The directory took its time to answer: the account is looked at again. */
+/** Reads the account again, because it may have changed while the directory was asked. */
 async function activate(ctx: Context, tx: Tx, did: Did): Promise<void> {
   const account = await accountOf(tx, did)
   const key = await signingKeyOf(ctx, tx, did)
@@ -56,7 +62,7 @@ async function activate(ctx: Context, tx: Tx, did: Did): Promise<void> {
 
 const userNotFound = () => new Refusal(400, 'AccountNotFound', 'user not found')
 
-/** Take an account down, or lift its takedown with a `ref` of null. Everybody who was logged in has to log in again. */
+/** Take an account down, or lift the takedown with a null `ref`. Either way, every session ends. */
 export async function setTakedown(ctx: Context, tx: Tx, did: Did, ref: string | null): Promise<void> {
   await updateTakedown(tx, did, ref)
   await signOutEverywhere(tx, did)

@@ -1,4 +1,4 @@
-/** Deletes accounts that were deactivated until a date that has come. */
+/** Deletes deactivated accounts whose deletion date has passed. */
 import type { Sweep } from '../../platform/running/sweeps.ts'
 import { listDueForDeletion } from '../accounts/accounts.ts'
 import { deleteDueAccount } from './account-deletion.ts'

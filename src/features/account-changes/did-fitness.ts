@@ -1,4 +1,4 @@
-/** Whether an identity says what it must for the account to be active here. */
+/** Checks that an identity allows its account to be active on this server. */
 import type { Context } from '../../platform/context.ts'
 import { PlcDirectoryError } from '../../platform/network/directory-client.ts'
 import { pdsEndpoint, publishedSigningKey } from '../../protocol/did-document.ts'
@@ -8,17 +8,20 @@ import { isPlcDid, PDS_SERVICE_NAME, SIGNING_KEY_NAME } from '../../protocol/plc
 import { signingKeyOf } from '../accounts/accounts.ts'
 import { heldRotationKey, resolveDid } from '../identity/identity.ts'
 
-/** What an identity says. */
+/** What an identity says about its server and keys. */
 export interface Claims {
-  /** That the account lives here. */
+  /** Whether it names this server as the account's PDS. */
   isHere: boolean
-  /** As a did:key. */
+  /** As a did:key; null if it names none. */
   signingKey: string | null
-  /** Null where the method has none. */
+  /** Null if the DID method has none. */
   rotationKeys: readonly string[] | null
 }
 
-/** What is wrong, in the words of the reference; null when nothing is. Reads the directory or the document live. */
+/**
+ * Returns what is wrong with the identity, in the words of the reference, or null if nothing is. Always fetches the
+ * current state. Throws `PlcDirectoryError` if the directory fails.
+ */
 export async function didFault(ctx: Context, did: Did): Promise<string | null> {
   const claims = await claimsOf(ctx, did)
   if (!claims) return 'Could not resolve DID'
@@ -29,7 +32,7 @@ export async function didFault(ctx: Context, did: Did): Promise<string | null> {
   return null
 }
 
-/** The same as a plain answer: a directory that cannot be asked vouches for nothing. */
+/** Whether nothing is wrong with the identity. Returns false if the directory fails. */
 export async function isDidFit(ctx: Context, did: Did): Promise<boolean> {
   try {
     return (await didFault(ctx, did)) === null
@@ -39,7 +42,7 @@ export async function isDidFit(ctx: Context, did: Did): Promise<boolean> {
   }
 }
 
-/** Null: it cannot be resolved. Reads the directory or the document live. */
+/** Returns what the identity says, or null if it cannot be resolved. Always fetches the current state. */
 export async function claimsOf(ctx: Context, did: Did): Promise<Claims | null> {
   const isHere = (endpoint: string | null = null) => endpoint?.replace(/\/$/, '') === ctx.config.publicUrl
   if (isPlcDid(did)) {

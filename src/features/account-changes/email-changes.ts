@@ -1,4 +1,4 @@
-/** Changing and confirming the account's address. */
+/** Changes and confirms the account's email address. */
 import type { Exchange } from '../../http/endpoint.ts'
 import { invalidRequest, Refusal } from '../../http/errors.ts'
 import { isUniqueViolation, type Tx } from '../../platform/database/database.ts'
@@ -7,8 +7,10 @@ import { accountOf, addressOf, AddressTaken, announce, announceIn, askedBy, type
 import { isEmailUnderWay } from '../identity/identity.ts'
 
 /**
- * Store another address, which nobody has confirmed yet; codes sent to the old one are void. `token` is needed where
- * the old address is confirmed, and has to be right where it is given.
+ * Set a new address, not yet confirmed, and void the codes sent to the old one. `token` is required if the old address
+ * is
+ * confirmed, and checked whenever it is given. Throws `TokenRequired`, `InvalidToken`, `ExpiredToken`, or
+ * `InvalidRequest` if the address is invalid, unwanted or taken.
  */
 export async function changeEmail(exchange: Exchange, did: Did, wanted: string, token: string | undefined): Promise<void> {
   const { ctx } = exchange
@@ -18,7 +20,10 @@ export async function changeEmail(exchange: Exchange, did: Did, wanted: string, 
   await replaceEmail(exchange, did, wanted, async (tx) => (token === undefined ? null : redeemCode(ctx, tx, { did, purpose: 'update_email', code: token })))
 }
 
-/** Store another address if `permits`, in the same transaction, finds no fault. `actor` is an operator who does it. */
+/**
+ * Set a new address if `permits`, which runs in the same transaction, returns null. `actor` is the operator, if one
+ * does it. Throws as `changeEmail` does.
+ */
 export async function replaceEmail(exchange: Exchange, did: Did, wanted: string, permits: (tx: Tx) => Promise<CodeFault | null>, actor?: string): Promise<void> {
   const { ctx } = exchange
   const email = parseEmailAddress(wanted)
@@ -31,7 +36,7 @@ export async function replaceEmail(exchange: Exchange, did: Did, wanted: string,
       const before = (await accountOf(tx, did))?.email ?? null
       await updateEmail(tx, did, email)
       await deleteMailedCodesOf(tx, did)
-      // Whose address an operator replaces may not have its mailbox any more.
+      // No mail if an operator replaces the address: the holder may have lost the old mailbox.
       if (before !== email) await announceIn(tx, exchange, 'emailChanged', did, { actor, to: actor === undefined ? before : null })
       return null
     })
@@ -43,7 +48,7 @@ export async function replaceEmail(exchange: Exchange, did: Did, wanted: string,
 
 const emailTaken = (email: string) => new AddressTaken(email, invalidRequest('This email address is already in use, please use a different email.'))
 
-/** Whether the change needs a code. Then it is on its way to the address that the account has now. */
+/** Returns whether a change requires a code. If so, the code has been mailed to the account's current address. */
 export async function requestEmailUpdate(exchange: Exchange, did: Did): Promise<boolean> {
   const account = await presentAccount(exchange.ctx, did)
   addressOf(account)
@@ -52,6 +57,10 @@ export async function requestEmailUpdate(exchange: Exchange, did: Did): Promise<
   return true
 }
 
+/**
+ * Confirm the account's address. Throws `InvalidEmail` if `address` is not the account's, and `InvalidToken` or
+ * `ExpiredToken` for the code.
+ */
 export async function confirmEmail(exchange: Exchange, did: Did, address: string, code: string): Promise<void> {
   const { ctx } = exchange
   const { email } = await presentAccount(ctx, did)

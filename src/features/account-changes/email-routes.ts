@@ -1,4 +1,4 @@
-/** The account's address on the wire. */
+/** com.atproto.server endpoints for the account's email address. */
 import { procedure } from '../../http/endpoint.ts'
 import type { Permissions } from '../../protocol/scopes.ts'
 import { mailsOf, requestCode, withinRefusedAddresses } from '../accounts/accounts.ts'

@@ -1,4 +1,4 @@
-/** Activation, deactivation and deletion on the wire. */
+/** com.atproto.server endpoints for activation, deactivation and deletion. */
 import { procedure, query } from '../../http/endpoint.ts'
 import { accountNotFound, accountOf, announce, mailsOf, requestCode, statusOf } from '../accounts/accounts.ts'
 import { access, fullAccess } from '../auth/auth.ts'

@@ -1,4 +1,4 @@
-/** Setting another password: by the code that was mailed, by knowing the current one, or by the operator. */
+/** Sets a new password: with a mailed code, with the current password, or by the operator. */
 import { createHash } from 'node:crypto'
 import type { Exchange } from '../../http/endpoint.ts'
 import { authenticationRequired, invalidRequest } from '../../http/errors.ts'
@@ -9,12 +9,13 @@ import type { Did } from '../../protocol/identifiers.ts'
 import { accountWithEmail, addMail, announceIn, askedBy, codeRefused, deleteMailedCode, hashPassword, loginRefused, loginWithPassword, orderCode, passwordFault, redeemAnonymousCode, updatePassword, type StillHolds, type Told } from '../accounts/accounts.ts'
 import { signOutEverywhere, signOutPasswords } from '../auth/auth.ts'
 
-/** No address is longer (RFC 5321, 4.5.3.1). */
+/** No email address is longer. RFC 5321 section 4.5.3.1. */
 const MAX_ADDRESS_CHARS = 320
 
 /**
- * Have a code mailed to the address, if there is an account. Whether there is one is looked up behind the answer, and
- * the same is written for every address: it shows neither in the answer nor in its time.
+ * Mail a code to the address if it belongs to an account. The lookup runs after the response and every address causes
+ * the
+ * same writes, so neither the response nor its timing reveals whether there is an account.
  */
 export async function requestPasswordReset(exchange: Exchange, email: string): Promise<void> {
   if (email.length > MAX_ADDRESS_CHARS) return
@@ -40,7 +41,10 @@ export const passwordResetStep: StepKind<{ email: string; told: Told }> = {
   },
 }
 
-/** Whoever forgot the password does not know what is signed in either: all of it ends. */
+/**
+ * Set a new password with a mailed code, and sign out everywhere, because the holder may not know what is signed in.
+ * Throws `InvalidRequest` for an unacceptable password, and `InvalidToken` or `ExpiredToken` for the code.
+ */
 export async function resetPassword(exchange: Exchange, code: string, password: string): Promise<void> {
   const { ctx } = exchange
   const hash = await hashAcceptable(ctx, password)
@@ -58,7 +62,10 @@ export async function resetPassword(exchange: Exchange, code: string, password: 
 
 const wrongPassword = () => authenticationRequired('Invalid password')
 
-/** For an account holder who knows the current password. */
+/**
+ * Set a new password for a holder who knows the current one. Throws `AuthenticationRequired` if it is wrong, and
+ * `InvalidRequest` for an unacceptable new one.
+ */
 export async function changePassword(exchange: Exchange, did: Did, current: string, next: string): Promise<void> {
   const login = await loginWithPassword(exchange, did, current)
   if (!login.ok) throw loginRefused(login.fault, wrongPassword())
@@ -66,8 +73,8 @@ export async function changePassword(exchange: Exchange, did: Did, current: stri
 }
 
 /**
- * Without asking for anything but, if it is given, that the present password still holds. Apps that the account lets in
- * stay. `actor` is an operator who does it.
+ * Set a new password, and end every session that the old one opened; OAuth apps stay. If `stillHolds` is given, the
+ * transaction checks it first. `actor` is the operator, if one does it.
  */
 export async function setPassword(exchange: Exchange, did: Did, password: string, { stillHolds, actor }: { stillHolds?: StillHolds; actor?: string }): Promise<void> {
   const { ctx } = exchange

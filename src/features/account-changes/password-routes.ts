@@ -1,4 +1,4 @@
-/** A forgotten password. */
+/** com.atproto.server endpoints for a forgotten password. */
 import { procedure } from '../../http/endpoint.ts'
 import { requestPasswordReset, resetPassword } from './password-changes.ts'
 

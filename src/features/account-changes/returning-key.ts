@@ -1,7 +1,9 @@
 /**
- * The key of an account that was active here, lives elsewhere now, and is on its way back. Services know it by the key that
- * its identity names, and look for a newer one only when a token names the algorithm of that one: if its key here is on
- * another curve, it gets a new one before the identity is to name it again.
+ * The signing key of an account that moved away and is coming back. Other services cache the key that its identity
+ * names,
+ * and fetch a newer one only if a token uses the algorithm of the cached key. So if the account's key here is on
+ * another
+ * curve, it is replaced before the identity names it again.
  */
 import type { Context } from '../../platform/context.ts'
 import type { Did } from '../../protocol/identifiers.ts'
@@ -10,7 +12,7 @@ import { accountOf, makeAccountKey, signingKeyOf, updateSigningKey, type Account
 import { resignHead } from '../repo/repo.ts'
 import { claimsOf } from './did-fitness.ts'
 
-/** Before the account's key is told to whoever changes the identity. Refuses when the directory does not answer. */
+/** Replace the account's key if needed, before it is published. Throws `PlcDirectoryError` if the directory fails. */
 export async function suitReturningKey(ctx: Context, did: Did): Promise<void> {
   const account = await accountOf(ctx.db, did)
   const key = await signingKeyOf(ctx, ctx.db, did)
@@ -22,15 +24,20 @@ export async function suitReturningKey(ctx: Context, did: Did): Promise<void> {
   await ctx.db.transaction(async (tx) => {
     const now = await accountOf(tx, did)
     if (!now || !isLeftBehind(now) || (await updateSigningKey(tx, did, own, made)) === 0) return
-    // What is stored fits together at any time: the next import or the activation signs once more.
+    // The stored head always matches the stored key; the next import or the activation signs again anyway.
     await resignHead(ctx, tx, did, (await signingKeyOf(ctx, tx, did))!)
   })
 }
 
-/** Deactivated by its holder. One that arrives for the first time has a key of the right curve, or the one it was promised. */
+/**
+ * Whether its holder deactivated it. An account that arrives for the first time already has a key of the right curve.
+ */
 const isLeftBehind = ({ deactivatedAt, createdAt, takedownRef }: Account): boolean => deactivatedAt !== null && deactivatedAt !== createdAt && takedownRef === null
 
-/** Of the key that the identity names; null where it names this server or no key, or where the account's own key may change it. */
+/**
+ * Returns the curve of the key that the identity names; null if it names this server or no key, or if the account's own
+ * key is a rotation key.
+ */
 async function curveElsewhere(ctx: Context, did: Did, own: string): Promise<Curve | null> {
   const claims = await claimsOf(ctx, did)
   if (!claims?.signingKey || claims.isHere || claims.rotationKeys?.includes(own)) return null

@@ -1,4 +1,6 @@
-/** Invite codes on the wire: for account holders, and for the operator. */
+/**
+ * Endpoints for invite codes: com.atproto.server for account holders, com.atproto.admin for operators and moderators.
+ */
 import { procedure, query } from '../../http/endpoint.ts'
 import { invalidRequest, Refusal } from '../../http/errors.ts'
 import { accountOf, setInvitesDisabled, statusOf } from '../accounts/accounts.ts'
@@ -7,7 +9,7 @@ import { logOperator, recordAudit } from '../operators/operators.ts'
 import { disableCodes, disableCodesOf, listCodePage, listCodesOf, type CodePlace, type CodeSort } from './invite-store.ts'
 import { codeView, isUsedUp, makeCodes, makeEarnedCodes, OPERATOR } from './invites.ts'
 
-/** Codes of one request. */
+/** Maximum number of codes per request. */
 const MAX_CODES = 1000
 
 const isSort = (text: string): text is CodeSort => text === 'recent' || text === 'usage'
@@ -21,7 +23,7 @@ function parsePlace(cursor: string | undefined): CodePlace | null {
 }
 
 function requireSensible(uses: number, count: number): void {
-  if (uses < 1 || count < 1 || count > MAX_CODES) throw invalidRequest(`A request makes 1 to ${MAX_CODES} codes, each for at least one use`)
+  if (uses < 1 || count < 1 || count > MAX_CODES) throw invalidRequest(`A request creates 1 to ${MAX_CODES} codes, each for at least one use`)
 }
 
 export const inviteRoutes = [

@@ -1,17 +1,17 @@
-/** Rows of `invite_code` and `invite_use`. */
+/** SQL of the `invite_code` and `invite_use` tables. */
 import { sql, sqlList, sqlRows, type Reader, type Sql, type Tx } from '../../platform/database/database.ts'
 import type { Did, Millis } from '../../protocol/identifiers.ts'
 
 export interface InviteCode {
   code: string
-  /** How often it may be used in all. */
+  /** Total number of uses allowed. */
   available: number
   disabled: boolean
   /** A DID, or `admin`. */
   forAccount: string
   createdBy: string
   createdAt: Millis
-  /** The newest first. */
+  /** Newest first. */
   uses: { usedBy: Did; usedAt: Millis }[]
 }
 
@@ -27,8 +27,8 @@ export async function insertCodes(tx: Tx, codes: readonly NewCode[]): Promise<vo
 }
 
 /**
- * Whether one more may use the code: it exists, is neither disabled nor past its end, its owner is not taken down, and
- * fewer have used it, or are about to, than it is for.
+ * Whether the code can be used once more: it exists, is neither disabled nor expired, its owner is not taken down, and
+ * its uses, including those of sign-ups in progress, are fewer than allowed.
  */
 export async function isInviteUsable(reader: Reader, code: string, now: Millis): Promise<boolean> {
   const row = await reader.get(sql`
@@ -43,15 +43,15 @@ export async function useInvite(tx: Tx, code: string, usedBy: Did, usedAt: Milli
   await tx.run(sql`INSERT INTO invite_use (code, used_by, used_at) VALUES (${code}, ${usedBy}, ${usedAt})`)
 }
 
-/** Codes of an account, the newest first. */
+/** Returns the codes of an account, newest first. */
 export const listCodesOf = (reader: Reader, forAccount: string): Promise<InviteCode[]> =>
   listCodes(reader, sql`FROM invite_code c WHERE for_account = ${forAccount} ORDER BY created_at DESC, c.code DESC`)
 
-/** The code with which an account signed up. */
+/** Returns the code with which an account signed up, or null if it used none. */
 export const findCodeUsedBy = async (reader: Reader, did: Did): Promise<InviteCode | null> =>
   (await listCodes(reader, sql`FROM invite_code c WHERE c.code IN (SELECT code FROM invite_use WHERE used_by = ${did}) LIMIT 1`))[0] ?? null
 
-/** Where a page ended: the value that it is sorted by, and the code. */
+/** Position at which a page ended: the sort value and the code. */
 export interface CodePlace {
   value: number
   code: string
@@ -61,7 +61,7 @@ const uses = sql`(SELECT COUNT(*) FROM invite_use u WHERE u.code = c.code)`
 const sortedBy = { recent: sql`created_at`, usage: uses }
 export type CodeSort = keyof typeof sortedBy
 
-/** A page of all codes, the newest or the most used first, and where it ended. */
+/** Returns a page of all codes, newest or most used first, and its end; `end` is null if the page is empty. */
 export async function listCodePage(reader: Reader, sort: CodeSort, after: CodePlace | null, limit: number): Promise<{ codes: InviteCode[]; end: CodePlace | null }> {
   const by = sortedBy[sort]
   const condition = after === null ? sql`1 = 1` : sql`(${by} < ${after.value} OR (${by} = ${after.value} AND c.code < ${after.code}))`
@@ -87,7 +87,7 @@ export const disableCodes = (tx: Tx, codes: readonly string[]): Promise<number> 
 export const disableCodesOf = (tx: Tx, accounts: readonly string[]): Promise<number> =>
   tx.run(sql`UPDATE invite_code SET disabled = 1 WHERE for_account IN ${sqlList(accounts)}`)
 
-/** The account's codes go; a code that it used stays used, by nobody in particular. */
+/** Delete the account's codes. A code that it used counts as used, without naming the account. */
 export async function forgetInvites(tx: Tx, did: Did): Promise<void> {
   await tx.run(sql`
     UPDATE invite_code SET available_uses = available_uses - 1 WHERE code IN (SELECT code FROM invite_use WHERE used_by = ${did})`)

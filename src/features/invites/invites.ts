@@ -1,4 +1,4 @@
-/** The door of invites: who may sign up, and who may let others in. */
+/** The door of invites: codes that allow a sign-up, and who may create them. */
 import { randomBytes } from 'node:crypto'
 import type { Context } from '../../platform/context.ts'
 import type { Reader, Tx } from '../../platform/database/database.ts'
@@ -9,11 +9,11 @@ import { insertCodes, listCodesOf, type InviteCode } from './invite-store.ts'
 
 export { findCodeUsedBy, forgetInvites, isInviteUsable, useInvite } from './invite-store.ts'
 
-/** Who makes codes that nobody earned, and owns those that are for nobody in particular. */
+/** Creator of codes that no account earned, and owner of codes that belong to no account. */
 export const OPERATOR = 'admin'
 const CODE_CHARS = 10
 
-/** `<host with dashes>-xxxxx-xxxxx` */
+/** Returns a code such as `pds-example-com-xxxxx-xxxxx`. */
 function newCode({ config }: Pick<Context, 'config'>): string {
   const letters = base32(randomBytes(CODE_CHARS)).slice(0, CODE_CHARS)
   return `${new URL(config.publicUrl).hostname.replaceAll('.', '-')}-${letters.slice(0, 5)}-${letters.slice(5)}`
@@ -27,7 +27,7 @@ export interface Batch {
   disabled?: boolean
 }
 
-/** Make codes in the caller's transaction. Returns their texts. */
+/** Create codes in the caller's transaction. Returns them. */
 export async function makeCodes(ctx: Pick<Context, 'config' | 'clock'>, tx: Tx, { forAccount, createdBy, uses, count, disabled = false }: Batch): Promise<string[]> {
   const codes = Array.from({ length: count }, () => newCode(ctx))
   const createdAt = ctx.clock.now()
@@ -35,7 +35,7 @@ export async function makeCodes(ctx: Pick<Context, 'config' | 'clock'>, tx: Tx, 
   return codes
 }
 
-/** Make the codes that an account has earned since it last looked. One whose invites are disabled gets disabled ones. */
+/** Create the codes that an account has earned since the last call. If its invites are disabled, so are the codes. */
 export async function makeEarnedCodes(ctx: Context, tx: Tx, { did, createdAt, invitesDisabled }: { did: Did; createdAt: Millis; invitesDisabled: boolean }): Promise<void> {
   const { intervalSecs, epochSecs } = ctx.config.invites
   if (!ctx.config.inviteCodeRequired || intervalSecs === 0) return
@@ -54,12 +54,12 @@ export async function makeEarnedCodes(ctx: Context, tx: Tx, { did, createdAt, in
 
 export const isUsedUp = ({ uses, available }: InviteCode): boolean => uses.length >= available
 
-/** A code as the wire tells it. */
+/** Returns a code as com.atproto.server.defs#inviteCode. */
 export const codeView = ({ createdAt, uses, ...code }: InviteCode) => ({
   ...code,
   createdAt: wireTime(createdAt),
   uses: uses.map(({ usedBy, usedAt }) => ({ usedBy, usedAt: wireTime(usedAt) })),
 })
 
-/** Codes that an account made or was given, as the operator sees them. */
+/** Returns the codes that an account earned or was given, in the form of the lexicon. */
 export const codeViewsOf = async (reader: Reader, did: Did) => (await listCodesOf(reader, did)).map(codeView)

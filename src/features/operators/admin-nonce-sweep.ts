@@ -1,11 +1,11 @@
-/** Forgets used nonces of operators' requests, and pairing codes that have expired. */
+/** Deletes old nonces of operator requests, and expired pairing codes. */
 import type { Sweep } from '../../platform/running/sweeps.ts'
 import { deleteNonces, deletePairingCodes } from './operator-device-store.ts'
 
-/** Rows of one transaction. */
+/** Rows deleted per transaction. */
 const SWEEP_ROWS = 5000
 
-/** Nonces are needed for twice the window that a request is accepted in; the least configurable age is that. */
+/** Nonces are needed for twice the time window of a request, which is the minimum of the configured age. */
 export const adminNonceSweep: Sweep = {
   name: 'admin-nonce-sweep',
   destructive: true,

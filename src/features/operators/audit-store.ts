@@ -1,4 +1,4 @@
-/** Rows of `operator_audit`: what operators did. Only added to. */
+/** SQL of the `operator_audit` table, an append-only log of operator actions. */
 import { sql, sqlAnd, type Reader, type Sql, type Tx } from '../../platform/database/database.ts'
 import type { Millis } from '../../protocol/identifiers.ts'
 
@@ -54,11 +54,11 @@ export interface AuditFilter {
   action: string | null
   actor: string | null
   subject: string | null
-  /** Rows older than this one. */
+  /** Only rows older than this one; null for all. */
   beforeSeq: number | null
 }
 
-/** Newest first. */
+/** Returns matching rows, newest first. A null member of the filter matches every row. */
 export function listAudit(reader: Reader, { action, actor, subject, beforeSeq }: AuditFilter, limit: number): Promise<AuditRow[]> {
   const conditions: Sql[] = []
   if (action !== null) conditions.push(sql`action = ${action}`)

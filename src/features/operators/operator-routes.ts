@@ -1,4 +1,4 @@
-/** Pairing of operator devices, and the audit. */
+/** Endpoints for pairing operator devices, and for the audit log. */
 import { createHash, randomBytes } from 'node:crypto'
 import { Type } from '@sinclair/typebox'
 import { route } from '../../http/endpoint.ts'
@@ -12,7 +12,7 @@ import { actorOf, guess, operator, recordAudit, unauthorized } from './operators
 
 const PAIRING_CODE_BYTES = 16
 const DEFAULT_PAIRING_MINUTES = 5
-/** Labels and platform names, in characters. */
+/** Maximum length of labels and platform names, in characters. */
 const MAX_NAME_LENGTH = 100
 const MAX_PAGE = 100
 const DEFAULT_PAGE = 50
@@ -64,7 +64,7 @@ export const operatorRoutes = [
       const now = ctx.clock.now()
       const deviceId = await guess(call, async () => {
         if (!isSignedBy(publicKey, registrationText(pairingCode, publicKey, timestamp), signature)) return null
-        // One transaction: a code that does not fit registers nothing, and two devices cannot share one.
+        // One transaction: a wrong code registers nothing, and two devices cannot use the same code.
         return ctx.db.transaction(async (tx) => {
           if (!(await usePairingCode(tx, hashOf(pairingCode), now))) return null
           const id = crypto.randomUUID()

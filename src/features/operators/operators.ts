@@ -1,8 +1,10 @@
 /**
- * Who may operate the service: the holder of `admin_token`, or a paired device that signs each request. And the audit
- * of what they did, written in the transaction that does it.
+ * Operators: the holder of `admin_token`, or a paired device that signs each request. Every action of theirs is
+ * recorded
+ * in the audit log, in the transaction that performs it.
  *
- * Every fault of a credential is one 401; only a revoked device is told apart, so that the companion app can say so.
+ * Every credential fault returns the same 401, except that a revoked device gets a 403, so that the companion app can
+ * say so.
  */
 import { createHash, timingSafeEqual } from 'node:crypto'
 import { limitKey } from '../../http/client-address.ts'
@@ -21,14 +23,17 @@ export type { AuditAction } from './audit-store.ts'
 
 export type Operator = { kind: 'master' } | { kind: 'device'; deviceId: string }
 
-/** How far a device's clock may be off, either way. Half the least time that nonces are kept. */
+/** How far a device's clock may be off in either direction. Half the minimum time for which nonces are kept. */
 const WINDOW_SECS = 60
 const MAX_BODY_BYTES = 1024 ** 2
 const noncePattern = /^[A-Za-z0-9_-]{1,128}$/
 
 const kinds = { any: ['master', 'device'], master: ['master'], device: ['device'] } as const
 
-/** For `/v1/admin` and its like. A body that is not JSON is refused first, so that the mistake costs no nonce. */
+/**
+ * Guard for operators. Throws `AuthenticationRequired`, or `Forbidden` for a revoked device. A body that is not JSON is
+ * refused first, so that this mistake does not use up a nonce.
+ */
 export function operator(accepts: keyof typeof kinds = 'any'): Guard<Operator> {
   return {
     personal: true,
@@ -42,7 +47,10 @@ export function operator(accepts: keyof typeof kinds = 'any'): Guard<Operator> {
   }
 }
 
-/** The operator who sent the request; null when its credentials are none. A valid master token wins over device headers. */
+/**
+ * Returns the operator who sent the request, or null without valid credentials. A valid master token wins over device
+ * headers.
+ */
 export async function operatorOf(exchange: Exchange): Promise<Operator | null> {
   const token = givenToken(exchange.request)
   const signs = exchange.request.headers.has('x-admin-device')
@@ -54,8 +62,9 @@ export async function operatorOf(exchange: Exchange): Promise<Operator | null> {
 }
 
 /**
- * Check a credential of the operator. Null is a wrong guess, of which an address has only so many; then a right one is
- * refused there too, since an answer would confirm it. Other addresses are not affected.
+ * Check an operator credential. `check` returns null for a wrong guess. Each client address has a limited number of
+ * wrong
+ * guesses; after that even a correct credential is refused with `RateLimitExceeded`, because success would confirm it.
  */
 export async function guess<Right>(exchange: Exchange, check: () => Promise<Right | null>): Promise<Right | null> {
   refuseSpent(exchange, 'operatorGuess')
@@ -70,10 +79,10 @@ export async function guess<Right>(exchange: Exchange, check: () => Promise<Righ
 
 const guessLines = perContext(({ clock }) => new LineBudget(clock))
 
-/** Name in the audit. */
+/** Returns the operator's name in the audit log. */
 export const actorOf = (who: Operator): string => (who.kind === 'master' ? 'master-token' : `device:${who.deviceId}`)
 
-/** `subject` is the DID or id that was acted on; `detail` must hold nothing secret. */
+/** `subject` is the DID or id that the action affected; `detail` must contain no secrets. */
 export interface OperatorAction {
   actor: string
   action: AuditAction
@@ -81,13 +90,15 @@ export interface OperatorAction {
   detail?: string
 }
 
-/** To be called in the transaction of the change, and only when something changed. The log tells it once it is durable. */
+/**
+ * Record an action. Call it in the transaction of the change, and only if something changed. It is logged once durable.
+ */
 export async function recordAudit(exchange: Exchange, tx: Tx, entry: OperatorAction): Promise<void> {
   await insertAudit(tx, { ...entry, outcome: 'ok', now: exchange.ctx.clock.now() })
   tx.afterCommit(() => logOperator(exchange, entry))
 }
 
-/** For what an operator does that the audit does not keep. `action` is said in the words of the audit. */
+/** Log an operator action that the audit log does not record. `action` is named as there. */
 export function logOperator({ ctx, requestId }: Exchange, { actor, action, subject }: Pick<OperatorAction, 'actor' | 'subject'> & { action: AuditAction | UnauditedAction }): void {
   ctx.log.info('operator action', { requestId, actor, action, subject })
 }
@@ -109,7 +120,10 @@ function isMasterToken({ config }: Context, given: string): boolean {
   return token !== undefined && timingSafeEqual(digest(given), digest(token))
 }
 
-/** What is offered as the master token: a bearer token or, by standard tools, the password of `admin`. */
+/**
+ * Returns the token that the request presents: a bearer token, or the Basic password of `admin`, as standard tools send
+ * it. Null if neither.
+ */
 function givenToken({ headers }: Request): string | null {
   const [scheme = '', value = ''] = (headers.get('authorization') ?? '').split(' ')
   if (scheme.toLowerCase() === 'bearer') return value

@@ -1,4 +1,4 @@
-/** com.atproto.server.createAccount and what surrounds it. */
+/** com.atproto.server.createAccount and com.atproto.temp.checkSignupQueue. */
 import { procedure, query } from '../../http/endpoint.ts'
 import { originOf } from '../../http/origin.ts'
 import type { Context } from '../../platform/context.ts'
@@ -8,7 +8,7 @@ import { access, openSession, optionalServiceAuth, sessionTokens } from '../auth
 import { resolveDid } from '../identity/identity.ts'
 import { createAccount, type NewIdentity } from './signup.ts'
 
-/** Undefined when the DID does not resolve; the account is there all the same. */
+/** Returns undefined if the DID does not resolve; the account exists nevertheless. */
 async function documentOf(ctx: Context, { did, genesis }: NewIdentity<unknown>): Promise<DidDocument | undefined> {
   const state = genesis && stateOf(genesis)
   if (state) return renderDidDocument(did, state)

@@ -1,4 +1,4 @@
-/** What a request for an account must be, in the order in which the reference refuses, but for the address that is taken. */
+/** Checks of a sign-up, in the order of the reference, except that a taken email address is reported last. */
 import { authenticationRequired, invalidRequest, Refusal } from '../../http/errors.ts'
 import type { Exchange } from '../../http/endpoint.ts'
 import type { Reader } from '../../platform/database/database.ts'
@@ -13,13 +13,13 @@ export interface SignupRequest {
   email?: string
   password?: string
   inviteCode?: string
-  /** Of an account that moves here. */
+  /** DID of an account that migrates here. */
   did?: Did
   recoveryKey?: string
   plcOp?: unknown
 }
 
-/** A request that becomes an account, unless somebody takes its names first. */
+/** A request that passed every check; it fails only if somebody else takes its names first. */
 export interface AdmittedSignup {
   did: Did | null
   handle: Handle
@@ -29,7 +29,12 @@ export interface AdmittedSignup {
   recoveryKey: string | null
 }
 
-/** `provenDid` is the DID whose owner asked, as a service token showed. */
+/**
+ * Returns the checked request. `provenDid` is the DID that a service token proved the caller to own, or null.
+ *
+ * Throws `InvalidRequest`, `InvalidPassword`, `InvalidInviteCode`, `InvalidHandle`, `AlreadyExists`,
+ * `AuthenticationRequired` for a DID without proof, and `RateLimitExceeded` after too many taken addresses.
+ */
 export async function checkRequest(exchange: Exchange, request: SignupRequest, provenDid: Did | null): Promise<AdmittedSignup> {
   const { ctx } = exchange
   const { config, db, clock } = ctx
@@ -50,12 +55,15 @@ export async function checkRequest(exchange: Exchange, request: SignupRequest, p
   if (did !== null) await requireNew(db, did)
   const recoveryKey = request.recoveryKey ?? null
   if (recoveryKey !== null && !parseDidKey(recoveryKey)) throw invalidRequest('The recovery key is not a did:key of a supported curve')
-  // Last: whoever could learn by something else being wrong that the address is free would learn it for nothing.
+  // Last: otherwise a request with some other fault would reveal for free whether the address is available.
   await withinRefusedAddresses(exchange, () => requireFreeAddress(db, email, clock.now()))
   return { did, handle, email, password, inviteCode, recoveryKey }
 }
 
-/** Null: the account has none. */
+/**
+ * Returns the password, or null for an account without one. Throws `InvalidPassword`, or `InvalidRequest` if it is too
+ * long.
+ */
 export function checkPassword(password: string | undefined, isOptional: boolean): string | null {
   if (password === undefined && isOptional) return null
   if (password === undefined || password === '') throw new Refusal(400, 'InvalidPassword', 'A password is required')

@@ -1,12 +1,12 @@
 /**
- * Making an account. The order keeps a loser of a race, a refusing directory and a crash from leaving anything behind:
+ * Creates accounts. This order leaves nothing behind if a race is lost, the directory refuses, or the server crashes:
  *
- * 1. everything is checked that can be checked without effect;
- * 2. handle, address and invite are claimed in the database, where races are decided (`name-claims.ts`);
- * 3. the directory learns of the identity, unless an attempt that was cut off told it already;
- * 4. one transaction makes the account, its repository, its events and its first way in, and ends the claim.
+ * 1. check everything that can be checked without side effects;
+ * 2. claim handle, email address and invite code in the database, which decides races (`name-claims.ts`);
+ * 3. submit the identity to the directory, unless an interrupted attempt has already done so;
+ * 4. in one transaction, create the account, its repository, its events and its first session, and end the claim.
  *
- * Of an attempt that is cut off in between, only the identity stays, for whoever signs up with the handle next.
+ * If an attempt is interrupted in between, only the identity remains, for the next sign-up with the same handle.
  */
 import type { Exchange } from '../../http/endpoint.ts'
 import { Refusal } from '../../http/errors.ts'
@@ -23,22 +23,25 @@ import { claimName, curveFor, endClaim, forgetName, type HeldName, isDirectoryRe
 import { useInvite } from '../invites/invites.ts'
 import { type AdmittedSignup, checkPassword, checkRequest, handleTaken, requireFreeAddress, requireFreeHandle, requireNew, requireUsable, type SignupRequest } from './signup-rules.ts'
 
-/** An account that moved here and is not activated after this time may be deleted. */
+/** A migrated account that is not activated within this time may be deleted. */
 const UNFINISHED_MOVE_SECS = 3 * 86_400
 
 export interface NewIdentity<Entry> {
   did: Did
   handle: Handle
-  /** What lets the person in. */
+  /** What `Enter` returned, such as the first refresh token. */
   entry: Entry
-  /** The first operation of a did:plc that was made here. */
+  /** The genesis operation of a did:plc that was created here; null for a DID that existed before. */
   genesis: LogOperation | null
 }
 
-/** Lets the person in whose account is being made, in the same transaction: nobody has an account and no way into it, nor the reverse. */
+/** Opens the first session, in the transaction that creates the account, so that neither exists without the other. */
 export type Enter<Entry> = (tx: Tx, did: Did) => Promise<Entry>
 
-/** Create an account. `provenDid` is the DID whose owner asked, as a service token showed. */
+/**
+ * Create an account. `provenDid` is the DID that a service token proved the caller to own, or null. Throws as
+ * `checkRequest` does, `NotEnoughResources` (503) if another attempt took over, and `PlcDirectoryError`.
+ */
 export async function createAccount<Entry>(exchange: Exchange, request: SignupRequest, provenDid: Did | null, enter: Enter<Entry>): Promise<NewIdentity<Entry>> {
   const { ctx } = exchange
   const origin = originOf(exchange)
@@ -77,8 +80,10 @@ export async function createAccount<Entry>(exchange: Exchange, request: SignupRe
 }
 
 /**
- * A move that was begun goes on: the owner of a DID, with the handle and the address of before, gets a new session of the
- * account that was made for it, and the password that is given now. Null for everybody else, and once it was active.
+ * Continue a migration that was begun. The owner of a DID who repeats the handle and email address gets a new session
+ * of
+ * the account that exists already, with the password given now. Returns null if there is none, or if it was ever
+ * active.
  */
 async function arriveAgain<Entry>(ctx: Context, request: SignupRequest, provenDid: Did | null, enter: Enter<Entry>): Promise<NewIdentity<Entry> | null> {
   if (provenDid === null || request.did !== provenDid) return null
@@ -108,7 +113,10 @@ async function prepareIdentity(ctx: Context, { handle, recoveryKey }: AdmittedSi
   return { did: genesisDid(genesis), prepared: { genesis, key } }
 }
 
-/** Tell the directory of the identity. One that an earlier attempt left, and that was ended since, gives way to the fresh one. */
+/**
+ * Submit the identity to the directory. If an earlier attempt left one that is no longer accepted, use the fresh one
+ * instead.
+ */
 async function register(ctx: Context, claimed: HeldName, fresh: Identity): Promise<Identity> {
   if (claimed.prepared === null) return claimed
   try {
@@ -123,16 +131,16 @@ async function register(ctx: Context, claimed: HeldName, fresh: Identity): Promi
 
 const tookTooLong = () => new Refusal(503, 'NotEnoughResources', 'The sign-up took too long, or was tried again meanwhile')
 
-/** The account, its repository and its events. */
+/** Create the account, its repository and its events. */
 async function establish(ctx: Context, tx: Tx, admitted: AdmittedSignup, claimed: HeldName, made: WrappedKey & { passwordHash: string | null }): Promise<void> {
   const { handle, email, inviteCode } = admitted
   const { did } = claimed
   const isMadeHere = admitted.did === null
   if ((await endClaim(tx, claimed)) === 0) throw tookTooLong()
-  // Under another handle, its owner may have come in meanwhile.
+  // Its owner may have signed up under another handle meanwhile.
   await requireNew(tx, did)
   const now = ctx.clock.now()
-  // The owner of a DID that was brought along may have published the key that was promised to it.
+  // The owner of an existing DID may already have published the key that was reserved for it.
   const { signingKey, wrapped } = (isMadeHere ? null : await takeReservedKey(tx, did)) ?? made
   await insertAccount(tx, {
     did,
