@@ -66,8 +66,8 @@ export const checks: readonly Check[] = [
   warning('admin_token', ({ adminToken }) =>
     adminToken !== null && adminToken.reveal().length < MIN_ADMIN_TOKEN_LENGTH ? `is shorter than ${MIN_ADMIN_TOKEN_LENGTH} characters` : null,
   ),
-  warning('email.provider', ({ email }, mode) => (mode === 'serve' && email.provider === 'log' ? 'is log: mail is written to the log and reaches nobody' : null)),
-  warning('development', ({ development }, mode) => (mode === 'serve' && development ? 'is true: never enable it on a public service' : null)),
+  warning('email.provider', ({ email }, mode) => (mode === 'serve' && email.provider === 'log' ? 'is log, so mail is written to the log and reaches nobody' : null)),
+  warning('development', ({ development }, mode) => (mode === 'serve' && development ? 'is true, which is never safe on a public service' : null)),
   warning('agent_auth.jwks_refetch_cooldown_secs', ({ agentAuth }) =>
     agentAuth.jwksRefetchCooldownSecs >= agentAuth.jwksCacheTtlSecs ? 'should be below agent_auth.jwks_cache_ttl_secs' : null,
   ),
