@@ -78,7 +78,7 @@ describe('config check', () => {
     const { SERVICE_ADMIN_TOKEN: _, ...without } = env
     const { code, err } = await runProgram(['config', 'check'], without)
     expect(code).toBe(0)
-    expect(err).toContain('warning: admin_token (SERVICE_ADMIN_TOKEN): is not set, and sign-up needs invite codes')
+    expect(err).toContain('warning: admin_token (SERVICE_ADMIN_TOKEN): is not set, but sign-up requires invite codes')
   })
 
   test('points to --dev when that is what lacks', async () => {
