@@ -114,7 +114,9 @@ async function openContext(config: Config, overrides: Overrides, undos: Undo[]):
     resolver,
     outbound: overrides.outbound ?? createOutbound({ resolver, reach: config.development ? 'loopback' : 'public' }),
     upstream,
-    plc: overrides.plc ?? (config.plcDirectoryUrl === null ? localPlcDirectory({ db, clock }) : remotePlcDirectory(config.plcDirectoryUrl, upstream)),
+    plc:
+      overrides.plc ??
+      (config.plcDirectoryUrl === null ? localPlcDirectory({ db, clock }) : remotePlcDirectory(config.plcDirectoryUrl, upstream)),
     limits: new Limits(config, clock),
     background,
     signals: { stopping: new Signal() },

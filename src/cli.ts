@@ -54,8 +54,7 @@ function unknownCommand(words: readonly string[]): string {
 }
 
 type ParsedArguments =
-  | { ok: true; positionals: string[]; options: Record<string, string | boolean | undefined> }
-  | { ok: false; fault: string }
+  { ok: true; positionals: string[]; options: Record<string, string | boolean | undefined> } | { ok: false; fault: string }
 
 function parse({ options = {}, parameters = [] }: Command, args: string[]): ParsedArguments {
   const types = Object.entries(options).map(([name, { value }]) => [name, { type: value === undefined ? 'boolean' : 'string' }] as const)
@@ -92,7 +91,9 @@ Run "${SOFTWARE_NAME} <command> --help" for more about one.`
 }
 
 function helpOf({ name, summary, details, parameters = [], options = {} }: Command): string {
-  const flags = Object.entries(options).map(([option, { value, doc }]) => [`--${option}${value === undefined ? '' : ` ${value}`}`, doc] as const)
+  const flags = Object.entries(options).map(
+    ([option, { value, doc }]) => [`--${option}${value === undefined ? '' : ` ${value}`}`, doc] as const,
+  )
   const usage = [SOFTWARE_NAME, name, ...flags.map(([flag]) => `[${flag}]`), ...parameters].join(' ')
   const width = Math.max(0, ...flags.map(([flag]) => flag.length))
   const list = flags.length === 0 ? '' : `\n\n${flags.map(([flag, doc]) => `  ${flag.padEnd(width)}  ${doc}`).join('\n')}`

@@ -25,7 +25,9 @@ export function withTables(text: string): string {
 }
 
 function commandTable(): string {
-  const rows = commands.map(({ name, parameters = [], summary }) => `| \`${[SOFTWARE_NAME, name, ...parameters].join(' ')}\` | ${summary} |`)
+  const rows = commands.map(
+    ({ name, parameters = [], summary }) => `| \`${[SOFTWARE_NAME, name, ...parameters].join(' ')}\` | ${summary} |`,
+  )
   return ['| Command | |', '| --- | --- |', ...rows].join('\n')
 }
 

@@ -13,8 +13,19 @@ async function* numbers(count: number, ended: () => void) {
 
 test('what comes in time goes through, and the source ends with its reader', async () => {
   let ends = 0
-  expect(await Array.fromAsync(unstalled(numbers(3, () => ends++), LONG_MILLIS))).toEqual([0, 1, 2])
-  for await (const _ of unstalled(numbers(3, () => ends++), LONG_MILLIS)) break
+  expect(
+    await Array.fromAsync(
+      unstalled(
+        numbers(3, () => ends++),
+        LONG_MILLIS,
+      ),
+    ),
+  ).toEqual([0, 1, 2])
+  for await (const _ of unstalled(
+    numbers(3, () => ends++),
+    LONG_MILLIS,
+  ))
+    break
   expect(ends).toBe(2)
 })
 

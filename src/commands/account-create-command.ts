@@ -21,10 +21,13 @@ export const accountCreateCommand = operated({
     const { availableUserDomains, inviteCodeRequired } = await describedServer(server)
     const handle = fullHandle(name.replace(/^@/, '').toLowerCase(), availableUserDomains)
     const { password, generated } = await newPassword(invocation)
-    const make = (inviteCode?: string) => server.postAsHolder<Made>('/xrpc/com.atproto.server.createAccount', { handle, email, password, inviteCode })
+    const make = (inviteCode?: string) =>
+      server.postAsHolder<Made>('/xrpc/com.atproto.server.createAccount', { handle, email, password, inviteCode })
     const made = inviteCodeRequired ? await withInvite(server, make) : await make()
     // Signing up signs in; this session is nobody's. The account is there whatever becomes of it.
-    await server.postAsHolder('/xrpc/com.atproto.server.deleteSession', undefined, made.refreshJwt).catch((error: Error) => terminal.err(`warning: a session of the account stays open: ${error.message}`))
+    await server
+      .postAsHolder('/xrpc/com.atproto.server.deleteSession', undefined, made.refreshJwt)
+      .catch((error: Error) => terminal.err(`warning: a session of the account stays open: ${error.message}`))
 
     const known = { did: made.did, handle: made.handle, email }
     const text = facts({ handle: made.handle, did: made.did, address: email, password: generated && `${generated} (shown this once)` })

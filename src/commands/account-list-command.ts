@@ -24,7 +24,10 @@ export const accountListCommand = operated({
   async run({ server, options }) {
     const { search, status } = options
     const wanted = { q: typeof search === 'string' ? search : undefined, status: typeof status === 'string' ? status : undefined }
-    const accounts = await pages<ListedAccount>(server, '/v1/admin/accounts', 'accounts', wanted, { limit: integerOption(options, 'limit', 1), pageSize: 100 })
+    const accounts = await pages<ListedAccount>(server, '/v1/admin/accounts', 'accounts', wanted, {
+      limit: integerOption(options, 'limit', 1),
+      pageSize: 100,
+    })
     const rows = accounts.map(({ did, handle, createdAt, status: state, totalBytes, flags }) => [
       handle ?? '–',
       did,

@@ -10,7 +10,9 @@ const ways: Record<string, (account: FoundAccount, invocation: Invocation & { se
     return { value: { did: account.did, mailedTo: account.email }, text: `A code to reset the password was mailed to ${account.email}.` }
   },
   async code({ did }, { server }) {
-    const { token, expiresIn } = await server.post<{ token: string; expiresIn: number }>(`/v1/admin/accounts/${encodeURIComponent(did)}/reset-token`)
+    const { token, expiresIn } = await server.post<{ token: string; expiresIn: number }>(
+      `/v1/admin/accounts/${encodeURIComponent(did)}/reset-token`,
+    )
     return { value: { did, code: token, expiresIn }, text: `${token}\nresets the password once, in the next ${expiresIn / 60} minutes.` }
   },
 }
@@ -21,9 +23,17 @@ export const accountResetPasswordCommand = operated({
   parameters: ['<account>'],
   details: `${NAMED_BY} ${HOW_PASSWORDS_COME}
 A new password signs out whoever came in with the old one. With --mail or --code the old one holds until the code is used.`,
-  options: { ...passwordOptions, mail: { doc: 'Mail a reset code to the account.' }, code: { doc: 'Print a reset code, to be passed on to the holder.' } },
+  options: {
+    ...passwordOptions,
+    mail: { doc: 'Mail a reset code to the account.' },
+    code: { doc: 'Print a reset code, to be passed on to the holder.' },
+  },
   async run(invocation) {
-    const { server, options, positionals: [name = ''] } = invocation
+    const {
+      server,
+      options,
+      positionals: [name = ''],
+    } = invocation
     const way = ways[chosenOption(options, Object.keys({ ...passwordOptions, ...ways })) ?? '']
     const account = await findAccount(server, name)
     return way ? way(account, invocation) : setPassword(account, invocation)
@@ -35,5 +45,7 @@ async function setPassword(account: FoundAccount, invocation: Invocation & { ser
   const { password, generated } = await newPassword(invocation)
   await invocation.server.post('/xrpc/com.atproto.admin.updateAccountPassword', { did, password })
   const done = `${nameOf(account)} has a new password.`
-  return generated === null ? { value: { did }, text: done } : { value: { did, password: generated }, text: `${done} Shown this once:\n${generated}` }
+  return generated === null
+    ? { value: { did }, text: done }
+    : { value: { did, password: generated }, text: `${done} Shown this once:\n${generated}` }
 }

@@ -9,7 +9,8 @@ export const accountShowCommand = operated({
   details: NAMED_BY,
   async run({ server, positionals: [name = ''] }) {
     const account = await findAccount(server, name)
-    const { did, handle, email, emailConfirmedAt, status, createdAt, deactivatedAt, takedownRef, hasPassword, invitesDisabled, flags } = account
+    const { did, handle, email, emailConfirmedAt, status, createdAt, deactivatedAt, takedownRef, hasPassword, invitesDisabled, flags } =
+      account
     const text = facts({
       handle: handle ?? 'none',
       did,

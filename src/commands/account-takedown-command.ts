@@ -8,5 +8,6 @@ export const accountTakedownCommand = operated({
   parameters: ['<account>'],
   details: `${NAMED_BY} Nothing is deleted; "account restore" lifts it.`,
   options: { ref: { value: 'TEXT', doc: 'What the takedown is remembered by; the time without it.' } },
-  run: ({ server, positionals: [name = ''], options: { ref } }) => changeTakedown(server, name, { applied: true, ...(typeof ref === 'string' ? { ref } : {}) }),
+  run: ({ server, positionals: [name = ''], options: { ref } }) =>
+    changeTakedown(server, name, { applied: true, ...(typeof ref === 'string' ? { ref } : {}) }),
 })

@@ -17,13 +17,19 @@ as readable as the data directory, and holds the master key unless SERVICE_SIGNI
   async run({ terminal, config, positionals, options }) {
     const place = positionals[0] ?? config.backup.destination
     if (place === null || place === undefined) throw new Misuse('say where the backup goes, or set backup.destination')
-    const { snapshot, databaseBytes, blobsCopied, blobsKept, missingBlobs, snapshotsDropped } = await makeBackup(config, openArchive(place, config), {
-      passphrase: config.backup.passphrase?.reveal() ?? null,
-      keep: integerOption(options, 'keep', 1) ?? null,
-      now: new Date(),
-      log: processLog(config.telemetry),
-    })
-    terminal.out(`${snapshot}: database of ${databaseBytes} bytes, ${blobsCopied} blobs copied, ${blobsKept} there already, ${missingBlobs} missing, ${snapshotsDropped} old backups dropped`)
+    const { snapshot, databaseBytes, blobsCopied, blobsKept, missingBlobs, snapshotsDropped } = await makeBackup(
+      config,
+      openArchive(place, config),
+      {
+        passphrase: config.backup.passphrase?.reveal() ?? null,
+        keep: integerOption(options, 'keep', 1) ?? null,
+        now: new Date(),
+        log: processLog(config.telemetry),
+      },
+    )
+    terminal.out(
+      `${snapshot}: database of ${databaseBytes} bytes, ${blobsCopied} blobs copied, ${blobsKept} there already, ${missingBlobs} missing, ${snapshotsDropped} old backups dropped`,
+    )
     return missingBlobs === 0 ? exitCodes.ok : exitCodes.failed
   },
 })

@@ -57,7 +57,8 @@ export interface Command {
 export function integerOption(options: Invocation['options'], name: string, least: number): number | undefined {
   const text = options[name]
   if (text === undefined) return undefined
-  if (typeof text !== 'string' || !/^\d{1,15}$/.test(text) || Number(text) < least) throw new Misuse(`--${name} takes a whole number of at least ${least}`)
+  if (typeof text !== 'string' || !/^\d{1,15}$/.test(text) || Number(text) < least)
+    throw new Misuse(`--${name} takes a whole number of at least ${least}`)
   return Number(text)
 }
 

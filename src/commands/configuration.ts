@@ -25,7 +25,8 @@ export const devOption = { dev: { doc: 'Use the configuration of "dev" instead o
 export function configurationOf({ terminal, options }: Invocation, warn: (warning: string) => void): Config | null {
   const mode = options['dev'] === true ? 'dev' : 'serve'
   const config = loadOrExplain(terminal, mode, warn)
-  if (config === null && mode === 'serve' && loadConfig(terminal, 'dev').ok) terminal.err('It will do for "dev": add --dev to work with what that has made.')
+  if (config === null && mode === 'serve' && loadConfig(terminal, 'dev').ok)
+    terminal.err('It will do for "dev": add --dev to work with what that has made.')
   return config
 }
 

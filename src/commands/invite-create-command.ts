@@ -15,7 +15,11 @@ export const inviteCreateCommand = operated({
     const [useCount, codeCount] = [integerOption(options, 'uses', 1) ?? 1, integerOption(options, 'count', 1) ?? 1]
     const { for: owner } = options
     const forAccounts = typeof owner === 'string' ? [(await findAccount(server, owner)).did] : []
-    const made = await server.post<{ codes: { codes: string[] }[] }>('/xrpc/com.atproto.server.createInviteCodes', { useCount, codeCount, forAccounts })
+    const made = await server.post<{ codes: { codes: string[] }[] }>('/xrpc/com.atproto.server.createInviteCodes', {
+      useCount,
+      codeCount,
+      forAccounts,
+    })
     const codes = made.codes.flatMap((each) => each.codes)
     return { value: codes, text: codes.join('\n') }
   },

@@ -16,7 +16,13 @@ export const inviteListCommand = operated({
   options: { all: { doc: 'Also those that are used up or disabled.' } },
   async run({ server, options }) {
     const codes = (await allInvites(server)).filter((code) => options['all'] === true || isOpen(code))
-    const rows = codes.map((code) => [code.code, `${code.uses.length} of ${code.available}`, stateOf(code), code.forAccount, minute(code.createdAt)!])
+    const rows = codes.map((code) => [
+      code.code,
+      `${code.uses.length} of ${code.available}`,
+      stateOf(code),
+      code.forAccount,
+      minute(code.createdAt)!,
+    ])
     return { value: codes, text: table(['CODE', 'USED', 'STATE', 'FOR', 'CREATED'], rows) }
   },
 })

@@ -11,10 +11,17 @@ export const mailTestCommand = configured({
   parameters: ['<address>'],
   details: 'Says whether the provider took the message. Whether it arrives is for the mailbox to show.',
   async run({ terminal, config, positionals: [to = ''] }) {
-    const mailer = createMailer(config, { upstream: createOutbound({ resolver: systemResolver({ asksSystem: true }), reach: 'anywhere' }), log: processLog(config.telemetry) })
+    const mailer = createMailer(config, {
+      upstream: createOutbound({ resolver: systemResolver({ asksSystem: true }), reach: 'anywhere' }),
+      log: processLog(config.telemetry),
+    })
     const { host } = new URL(config.publicUrl)
     await mailer.send({ to, subject: `Test of ${host}`, text: `Mail from ${host} arrives.\n` })
-    terminal.out(config.email.provider === 'log' ? 'The mail went to the log: email.provider is "log".' : `${config.email.provider} took the mail to ${to}.`)
+    terminal.out(
+      config.email.provider === 'log'
+        ? 'The mail went to the log: email.provider is "log".'
+        : `${config.email.provider} took the mail to ${to}.`,
+    )
     return exitCodes.ok
   },
 })

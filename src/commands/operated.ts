@@ -59,7 +59,8 @@ async function serverFor(invocation: Invocation): Promise<Server | null> {
 async function tokenFrom(file: string | boolean | undefined, terminal: Terminal): Promise<string | null> {
   if (typeof file !== 'string') return null
   const text = file === '-' ? await terminal.nextLine() : terminal.readFile(file)
-  if (text === null || text.trim() === '') throw new OperatorError(file === '-' ? 'no admin token came on standard input' : `${file} holds no admin token`)
+  if (text === null || text.trim() === '')
+    throw new OperatorError(file === '-' ? 'no admin token came on standard input' : `${file} holds no admin token`)
   return text.trim()
 }
 

@@ -28,7 +28,8 @@ export async function findAccount(server: Server, name: string): Promise<FoundAc
   return server.post('/v1/admin/accounts/lookup', { account })
 }
 
-export const describedServer = (server: Server): Promise<{ availableUserDomains: string[]; inviteCodeRequired: boolean }> => server.get('/xrpc/com.atproto.server.describeServer')
+export const describedServer = (server: Server): Promise<{ availableUserDomains: string[]; inviteCodeRequired: boolean }> =>
+  server.get('/xrpc/com.atproto.server.describeServer')
 
 /** As people say it: the domain may be left out. */
 export function fullHandle(name: string, [domain]: readonly string[]): string {
@@ -66,4 +67,7 @@ export async function newPassword({ terminal, options }: Invocation): Promise<{ 
 }
 
 /** 100 bits, in groups that can be read out. */
-const generatedPassword = () => base32(randomBytes(13)).slice(0, 20).replace(/.{5}(?=.)/g, '$&-')
+const generatedPassword = () =>
+  base32(randomBytes(13))
+    .slice(0, 20)
+    .replace(/.{5}(?=.)/g, '$&-')

@@ -9,11 +9,21 @@ interface Bounds {
 }
 
 /** The items of a list that the server gives in pages; they are the member `name` of each. */
-export async function pages<Item>(server: Server, path: string, name: string, parameters: Parameters, { limit = Infinity, pageSize }: Bounds): Promise<Item[]> {
+export async function pages<Item>(
+  server: Server,
+  path: string,
+  name: string,
+  parameters: Parameters,
+  { limit = Infinity, pageSize }: Bounds,
+): Promise<Item[]> {
   const items: Item[] = []
   let cursor: string | undefined
   do {
-    const page = await server.get<Record<string, Item[]> & { cursor?: string }>(path, { ...parameters, limit: Math.min(pageSize, limit - items.length), cursor })
+    const page = await server.get<Record<string, Item[]> & { cursor?: string }>(path, {
+      ...parameters,
+      limit: Math.min(pageSize, limit - items.length),
+      cursor,
+    })
     const found = page[name]
     if (!Array.isArray(found)) throw new OperatorError(`what answers at ${server.url} is no server of this kind`)
     items.push(...found)

@@ -34,25 +34,33 @@ export class Server {
   /** As anybody may, or as the account holder whose token is given. */
   async postAsHolder<T>(path: string, json?: object, token?: string): Promise<T> {
     const { headers, ...init } = postOf(json)
-    return this.#answer<T>(await this.#fetch(path, { ...init, headers: token === undefined ? headers : { ...headers, authorization: `Bearer ${token}` } }))
+    return this.#answer<T>(
+      await this.#fetch(path, { ...init, headers: token === undefined ? headers : { ...headers, authorization: `Bearer ${token}` } }),
+    )
   }
 
   async #ask<T>(path: string, init: Request): Promise<T> {
     // This form is taken under `/xrpc` and elsewhere.
-    const authorization: Record<string, string> = this.#token === null ? {} : { authorization: `Basic ${Buffer.from(`admin:${this.#token}`).toString('base64')}` }
+    const authorization: Record<string, string> =
+      this.#token === null ? {} : { authorization: `Basic ${Buffer.from(`admin:${this.#token}`).toString('base64')}` }
     const response = await this.#fetch(path, { ...init, headers: { ...init.headers, ...authorization } })
     if (response.status !== 401) return this.#answer<T>(response)
     if (this.#token !== null) throw new OperatorError(`${this.url} does not take this admin token`)
-    throw new OperatorError('a server runs here, and takes orders with the admin token only: set admin_token (SERVICE_ADMIN_TOKEN) for it and for this command')
+    throw new OperatorError(
+      'a server runs here, and takes orders with the admin token only: set admin_token (SERVICE_ADMIN_TOKEN) for it and for this command',
+    )
   }
 
   #fetch(path: string, init: Request): Promise<Response> {
     // A redirect would take the credential elsewhere, and the proxy of the environment would read what is not encrypted.
     const route = { redirect: 'manual', ...(this.url.startsWith('http:') ? { proxy: false } : {}) } as const
-    return fetch(this.url + path, { ...init, ...route, signal: AbortSignal.timeout(TIMEOUT_MILLIS) }).catch((error: Error & { code?: string }) => {
-      if (error.code === 'ECONNREFUSED' || error.code === 'ConnectionRefused') throw new NoServer(`no server answers at ${this.url}: start it, or name another with --url`)
-      throw new OperatorError(`${this.url} cannot be reached: ${error.message}`)
-    })
+    return fetch(this.url + path, { ...init, ...route, signal: AbortSignal.timeout(TIMEOUT_MILLIS) }).catch(
+      (error: Error & { code?: string }) => {
+        if (error.code === 'ECONNREFUSED' || error.code === 'ConnectionRefused')
+          throw new NoServer(`no server answers at ${this.url}: start it, or name another with --url`)
+        throw new OperatorError(`${this.url} cannot be reached: ${error.message}`)
+      },
+    )
   }
 
   async #answer<T>(response: Response): Promise<T> {

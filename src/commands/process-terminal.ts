@@ -62,7 +62,13 @@ function lines(): () => Promise<string | null> {
 const deceptive = /[^\P{Cc}\n\t]|[\p{Cf}\u2028\u2029]/gu
 
 /** The text with such characters written out. Names, addresses and answers come from strangers; JSON stays the same JSON. */
-const printable = (text: string): string => text.replace(deceptive, (found) => found.split('').map((unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`).join(''))
+const printable = (text: string): string =>
+  text.replace(deceptive, (found) =>
+    found
+      .split('')
+      .map((unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`)
+      .join(''),
+  )
 
 /** Output that cannot be written is a failure, whatever the command makes of it. */
 function reportOnce({ message }: Error): void {

@@ -6,7 +6,14 @@ const GAP = '  '
 export function table(titles: readonly string[], rows: readonly (readonly string[])[]): string {
   const lines = [titles, ...rows.map((row) => row.map(inOneLine))]
   const widths = titles.map((_, column) => Math.max(...lines.map((line) => Bun.stringWidth(line[column] ?? ''))))
-  return lines.map((line) => line.map((cell, column) => cell + ' '.repeat(widths[column]! - Bun.stringWidth(cell))).join(GAP).trimEnd()).join('\n')
+  return lines
+    .map((line) =>
+      line
+        .map((cell, column) => cell + ' '.repeat(widths[column]! - Bun.stringWidth(cell)))
+        .join(GAP)
+        .trimEnd(),
+    )
+    .join('\n')
 }
 
 /** One fact to a line; those that are null are left out. */

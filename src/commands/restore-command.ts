@@ -1,5 +1,13 @@
 import { withContext } from '../app.ts'
-import { continueSequence, fetchSnapshot, installDatabase, listSnapshots, openArchive, unsealOf, verifyEverything } from '../features/backup/backup.ts'
+import {
+  continueSequence,
+  fetchSnapshot,
+  installDatabase,
+  listSnapshots,
+  openArchive,
+  unsealOf,
+  verifyEverything,
+} from '../features/backup/backup.ts'
 import { OperatorError } from '../base/operator-error.ts'
 import { exitCodes, Misuse } from './command.ts'
 import { configured } from './configuration.ts'
@@ -23,10 +31,16 @@ Blobs that are missing from the backup are listed; with blob_mirror configured t
     for (const cid of fetched.missingBlobs) terminal.err(`blob ${cid} is not in the backup`)
 
     await withContext({ ...config, databaseUrl: fetched.databasePath }, async (ctx) => {
-      const { repos, blobs, faults } = await verifyEverything(ctx, { onFault: terminal.err, lostBlobs: new Set(fetched.missingBlobs), quick: true })
+      const { repos, blobs, faults } = await verifyEverything(ctx, {
+        onFault: terminal.err,
+        lostBlobs: new Set(fetched.missingBlobs),
+        quick: true,
+      })
       if (faults > 0) throw new OperatorError(`the backup is damaged in ${faults} places; nothing was put into effect`)
       const { seq, accounts } = await continueSequence(ctx)
-      terminal.out(`${snapshot}: ${repos} repositories and ${blobs} blobs verified, ${accounts} accounts announced again, the log goes on at ${seq}`)
+      terminal.out(
+        `${snapshot}: ${repos} repositories and ${blobs} blobs verified, ${accounts} accounts announced again, the log goes on at ${seq}`,
+      )
     })
     await installDatabase(config, fetched)
     return exitCodes.ok

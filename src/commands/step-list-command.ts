@@ -32,11 +32,26 @@ export const stepListCommand = operated({
   async run({ server, positionals: [kind] }) {
     if (kind === undefined) {
       const { kinds } = await server.get<{ kinds: StepKindView[] }>('/v1/admin/steps', { limit: 1 })
-      const rows = kinds.map((one) => [one.kind, String(one.waiting), String(one.failed), minute(one.oldestAt) ?? NONE, minute(one.nextAt) ?? NONE, one.lastError ?? ''])
+      const rows = kinds.map((one) => [
+        one.kind,
+        String(one.waiting),
+        String(one.failed),
+        minute(one.oldestAt) ?? NONE,
+        minute(one.nextAt) ?? NONE,
+        one.lastError ?? '',
+      ])
       return { value: kinds, text: table(['KIND', 'WAITING', 'FAILED', 'OLDEST', 'NEXT TRY', 'LAST ERROR'], rows) }
     }
     const steps = await pages<StepView>(server, '/v1/admin/steps', 'steps', { kind }, { limit: undefined, pageSize: 100 })
-    const rows = steps.map((step) => [step.id, step.key, step.status, minute(step.createdAt)!, String(step.tries), minute(step.dueAt) ?? NONE, step.lastError ?? ''])
+    const rows = steps.map((step) => [
+      step.id,
+      step.key,
+      step.status,
+      minute(step.createdAt)!,
+      String(step.tries),
+      minute(step.dueAt) ?? NONE,
+      step.lastError ?? '',
+    ])
     return { value: steps, text: table(['ID', 'ABOUT', 'STATUS', 'CREATED', 'TRIES', 'NEXT TRY', 'LAST ERROR'], rows) }
   },
 })

@@ -136,7 +136,8 @@ async function* decode(body: ReadableStream<Uint8Array>, transforms: readonly Tr
   try {
     for await (const chunk of source) yield chunk as Uint8Array
   } catch (error) {
-    if ((error as { code?: string }).code?.startsWith('Z_') || (error as { code?: string }).code?.startsWith('ERR_')) throw new Refusal(400, 'InvalidRequest', 'The body does not match its content-encoding')
+    if ((error as { code?: string }).code?.startsWith('Z_') || (error as { code?: string }).code?.startsWith('ERR_'))
+      throw new Refusal(400, 'InvalidRequest', 'The body does not match its content-encoding')
     throw error
   }
 }

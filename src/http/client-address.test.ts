@@ -2,7 +2,8 @@ import { expect, test } from 'bun:test'
 import { clientAddress, limitKey, proxyList } from './client-address.ts'
 
 const PROXY = '127.0.0.1'
-const forwardedFor = (value: string, peer = PROXY, proxies = proxyList([])) => clientAddress(peer, new Headers({ 'X-Forwarded-For': value }), proxies)
+const forwardedFor = (value: string, peer = PROXY, proxies = proxyList([])) =>
+  clientAddress(peer, new Headers({ 'X-Forwarded-For': value }), proxies)
 const forwarded = (value: string) => clientAddress(PROXY, new Headers({ Forwarded: value }))
 
 test('the client is the peer unless the peer is a proxy nearby', () => {
@@ -78,8 +79,8 @@ test.each([
 })
 
 test('of both headers the one counts that nearly every proxy writes', () => {
-  expect(clientAddress(PROXY, new Headers({ 'X-Forwarded-For': '198.51.100.1', 'Forwarded': 'for=192.0.2.66' }))).toBe('198.51.100.1')
-  expect(clientAddress(PROXY, new Headers({ 'X-Forwarded-For': 'rubbish', 'Forwarded': 'for=192.0.2.66' }))).toBe('unknown')
+  expect(clientAddress(PROXY, new Headers({ 'X-Forwarded-For': '198.51.100.1', Forwarded: 'for=192.0.2.66' }))).toBe('198.51.100.1')
+  expect(clientAddress(PROXY, new Headers({ 'X-Forwarded-For': 'rubbish', Forwarded: 'for=192.0.2.66' }))).toBe('unknown')
 })
 
 test('a header that is sent twice is one list', () => {

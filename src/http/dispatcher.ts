@@ -55,7 +55,13 @@ export function createDispatcher(ctx: Context, endpoints: readonly Endpoint[]): 
       const status = response?.status ?? 500
       ctx.metrics.request(route, status)
       span?.end(status)
-      if (logsRequests) ctx.log.debug('request answered', { method: request.method, route, status, durationMillis: Math.round((performance.now() - startedAt) * 1000) / 1000 })
+      if (logsRequests)
+        ctx.log.debug('request answered', {
+          method: request.method,
+          route,
+          status,
+          durationMillis: Math.round((performance.now() - startedAt) * 1000) / 1000,
+        })
     }
   }
 
@@ -69,7 +75,8 @@ export function createDispatcher(ctx: Context, endpoints: readonly Endpoint[]): 
       const path = pathOf(request.url)
       const nsid = path.startsWith(XRPC_PREFIX) ? nsidOf(path) : null
       const method = nsid === null ? undefined : methods.get(nsid)
-      if (method !== undefined) return enter(request, peer, path, nsid, method.upgrade !== null && asksForSocket(request) ? method.upgrade : method)
+      if (method !== undefined)
+        return enter(request, peer, path, nsid, method.upgrade !== null && asksForSocket(request) ? method.upgrade : method)
       const route = routes.find(request.method, path)
       if (route !== null) return enter(request, peer, path, null, route.value, route.params)
       return enter(request, peer, path, nsid, nsid === null ? nowhere : unserved)

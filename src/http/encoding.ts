@@ -38,7 +38,8 @@ export function chosenCoding(acceptEncoding: string | null): string | null {
  */
 export function encoded(request: Request, response: Response): Response {
   const { headers, status } = response
-  if (status === 304 || status === 206 || headers.has('content-encoding') || !compressible.test(headers.get('content-type') ?? '')) return response
+  if (status === 304 || status === 206 || headers.has('content-encoding') || !compressible.test(headers.get('content-type') ?? ''))
+    return response
   const length = headers.get('content-length')
   if (length !== null && Number(length) < MIN_CODED_BYTES) return response
   headers.append('Vary', 'Accept-Encoding')

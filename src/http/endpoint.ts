@@ -149,7 +149,12 @@ type OutputOf<N extends keyof LexMethods> = LexMethods[N]['output'] extends unde
 /** Declare an XRPC query: GET, with parameters validated against its lexicon. */
 export function query<N extends Queries, Caller = null>(
   nsid: N,
-  { handler, ...spec }: Common<Caller, XrpcCall<Caller, LexMethods[N]['params'], null>> & { handler(call: XrpcCall<Caller, LexMethods[N]['params'], null>): Reply<OutputOf<N>> },
+  {
+    handler,
+    ...spec
+  }: Common<Caller, XrpcCall<Caller, LexMethods[N]['params'], null>> & {
+    handler(call: XrpcCall<Caller, LexMethods[N]['params'], null>): Reply<OutputOf<N>>
+  },
 ): Endpoint {
   return { kind: 'query', nsid, spec, handler: handler as (call: XrpcCall<unknown, unknown, unknown>) => unknown }
 }
@@ -165,7 +170,10 @@ export function procedure<N extends Procedures, Caller = null>(
   {
     handler,
     ...spec
-  }: Common<Caller, XrpcCall<Caller, LexMethods[N]['params'], InputOf<N>>> & { maxBytes?: number; handler(call: XrpcCall<Caller, LexMethods[N]['params'], InputOf<N>>): Reply<OutputOf<N>> },
+  }: Common<Caller, XrpcCall<Caller, LexMethods[N]['params'], InputOf<N>>> & {
+    maxBytes?: number
+    handler(call: XrpcCall<Caller, LexMethods[N]['params'], InputOf<N>>): Reply<OutputOf<N>>
+  },
 ): Endpoint {
   return { kind: 'procedure', nsid, spec, handler: handler as (call: XrpcCall<unknown, unknown, unknown>) => unknown }
 }
@@ -188,6 +196,9 @@ export function route<Caller = null>(
 }
 
 /** Declare the handler of every well-formed NSID that is not served here. At most one exists. */
-export function fallback<Caller = null>({ handler, ...spec }: Common<Caller, FallbackCall<Caller>> & { handler(call: FallbackCall<Caller>): unknown }): Endpoint {
+export function fallback<Caller = null>({
+  handler,
+  ...spec
+}: Common<Caller, FallbackCall<Caller>> & { handler(call: FallbackCall<Caller>): unknown }): Endpoint {
   return { kind: 'fallback', spec, handler: handler as (call: FallbackCall<unknown>) => unknown }
 }

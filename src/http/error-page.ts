@@ -19,7 +19,10 @@ const words: Record<number, (refusal: Refusal, waitMinutes: number) => Words> = 
   404: () => ({ title: 'Page not found', text: 'There is nothing at this address. It may be mistyped, or the link may be old.' }),
   405: () => ({ title: 'Page not found', text: 'This address is not a page that can be opened.' }),
   413: () => ({ title: 'That was too much', text: 'What you sent is larger than this page accepts. Please go back and shorten it.' }),
-  429: (_, minutes) => ({ title: 'Too many attempts', text: `Please wait ${minutes === 1 ? 'a minute' : `${minutes} minutes`}, then try again.` }),
+  429: (_, minutes) => ({
+    title: 'Too many attempts',
+    text: `Please wait ${minutes === 1 ? 'a minute' : `${minutes} minutes`}, then try again.`,
+  }),
   502: () => ({ title: ourFault.title, text: 'Another service that this page needs is not responding. Please try again in a moment.' }),
   503: ({ message }) => ({ title: ourFault.title, text: message }),
 }

@@ -60,7 +60,9 @@ export const internalError = () => new Refusal(500, 'InternalServerError', 'Inte
 export function refusalOf(error: unknown): Refusal | null {
   if (error instanceof Refusal) return error
   if (error instanceof LookupsFull)
-    return new Refusal(503, 'ServiceUnavailable', 'Too many names are being looked up at the moment', { headers: { 'Retry-After': String(error.retryAfterSecs) } })
+    return new Refusal(503, 'ServiceUnavailable', 'Too many names are being looked up at the moment', {
+      headers: { 'Retry-After': String(error.retryAfterSecs) },
+    })
   if (error instanceof TextNotStorable) return invalidRequest(error.message)
   if (!(error instanceof PlcDirectoryError)) return null
   const isCallers = error.status !== null && error.status >= 400 && error.status < 500

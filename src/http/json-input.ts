@@ -19,7 +19,11 @@ export function requireJson(body: RequestBody): void {
  * `InvalidRequest` with 415 for another media type, 400 for malformed text and 422 for a body that does not fit the
  * schema, and `SyntaxError` (400) for malformed JSON.
  */
-export async function readJson<Schema extends TSchema>(body: RequestBody, schema: Schema, maxBytes = DEFAULT_JSON_BYTES): Promise<Static<Schema>> {
+export async function readJson<Schema extends TSchema>(
+  body: RequestBody,
+  schema: Schema,
+  maxBytes = DEFAULT_JSON_BYTES,
+): Promise<Static<Schema>> {
   requireJson(body)
   const value = (await body.json(maxBytes)) ?? {}
   const fault = Value.Errors(schema, value).First()

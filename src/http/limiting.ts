@@ -17,7 +17,10 @@ export function chargeAddress(exchange: Exchange, names: readonly LimitName[]): 
   // Reading the address from the runtime costs more than everything that is done with it.
   if (names.length === 0 || !exchange.ctx.config.rateLimit.enabled) return
   const key = limitKey(exchange.ip)
-  take(exchange, names.map((name) => ({ name, key })))
+  take(
+    exchange,
+    names.map((name) => ({ name, key })),
+  )
 }
 
 /**
@@ -26,7 +29,10 @@ export function chargeAddress(exchange: Exchange, names: readonly LimitName[]): 
  */
 export function chargeCall<Call extends Exchange>(call: Call, limits: readonly CallLimit<Call>[]): void {
   if (limits.length === 0 || !call.ctx.config.rateLimit.enabled) return
-  take(call, limits.map(({ name, key, cost }) => ({ name, key: key(call), cost: cost?.(call) })))
+  take(
+    call,
+    limits.map(({ name, key, cost }) => ({ name, key: key(call), cost: cost?.(call) })),
+  )
 }
 
 /**

@@ -31,7 +31,10 @@ export interface Page {
   headers?: Record<string, string>
 }
 
-export function page(config: Config, { title, body, status = 200, leavesOrigin = false, wide = false, origin = '', headers = {} }: Page): Response {
+export function page(
+  config: Config,
+  { title, body, status = 200, leavesOrigin = false, wide = false, origin = '', headers = {} }: Page,
+): Response {
   const rules = policy(origin || "'self'")
   const text = html`<!doctype html>
 <html lang="en">
@@ -85,6 +88,10 @@ ${contact.email && html`<a href="mailto:${encodeURI(contact.email)}">Contact</a>
 export const stylesheet = route('GET', STYLE_PATH, {
   handler: () =>
     new Response(style, {
-      headers: { 'Content-Type': 'text/css; charset=utf-8', 'Cache-Control': 'public, max-age=31536000, immutable', 'X-Content-Type-Options': 'nosniff' },
+      headers: {
+        'Content-Type': 'text/css; charset=utf-8',
+        'Cache-Control': 'public, max-age=31536000, immutable',
+        'X-Content-Type-Options': 'nosniff',
+      },
     }),
 })

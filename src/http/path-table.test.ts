@@ -19,7 +19,16 @@ test('a path is found by its method, with or without a slash at its end', () => 
   expect(found('GET', '/metrics')).toBe('GET /metrics')
   expect(found('GET', '/metrics/')).toBe('GET /metrics')
   expect(found('PUT', '/metrics')).toBeNull()
-  for (const path of ['/metrics//', '//metrics', '', '/Metrics/x', '/accounts//devices/1', '/accounts/a/devices/1/2', `/a${'/a'.repeat(5000)}`]) expect(found('GET', path)).toBeNull()
+  for (const path of [
+    '/metrics//',
+    '//metrics',
+    '',
+    '/Metrics/x',
+    '/accounts//devices/1',
+    '/accounts/a/devices/1/2',
+    `/a${'/a'.repeat(5000)}`,
+  ])
+    expect(found('GET', path)).toBeNull()
 })
 
 test('a path of its own goes before a pattern, method by method', () => {
@@ -28,7 +37,10 @@ test('a path of its own goes before a pattern, method by method', () => {
 })
 
 test('values of a path are decoded once; what cannot be decoded is not found', () => {
-  expect(table.find('GET', '/accounts/did%3Aweb%3Aa%252Fb/devices/7')).toEqual({ value: 'GET /accounts/:did/devices/:id', params: { did: 'did:web:a%2Fb', id: '7' } })
+  expect(table.find('GET', '/accounts/did%3Aweb%3Aa%252Fb/devices/7')).toEqual({
+    value: 'GET /accounts/:did/devices/:id',
+    params: { did: 'did:web:a%2Fb', id: '7' },
+  })
   expect(found('GET', '/%zz/log')).toBeNull()
 })
 

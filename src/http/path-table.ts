@@ -53,7 +53,9 @@ function paramsOf(pattern: readonly string[], segments: readonly string[]): Reco
   const isAt = pattern.every((expected, i) => (isName(expected) ? segments[i] !== '' : segments[i] === expected))
   if (!isAt) return null
   try {
-    return Object.fromEntries(pattern.flatMap((expected, i) => (isName(expected) ? [[expected.slice(1), decodeURIComponent(segments[i]!)]] : [])))
+    return Object.fromEntries(
+      pattern.flatMap((expected, i) => (isName(expected) ? [[expected.slice(1), decodeURIComponent(segments[i]!)]] : [])),
+    )
   } catch (error) {
     if (error instanceof URIError) return null
     throw error

@@ -9,7 +9,7 @@ const queries = [
   '?a&=b&&c==d=&',
   '?did=did%3Aplc%3Aabc&q=a+b%20c%2B&%61=%C3%A4',
   '?bad=%&worse=%zz&half=%C3&mixed=%C3%A4%FF+x&long=%e2%82%ac',
-  '?text=ä€😀&plain=~!*()\'_-.',
+  "?text=ä€😀&plain=~!*()'_-.",
   '?a=1?b=2/c',
   '?a=1#b=2',
 ]

@@ -24,7 +24,9 @@ export function success(exchange: RequestExchange, value: unknown): Response {
   if (request.method === 'POST') return textual(exchange, 200, JSON_TYPE, json.text)
   const { etag } = json
   const isKnown = knownTag(request.headers.get('if-none-match'), etag) !== null
-  const response = isKnown ? new Response(null, { status: 304, headers: exchange.headersToSend }) : textual(exchange, 200, JSON_TYPE, json.text)
+  const response = isKnown
+    ? new Response(null, { status: 304, headers: exchange.headersToSend })
+    : textual(exchange, 200, JSON_TYPE, json.text)
   response.headers.set('ETag', etag)
   return response
 }
@@ -41,7 +43,8 @@ export function failure(exchange: RequestExchange, error: unknown): Response {
   if (isShown(exchange)) return finished(exchange, pageOf(exchange, refusal))
   const { contentType, text } = surface.body(refusal)
   const response = textual(exchange, refusal.status, contentType, text)
-  for (const [name, value] of Object.entries(refusal.options.headers ?? {})) if (!response.headers.has(name)) response.headers.set(name, value)
+  for (const [name, value] of Object.entries(refusal.options.headers ?? {}))
+    if (!response.headers.has(name)) response.headers.set(name, value)
   return response
 }
 
@@ -51,7 +54,11 @@ const isShown = ({ surface, request }: RequestExchange): boolean =>
 function pageOf({ ctx: { config }, request, rawPath, headersToSend }: RequestExchange, refusal: Refusal): Response {
   const own = new URL(config.publicUrl)
   const origin = parseHost(request.headers.get('host') ?? '')?.name === own.hostname ? '' : own.origin
-  return errorPage(config, refusal, { path: rawPath, origin, retryAfterSecs: Number(headersToSend.get('retry-after') ?? refusal.options.headers?.['Retry-After'] ?? 0) })
+  return errorPage(config, refusal, {
+    path: rawPath,
+    origin,
+    retryAfterSecs: Number(headersToSend.get('retry-after') ?? refusal.options.headers?.['Retry-After'] ?? 0),
+  })
 }
 
 /** Sets headers on the finished response: headers that are set before would be copied twice. */

@@ -159,11 +159,13 @@ async function inputOf(body: RequestBody, method: Method, maxBytes: number): Pro
   if (!body.isAnnounced) throw invalidRequest('A request body is expected but none was provided')
   const { contentType } = body
   if (contentType === null) throw invalidRequest('Request encoding (Content-Type) required but not provided')
-  if (method.inputEncoding !== '*/*' && contentType !== method.inputEncoding) throw invalidRequest(`Wrong request encoding (Content-Type): ${contentType}`)
+  if (method.inputEncoding !== '*/*' && contentType !== method.inputEncoding)
+    throw invalidRequest(`Wrong request encoding (Content-Type): ${contentType}`)
   if (method.inputEncoding !== 'application/json') return body
   const json = await body.json(maxBytes)
   // The reference accepts only objects and arrays as JSON, and reports anything else as a `SyntaxError` of its parser.
-  if (json === null || (json !== undefined && typeof json !== 'object')) throw new Refusal(400, 'SyntaxError', 'JSON Parse error: Expected an object')
+  if (json === null || (json !== undefined && typeof json !== 'object'))
+    throw new Refusal(400, 'SyntaxError', 'JSON Parse error: Expected an object')
   const outcome = validateInput(method.nsid, json ?? {})
   if (!outcome.ok) throw invalidRequest(outcome.message)
   return outcome.value

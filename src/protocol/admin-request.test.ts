@@ -10,7 +10,13 @@ interface Headers {
 }
 
 const textOf = (method: string, target: string, body: string, headers: Headers) =>
-  requestText({ method, path: target.split('?')[0]!, timestamp: headers['X-Admin-Timestamp'], nonce: headers['X-Admin-Nonce'], body: Buffer.from(body) })
+  requestText({
+    method,
+    path: target.split('?')[0]!,
+    timestamp: headers['X-Admin-Timestamp'],
+    nonce: headers['X-Admin-Nonce'],
+    body: Buffer.from(body),
+  })
 
 test.each(signed.accepted)('accepted: $name', ({ request: { method, target, body }, signString, headers }) => {
   const text = textOf(method, target, body, headers as Headers)
@@ -31,7 +37,9 @@ interface Case {
 
 /** Cases that are decided by the signature; the others depend on the clock and on what the server remembers. */
 const forged = (signed.cases as Case[]).filter(
-  ({ expect: wanted, change = {}, ...rest }) => wanted?.status === 401 && ('X-Admin-Signature' in change || rest.changeBody !== undefined || rest.changeTarget !== undefined || rest.changeMethod !== undefined),
+  ({ expect: wanted, change = {}, ...rest }) =>
+    wanted?.status === 401 &&
+    ('X-Admin-Signature' in change || rest.changeBody !== undefined || rest.changeTarget !== undefined || rest.changeMethod !== undefined),
 )
 
 test.each(forged)('refused: $name', ({ from, change, changeBody, changeTarget, changeMethod }) => {

@@ -17,7 +17,8 @@ export interface SignedRequest {
 export const requestText = ({ method, path, timestamp, nonce, body }: SignedRequest): string =>
   [method.toUpperCase(), path, timestamp, nonce, createHash('sha256').update(body).digest('hex')].join('\n')
 
-export const registrationText = (pairingCode: string, publicKey: string, timestamp: number): string => [pairingCode, publicKey, timestamp].join('\n')
+export const registrationText = (pairingCode: string, publicKey: string, timestamp: number): string =>
+  [pairingCode, publicKey, timestamp].join('\n')
 
 /**
  * Whether `signature` is the canonical unpadded base64url of a low-S P-256 signature over `text` by `publicKey`, a

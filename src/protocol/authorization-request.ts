@@ -38,7 +38,11 @@ interface Rule {
   holds(given: Given, client: ClientMetadata): boolean
 }
 
-const absent = (name: string, error = 'invalid_request'): Rule => ({ error, reason: `${name} is not supported`, holds: (given) => given[name] === undefined })
+const absent = (name: string, error = 'invalid_request'): Rule => ({
+  error,
+  reason: `${name} is not supported`,
+  holds: (given) => given[name] === undefined,
+})
 
 const rules: readonly Rule[] = [
   absent('request', 'request_not_supported'),
@@ -62,17 +66,37 @@ const rules: readonly Rule[] = [
     reason: 'response_mode must be query or fragment',
     holds: ({ response_mode: mode = 'query' }) => mode === 'query' || mode === 'fragment',
   },
-  { error: 'invalid_request', reason: 'code_challenge must be the S256 of a verifier', holds: ({ code_challenge = '' }) => isCodeChallenge(code_challenge) },
-  { error: 'invalid_request', reason: 'code_challenge_method must be S256', holds: ({ code_challenge_method: method }) => method === 'S256' },
+  {
+    error: 'invalid_request',
+    reason: 'code_challenge must be the S256 of a verifier',
+    holds: ({ code_challenge = '' }) => isCodeChallenge(code_challenge),
+  },
+  {
+    error: 'invalid_request',
+    reason: 'code_challenge_method must be S256',
+    holds: ({ code_challenge_method: method }) => method === 'S256',
+  },
   { error: 'invalid_scope', reason: 'openid is not supported', holds: ({ scope = '' }) => !asksForOpenId(scope) },
-  { error: 'invalid_scope', reason: 'scope must contain atproto', holds: ({ scope = BASE_SCOPE }) => parseScopes(scope).includes(BASE_SCOPE) },
+  {
+    error: 'invalid_scope',
+    reason: 'scope must contain atproto',
+    holds: ({ scope = BASE_SCOPE }) => parseScopes(scope).includes(BASE_SCOPE),
+  },
   {
     error: 'invalid_scope',
     reason: 'scope contains what the client metadata does not declare',
     holds: ({ scope = BASE_SCOPE }, { scopes }) => scope.split(' ').every((value) => value === '' || isDeclared(value, scopes)),
   },
-  { error: 'invalid_request', reason: 'login_hint must be a DID or a handle', holds: ({ login_hint: hint }) => hint === undefined || parseHint(hint) !== null },
-  { error: 'invalid_request', reason: `prompt must be one of ${prompts.join(', ')}`, holds: ({ prompt }) => prompt === undefined || parsePrompt(prompt) !== null },
+  {
+    error: 'invalid_request',
+    reason: 'login_hint must be a DID or a handle',
+    holds: ({ login_hint: hint }) => hint === undefined || parseHint(hint) !== null,
+  },
+  {
+    error: 'invalid_request',
+    reason: `prompt must be one of ${prompts.join(', ')}`,
+    holds: ({ prompt }) => prompt === undefined || parsePrompt(prompt) !== null,
+  },
   {
     error: 'invalid_request',
     reason: 'consent_required: a public client cannot do without consent',

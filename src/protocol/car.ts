@@ -145,7 +145,10 @@ async function* blocksOf(pages: SectionedCar['pages']): AsyncGenerator<Block[]> 
 }
 
 /** Like `readCar`, in sections. Throws `Malformed`. */
-export async function readSections(source: Iterable<Uint8Array> | AsyncIterable<Uint8Array>, bounds: CarBounds = carBounds): Promise<SectionedCar> {
+export async function readSections(
+  source: Iterable<Uint8Array> | AsyncIterable<Uint8Array>,
+  bounds: CarBounds = carBounds,
+): Promise<SectionedCar> {
   const reader = new SectionReader(source)
   const header = await reader.next(bounds.maxHeaderBytes)
   if (header === null) throw new Malformed('CAR is empty')

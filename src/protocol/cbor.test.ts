@@ -120,7 +120,10 @@ describe('encoding', () => {
 
 describe('decoding', () => {
   test('gives values that the next one leaves as they are, be they small or large', () => {
-    const values: Data[] = [1, 2, 70_000].map((size) => ({ bytes: new Uint8Array(size).fill(size), link: cidOfBlob(new Uint8Array([size])) }))
+    const values: Data[] = [1, 2, 70_000].map((size) => ({
+      bytes: new Uint8Array(size).fill(size),
+      link: cidOfBlob(new Uint8Array([size])),
+    }))
     const decoded = values.map((value) => decode(encode(value)))
     expect(decoded).toEqual(values)
   })

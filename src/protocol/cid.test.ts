@@ -29,7 +29,14 @@ describe('a CID', () => {
 
   test('refuses every text but the canonical one', () => {
     const refused = [
-      '', 'b', text.toUpperCase(), `${text}=`, ` ${text}`, text.slice(0, -1), `${text}a`, `z${text.slice(1)}`,
+      '',
+      'b',
+      text.toUpperCase(),
+      `${text}=`,
+      ` ${text}`,
+      text.slice(0, -1),
+      `${text}a`,
+      `z${text.slice(1)}`,
       `${text.slice(0, -1)}b`, // unused bits set
       `${text.slice(0, 20)}é${text.slice(21)}`,
       `${text.slice(0, 20)}1${text.slice(21)}`,

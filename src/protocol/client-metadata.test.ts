@@ -12,12 +12,24 @@ const document = {
   token_endpoint_auth_method: 'none',
   dpop_bound_access_tokens: true,
 }
-const key = { kty: 'EC', crv: 'P-256', kid: 'one', x: 'l8tFrhx-34tV3hRICRDY9zCkDlpBhF42UQUfWVAWBFs', y: '9VE4jf_Ok_o64zbTTlcuNJajHmt6v9TDVrU0CdvGRDA' }
+const key = {
+  kty: 'EC',
+  crv: 'P-256',
+  kid: 'one',
+  x: 'l8tFrhx-34tV3hRICRDY9zCkDlpBhF42UQUfWVAWBFs',
+  y: '9VE4jf_Ok_o64zbTTlcuNJajHmt6v9TDVrU0CdvGRDA',
+}
 const withKey = { token_endpoint_auth_method: 'private_key_jwt', token_endpoint_auth_signing_alg: 'ES256', jwks: { keys: [key] } }
 
 test('a document becomes a client', () => {
-  expect(discoverableClient(clientId, document)).toMatchObject({ ok: true, client: { clientId, name: 'An app', mayRefresh: true, authentication: { method: 'none' } } })
-  expect(discoverableClient(clientId, { ...document, ...withKey })).toMatchObject({ ok: true, client: { authentication: { method: 'private_key_jwt', alg: 'ES256' } } })
+  expect(discoverableClient(clientId, document)).toMatchObject({
+    ok: true,
+    client: { clientId, name: 'An app', mayRefresh: true, authentication: { method: 'none' } },
+  })
+  expect(discoverableClient(clientId, { ...document, ...withKey })).toMatchObject({
+    ok: true,
+    client: { authentication: { method: 'private_key_jwt', alg: 'ES256' } },
+  })
   expect(discoverableClient(clientId, { ...document, grant_types: undefined })).toMatchObject({ ok: true, client: { mayRefresh: false } })
   expect(discoverableClient(clientId, { ...document, client_uri: 'https://app.example.com/client' })).toMatchObject({ ok: true })
 })
@@ -59,7 +71,11 @@ test('each rule that a document breaks refuses it', () => {
     { client_uri: 'https://app.example.com/cli' },
     { logo_uri: 'javascript:alert(1)' },
   ]
-  for (const changes of broken) expect({ changes, outcome: discoverableClient(clientId, { ...document, ...changes }) }).toMatchObject({ changes, outcome: { ok: false } })
+  for (const changes of broken)
+    expect({ changes, outcome: discoverableClient(clientId, { ...document, ...changes }) }).toMatchObject({
+      changes,
+      outcome: { ok: false },
+    })
   for (const none of [null, 'text', [], 7]) expect(discoverableClient(clientId, none)).toMatchObject({ ok: false })
 })
 
@@ -89,10 +105,19 @@ test('a client id is a canonical https URL with a path on a public host', () => 
 test('a loopback client is described by its id', () => {
   expect(loopbackClient('http://localhost')).toMatchObject({
     ok: true,
-    client: { name: null, scopes: ['atproto'], redirectUris: ['http://127.0.0.1/', 'http://[::1]/'], applicationType: 'native', mayRefresh: true },
+    client: {
+      name: null,
+      scopes: ['atproto'],
+      redirectUris: ['http://127.0.0.1/', 'http://[::1]/'],
+      applicationType: 'native',
+      mayRefresh: true,
+    },
   })
   const id = 'http://localhost/?scope=atproto%20transition%3Ageneric&redirect_uri=http%3A%2F%2F127.0.0.1%3A8080%2Fcallback'
-  expect(loopbackClient(id)).toMatchObject({ ok: true, client: { scopes: ['atproto', 'transition:generic'], redirectUris: ['http://127.0.0.1:8080/callback'] } })
+  expect(loopbackClient(id)).toMatchObject({
+    ok: true,
+    client: { scopes: ['atproto', 'transition:generic'], redirectUris: ['http://127.0.0.1:8080/callback'] },
+  })
   for (const bad of [
     'http://localhost:8080',
     'http://localhost/path',

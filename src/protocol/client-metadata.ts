@@ -3,7 +3,12 @@
  *
  * Source: atproto "OAuth", clients; RFC 7591; OAuth Client ID Metadata Document.
  */
-import { atprotoLoopbackClientMetadata, isOAuthClientIdLoopback, oauthClientIdDiscoverableSchema, oauthClientMetadataSchema } from '@atproto/oauth-types'
+import {
+  atprotoLoopbackClientMetadata,
+  isOAuthClientIdLoopback,
+  oauthClientIdDiscoverableSchema,
+  oauthClientMetadataSchema,
+} from '@atproto/oauth-types'
 import { isPublicHost, isRegistrable, type ApplicationType } from './redirect-uris.ts'
 
 export interface ClientMetadata {
@@ -51,7 +56,6 @@ export function clientDocumentUrl(clientId: string): URL | null {
 const isFetchable = ({ protocol, hostname, port, username, password }: URL): boolean =>
   protocol === 'https:' && isPublicHost(hostname) && port === '' && username === '' && password === ''
 
-
 /** Check the metadata document of a client. Returns the metadata, or why it is refused. */
 export function discoverableClient(clientId: string, document: unknown): ClientOutcome {
   const url = clientDocumentUrl(clientId)
@@ -81,9 +85,18 @@ const unique = (values: readonly string[]): boolean => new Set(values).size === 
 const rules: readonly Rule[] = [
   { reason: 'client_id is not the URL of the document', holds: ({ client_id }, _url, clientId) => client_id === clientId },
   { reason: 'response_types must contain code', holds: ({ response_types }) => response_types.includes('code') },
-  { reason: 'grant_types must contain authorization_code, and may contain refresh_token', holds: ({ grant_types }) => isGrantList(grant_types) },
-  { reason: 'scope must contain atproto, and nothing twice', holds: ({ scope = '' }) => scope.split(' ').includes('atproto') && unique(scope.split(' ')) },
-  { reason: 'token_endpoint_auth_method must be none or private_key_jwt', holds: ({ token_endpoint_auth_method: method }) => method === 'none' || method === 'private_key_jwt' },
+  {
+    reason: 'grant_types must contain authorization_code, and may contain refresh_token',
+    holds: ({ grant_types }) => isGrantList(grant_types),
+  },
+  {
+    reason: 'scope must contain atproto, and nothing twice',
+    holds: ({ scope = '' }) => scope.split(' ').includes('atproto') && unique(scope.split(' ')),
+  },
+  {
+    reason: 'token_endpoint_auth_method must be none or private_key_jwt',
+    holds: ({ token_endpoint_auth_method: method }) => method === 'none' || method === 'private_key_jwt',
+  },
   {
     reason: 'token_endpoint_auth_signing_alg belongs to private_key_jwt, which needs one that is supported',
     holds: ({ token_endpoint_auth_method: method, token_endpoint_auth_signing_alg: alg }) =>
@@ -92,7 +105,8 @@ const rules: readonly Rule[] = [
   {
     reason: 'private_key_jwt needs either jwks with a key or an https jwks_uri',
     holds: ({ token_endpoint_auth_method: method, jwks, jwks_uri }) =>
-      !(jwks && jwks_uri) && (method === 'none' || (jwks?.keys.length ?? 0) > 0 || (jwks_uri !== undefined && isFetchable(new URL(jwks_uri)))),
+      !(jwks && jwks_uri) &&
+      (method === 'none' || (jwks?.keys.length ?? 0) > 0 || (jwks_uri !== undefined && isFetchable(new URL(jwks_uri)))),
   },
   { reason: 'dpop_bound_access_tokens must be true', holds: ({ dpop_bound_access_tokens }) => dpop_bound_access_tokens === true },
   {
@@ -100,15 +114,23 @@ const rules: readonly Rule[] = [
     holds: ({ application_type, token_endpoint_auth_method: method }) => application_type === 'web' || method === 'none',
   },
   { reason: 'subject_type must be public', holds: ({ subject_type }) => subject_type === 'public' },
-  { reason: 'client_uri must be a parent of the client id', holds: ({ client_uri }, url) => client_uri === undefined || isParent(client_uri, url) },
+  {
+    reason: 'client_uri must be a parent of the client id',
+    holds: ({ client_uri }, url) => client_uri === undefined || isParent(client_uri, url),
+  },
   {
     reason: 'a redirect URI is not allowed for this client',
-    holds: ({ redirect_uris, application_type }, url) => redirect_uris.every((uri) => isRegistrable(uri, application_type, url?.hostname ?? null)),
+    holds: ({ redirect_uris, application_type }, url) =>
+      redirect_uris.every((uri) => isRegistrable(uri, application_type, url?.hostname ?? null)),
   },
 ]
 
 function isGrantList(grants: readonly string[]): boolean {
-  return unique(grants) && grants.includes('authorization_code') && grants.every((grant) => grant === 'authorization_code' || grant === 'refresh_token')
+  return (
+    unique(grants) &&
+    grants.includes('authorization_code') &&
+    grants.every((grant) => grant === 'authorization_code' || grant === 'refresh_token')
+  )
 }
 
 /** Whether `clientUri` has the origin of the client id, and its path or a parent of it. */
@@ -143,7 +165,12 @@ function clientOf(clientId: string, metadata: Metadata): ClientMetadata {
     applicationType: metadata.application_type,
     authentication:
       metadata.token_endpoint_auth_method === 'private_key_jwt'
-        ? { method: 'private_key_jwt', alg: metadata.token_endpoint_auth_signing_alg!, jwks: metadata.jwks?.keys ?? null, jwksUri: metadata.jwks_uri ?? null }
+        ? {
+            method: 'private_key_jwt',
+            alg: metadata.token_endpoint_auth_signing_alg!,
+            jwks: metadata.jwks?.keys ?? null,
+            jwksUri: metadata.jwks_uri ?? null,
+          }
         : { method: 'none' },
   }
 }

@@ -4,7 +4,15 @@ import fixtures from '../../tests/vectors/interop/firehose/commit-proof-fixtures
 import { type Block, carOf, readCar } from './car.ts'
 import { type Data, encode } from './cbor.ts'
 import { type Cid, cidFromBytes, cidOfCbor, parseCid } from './cid.ts'
-import { buildCommit, type BuiltCommit, type CommitFault, MAX_OPS_PER_COMMIT, parseCommit, type RecordWrite, verifyCommit } from './commit.ts'
+import {
+  buildCommit,
+  type BuiltCommit,
+  type CommitFault,
+  MAX_OPS_PER_COMMIT,
+  parseCommit,
+  type RecordWrite,
+  verifyCommit,
+} from './commit.ts'
 import type { Did, Tid } from './identifiers.ts'
 import { signingKey } from './keys.ts'
 import { Malformed } from './malformed.ts'
@@ -145,12 +153,28 @@ describe('a write that does not fit is refused, and nothing is built', () => {
     ['create over a record', [create('com.example.a/1')], { error: 'RecordExists', path: 'com.example.a/1' }],
     ['update of nothing', [update('com.example.a/2', 'x')], { error: 'RecordNotFound', path: 'com.example.a/2' }],
     ['delete of nothing', [remove('com.example.a/2')], { error: 'RecordNotFound', path: 'com.example.a/2' }],
-    ['a stale swap', [{ ...update('com.example.a/1', 'x'), swapRecord: other }], { error: 'InvalidSwap', path: 'com.example.a/1', current: current.toString() }],
-    ['a swap for absence', [{ ...update('com.example.a/1', 'x'), swapRecord: null }], { error: 'InvalidSwap', path: 'com.example.a/1', current: current.toString() }],
-    ['a swap of nothing', [{ ...create('com.example.a/2'), swapRecord: other }], { error: 'InvalidSwap', path: 'com.example.a/2', current: null }],
+    [
+      'a stale swap',
+      [{ ...update('com.example.a/1', 'x'), swapRecord: other }],
+      { error: 'InvalidSwap', path: 'com.example.a/1', current: current.toString() },
+    ],
+    [
+      'a swap for absence',
+      [{ ...update('com.example.a/1', 'x'), swapRecord: null }],
+      { error: 'InvalidSwap', path: 'com.example.a/1', current: current.toString() },
+    ],
+    [
+      'a swap of nothing',
+      [{ ...create('com.example.a/2'), swapRecord: other }],
+      { error: 'InvalidSwap', path: 'com.example.a/2', current: null },
+    ],
     ['one path twice', [create('com.example.a/2'), remove('com.example.a/2')], { error: 'DuplicatePath', path: 'com.example.a/2' }],
     ['a late fault', [create('com.example.a/2'), create('com.example.a/1')], { error: 'RecordExists', path: 'com.example.a/1' }],
-    ['too many writes', Array.from({ length: MAX_OPS_PER_COMMIT + 1 }, (_, i) => create(`com.example.a/n${i}`)), { error: 'TooManyWrites' }],
+    [
+      'too many writes',
+      Array.from({ length: MAX_OPS_PER_COMMIT + 1 }, (_, i) => create(`com.example.a/n${i}`)),
+      { error: 'TooManyWrites' },
+    ],
     ['too many bytes', [create('com.example.a/2', 'x'.repeat(2_000_000))], { error: 'EventTooLarge' }],
   ]
   for (const [what, writes, fault] of cases) {
@@ -163,7 +187,12 @@ describe('a write that does not fit is refused, and nothing is built', () => {
   }
 
   test('while swaps that hold go through', () => {
-    expect(repo.attempt([{ ...update('com.example.a/1', 'x'), swapRecord: current }, { ...create('com.example.a/9'), swapRecord: null }]).ok).toBe(true)
+    expect(
+      repo.attempt([
+        { ...update('com.example.a/1', 'x'), swapRecord: current },
+        { ...create('com.example.a/9'), swapRecord: null },
+      ]).ok,
+    ).toBe(true)
   })
 })
 
@@ -173,7 +202,10 @@ describe('interop commit proofs', () => {
       const value = parseCid(fixture.leafValue) as Cid
       const blocks = new Map<string, Uint8Array>()
       const leaf = { cid: value, bytes: new Uint8Array([0xf6]) } // the fixture does not say its bytes
-      const root = buildTree(fixture.keys.toSorted().map((path) => [path, value] as const), ({ cid, bytes }) => blocks.set(cid.toString(), bytes))
+      const root = buildTree(
+        fixture.keys.toSorted().map((path) => [path, value] as const),
+        ({ cid, bytes }) => blocks.set(cid.toString(), bytes),
+      )
       expect(root.toString()).toBe(fixture.rootBeforeCommit)
       const writes: RecordWrite[] = [
         ...fixture.adds.map((path): RecordWrite => ({ action: 'create', path, record: leaf })),
@@ -234,7 +266,11 @@ describe('every commit can be undone from its own blocks', () => {
 
   test('every change between any two trees over six keys', () => {
     // Two keys of the lowest layer on either side of each other height, as splits and merges need them.
-    const [low, middle, high] = [0, 1, 3].map((height) => paths.filter((path) => keyHeight(path) === height).toSorted()) as [string[], string[], string[]]
+    const [low, middle, high] = [0, 1, 3].map((height) => paths.filter((path) => keyHeight(path) === height).toSorted()) as [
+      string[],
+      string[],
+      string[],
+    ]
     const keys = [...low.slice(0, 2), middle[3], high[2], ...low.slice(-2)] as string[]
     const subset = (bits: number): string[] => keys.filter((_, i) => bits & (1 << i))
     for (let from = 0; from < 64; from++) {
@@ -243,7 +279,12 @@ describe('every commit can be undone from its own blocks', () => {
         repo.write(subset(from).map((path) => create(path)))
         const built = repo.write([...subset(from & ~to).map(remove), ...subset(to & ~from).map((path) => create(path))])
         expect(undo(built).toString()).toBe(String(built.prevData))
-        const root = buildTree(subset(to).toSorted().map((path) => [path, repo.entries.get(path) as Cid] as const), () => {})
+        const root = buildTree(
+          subset(to)
+            .toSorted()
+            .map((path) => [path, repo.entries.get(path) as Cid] as const),
+          () => {},
+        )
         expect(built.data.toString()).toBe(root.toString())
       }
     }

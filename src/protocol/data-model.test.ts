@@ -71,7 +71,9 @@ describe('JSON that would not come back the same is refused', () => {
 test('a key that names the prototype is data like any other', () => {
   const json = JSON.parse('{"__proto__":{"a":1},"b":{"__proto__":2}}') as Json
   const back = dataToJson(decode(encode(jsonToData(json))))
-  expect(JSON.stringify(back)).toBe(JSON.stringify(json).replace('{"__proto__":{"a":1},"b":{"__proto__":2}}', '{"b":{"__proto__":2},"__proto__":{"a":1}}'))
+  expect(JSON.stringify(back)).toBe(
+    JSON.stringify(json).replace('{"__proto__":{"a":1},"b":{"__proto__":2}}', '{"b":{"__proto__":2},"__proto__":{"a":1}}'),
+  )
   expect(({} as { a?: number }).a).toBeUndefined()
 })
 
@@ -86,7 +88,11 @@ test('bytes are written without padding and read with or without it', () => {
 })
 
 describe('beside the lexicons', () => {
-  const profile = { $type: 'app.bsky.actor.profile', avatar: { ...blob, mimeType: 'image/png' }, more: { deep: blob, link, bytes: { $bytes: 'AAAA' } } }
+  const profile = {
+    $type: 'app.bsky.actor.profile',
+    avatar: { ...blob, mimeType: 'image/png' },
+    more: { deep: blob, link, bytes: { $bytes: 'AAAA' } },
+  }
 
   test('a converted record is validated as it is, and encoded as the library would', async () => {
     const data = jsonToObject(profile)

@@ -1,16 +1,35 @@
 import { expect, test } from 'bun:test'
 import keys from '../../tests/vectors/keys.json'
-import { claimedHandle, didWebOfHost, didWebUrl, parseDidDocument, pdsEndpoint, renderDidDocument, serviceEndpoint, publishedSigningKey, verificationKey } from './did-document.ts'
+import {
+  claimedHandle,
+  didWebOfHost,
+  didWebUrl,
+  parseDidDocument,
+  pdsEndpoint,
+  renderDidDocument,
+  serviceEndpoint,
+  publishedSigningKey,
+  verificationKey,
+} from './did-document.ts'
 import type { Did } from './identifiers.ts'
 
 const did = 'did:plc:ewvi7nxzyoun6zhxrhs64oiz' as Did
 const [device, , repo] = keys.keys
-const multikey = (id: string, key = repo!.didKey) => ({ id, type: 'Multikey', controller: did, publicKeyMultibase: key.slice('did:key:'.length) })
+const multikey = (id: string, key = repo!.didKey) => ({
+  id,
+  type: 'Multikey',
+  controller: did,
+  publicKeyMultibase: key.slice('did:key:'.length),
+})
 const pds = { id: '#atproto_pds', type: 'AtprotoPersonalDataServer', serviceEndpoint: 'https://pds.test' }
 const document = (members: object) => parseDidDocument({ id: did, ...members }, did)!
 
 test('a document answers for its key, its service and its name', () => {
-  const found = document({ alsoKnownAs: ['https://x.test', 'at://Alice.test'], verificationMethod: [multikey(`${did}#other`, device!.didKey), multikey(`${did}#atproto`)], service: [pds] })
+  const found = document({
+    alsoKnownAs: ['https://x.test', 'at://Alice.test'],
+    verificationMethod: [multikey(`${did}#other`, device!.didKey), multikey(`${did}#atproto`)],
+    service: [pds],
+  })
   expect(publishedSigningKey(found)).toBe(repo!.didKey)
   expect(verificationKey(found, 'other')).toBe(device!.didKey)
   expect(pdsEndpoint(found)).toBe('https://pds.test')
@@ -19,7 +38,12 @@ test('a document answers for its key, its service and its name', () => {
 
 test('an empty document answers for nothing', () => {
   const found = document({})
-  expect([publishedSigningKey(found), pdsEndpoint(found), claimedHandle(found), serviceEndpoint(found, 'x')]).toEqual([null, null, null, null])
+  expect([publishedSigningKey(found), pdsEndpoint(found), claimedHandle(found), serviceEndpoint(found, 'x')]).toEqual([
+    null,
+    null,
+    null,
+    null,
+  ])
 })
 
 test('ids are compared whole, as a fragment or in full', () => {
@@ -32,7 +56,12 @@ test('ids are compared whole, as a fragment or in full', () => {
 test('keys of the older types carry a bare point', () => {
   const bare = { ...multikey('#atproto'), type: 'EcdsaSecp256r1VerificationKey2019', publicKeyMultibase: repo!.bareMultibase }
   expect(publishedSigningKey(document({ verificationMethod: [bare] }))).toBe(repo!.didKey)
-  for (const wrong of [{ type: 'Ed25519VerificationKey2020' }, { type: 'Multikey' }, { publicKeyMultibase: undefined }, { publicKeyMultibase: 'zzz' }]) {
+  for (const wrong of [
+    { type: 'Ed25519VerificationKey2020' },
+    { type: 'Multikey' },
+    { publicKeyMultibase: undefined },
+    { publicKeyMultibase: 'zzz' },
+  ]) {
     expect(publishedSigningKey(document({ verificationMethod: [{ ...bare, ...wrong }] }))).toBeNull()
   }
 })
@@ -44,7 +73,18 @@ test('an endpoint is a web address, and of the type asked for', () => {
 })
 
 test('only the document of the DID that was asked for is read', () => {
-  const bad: unknown[] = [null, [], 'x', {}, { id: 'did:plc:other' }, { id: did, alsoKnownAs: 'x' }, { id: did, alsoKnownAs: [1] }, { id: did, service: [{}] }, { id: did, verificationMethod: [null] }, { id: did, verificationMethod: [{ ...multikey('#a'), publicKeyMultibase: 5 }] }]
+  const bad: unknown[] = [
+    null,
+    [],
+    'x',
+    {},
+    { id: 'did:plc:other' },
+    { id: did, alsoKnownAs: 'x' },
+    { id: did, alsoKnownAs: [1] },
+    { id: did, service: [{}] },
+    { id: did, verificationMethod: [null] },
+    { id: did, verificationMethod: [{ ...multikey('#a'), publicKeyMultibase: 5 }] },
+  ]
   expect(bad.filter((value) => parseDidDocument(value, did) !== null)).toEqual([])
   expect(parseDidDocument({ id: did, extra: [1] }, did)).toEqual({ id: did, extra: [1] })
 })
@@ -54,7 +94,10 @@ test('own entries are rendered first, the others by name', () => {
     rotationKeys: [],
     alsoKnownAs: [],
     verificationMethods: { b: repo!.didKey, atproto: repo!.didKey, a: repo!.didKey },
-    services: { z: { type: 'Z', endpoint: 'https://z.test' }, atproto_pds: { type: 'AtprotoPersonalDataServer', endpoint: 'https://pds.test' } },
+    services: {
+      z: { type: 'Z', endpoint: 'https://z.test' },
+      atproto_pds: { type: 'AtprotoPersonalDataServer', endpoint: 'https://pds.test' },
+    },
   })
   expect(rendered.verificationMethod?.map(({ id }) => id)).toEqual([`${did}#atproto`, `${did}#a`, `${did}#b`])
   expect(rendered.service?.map(({ id }) => id)).toEqual(['#atproto_pds', '#z'])

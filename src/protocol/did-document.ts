@@ -36,9 +36,17 @@ const isListOf = (value: unknown, holds: (item: unknown) => boolean) => value ==
 export function parseDidDocument(value: unknown, did: Did): DidDocument | null {
   if (!isMember(value) || value['id'] !== did) return null
   const isAlias = (item: unknown) => typeof item === 'string'
-  const isMethod = (item: unknown) => isMember(item) && ['id', 'type', 'controller'].every((name) => typeof item[name] === 'string') && ['undefined', 'string'].includes(typeof item['publicKeyMultibase'])
-  const isService = (item: unknown) => isMember(item) && typeof item['id'] === 'string' && typeof item['type'] === 'string' && ['string', 'object'].includes(typeof item['serviceEndpoint'])
-  const fits = isListOf(value['alsoKnownAs'], isAlias) && isListOf(value['verificationMethod'], isMethod) && isListOf(value['service'], isService)
+  const isMethod = (item: unknown) =>
+    isMember(item) &&
+    ['id', 'type', 'controller'].every((name) => typeof item[name] === 'string') &&
+    ['undefined', 'string'].includes(typeof item['publicKeyMultibase'])
+  const isService = (item: unknown) =>
+    isMember(item) &&
+    typeof item['id'] === 'string' &&
+    typeof item['type'] === 'string' &&
+    ['string', 'object'].includes(typeof item['serviceEndpoint'])
+  const fits =
+    isListOf(value['alsoKnownAs'], isAlias) && isListOf(value['verificationMethod'], isMethod) && isListOf(value['service'], isService)
   return fits ? (value as DidDocument) : null
 }
 
@@ -74,7 +82,8 @@ export function serviceEndpoint(document: DidDocument, name: string, type?: stri
   return /^https?:\/\//.test(service.serviceEndpoint) && URL.canParse(service.serviceEndpoint) ? service.serviceEndpoint : null
 }
 
-export const pdsEndpoint = (document: DidDocument): string | null => serviceEndpoint(document, PDS_SERVICE_NAME, 'AtprotoPersonalDataServer')
+export const pdsEndpoint = (document: DidDocument): string | null =>
+  serviceEndpoint(document, PDS_SERVICE_NAME, 'AtprotoPersonalDataServer')
 
 /** The handle that the document claims; null if none. It is only valid if the handle resolves to the DID. */
 export function claimedHandle({ alsoKnownAs }: Pick<DidDocument, 'alsoKnownAs'>): Handle | null {
@@ -86,15 +95,19 @@ export function claimedHandle({ alsoKnownAs }: Pick<DidDocument, 'alsoKnownAs'>)
 export function renderDidDocument(did: Did, state: PlcState): DidDocument {
   return {
     '@context': ['https://www.w3.org/ns/did/v1'],
-    'id': did,
-    'alsoKnownAs': state.alsoKnownAs,
-    'verificationMethod': ordered(state.verificationMethods, SIGNING_KEY_NAME).map(([name, key]) => ({
+    id: did,
+    alsoKnownAs: state.alsoKnownAs,
+    verificationMethod: ordered(state.verificationMethods, SIGNING_KEY_NAME).map(([name, key]) => ({
       id: `${did}#${name}`,
       type: 'Multikey',
       controller: did,
       publicKeyMultibase: key.slice('did:key:'.length),
     })),
-    'service': ordered(state.services, PDS_SERVICE_NAME).map(([name, { type, endpoint }]) => ({ id: `#${name}`, type, serviceEndpoint: endpoint })),
+    service: ordered(state.services, PDS_SERVICE_NAME).map(([name, { type, endpoint }]) => ({
+      id: `#${name}`,
+      type,
+      serviceEndpoint: endpoint,
+    })),
   }
 }
 
@@ -111,7 +124,11 @@ function ordered<Value>(entries: Record<string, Value>, first: string): [string,
 export function didWebUrl(did: Did): URL | null {
   if (!did.startsWith('did:web:')) return null
   const [host = '', ...path] = did.slice('did:web:'.length).split(':').map(decodeSegment)
-  if (!/^[a-z0-9.-]+(:[0-9]{1,5})?$/i.test(host) || path.some((segment) => !/^[^/?#\\]+$/.test(segment) || segment === '.' || segment === '..')) return null
+  if (
+    !/^[a-z0-9.-]+(:[0-9]{1,5})?$/i.test(host) ||
+    path.some((segment) => !/^[^/?#\\]+$/.test(segment) || segment === '.' || segment === '..')
+  )
+    return null
   const scheme = /^localhost(:|$)/.test(host) ? 'http' : 'https'
   return URL.parse(`${scheme}://${host}${path.length > 0 ? path.map((segment) => `/${segment}`).join('') : '/.well-known'}/did.json`)
 }

@@ -36,11 +36,15 @@ test('the examples of RFC 9449: a proof alone, and one with an access token', as
   const alone = `${header}.eyJqdGkiOiItQndDM0VTYzZhY2MybFRjIiwiaHRtIjoiUE9TVCIsImh0dSI6Imh0dHBzOi8vc2VydmVyLmV4YW1wbGUuY29tL3Rva2VuIiwiaWF0IjoxNTYyMjYyNjE2fQ.2-GxA6T8lP4vfrg8v-FdWP0A0zdrj8igiMLvqRMUvwnQg4PtFLbdLXiOSsX0x7NVY-FNyJK70nfbV37xRZT3Lg`
   // They carry no nonce; that this is all that is missing says that the rest was found good.
   const lacksNonce = { ok: false, error: 'use_dpop_nonce' }
-  expect(await check(alone, { method: 'POST', url: 'https://server.example.com/token', accessTokenHash: null, now: 1562262616_000 })).toMatchObject(lacksNonce)
+  expect(
+    await check(alone, { method: 'POST', url: 'https://server.example.com/token', accessTokenHash: null, now: 1562262616_000 }),
+  ).toMatchObject(lacksNonce)
 
   const withToken = `${header}.eyJqdGkiOiJlMWozVl9iS2ljOC1MQUVCIiwiaHRtIjoiR0VUIiwiaHR1IjoiaHR0cHM6Ly9yZXNvdXJjZS5leGFtcGxlLm9yZy9wcm90ZWN0ZWRyZXNvdXJjZSIsImlhdCI6MTU2MjI2MjYxOCwiYXRoIjoiZlVIeU8ycjJaM0RaNTNFc05yV0JiMHhXWG9hTnk1OUlpS0NBcWtzbVFFbyJ9.2oW9RP35yRqzhrtNP86L-Ey71EOptxRimPPToA1plemAgR6pxHF8y6-yqyVnmcw6Fy1dqd-jfxSYoMxhAJpLjA`
   const resource = { url: 'https://resource.example.org/protectedresource', now: 1562262618_000 }
-  expect(await check(withToken, { ...resource, accessTokenHash: accessTokenHash('Kz~8mXK1EalYznwH-LC-1fBAo.4Ljp~zsPE_NeO.gxU') })).toMatchObject(lacksNonce)
+  expect(
+    await check(withToken, { ...resource, accessTokenHash: accessTokenHash('Kz~8mXK1EalYznwH-LC-1fBAo.4Ljp~zsPE_NeO.gxU') }),
+  ).toMatchObject(lacksNonce)
   expect(await check(withToken, { ...resource, accessTokenHash: accessTokenHash('another') })).toMatchObject(invalid)
 })
 
@@ -105,7 +109,16 @@ test('each header that is wrong refuses the proof', async () => {
 test('what is no single proof is refused', async () => {
   const good = proof()
   const [header, payload, signature] = good.split('.') as [string, string, string]
-  const bad = [null, '', 'a.b', 'a.b.c', `${good}, ${proof({ jti: 'second' })}`, `${header}.${payload}.`, `${header}.${encode([])}.${signature}`, `${good}${'A'.repeat(5000)}`]
+  const bad = [
+    null,
+    '',
+    'a.b',
+    'a.b.c',
+    `${good}, ${proof({ jti: 'second' })}`,
+    `${header}.${payload}.`,
+    `${header}.${encode([])}.${signature}`,
+    `${good}${'A'.repeat(5000)}`,
+  ]
   for (const text of bad) expect(await check(text)).toMatchObject(invalid)
 })
 

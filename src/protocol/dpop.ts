@@ -35,8 +35,7 @@ export interface DpopRequest {
 }
 
 export type DpopOutcome =
-  | { ok: true; jkt: string; jti: string }
-  | { ok: false; error: 'invalid_dpop_proof' | 'use_dpop_nonce'; reason: string }
+  { ok: true; jkt: string; jti: string } | { ok: false; error: 'invalid_dpop_proof' | 'use_dpop_nonce'; reason: string }
 
 /**
  * Check a proof against the request that carries it. Never throws on bad input. Returns the thumbprint of the key and the
@@ -51,7 +50,8 @@ export async function checkDpop({ proof, method, url, accessTokenHash, now, isNo
   const key = await proofKey(header)
   if (typeof key === 'string') return invalid(key)
   const signed = Buffer.from(proof.slice(0, proof.lastIndexOf('.')), 'latin1')
-  if (!(await crypto.subtle.verify(proofAlgorithm, key.key, Buffer.from(signature, 'base64url'), signed))) return invalid('the signature does not verify')
+  if (!(await crypto.subtle.verify(proofAlgorithm, key.key, Buffer.from(signature, 'base64url'), signed)))
+    return invalid('the signature does not verify')
   const claims = decodeObject(payload)
   if (claims === null) return invalid('the claims are not a JSON object')
   const { iat, jti, htm, htu, nonce, ath } = claims
@@ -67,7 +67,8 @@ export async function checkDpop({ proof, method, url, accessTokenHash, now, isNo
   if (accessTokenHash !== null && ath !== accessTokenHash) return invalid('ath does not match the access token')
   if (nonce !== undefined && typeof nonce !== 'string') return invalid('nonce must be a string')
   // Checked last: a client that only lacks a nonce has not used up its `jti`.
-  if (nonce === undefined || !isNonce(nonce)) return { ok: false, error: 'use_dpop_nonce', reason: 'the proof needs the nonce of this answer' }
+  if (nonce === undefined || !isNonce(nonce))
+    return { ok: false, error: 'use_dpop_nonce', reason: 'the proof needs the nonce of this answer' }
   return { ok: true, jkt: key.jkt, jti }
 }
 

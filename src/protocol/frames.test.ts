@@ -31,7 +31,19 @@ describe('#commit', () => {
 
   test('of the first commit has a null since and no prevData', () => {
     const body = message(frame({ ...event, since: null, prevData: null, ops: [] }), 'commit')
-    expect(Object.keys(body).toSorted()).toEqual(['blobs', 'blocks', 'commit', 'ops', 'rebase', 'repo', 'rev', 'seq', 'since', 'time', 'tooBig'])
+    expect(Object.keys(body).toSorted()).toEqual([
+      'blobs',
+      'blocks',
+      'commit',
+      'ops',
+      'rebase',
+      'repo',
+      'rev',
+      'seq',
+      'since',
+      'time',
+      'tooBig',
+    ])
     expect(body).toMatchObject({ seq, time, repo: did, rev, since: null, ops: [], blobs: [], rebase: false, tooBig: false })
   })
 
@@ -62,7 +74,13 @@ test('#identity has its handle only when there is one to tell', () => {
 
 test('#account has a status exactly when it is not active', () => {
   expect(message(frame({ type: 'account', did, status: 'active' }), 'account')).toEqual({ seq, time, did, active: true })
-  expect(message(frame({ type: 'account', did, status: 'deleted' }), 'account')).toEqual({ seq, time, did, active: false, status: 'deleted' })
+  expect(message(frame({ type: 'account', did, status: 'deleted' }), 'account')).toEqual({
+    seq,
+    time,
+    did,
+    active: false,
+    status: 'deleted',
+  })
 })
 
 test('#info has no place in the sequence', () => {

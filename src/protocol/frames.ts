@@ -38,7 +38,10 @@ export type EventType = RepoEvent['type']
 
 /** Encodes an event. Its time is when it was sequenced, in RFC 3339 and UTC. */
 export function eventFrame(event: RepoEvent, seq: number, sequencedAt: Millis): Uint8Array {
-  return encodeSequence([{ op: 1, t: `#${event.type}` }, { seq, time: wireTime(sequencedAt), ...bodyFields(event) }])
+  return encodeSequence([
+    { op: 1, t: `#${event.type}` },
+    { seq, time: wireTime(sequencedAt), ...bodyFields(event) },
+  ])
 }
 
 function bodyFields(event: RepoEvent): DataObject {
@@ -60,7 +63,11 @@ function bodyFields(event: RepoEvent): DataObject {
 const opFields = ({ action, path, cid, prev }: RepoOp): DataObject => (prev === null ? { action, path, cid } : { action, path, cid, prev })
 
 /** A `#info` message to one subscriber, without a number and not in the log. */
-export const infoFrame = (name: string, message: string): Uint8Array => encodeSequence([{ op: 1, t: '#info' }, { name, message }])
+export const infoFrame = (name: string, message: string): Uint8Array =>
+  encodeSequence([
+    { op: 1, t: '#info' },
+    { name, message },
+  ])
 
 /** The error frame, the last one before the server closes a stream. */
 export const errorFrame = (error: string, message: string): Uint8Array => encodeSequence([{ op: -1 }, { error, message }])

@@ -17,9 +17,7 @@ export interface HandlePolicy {
 }
 
 export type HandleFault = 'InvalidHandle' | 'HandleNotAvailable'
-export type HandleOutcome =
-  | { ok: true; handle: Handle; kind: 'served' | 'external' }
-  | { ok: false; error: HandleFault; message: string }
+export type HandleOutcome = { ok: true; handle: Handle; kind: 'served' | 'external' } | { ok: false; error: HandleFault; message: string }
 
 const MIN_LABEL_CHARS = 3
 

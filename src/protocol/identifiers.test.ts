@@ -12,7 +12,8 @@ const grammars = { did: parseDid, handle: parseHandle, nsid: parseNsid, tid: par
 
 describe.each(Object.entries(grammars))('interop vectors of %s', (name, parse) => {
   test('valid ones are taken', () => {
-    for (const text of lines(`${name}_syntax_valid`)) expect([text, parse(text)]).toEqual([text, name === 'handle' ? text.toLowerCase() : text])
+    for (const text of lines(`${name}_syntax_valid`))
+      expect([text, parse(text)]).toEqual([text, name === 'handle' ? text.toLowerCase() : text])
   })
   test('invalid ones are refused', () => {
     for (const text of lines(`${name}_syntax_invalid`)) expect([text, parse(text)]).toEqual([text, null])

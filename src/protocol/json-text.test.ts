@@ -11,13 +11,30 @@ describe('a block is the JSON text of its value', () => {
   const values: Record<string, Data> = {
     'every control character, quotes and backslashes': Array.from({ length: 0x80 }, (_, code) => String.fromCharCode(code)),
     'text beyond ASCII': ['é', '中', '💩', '\u2028', 'a💩b'.repeat(200)],
-    'numbers of every width': [0, 23, 24, 255, 256, 65_535, 65_536, 2 ** 32 - 1, 2 ** 32, Number.MAX_SAFE_INTEGER, -1, -24, -25, -257, Number.MIN_SAFE_INTEGER],
+    'numbers of every width': [
+      0,
+      23,
+      24,
+      255,
+      256,
+      65_535,
+      65_536,
+      2 ** 32 - 1,
+      2 ** 32,
+      Number.MAX_SAFE_INTEGER,
+      -1,
+      -24,
+      -25,
+      -257,
+      Number.MIN_SAFE_INTEGER,
+    ],
     'bytes of every padding': [0, 1, 2, 3, 4, 300].map((length) => new Uint8Array(length).fill(0xfb)),
     'links of both kinds': [cidOfBlob(new Uint8Array([1])), cidOfCbor(new Uint8Array([1]))],
     'the simple values and nothing at all': [true, false, null, [], {}, ''],
     'maps in maps, with keys that need an escape': { a: { b: [{ '"': 1 }, { '\\': 2 }] } },
   }
-  for (const [name, value] of Object.entries(values)) test(name, () => expect(jsonText(encode(value))).toBe(JSON.stringify(dataToJson(value))))
+  for (const [name, value] of Object.entries(values))
+    test(name, () => expect(jsonText(encode(value))).toBe(JSON.stringify(dataToJson(value))))
 
   test('the records of the interop vectors', () => {
     for (const { json } of [...fixtures, ...valid]) {
@@ -29,7 +46,7 @@ describe('a block is the JSON text of its value', () => {
 
 test('a large block leaves nothing behind in the next one', () => {
   const large = 'x'.repeat(300_000)
-  expect(JSON.parse(jsonText(encode({ 'é': large })))).toEqual({ 'é': large })
+  expect(JSON.parse(jsonText(encode({ é: large })))).toEqual({ é: large })
   expect(jsonText(encode([1]))).toBe('[1]')
 })
 

@@ -80,7 +80,13 @@ describe.each(['p256', 'k256'] as const)('%s', (curve) => {
       damaged[at]! ^= 1
       expect(key.publicKey.verify(message, damaged, { allowHighS: true })).toBe(false)
     }
-    for (const bad of [new Uint8Array(0), signature.subarray(1), new Uint8Array([...signature, 0]), new Uint8Array(64), new Uint8Array(64).fill(255)]) {
+    for (const bad of [
+      new Uint8Array(0),
+      signature.subarray(1),
+      new Uint8Array([...signature, 0]),
+      new Uint8Array(64),
+      new Uint8Array(64).fill(255),
+    ]) {
       expect(key.publicKey.verify(message, bad)).toBe(false)
       expect(key.publicKey.verify(message, bad, { allowHighS: true })).toBe(false)
     }
@@ -106,7 +112,14 @@ describe.each(['p256', 'k256'] as const)('%s', (curve) => {
 test('text that is no key is refused', () => {
   const good = vectors.keys[0]!.didKey
   const refused = [
-    '', 'did:key:', 'did:key:z', 'did:web:example.com', good.slice(0, -1), `${good}1`, good.replace('did:key:z', 'did:key:m'), `${good}0`,
+    '',
+    'did:key:',
+    'did:key:z',
+    'did:web:example.com',
+    good.slice(0, -1),
+    `${good}1`,
+    good.replace('did:key:z', 'did:key:m'),
+    `${good}0`,
     `did:key:${vectors.keys[0]!.bareMultibase}`,
     `did:key:z${'1'.repeat(100_000)}`,
     'did:key:z6MkhaXgBZDvotDkL5257faiztiGiC2QtKLGpbnnEGta2doK', // Ed25519

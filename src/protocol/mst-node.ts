@@ -205,7 +205,8 @@ function readFields(bytes: Uint8Array): Fields {
     expectBytes(nameP)
     const prefix = readHead(major.number)
     if (prefix > previous.length || prefix + suffix.length > MAX_KEY_BYTES) throw new Malformed(`MST key beyond ${MAX_KEY_BYTES} bytes`)
-    if (prefix < previous.length && suffix.charCodeAt(0) === previous.charCodeAt(prefix)) throw new Malformed('MST key shares more with the one before it')
+    if (prefix < previous.length && suffix.charCodeAt(0) === previous.charCodeAt(prefix))
+      throw new Malformed('MST key shares more with the one before it')
     const key = prefix === 0 ? suffix : previous.slice(0, prefix) + suffix
     if (key <= previous) throw new Malformed('MST keys out of order')
     keys.push(key)

@@ -11,7 +11,9 @@ import { decodeNode, keyHeight, type MstNode, sharedPrefix } from './mst-node.ts
 import { buildTree, MissingBlock, Mst, walkTree } from './mst.ts'
 
 const valueOf = (n: number): Cid => cidOfCbor(encode(n))
-const exampleKeys = readFileSync(`${import.meta.dir}/../../tests/vectors/interop/mst/example_keys.txt`, 'utf8').trim().split('\n')
+const exampleKeys = readFileSync(`${import.meta.dir}/../../tests/vectors/interop/mst/example_keys.txt`, 'utf8')
+  .trim()
+  .split('\n')
 const random = (below: number): number => Math.floor(Math.random() * below)
 
 /** Keys for deep and ragged trees: some of every height, up to the rarest that a short search finds. */
@@ -162,7 +164,10 @@ test('a change that is undone before the flush leaves no trace', () => {
 
 test('a change reads only the nodes on its path', () => {
   const store = new Store()
-  const entries = Array.from({ length: 20_000 }, (_, i): [string, Cid] => [`app.bsky.feed.post/3k${String(i).padStart(11, '0')}`, valueOf(i % 50)])
+  const entries = Array.from({ length: 20_000 }, (_, i): [string, Cid] => [
+    `app.bsky.feed.post/3k${String(i).padStart(11, '0')}`,
+    valueOf(i % 50),
+  ])
   const root = buildTree(entries, ({ cid, bytes }) => store.blocks.set(cid.toString(), bytes))
   const tree = new Mst(root, store.read)
   tree.put('app.bsky.feed.post/3kzzzzzzzzzzz', valueOf(1))
@@ -208,8 +213,16 @@ describe('reading', () => {
 
 test('entries out of order or repeated are not built into a tree', () => {
   const value = valueOf(1)
-  for (const keys of [['b/b', 'a/a'], ['a/a', 'a/a']]) {
-    expect(() => buildTree(keys.map((key) => [key, value] as const), () => {})).toThrow(Malformed)
+  for (const keys of [
+    ['b/b', 'a/a'],
+    ['a/a', 'a/a'],
+  ]) {
+    expect(() =>
+      buildTree(
+        keys.map((key) => [key, value] as const),
+        () => {},
+      ),
+    ).toThrow(Malformed)
   }
 })
 
@@ -297,7 +310,10 @@ describe('a tree of unknown origin', () => {
     ['a subtree out of its range', under(node([entry(keyAt(0, 'aa.bb.cc/d'))]), (link) => node([entry(c1)], link))],
     ['an empty subtree', under(node([]), (link) => node([entry(c1)], link))],
     ['a root without keys', under(node([entry(a0)]), (link) => node([], link))],
-    ['a root that is another kind of block', { root: root, blocks: new Map([[root.toString(), encode(node([entry(a0)], cidOfCbor(new Uint8Array())))]]) }],
+    [
+      'a root that is another kind of block',
+      { root: root, blocks: new Map([[root.toString(), encode(node([entry(a0)], cidOfCbor(new Uint8Array())))]]) },
+    ],
   ]
   for (const [what, { root: top, blocks: extra }] of refused) {
     test(`is refused for ${what}`, () => expect(verify(top, extra)).rejects.toThrow(Malformed))

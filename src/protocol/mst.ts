@@ -56,7 +56,7 @@ export class Mst {
   }
 
   get(key: string): Cid | null {
-    for (let node: MstNode | null = this.#loadRoot(); node !== null; ) {
+    for (let node: MstNode | null = this.#loadRoot(); node !== null;) {
       const i = node.lowerBound(key)
       if (node.keys[i] === key) return node.values[i] as Cid
       node = this.#child(node, i)
@@ -143,7 +143,12 @@ export class Mst {
     this.#open(right)
     const [a, b] = [this.#load(left, layer), this.#load(right, layer)]
     const middle = this.#merge(a.subtrees.at(-1) as Subtree, b.subtrees[0] as Subtree, layer - 1)
-    return new MstNode(layer, [...a.keys, ...b.keys], [...a.values, ...b.values], [...a.subtrees.slice(0, -1), middle, ...b.subtrees.slice(1)])
+    return new MstNode(
+      layer,
+      [...a.keys, ...b.keys],
+      [...a.values, ...b.values],
+      [...a.subtrees.slice(0, -1), middle, ...b.subtrees.slice(1)],
+    )
   }
 
   /** A root must contain a key unless the tree is empty: descend to the first node that does. */

@@ -36,7 +36,10 @@ import {
 const hex = (bytes: Uint8Array) => Buffer.from(bytes).toString('hex')
 const operationOf = (json: unknown) => parseOperation(json)!
 
-async function signed<Unsigned extends UnsignedOperation | UnsignedTombstone>(operation: Unsigned, key: Keypair): Promise<Signed<Unsigned>> {
+async function signed<Unsigned extends UnsignedOperation | UnsignedTombstone>(
+  operation: Unsigned,
+  key: Keypair,
+): Promise<Signed<Unsigned>> {
   return { ...operation, sig: Buffer.from(await key.sign(unsignedBytes(operation))).toString('base64url') }
 }
 
@@ -74,7 +77,10 @@ test('a key rotation follows its log, and the wrong ones do not', () => {
   const accept = operationOf(rotation.accept.operation) as Operation
   expect(hex(unsignedBytes(accept))).toBe(rotation.accept.unsignedCborHex)
   expect(checkNext(rotation.did, valid, accept, Date.now())).toEqual({ ok: true, nullified: [] })
-  expect(checkAuditLog(rotation.did, parseAuditLog(rotation.auditLogAfter)!)).toMatchObject({ ok: true, head: { cid: rotation.accept.cid } })
+  expect(checkAuditLog(rotation.did, parseAuditLog(rotation.auditLogAfter)!)).toMatchObject({
+    ok: true,
+    head: { cid: rotation.accept.cid },
+  })
   const refused = rotation.reject.filter(({ name }) => name === 'signer-not-current' || name === 'stale-prev')
   expect(refused.map(({ operation }) => checkNext(rotation.did, valid, operationOf(operation), Date.now()))).toEqual([
     { ok: false, fault: 'bad-signature' },
@@ -92,7 +98,16 @@ test('the head of a log is its last entry that stands', () => {
 test('only exact operations are read', () => {
   const good = genesis.request.signedCreationOp
   expect(parseOperation(good)).not.toBeNull()
-  const spoilt: unknown[] = [null, [], 'x', {}, { type: 'constructor' }, { type: 'plc_tombstone', sig: 'x' }, { ...good, rotationKeys: 'x' }, { ...good, services: { a: { type: 'x' } } }]
+  const spoilt: unknown[] = [
+    null,
+    [],
+    'x',
+    {},
+    { type: 'constructor' },
+    { type: 'plc_tombstone', sig: 'x' },
+    { ...good, rotationKeys: 'x' },
+    { ...good, services: { a: { type: 'x' } } },
+  ]
   for (const member of Object.keys(good)) {
     const { [member as keyof typeof good]: _, ...rest } = good
     spoilt.push(rest, { ...good, [member]: 7 })
@@ -106,14 +121,24 @@ test('a signature has one spelling', () => {
   const operation = operationOf(genesis.request.signedCreationOp) as Operation
   const keys = operation.rotationKeys
   expect(signerOf(operation, keys)).toBe(keys[0]!)
-  for (const sig of [operation.sig + '=', operation.sig + '==', operation.sig.replaceAll('-', '+').replaceAll('_', '/'), ` ${operation.sig}`, operation.sig.slice(0, -1) + 'B', '']) {
+  for (const sig of [
+    operation.sig + '=',
+    operation.sig + '==',
+    operation.sig.replaceAll('-', '+').replaceAll('_', '/'),
+    ` ${operation.sig}`,
+    operation.sig.slice(0, -1) + 'B',
+    '',
+  ]) {
     expect(signerOf({ ...operation, sig }, keys)).toBeNull()
   }
 })
 
 test('what follows an operation keeps what it does not change', async () => {
   const key = await P256Keypair.create()
-  const first = await signed(genesisOperation({ rotationKeys: [key.did()], signingKey: key.did(), handle: 'a.test' as Handle, pdsEndpoint: 'https://pds.test' }), key)
+  const first = await signed(
+    genesisOperation({ rotationKeys: [key.did()], signingKey: key.did(), handle: 'a.test' as Handle, pdsEndpoint: 'https://pds.test' }),
+    key,
+  )
   const next = nextOperation(first, { alsoKnownAs: withHandle(['https://x.test', 'at://a.test', 'at://b.test'], 'c.test' as Handle) })
   const { sig: _, ...unsigned } = first
   expect(next).toEqual({ ...unsigned, alsoKnownAs: ['https://x.test', 'at://c.test', 'at://b.test'], prev: operationCid(first).toString() })
@@ -123,7 +148,14 @@ test('what follows an operation keeps what it does not change', async () => {
 
 test('a genesis of the first kind still starts a log', async () => {
   const [signing, recovery] = [await Secp256k1Keypair.create(), await Secp256k1Keypair.create()]
-  const unsigned = { type: 'create' as const, signingKey: signing.did(), recoveryKey: recovery.did(), handle: 'old.test', service: 'pds.test', prev: null }
+  const unsigned = {
+    type: 'create' as const,
+    signingKey: signing.did(),
+    recoveryKey: recovery.did(),
+    handle: 'old.test',
+    service: 'pds.test',
+    prev: null,
+  }
   const create = { ...(await oracle.deprecatedSignCreate(unsigned, signing)) }
   const operation = operationOf(create)
   const did = genesisDid(operation)
@@ -142,7 +174,15 @@ test('an operation is allowed exactly when the directory allows it', async () =>
 
   for (let round = 0; round < 25; round++) {
     const trusted = keys.slice(0, 3)
-    const first = await signed(genesisOperation({ rotationKeys: trusted.map((key) => key.did()), signingKey: keys[0]!.did(), handle: 'a.test' as Handle, pdsEndpoint: 'https://pds.test' }), pick(trusted))
+    const first = await signed(
+      genesisOperation({
+        rotationKeys: trusted.map((key) => key.did()),
+        signingKey: keys[0]!.did(),
+        handle: 'a.test' as Handle,
+        pdsEndpoint: 'https://pds.test',
+      }),
+      pick(trusted),
+    )
     const did = genesisDid(first)
     let valid: ValidOperation[] = [{ cid: operationCid(first).toString(), createdAt: Date.now(), operation: first }]
     for (let step = 0; step < 8; step++) {
@@ -158,15 +198,30 @@ test('an operation is allowed exactly when the directory allows it', async () =>
         continue
       }
       verdicts[outcome.nullified.length > 0 ? 'nullifying' : 'ok']++
-      valid = [...valid.filter(({ cid }) => !outcome.nullified.includes(cid)), { cid: operationCid(operation).toString(), createdAt: Date.now(), operation }]
+      valid = [
+        ...valid.filter(({ cid }) => !outcome.nullified.includes(cid)),
+        { cid: operationCid(operation).toString(), createdAt: Date.now(), operation },
+      ]
     }
   }
   expect(Math.min(verdicts.ok, verdicts.nullifying, verdicts.refused)).toBeGreaterThan(10)
 
   async function randomOperation(previous: ValidOperation, isFork: boolean): Promise<LogOperation> {
-    if (random() < 0.05 || previous.operation.type !== 'plc_operation') return signed({ type: 'plc_tombstone', prev: previous.cid } as const, pick(keys))
+    if (random() < 0.05 || previous.operation.type !== 'plc_operation')
+      return signed({ type: 'plc_tombstone', prev: previous.cid } as const, pick(keys))
     const rotationKeys = keys.filter(() => random() < 0.7).map((key) => key.did())
-    const changes = pick([{}, {}, {}, {}, {}, {}, { rotationKeys }, { alsoKnownAs: [] }, { verificationMethods: { atproto: 'did:key:zNope' } }, { rotationKeys: Array(6).fill(keys[0]!.did()) }])
+    const changes = pick([
+      {},
+      {},
+      {},
+      {},
+      {},
+      {},
+      { rotationKeys },
+      { alsoKnownAs: [] },
+      { verificationMethods: { atproto: 'did:key:zNope' } },
+      { rotationKeys: Array(6).fill(keys[0]!.did()) },
+    ])
     const next = nextOperation(previous.operation, changes)!
     const ranked = (previous.operation as Operation).rotationKeys
     const signerDid = random() < 0.7 ? ranked[isFork ? 0 : ranked.length - 1] : pick(ranked)
@@ -176,7 +231,13 @@ test('an operation is allowed exactly when the directory allows it', async () =>
 })
 
 async function verdictOfOracle(did: string, valid: ValidOperation[], operation: LogOperation) {
-  const indexed = valid.map((entry) => ({ did, cid: CID.parse(entry.cid), nullified: false, createdAt: new Date(entry.createdAt), operation: entry.operation }))
+  const indexed = valid.map((entry) => ({
+    did,
+    cid: CID.parse(entry.cid),
+    nullified: false,
+    createdAt: new Date(entry.createdAt),
+    operation: entry.operation,
+  }))
   try {
     const { nullified } = await oracle.assureValidNextOp(did, indexed as never, operation as never)
     return { ok: true, nullified: nullified.map(String) }
@@ -196,7 +257,15 @@ function generator(seed: number): () => number {
 
 test('the recovery window ends after exactly 72 hours', async () => {
   const [high, low] = [await P256Keypair.create(), await P256Keypair.create()]
-  const first = await signed(genesisOperation({ rotationKeys: [high.did(), low.did()], signingKey: low.did(), handle: 'a.test' as Handle, pdsEndpoint: 'https://pds.test' }), high)
+  const first = await signed(
+    genesisOperation({
+      rotationKeys: [high.did(), low.did()],
+      signingKey: low.did(),
+      handle: 'a.test' as Handle,
+      pdsEndpoint: 'https://pds.test',
+    }),
+    high,
+  )
   const stolen = await signed(nextOperation(first, { rotationKeys: [low.did()] })!, low)
   const rescue = await signed(nextOperation(first, { alsoKnownAs: [] })!, high)
   const did = genesisDid(first)
@@ -207,7 +276,13 @@ test('the recovery window ends after exactly 72 hours', async () => {
   expect(checkNext(did, valid, await signed(nextOperation(first, {})!, low), 1000)).toEqual({ ok: false, fault: 'bad-signature' })
 
   const audit = (nullified: boolean) =>
-    [first, stolen, rescue].map((operation, index) => ({ did, cid: operationCid(operation).toString(), createdAt: new Date(index * 1000).toISOString(), nullified: nullified && index === 1, operation }))
+    [first, stolen, rescue].map((operation, index) => ({
+      did,
+      cid: operationCid(operation).toString(),
+      createdAt: new Date(index * 1000).toISOString(),
+      nullified: nullified && index === 1,
+      operation,
+    }))
   expect(checkAuditLog(did, audit(true))).toMatchObject({ ok: true, state: { alsoKnownAs: [] } })
   expect(checkAuditLog(did, audit(false))).toEqual({ ok: false, fault: 'malformed' })
   expect(checkAuditLog(did, audit(true).slice(0, 2))).toEqual({ ok: false, fault: 'malformed' })

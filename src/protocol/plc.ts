@@ -104,7 +104,9 @@ const shapes: Record<LogOperation['type'], Shape> = {
 function hasShape(value: unknown, shape: Shape): boolean {
   if (typeof value !== 'object' || value === null) return false
   const members = Object.entries(value)
-  return members.length === Object.keys(shape).length && members.every(([name, member]) => Object.hasOwn(shape, name) && shape[name]!(member))
+  return (
+    members.length === Object.keys(shape).length && members.every(([name, member]) => Object.hasOwn(shape, name) && shape[name]!(member))
+  )
 }
 
 /** Parses a signed operation from JSON; null if it is not one. Does not check its signature or its place in a log. */
@@ -167,7 +169,8 @@ export const operationCid = (operation: LogOperation): Cid => cidOfCbor(operatio
 const DID_SUFFIX_CHARS = 24
 
 /** The DID that a signed genesis operation creates. */
-export const genesisDid = (genesis: LogOperation): Did => `did:plc:${base32(operationCid(genesis).digest).slice(0, DID_SUFFIX_CHARS)}` as Did
+export const genesisDid = (genesis: LogOperation): Did =>
+  `did:plc:${base32(operationCid(genesis).digest).slice(0, DID_SUFFIX_CHARS)}` as Did
 
 export const isPlcDid = (did: string): boolean => /^did:plc:[a-z2-7]{24}$/.test(did)
 
@@ -178,7 +181,12 @@ export const SIGNING_KEY_NAME = 'atproto'
 export const pdsService = (endpoint: string): PlcService => ({ type: 'AtprotoPersonalDataServer', endpoint })
 
 /** The genesis operation of an account. `rotationKeys` are in order of rank. */
-export function genesisOperation(account: { rotationKeys: string[]; signingKey: string; handle: Handle; pdsEndpoint: string }): UnsignedOperation {
+export function genesisOperation(account: {
+  rotationKeys: string[]
+  signingKey: string
+  handle: Handle
+  pdsEndpoint: string
+}): UnsignedOperation {
   return {
     type: 'plc_operation',
     rotationKeys: account.rotationKeys,
@@ -231,14 +239,7 @@ export function signOperation<Unsigned extends UnsignedOperation | UnsignedTombs
 
 // Checking
 
-export type PlcFault =
-  | 'malformed'
-  | 'unsupported-key'
-  | 'rotation-keys'
-  | 'misordered'
-  | 'bad-signature'
-  | 'wrong-did'
-  | 'too-late'
+export type PlcFault = 'malformed' | 'unsupported-key' | 'rotation-keys' | 'misordered' | 'bad-signature' | 'wrong-did' | 'too-late'
 
 /** The first of `keys` that signed the operation; null if none did. */
 export function signerOf(operation: LogOperation, keys: readonly string[]): string | null {

@@ -17,12 +17,18 @@ const declaredAges = [13, 16, 18] as const
 export type PutOutcome = { ok: true; stored: Preference[] } | { ok: false; message: string }
 
 /** What to store after a session has replaced what it sees by `given`. */
-export function putPreferences(stored: readonly Preference[], given: readonly unknown[], { personalDetails }: { personalDetails: boolean }): PutOutcome {
+export function putPreferences(
+  stored: readonly Preference[],
+  given: readonly unknown[],
+  { personalDetails }: { personalDetails: boolean },
+): PutOutcome {
   const wanted: Preference[] = []
   for (const preference of given) {
     if (!isPreference(preference)) return { ok: false, message: 'Preference is missing a $type' }
-    if (preference.$type !== NAMESPACE && !preference.$type.startsWith(`${NAMESPACE}.`)) return { ok: false, message: 'Some preferences are not in the app.bsky namespace' }
-    if (isReserved(preference) && !personalDetails) return { ok: false, message: `Do not have authorization to set preferences: ${PERSONAL_DETAILS}` }
+    if (preference.$type !== NAMESPACE && !preference.$type.startsWith(`${NAMESPACE}.`))
+      return { ok: false, message: 'Some preferences are not in the app.bsky namespace' }
+    if (isReserved(preference) && !personalDetails)
+      return { ok: false, message: `Do not have authorization to set preferences: ${PERSONAL_DETAILS}` }
     if (preference.$type !== DECLARED_AGE) wanted.push(preference)
   }
   const kept = personalDetails ? [] : stored.filter(isReserved)
@@ -30,7 +36,10 @@ export function putPreferences(stored: readonly Preference[], given: readonly un
 }
 
 /** What a session sees, including the age computed from the birth date. */
-export function visiblePreferences(stored: readonly Preference[], { personalDetails, now }: { personalDetails: boolean; now: Millis }): Preference[] {
+export function visiblePreferences(
+  stored: readonly Preference[],
+  { personalDetails, now }: { personalDetails: boolean; now: Millis },
+): Preference[] {
   const visible = stored.filter((preference) => personalDetails || !isReserved(preference))
   const age = declaredAge(stored, now)
   return age ? [...visible, age] : visible

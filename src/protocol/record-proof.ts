@@ -21,7 +21,10 @@ export interface ProofSubject {
 }
 
 /** Returns the record, or null if the CAR proves that there is none. Throws `Malformed` if it proves neither. */
-export async function readRecordProof(car: Iterable<Uint8Array> | AsyncIterable<Uint8Array>, { did, key, path }: ProofSubject): Promise<Data> {
+export async function readRecordProof(
+  car: Iterable<Uint8Array> | AsyncIterable<Uint8Array>,
+  { did, key, path }: ProofSubject,
+): Promise<Data> {
   const { roots, pages } = await readCar(car)
   const blocks = new Map<string, { cid: Cid; bytes: Uint8Array }>()
   for await (const page of pages) for (const block of page) blocks.set(String(block.cid), block)

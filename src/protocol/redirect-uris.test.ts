@@ -28,7 +28,12 @@ test('what a client may register depends on its kind', () => {
 })
 
 test('a request names a registered URI, and only a loopback one without a port may be on any port', () => {
-  const registered = ['https://app.example.com/callback', 'http://127.0.0.1/callback', 'http://[::1]:4000/fixed', 'com.example.app:/callback']
+  const registered = [
+    'https://app.example.com/callback',
+    'http://127.0.0.1/callback',
+    'http://[::1]:4000/fixed',
+    'com.example.app:/callback',
+  ]
   const rows: [uri: string, matches: boolean][] = [
     ['https://app.example.com/callback', true],
     ['https://app.example.com/callback/', false],
@@ -51,6 +56,8 @@ test('a request names a registered URI, and only a loopback one without a port m
 
 test('parameters are added without touching the rest', () => {
   expect(withParameters('com.Example.app:/Back', 'query', { code: 'a b' })).toBe('com.Example.app:/Back?code=a+b')
-  expect(withParameters('https://app.example/?x=1', 'query', { iss: 'https://pds.example' })).toBe('https://app.example/?x=1&iss=https%3A%2F%2Fpds.example')
+  expect(withParameters('https://app.example/?x=1', 'query', { iss: 'https://pds.example' })).toBe(
+    'https://app.example/?x=1&iss=https%3A%2F%2Fpds.example',
+  )
   expect(withParameters('https://app.example/?x=1', 'fragment', { code: 'c' })).toBe('https://app.example/?x=1#code=c')
 })

@@ -41,7 +41,8 @@ export const isRegistered = (redirectUri: string, registered: readonly string[])
 function matchesLoopback(redirectUri: string, known: string): boolean {
   const asked = URL.parse(redirectUri)
   const given = URL.parse(known)
-  if (!asked || !given || given.protocol !== 'http:' || !isLoopbackHost(given.hostname) || given.port !== '' || asked.hash !== given.hash) return false
+  if (!asked || !given || given.protocol !== 'http:' || !isLoopbackHost(given.hostname) || given.port !== '' || asked.hash !== given.hash)
+    return false
   asked.port = ''
   return asked.href === given.href
 }

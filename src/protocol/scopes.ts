@@ -2,7 +2,13 @@
  * Scopes: what an app may do, in the grammar of atproto "Permissions". `@atproto/oauth-scopes` implements the grammar; this
  * module adds the rules of the service.
  */
-import { IncludeScope, isAtprotoOauthScope, type LexiconPermissionSet, type RpcPermissionMatch, ScopePermissionsTransition } from '@atproto/oauth-scopes'
+import {
+  IncludeScope,
+  isAtprotoOauthScope,
+  type LexiconPermissionSet,
+  type RpcPermissionMatch,
+  ScopePermissionsTransition,
+} from '@atproto/oauth-scopes'
 import { BoundedCache } from '../base/bounded-cache.ts'
 
 /** The scope in every grant, and the only one that cannot be declined: the app learns who signed in. */

@@ -21,7 +21,10 @@ test.each(['p256', 'k256'] as const)('the verifier of other services accepts a t
   expect(parseDidKey(didKey).jwtAlg).toBe(curve === 'p256' ? 'ES256' : 'ES256K')
   const payload = await verifyJwt(text, aud, lxm, async () => didKey)
   expect(String(payload.iss)).toBe(iss)
-  expect(JSON.parse(Buffer.from(text.split('.')[0]!, 'base64url').toString())).toEqual({ typ: 'JWT', alg: curve === 'p256' ? 'ES256' : 'ES256K' })
+  expect(JSON.parse(Buffer.from(text.split('.')[0]!, 'base64url').toString())).toEqual({
+    typ: 'JWT',
+    alg: curve === 'p256' ? 'ES256' : 'ES256K',
+  })
 })
 
 test.each([

@@ -11,7 +11,12 @@ function oracle(micros: number, clockId: number): Tid {
 }
 
 test('a TID carries its microseconds and clock id', () => {
-  for (const [micros, clockId] of [[0, 0], [1, 31], [now, 1023], [2 ** 53 - 1, 7]] as const) {
+  for (const [micros, clockId] of [
+    [0, 0],
+    [1, 31],
+    [now, 1023],
+    [2 ** 53 - 1, 7],
+  ] as const) {
     const tid = nextTid(null, micros, clockId)
     expect(tid).toBe(oracle(micros, clockId))
     expect(parseTid(tid)).toBe(tid)
@@ -21,7 +26,15 @@ test('a TID carries its microseconds and clock id', () => {
 
 test('TIDs grow while the clock stands still, steps back, or changes its id', () => {
   let previous: Tid | null = null
-  for (const [micros, clockId] of [[now, 9], [now, 9], [now, 3], [now - 5_000_000, 1023], [now - 1, 0], [now + 1, 0], [now + 50, 0]] as const) {
+  for (const [micros, clockId] of [
+    [now, 9],
+    [now, 9],
+    [now, 3],
+    [now - 5_000_000, 1023],
+    [now - 1, 0],
+    [now + 1, 0],
+    [now + 50, 0],
+  ] as const) {
     const tid: Tid = nextTid(previous, micros, clockId)
     if (previous !== null) expect(tid > previous).toBe(true)
     previous = tid

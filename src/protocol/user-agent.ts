@@ -32,7 +32,8 @@ const productPattern = /^([A-Za-z][\w .-]{0,39})(?:\/|$)/
 /** Most characters that patterns are tried on. Headers of browsers are half as long. */
 const MAX_READ_CHARS = 512
 
-const nameIn = (table: readonly [RegExp, string][], header: string): string | undefined => table.find(([pattern]) => pattern.test(header))?.[1]
+const nameIn = (table: readonly [RegExp, string][], header: string): string | undefined =>
+  table.find(([pattern]) => pattern.test(header))?.[1]
 
 /** Returns, for example, `Firefox on Android`, `Bluesky on an Apple device` or `curl`; null if nothing is recognised. */
 export function programOf(userAgent: string): string | null {

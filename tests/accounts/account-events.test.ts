@@ -10,12 +10,17 @@ setDefaultTimeout(30_000)
 
 const FIREFOX = 'Mozilla/5.0 (X11; Linux x86_64; rv:128.0) Gecko/20100101 Firefox/128.0'
 const operator = basic('admin', ADMIN_TOKEN)
-const lines = (pds: TestPds, did?: string) => pds.log.filter((line) => line.level === 'info' && (did === undefined || line.did === did)).map(({ message }) => message)
+const lines = (pds: TestPds, did?: string) =>
+  pds.log.filter((line) => line.level === 'info' && (did === undefined || line.did === did)).map(({ message }) => message)
 const signIn = (pds: TestPds, identifier: string, password = PASSWORD, headers: Record<string, string> = {}) =>
   xrpc(pds, 'com.atproto.server.createSession', { json: { identifier, password }, headers })
 const from = (network: string, agent = 'curl/8') => ({ 'x-forwarded-for': `${network}.7`, 'user-agent': agent })
 const onPage = (pds: TestPds, path: string, fields: Record<string, string>, headers: Record<string, string> = {}) =>
-  request(`${pds.url}${path}`, { method: 'POST', headers: { 'content-type': 'application/x-www-form-urlencoded', 'user-agent': FIREFOX, ...headers }, body: new URLSearchParams(fields).toString() })
+  request(`${pds.url}${path}`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/x-www-form-urlencoded', 'user-agent': FIREFOX, ...headers },
+    body: new URLSearchParams(fields).toString(),
+  })
 
 /** Of somebody who has shown that the address is theirs. */
 async function joined(pds: TestPds, name: string): Promise<TestAccount> {
@@ -37,7 +42,9 @@ test('whatever changes an account is a line with its DID and the id of the reque
   await ann.call('com.atproto.server.activateAccount', { method: 'POST' })
   await ann.call('com.atproto.server.updateEmail', { json: { email: 'moved@example.com' } })
   await xrpc(pds, 'com.atproto.server.requestPasswordReset', { json: { email: 'moved@example.com' } })
-  await xrpc(pds, 'com.atproto.server.resetPassword', { json: { token: await lastCode(pds, 'moved@example.com'), password: 'another-password' } })
+  await xrpc(pds, 'com.atproto.server.resetPassword', {
+    json: { token: await lastCode(pds, 'moved@example.com'), password: 'another-password' },
+  })
   expect(lines(pds, ann.did)).toEqual([
     'account created',
     'handle changed',
@@ -51,14 +58,27 @@ test('whatever changes an account is a line with its DID and the id of the reque
     'password reset',
   ])
   const answered = new Set(pds.log.filter(({ message }) => message === 'request answered').map(({ requestId }) => requestId))
-  expect(pds.log.filter(({ did, level }) => did === ann.did && level === 'info').every(({ requestId }) => answered.has(requestId))).toBe(true)
+  expect(pds.log.filter(({ did, level }) => did === ann.did && level === 'info').every(({ requestId }) => answered.has(requestId))).toBe(
+    true,
+  )
 
   const subjects = async (to: string) => (await noticesTo(pds, to)).map(({ subject }) => subject.replace(/ \(.*/, ''))
-  expect((await subjects(ann.email)).toSorted()).toEqual(['An app password was created', 'Your account is scheduled for deletion', 'Your email address was changed', 'Your handle was changed'])
+  expect((await subjects(ann.email)).toSorted()).toEqual([
+    'An app password was created',
+    'Your account is scheduled for deletion',
+    'Your email address was changed',
+    'Your handle was changed',
+  ])
   expect(await subjects('moved@example.com')).toEqual(['Your password was reset'])
   const [handle, app] = await noticesTo(pds, ann.email)
   expect(handle!.text).toContain('is now anna.test')
-  for (const part of [/^When: \d+ \w+ \d{4} at \d\d:\d\d UTC$/m, `${pds.url}/account/reset-password`, `${pds.url}/account `, 'help@pds.test']) expect(handle!.text).toMatch(part)
+  for (const part of [
+    /^When: \d+ \w+ \d{4} at \d\d:\d\d UTC$/m,
+    `${pds.url}/account/reset-password`,
+    `${pds.url}/account `,
+    'help@pds.test',
+  ])
+    expect(handle!.text).toMatch(part)
   expect(app!.text).toContain('Your account has a new app password. ')
   // The mail with the code says who asks, when, and where to look.
   expect(pds.mails.find(({ subject }) => subject.startsWith('Account Deletion'))!.text).toMatch(/^When: [^]*\/account$/m)
@@ -67,10 +87,15 @@ test('whatever changes an account is a line with its DID and the id of the reque
 test('what an operator does is mailed as such, but for a change of address, and is a line with its actor', async () => {
   await using pds = await startPds()
   const ann = await createAccount(pds, 'ann')
-  await xrpc(pds, 'com.atproto.admin.updateAccountPassword', { json: { did: ann.did, password: 'given-by-the-operator' }, headers: operator })
+  await xrpc(pds, 'com.atproto.admin.updateAccountPassword', {
+    json: { did: ann.did, password: 'given-by-the-operator' },
+    headers: operator,
+  })
   await xrpc(pds, 'com.atproto.admin.updateAccountEmail', { json: { account: ann.did, email: 'new@example.com' }, headers: operator })
   // The address that an operator replaces may be in wrong hands: it hears nothing.
-  expect(await noticesTo(pds, ann.email)).toMatchObject([{ subject: expect.stringContaining('Your password was changed'), text: expect.stringContaining('By: the operator of this server\n\n') }])
+  expect(await noticesTo(pds, ann.email)).toMatchObject([
+    { subject: expect.stringContaining('Your password was changed'), text: expect.stringContaining('By: the operator of this server\n\n') },
+  ])
   expect(await noticesTo(pds, 'new@example.com')).toEqual([])
   expect(lines(pds, ann.did)).toContain('email address changed')
   expect(pds.log.filter(({ message }) => message === 'password changed' || message === 'operator action')).toMatchObject([
@@ -120,7 +145,8 @@ test('there are three such mails a day, and what was left out is told the day af
 test('mail about one kind of event is bounded, and leaves room for that of another', async () => {
   await using pds = await startPds()
   const ann = await createAccount(pds, 'ann')
-  for (let i = 0; i < 12; i++) expect((await ann.call('com.atproto.server.createAppPassword', { json: { name: `app ${i}` } })).status).toBe(200)
+  for (let i = 0; i < 12; i++)
+    expect((await ann.call('com.atproto.server.createAppPassword', { json: { name: `app ${i}` } })).status).toBe(200)
   expect(await noticesTo(pds, ann.email)).toHaveLength(10)
   await ann.call('com.atproto.identity.updateHandle', { json: { handle: 'anna.test' } })
   expect((await noticesTo(pds, ann.email)).at(-1)!.subject).toStartWith('Your handle was changed')
@@ -139,7 +165,10 @@ test('after a password was reset no place is known', async () => {
   await xrpc(pds, 'com.atproto.server.requestPasswordReset', { json: { email: ann.email } })
   await xrpc(pds, 'com.atproto.server.resetPassword', { json: { token: await lastCode(pds, ann.email), password: 'another-password' } })
   await signIn(pds, ann.handle, 'another-password')
-  expect((await noticesTo(pds, ann.email)).map(({ subject }) => subject.replace(/ \(.*/, ''))).toEqual(['Your password was reset', 'New sign-in to your account'])
+  expect((await noticesTo(pds, ann.email)).map(({ subject }) => subject.replace(/ \(.*/, ''))).toEqual([
+    'Your password was reset',
+    'New sign-in to your account',
+  ])
 })
 
 test('a browser that was signed in is known wherever it is; another one is not', async () => {
@@ -164,14 +193,23 @@ test('nothing that a stranger has written is mailed to an address that nobody ha
   const spam = { origin: 'https://win.evil.example', 'user-agent': 'Visit evil.example now/1' }
   const headers = { ...spam, 'x-forwarded-for': '192.0.2.7' }
   const victim = await createAccount(pds, 'mallory')
-  await xrpc(pds, 'com.atproto.server.createAppPassword', { json: { name: 'You have won: evil.example' }, headers: { ...headers, ...bearer(victim.accessJwt) } })
+  await xrpc(pds, 'com.atproto.server.createAppPassword', {
+    json: { name: 'You have won: evil.example' },
+    headers: { ...headers, ...bearer(victim.accessJwt) },
+  })
   await signIn(pds, victim.handle, PASSWORD, headers)
   await victim.call('com.atproto.server.requestEmailConfirmation', { method: 'POST', headers: spam })
   const owner = await joined(pds, 'owner')
   await xrpc(pds, 'com.atproto.server.requestPasswordReset', { json: { email: owner.email }, headers })
   await pds.ctx.background.settled()
   await pds.runSteps()
-  expect(pds.mails.map(({ subject }) => subject.replace(/ \(.*/, '')).toSorted()).toEqual(['An app password was created', 'Email Confirmation', 'Email Confirmation', 'New sign-in to your account', 'Password Reset Requested'])
+  expect(pds.mails.map(({ subject }) => subject.replace(/ \(.*/, '')).toSorted()).toEqual([
+    'An app password was created',
+    'Email Confirmation',
+    'Email Confirmation',
+    'New sign-in to your account',
+    'Password Reset Requested',
+  ])
   for (const { text } of pds.mails) expect(text).not.toContain('evil')
 })
 
@@ -182,7 +220,11 @@ test('a failed sign-in is a line without what was typed, and a flood of them is 
   await signIn(pds, 'nobody@example.com', 'wrong-secret', from('192.0.2'))
   await onPage(pds, '/account/sign-in', { identifier: ann.handle, password: 'wrong-secret' }, { 'x-forwarded-for': '198.51.100.1' })
   const failed = () => pds.log.filter(({ message }) => message === 'sign-in failed')
-  expect(failed()).toMatchObject([{ reason: 'wrong password', did: ann.did, ip: '192.0.2.7' }, { reason: 'no such account' }, { reason: 'wrong password', did: ann.did, ip: '198.51.100.1' }])
+  expect(failed()).toMatchObject([
+    { reason: 'wrong password', did: ann.did, ip: '192.0.2.7' },
+    { reason: 'no such account' },
+    { reason: 'wrong password', did: ann.did, ip: '198.51.100.1' },
+  ])
   expect(failed()[1]).not.toHaveProperty('did')
   expect(JSON.stringify(pds.log)).not.toMatch(/wrong-secret|nobody@|ann@/)
   for (let i = 0; i < 40; i++) await signIn(pds, ann.did, 'wrong-secret', from('192.0.2'))
@@ -194,7 +236,11 @@ test('a failed sign-in is a line without what was typed, and a flood of them is 
 
 test('a wrong credential of an operator is a line without it', async () => {
   await using pds = await startPds()
-  for (let i = 0; i < 12; i++) await xrpc(pds, 'com.atproto.server.createInviteCode', { json: { useCount: 1 }, headers: { ...basic('admin', 'wrong-secret'), 'x-forwarded-for': '192.0.2.7' } })
+  for (let i = 0; i < 12; i++)
+    await xrpc(pds, 'com.atproto.server.createInviteCode', {
+      json: { useCount: 1 },
+      headers: { ...basic('admin', 'wrong-secret'), 'x-forwarded-for': '192.0.2.7' },
+    })
   const refused = pds.log.filter(({ message }) => message === 'operator credential refused')
   expect(refused).toHaveLength(10)
   expect(refused[0]).toMatchObject({ level: 'warn', ip: '192.0.2.7', requestId: expect.any(String) })
@@ -217,7 +263,12 @@ test('mail that cannot be sent fails nothing, is a line, and waits', async () =>
   expect(await ann.call('com.atproto.server.createAppPassword', { json: { name: 'reader' } })).toMatchObject({ status: 200 })
   await pds.ctx.background.settled()
   await pds.runSteps()
-  expect(pds.log.find(({ message }) => message === 'step failed')).toMatchObject({ level: 'warn', stepKind: 'mail', tries: 1, error: expect.objectContaining({ message: 'no route to host' }) })
+  expect(pds.log.find(({ message }) => message === 'step failed')).toMatchObject({
+    level: 'warn',
+    stepKind: 'mail',
+    tries: 1,
+    error: expect.objectContaining({ message: 'no route to host' }),
+  })
   expect(await pds.ctx.steps.summaries()).toContainEqual(expect.objectContaining({ kind: 'mail', waiting: 1 }))
 })
 

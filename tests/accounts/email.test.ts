@@ -76,7 +76,10 @@ test('an unconfirmed address is changed at once, and the new one is not confirme
 
 test('a confirmed address is changed with a code sent to it', async () => {
   await confirmed()
-  expect(await update({ email: 'thief@example.com' })).toMatchObject({ status: 400, body: { error: 'TokenRequired', message: 'confirmation token required' } })
+  expect(await update({ email: 'thief@example.com' })).toMatchObject({
+    status: 400,
+    body: { error: 'TokenRequired', message: 'confirmation token required' },
+  })
   expect(await requestUpdate()).toEqual({ tokenRequired: true })
   const token = await lastCode(pds, alice.email, 2)
   await requestConfirmation()
@@ -105,13 +108,25 @@ test('an address that is given up while a code is asked for does not get it', as
 test('an address that is none, or another account has, is refused', async () => {
   const bob = await createAccount(pds, `user${++names}`)
   for (const email of ['nobody', 'a@b', 'x@example.com\nBcc: y@example.com', 'x@mailinator.com']) {
-    expect(await update({ email })).toMatchObject({ status: 400, body: { message: 'This email address is not supported, please use a different email.' } })
+    expect(await update({ email })).toMatchObject({
+      status: 400,
+      body: { message: 'This email address is not supported, please use a different email.' },
+    })
   }
-  expect(await update({ email: bob.email })).toMatchObject({ status: 400, body: { error: 'InvalidRequest', message: 'This email address is already in use, please use a different email.' } })
+  expect(await update({ email: bob.email })).toMatchObject({
+    status: 400,
+    body: { error: 'InvalidRequest', message: 'This email address is already in use, please use a different email.' },
+  })
 })
 
 test('mail that cannot be sent is said to be so', async () => {
-  await using broken = await startPds({}, { mailer: { check: async () => null, send: () => Promise.reject(new Error('no route to host')) } })
+  await using broken = await startPds(
+    {},
+    { mailer: { check: async () => null, send: () => Promise.reject(new Error('no route to host')) } },
+  )
   const bob = await createAccount(broken, 'bob')
-  expect(await bob.call('com.atproto.server.requestEmailConfirmation', { method: 'POST' })).toMatchObject({ status: 503, body: { error: 'ServiceUnavailable' } })
+  expect(await bob.call('com.atproto.server.requestEmailConfirmation', { method: 'POST' })).toMatchObject({
+    status: 503,
+    body: { error: 'ServiceUnavailable' },
+  })
 })

@@ -24,20 +24,36 @@ const activate = () => alice.call('com.atproto.server.activateAccount', { method
 const status = async () => (await alice.call('com.atproto.server.checkAccountStatus')).body
 const requestDelete = () => alice.call('com.atproto.server.requestAccountDelete', { method: 'POST' })
 const deleteAccount = (json: object, on: Pick<TestPds, 'url'> = pds) => xrpc(on, 'com.atproto.server.deleteAccount', { json })
-const post = (who = alice) => who.call('com.atproto.repo.createRecord', { json: { repo: who.did, collection: 'app.bsky.feed.post', record: { $type: 'app.bsky.feed.post', text: 'hello', createdAt: new Date().toISOString() } } })
+const post = (who = alice) =>
+  who.call('com.atproto.repo.createRecord', {
+    json: {
+      repo: who.did,
+      collection: 'app.bsky.feed.post',
+      record: { $type: 'app.bsky.feed.post', text: 'hello', createdAt: new Date().toISOString() },
+    },
+  })
 const describe = async (did: string) => (await xrpc(pds, `com.atproto.repo.describeRepo?repo=${did}`)).body
 
 /** Every event about the account so far. */
 async function events(): Promise<Message[]> {
   const subscriber = new Subscriber(pds.url, '?cursor=0')
   const last = await post(await createAccount(pds, `marker${++names}`))
-  while (!subscriber.messages.some(({ body }) => body['rev'] === last.body.commit.rev)) await subscriber.until(subscriber.messages.length + 1)
+  while (!subscriber.messages.some(({ body }) => body['rev'] === last.body.commit.rev))
+    await subscriber.until(subscriber.messages.length + 1)
   subscriber.close()
   return subscriber.messages.filter(({ body }) => body['did'] === alice.did || body['repo'] === alice.did)
 }
 
 test('a new account is active, its identity fits and its repository is empty', async () => {
-  expect(await status()).toMatchObject({ activated: true, validDid: true, repoBlocks: 2, indexedRecords: 0, privateStateValues: 0, expectedBlobs: 0, importedBlobs: 0 })
+  expect(await status()).toMatchObject({
+    activated: true,
+    validDid: true,
+    repoBlocks: 2,
+    indexedRecords: 0,
+    privateStateValues: 0,
+    expectedBlobs: 0,
+    importedBlobs: 0,
+  })
   const { body } = await post()
   expect(await status()).toMatchObject({ repoCommit: body.commit.cid, repoRev: body.commit.rev, repoBlocks: 3, indexedRecords: 1 })
 })
@@ -88,10 +104,17 @@ test('an account whose identity lives elsewhere is not activated', async () => {
   await alice.call('com.atproto.identity.requestPlcOperationSignature', { method: 'POST' })
   const token = await lastCode(pds, alice.email)
   const { body } = await alice.call('com.atproto.identity.signPlcOperation', {
-    json: { ...credentials, token, services: { atproto_pds: { type: 'AtprotoPersonalDataServer', endpoint: 'https://elsewhere.example.com' } } },
+    json: {
+      ...credentials,
+      token,
+      services: { atproto_pds: { type: 'AtprotoPersonalDataServer', endpoint: 'https://elsewhere.example.com' } },
+    },
   })
   await ctx.plc.submit(alice.did as never, body.operation)
-  expect(await activate()).toMatchObject({ status: 400, body: { error: 'InvalidRequest', message: 'DID document atproto_pds service endpoint does not match PDS public url' } })
+  expect(await activate()).toMatchObject({
+    status: 400,
+    body: { error: 'InvalidRequest', message: 'DID document atproto_pds service endpoint does not match PDS public url' },
+  })
   expect(await status()).toMatchObject({ activated: false, validDid: false })
 })
 
@@ -111,7 +134,10 @@ test('an account that is deleted while the directory learns of its handle is not
   const { plc } = pds.ctx
   using told = spyOn(plc, 'submit')
   told.mockImplementationOnce((did, operation) => deleteWithoutAsking(pds, did).then(() => plc.submit(did, operation)))
-  expect(await alice.call('com.atproto.identity.updateHandle', { json: { handle: `late${names}.test` } })).toMatchObject({ status: 400, body: { message: 'Account not found' } })
+  expect(await alice.call('com.atproto.identity.updateHandle', { json: { handle: `late${names}.test` } })).toMatchObject({
+    status: 400,
+    body: { message: 'Account not found' },
+  })
   expect((await events()).map(({ type, body }) => [type, body['status']])).toEqual([['#account', 'deleted']])
 })
 
@@ -129,7 +155,9 @@ test('whoever has the password and the mailed code deletes the account, and noth
   expect(await describe(did)).toMatchObject({ error: 'RepoNotFound' })
   expect(await alice.call('com.atproto.server.getSession')).toMatchObject({ status: 400 })
   expect(await post()).toMatchObject({ status: 403, body: { error: 'AccountNotFound' } })
-  expect(await xrpc(pds, 'com.atproto.server.createSession', { json: { identifier: handle, password: PASSWORD } })).toMatchObject({ status: 401 })
+  expect(await xrpc(pds, 'com.atproto.server.createSession', { json: { identifier: handle, password: PASSWORD } })).toMatchObject({
+    status: 401,
+  })
   expect((await events()).map(({ type, body }) => [type, body['status']])).toEqual([['#account', 'deleted']])
   alice = await createAccount(pds, handle.replace('.test', ''), { email })
   expect(alice.did).not.toBe(did)
@@ -160,7 +188,10 @@ test('an unknown account and a wrong password look alike, and do not use the cod
   expect(wrong).toMatchObject({ status: 401, body: { error: 'AuthenticationRequired', message: 'Invalid did or password' } })
   expect([unknown.status, unknown.body]).toEqual([wrong.status, wrong.body])
   expect(await deleteAccount({ did: alice.did, password: '', token })).toMatchObject({ status: 400 })
-  expect(await deleteAccount({ did: alice.did, password: PASSWORD, token: 'AAAAA-AAAAA' })).toMatchObject({ status: 400, body: { error: 'InvalidToken' } })
+  expect(await deleteAccount({ did: alice.did, password: PASSWORD, token: 'AAAAA-AAAAA' })).toMatchObject({
+    status: 400,
+    body: { error: 'InvalidToken' },
+  })
   expect((await deleteAccount({ did: alice.did, password: PASSWORD, token })).status).toBe(200)
 })
 
@@ -179,7 +210,11 @@ test('guesses at the password count like those at the login', async () => {
 
 test('the reaper deletes what was set to go, at its time, unless it came back', async () => {
   await using other = await startPds({ rateLimit: { enabled: false } })
-  const [stays, goes, returns] = [await createAccount(other, 'stays'), await createAccount(other, 'goes'), await createAccount(other, 'returns')]
+  const [stays, goes, returns] = [
+    await createAccount(other, 'stays'),
+    await createAccount(other, 'goes'),
+    await createAccount(other, 'returns'),
+  ]
   const deleteAfter = new Date(other.clock.now() + 3600_000).toISOString()
   await stays.call('com.atproto.server.deactivateAccount', { json: {} })
   for (const account of [goes, returns]) await account.call('com.atproto.server.deactivateAccount', { json: { deleteAfter } })

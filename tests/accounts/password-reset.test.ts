@@ -13,7 +13,8 @@ afterAll(() => pds[Symbol.asyncDispose]())
 
 const requestReset = (email: string) => xrpc(pds, 'com.atproto.server.requestPasswordReset', { json: { email } })
 const reset = (token: string, password: string) => xrpc(pds, 'com.atproto.server.resetPassword', { json: { token, password } })
-const createSession = (identifier: string, password: string) => xrpc(pds, 'com.atproto.server.createSession', { json: { identifier, password } })
+const createSession = (identifier: string, password: string) =>
+  xrpc(pds, 'com.atproto.server.createSession', { json: { identifier, password } })
 
 test('the mailed code sets a new password, once, and ends the sessions', async () => {
   const alice = await createAccount(pds, 'alice')
@@ -53,7 +54,10 @@ test('whoever is signing in with the old password, or an app password that is re
     duringComparison('hash', async () => expect((await reset(code, (password += '!'))).status).toBe(200))
   }
   await resetMeanwhile()
-  expect(await createSession(walt.handle, password)).toMatchObject({ status: 401, body: { error: 'AuthenticationRequired', message: 'Invalid identifier or password' } })
+  expect(await createSession(walt.handle, password)).toMatchObject({
+    status: 401,
+    body: { error: 'AuthenticationRequired', message: 'Invalid identifier or password' },
+  })
 
   const app = new OAuthClient(pds)
   const requestUri = await app.requestUri()
@@ -63,7 +67,11 @@ test('whoever is signing in with the old password, or an app password that is re
   expect(answerOf(await app.decide(requestUri, { identifier: walt.handle, password })).has('code')).toBe(true)
 
   await resetMeanwhile()
-  const entered = await request(`${pds.url}/account/sign-in`, { method: 'POST', headers: { 'content-type': 'application/x-www-form-urlencoded' }, body: new URLSearchParams({ identifier: walt.handle, password }).toString() })
+  const entered = await request(`${pds.url}/account/sign-in`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/x-www-form-urlencoded' },
+    body: new URLSearchParams({ identifier: walt.handle, password }).toString(),
+  })
   expect([entered.status, entered.headers.has('set-cookie')]).toEqual([401, false])
 
   const holder = await logIn(pds, walt, password)
@@ -84,7 +92,11 @@ test('a refused password does not use the code up', async () => {
   const carol = await createAccount(pds, 'carol')
   await requestReset(carol.email)
   const code = await lastCode(pds, carol.email)
-  for (const password of ['', 'seven c']) expect(await reset(code, password)).toMatchObject({ status: 400, body: { message: 'Password too short. Minimum length is 8 characters.' } })
+  for (const password of ['', 'seven c'])
+    expect(await reset(code, password)).toMatchObject({
+      status: 400,
+      body: { message: 'Password too short. Minimum length is 8 characters.' },
+    })
   expect(await reset(code, 'x'.repeat(257))).toMatchObject({ status: 400, body: { message: 'Invalid password length.' } })
   expect((await reset(code, 'good enough')).status).toBe(200)
 })

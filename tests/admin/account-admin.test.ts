@@ -11,7 +11,8 @@ afterAll(() => pds[Symbol.asyncDispose]())
 
 const operator = (nsid: string, init: { json?: object } = {}) => xrpc(pds, nsid, { ...init, headers: basic('admin', ADMIN_TOKEN) })
 const session = (identifier: string, password: string) => xrpc(pds, 'com.atproto.server.createSession', { json: { identifier, password } })
-const audit = async (): Promise<{ action: string; subject: string }[]> => (await request(`${pds.url}/v1/admin/audit`, { headers: bearer(ADMIN_TOKEN) })).body.events
+const audit = async (): Promise<{ action: string; subject: string }[]> =>
+  (await request(`${pds.url}/v1/admin/audit`, { headers: bearer(ADMIN_TOKEN) })).body.events
 
 test('the operator sees accounts in any state', async () => {
   const alice = await createAccount(pds, 'alice')
@@ -23,27 +24,44 @@ test('the operator sees accounts in any state', async () => {
   expect(body.emailConfirmedAt).toBeUndefined()
   const infos = await operator(`com.atproto.admin.getAccountInfos?dids=${alice.did}&dids=did:plc:aaaaaaaaaaaaaaaaaaaaaaaa&dids=${bob.did}`)
   expect(infos.body.infos.map(({ did }: TestAccount) => did)).toEqual([alice.did, bob.did])
-  expect(await operator('com.atproto.admin.getAccountInfo?did=did:plc:aaaaaaaaaaaaaaaaaaaaaaaa')).toMatchObject({ status: 400, body: { error: 'NotFound', message: 'Account not found' } })
+  expect(await operator('com.atproto.admin.getAccountInfo?did=did:plc:aaaaaaaaaaaaaaaaaaaaaaaa')).toMatchObject({
+    status: 400,
+    body: { error: 'NotFound', message: 'Account not found' },
+  })
 })
 
 test('accounts are found by part of their address, page by page', async () => {
   for (const name of ['finder-a', 'finder-b', 'finder-c']) await createAccount(pds, name)
   const first = (await operator('com.atproto.admin.searchAccounts?email=FINDER-&limit=2')).body
   const second = (await operator(`com.atproto.admin.searchAccounts?email=finder-&limit=2&cursor=${first.cursor}`)).body
-  expect([...first.accounts, ...second.accounts].map(({ handle }: TestAccount) => handle)).toEqual(['finder-a.test', 'finder-b.test', 'finder-c.test'])
+  expect([...first.accounts, ...second.accounts].map(({ handle }: TestAccount) => handle)).toEqual([
+    'finder-a.test',
+    'finder-b.test',
+    'finder-c.test',
+  ])
   expect(second.cursor).toBeUndefined()
   expect((await operator('com.atproto.admin.searchAccounts?email=%25')).body.accounts).toEqual([])
 })
 
 test('address, handle and password are repaired, and what was done is on record', async () => {
   const carol = await createAccount(pds, 'carol')
-  expect((await operator('com.atproto.admin.updateAccountEmail', { json: { account: 'carol.test', email: 'New@Example.com' } })).status).toBe(200)
+  expect(
+    (await operator('com.atproto.admin.updateAccountEmail', { json: { account: 'carol.test', email: 'New@Example.com' } })).status,
+  ).toBe(200)
   expect((await operator('com.atproto.admin.updateAccountHandle', { json: { did: carol.did, handle: 'support.test' } })).status).toBe(200)
   expect((await operator('com.atproto.admin.updateAccountPassword', { json: { did: carol.did, password: 'given anew' } })).status).toBe(200)
-  expect((await session('support.test', 'given anew')).body).toMatchObject({ did: carol.did, email: 'new@example.com', emailConfirmed: false })
+  expect((await session('support.test', 'given anew')).body).toMatchObject({
+    did: carol.did,
+    email: 'new@example.com',
+    emailConfirmed: false,
+  })
   expect((await xrpc(pds, 'com.atproto.server.refreshSession', { method: 'POST', headers: bearer(carol.refreshJwt) })).status).toBe(400)
   const events = await audit()
-  expect(events.filter(({ subject }) => subject === carol.did).map(({ action }) => action)).toEqual(['password_updated', 'handle_updated', 'email_updated'])
+  expect(events.filter(({ subject }) => subject === carol.did).map(({ action }) => action)).toEqual([
+    'password_updated',
+    'handle_updated',
+    'email_updated',
+  ])
   expect(JSON.stringify(events)).not.toContain('example.com')
 })
 
@@ -71,7 +89,9 @@ test('the operator writes to an account holder', async () => {
   const json = { recipientDid: erin.did, senderDid: pds.ctx.config.serverDid, content: 'Hello Erin' }
   expect((await operator('com.atproto.admin.sendEmail', { json })).body).toEqual({ sent: true })
   expect(pds.mails.at(-1)).toEqual({ to: erin.email, subject: 'Message via your PDS', text: 'Hello Erin' })
-  expect(await operator('com.atproto.admin.sendEmail', { json: { ...json, recipientDid: 'did:plc:aaaaaaaaaaaaaaaaaaaaaaaa' } })).toMatchObject({ status: 400, body: { message: 'Recipient not found' } })
+  expect(
+    await operator('com.atproto.admin.sendEmail', { json: { ...json, recipientDid: 'did:plc:aaaaaaaaaaaaaaaaaaaaaaaa' } }),
+  ).toMatchObject({ status: 400, body: { message: 'Recipient not found' } })
 })
 
 test('the operator deletes an account, and one that is not there', async () => {

@@ -9,15 +9,22 @@ beforeAll(async () => {
 })
 afterAll(() => pds[Symbol.asyncDispose]())
 
-const tell = (path: string, json?: object) => request(`${pds.url}/v1/admin/accounts/${path}`, { method: 'POST', headers: bearer(ADMIN_TOKEN), ...(json ? { json } : {}) })
-const auditOf = async (did: string): Promise<{ action: string; detail?: string }[]> => (await request(`${pds.url}/v1/admin/audit?subject=${did}`, { headers: bearer(ADMIN_TOKEN) })).body.events
+const tell = (path: string, json?: object) =>
+  request(`${pds.url}/v1/admin/accounts/${path}`, { method: 'POST', headers: bearer(ADMIN_TOKEN), ...(json ? { json } : {}) })
+const auditOf = async (did: string): Promise<{ action: string; detail?: string }[]> =>
+  (await request(`${pds.url}/v1/admin/audit?subject=${did}`, { headers: bearer(ADMIN_TOKEN) })).body.events
 
 test('another address is stored, unconfirmed, without a mail', async () => {
   const alice = await createAccount(pds, 'alice')
   const bob = await createAccount(pds, 'bob')
-  expect((await tell(`${alice.did}/email`, { email: ' New@Example.com ' })).body).toEqual({ did: alice.did, email: 'new@example.com', emailConfirmed: false })
+  expect((await tell(`${alice.did}/email`, { email: ' New@Example.com ' })).body).toEqual({
+    did: alice.did,
+    email: 'new@example.com',
+    emailConfirmed: false,
+  })
   expect((await alice.call('com.atproto.server.getSession')).body.email).toBe('new@example.com')
-  for (const email of ['none', bob.email]) expect(await tell(`${alice.did}/email`, { email })).toMatchObject({ status: 400, body: { error: { code: 'InvalidRequest' } } })
+  for (const email of ['none', bob.email])
+    expect(await tell(`${alice.did}/email`, { email })).toMatchObject({ status: 400, body: { error: { code: 'InvalidRequest' } } })
   expect(pds.mails).toEqual([])
   expect(await auditOf(alice.did)).toMatchObject([{ action: 'email_updated' }])
   expect((await tell('did:plc:aaaaaaaaaaaaaaaaaaaaaaaa/email', { email: 'a@example.com' })).status).toBe(404)
@@ -52,7 +59,12 @@ test('every credential but the password is revoked, once', async () => {
   const erin = await createAccount(pds, 'erin')
   const made = (await erin.call('com.atproto.server.createAppPassword', { json: { name: 'app' } })).body
   await logIn(pds, erin, made.password)
-  expect((await tell(`${erin.did}/revoke-credentials`)).body).toMatchObject({ sessionsRevoked: 2, appPasswordsRevoked: 1, oauthTokensRevoked: 0, oauthCodesRevoked: 0 })
+  expect((await tell(`${erin.did}/revoke-credentials`)).body).toMatchObject({
+    sessionsRevoked: 2,
+    appPasswordsRevoked: 1,
+    oauthTokensRevoked: 0,
+    oauthCodesRevoked: 0,
+  })
   expect((await tell(`${erin.did}/revoke-credentials`)).body).toMatchObject({ sessionsRevoked: 0, appPasswordsRevoked: 0 })
   expect((await xrpc(pds, 'com.atproto.server.refreshSession', { method: 'POST', headers: bearer(erin.refreshJwt) })).status).toBe(400)
   await expect(logIn(pds, erin, made.password)).rejects.toThrow('401')
@@ -63,7 +75,10 @@ test('every credential but the password is revoked, once', async () => {
 test('repairs are for operators alone', async () => {
   const frank = await createAccount(pds, 'frank')
   for (const repair of ['email', 'reset-token', 'reset-mail', 'revoke-credentials']) {
-    const answer = await request(`${pds.url}/v1/admin/accounts/${frank.did}/${repair}`, { json: { email: 'x@example.com' }, headers: bearer(frank.accessJwt) })
+    const answer = await request(`${pds.url}/v1/admin/accounts/${frank.did}/${repair}`, {
+      json: { email: 'x@example.com' },
+      headers: bearer(frank.accessJwt),
+    })
     expect(answer).toMatchObject({ status: 401, body: { error: { code: 'UNAUTHORIZED' } } })
   }
 })

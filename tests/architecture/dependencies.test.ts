@@ -29,7 +29,11 @@ const generator = 'src/protocol/lexicons/generate.ts'
 const importPattern = /(?:^(?:import|export)\b[^'"`;]*?\bfrom\s*|^import\s*|\bimport\(\s*|\brequire\(\s*)'([a-z@][^']*)'/gm
 
 /** `@scope/name-linux-x64` is brought along by `@scope/name`. */
-const nameOf = (specifier: string): string => specifier.split('/', specifier.startsWith('@') ? 2 : 1).join('/').replace(/-(?:linux|darwin|win32)-.*$/, '')
+const nameOf = (specifier: string): string =>
+  specifier
+    .split('/', specifier.startsWith('@') ? 2 : 1)
+    .join('/')
+    .replace(/-(?:linux|darwin|win32)-.*$/, '')
 
 /** The packages, each with a file that imports it. */
 function importsOf(paths: readonly string[]): Map<string, string> {
@@ -57,7 +61,8 @@ test('the reader of imports sees all kinds', () => {
 
 test('every package that is listed is imported', () => {
   const used = importsOf(everything)
-  const isUsed = (name: string) => used.has(name) || name in notImported || (name.startsWith('@types/') && used.has(name.slice('@types/'.length)))
+  const isUsed = (name: string) =>
+    used.has(name) || name in notImported || (name.startsWith('@types/') && used.has(name.slice('@types/'.length)))
   const faults = Object.keys(listed).filter((name) => !isUsed(name))
   expect(faults.map((name) => `nothing imports ${name}. Take it out of package.json, or say here what else it is for`)).toEqual([])
 })
@@ -81,15 +86,27 @@ test('exceptions are listed, and are still exceptions', () => {
 })
 
 test('versions are exact, and the same in both lock files', () => {
-  const npm = JSON.parse(text('package-lock.json')) as { packages: Record<string, { version?: string; dependencies?: object; devDependencies?: object }> }
-  const bun = Bun.JSONC.parse(text('bun.lock')) as { workspaces: Record<string, { dependencies: object; devDependencies: object }>; trustedDependencies: string[]; packages: Record<string, [string, ...unknown[]]> }
-  for (const [name, version] of Object.entries(listed)) {
-    expect({ name, npm: npm.packages[`node_modules/${name}`]?.version, bun: bun.packages[name]?.[0] }).toEqual({ name, npm: version, bun: `${name}@${version}` })
+  const npm = JSON.parse(text('package-lock.json')) as {
+    packages: Record<string, { version?: string; dependencies?: object; devDependencies?: object }>
   }
-  for (const of of [npm.packages['']!, bun.workspaces['']!]) expect({ dependencies: of.dependencies, devDependencies: of.devDependencies }).toEqual({ dependencies, devDependencies })
+  const bun = Bun.JSONC.parse(text('bun.lock')) as {
+    workspaces: Record<string, { dependencies: object; devDependencies: object }>
+    trustedDependencies: string[]
+    packages: Record<string, [string, ...unknown[]]>
+  }
+  for (const [name, version] of Object.entries(listed)) {
+    expect({ name, npm: npm.packages[`node_modules/${name}`]?.version, bun: bun.packages[name]?.[0] }).toEqual({
+      name,
+      npm: version,
+      bun: `${name}@${version}`,
+    })
+  }
+  for (const of of [npm.packages['']!, bun.workspaces['']!])
+    expect({ dependencies: of.dependencies, devDependencies: of.devDependencies }).toEqual({ dependencies, devDependencies })
   expect(bun.trustedDependencies.toSorted()).toEqual(trustedDependencies.toSorted())
 })
 
 test('no lock file names the host of a registry', () => {
-  for (const path of ['package-lock.json', 'bun.lock']) expect([...text(path).matchAll(/"https?:\/\/[^"]*\.tgz"/g)].map(([url]) => `${path}: ${url}`)).toEqual([])
+  for (const path of ['package-lock.json', 'bun.lock'])
+    expect([...text(path).matchAll(/"https?:\/\/[^"]*\.tgz"/g)].map(([url]) => `${path}: ${url}`)).toEqual([])
 })

@@ -8,22 +8,31 @@ const text = (document: string): string => readFileSync(join(root, document), 'u
 
 const files = [
   ...readdirSync(root),
-  ...['src', 'tests', 'migrations', '.ci', '.github'].flatMap((folder) => [...new Bun.Glob('**/*').scanSync({ cwd: join(root, folder), dot: true })].map((path) => `${folder}/${path}`)),
+  ...['src', 'tests', 'migrations', '.ci', '.github'].flatMap((folder) =>
+    [...new Bun.Glob('**/*').scanSync({ cwd: join(root, folder), dot: true })].map((path) => `${folder}/${path}`),
+  ),
 ]
 const foldersOf = (path: string): string[] => (path.includes('/') ? [dirname(path), ...foldersOf(dirname(path))] : [])
 const tree = [...new Set(files.flatMap((path) => [path, ...foldersOf(path)]))]
-const code = files.filter((path) => /^(src|tests|migrations)\/.*\.(ts|sql)$|^package\.json$/.test(path)).map(text).join('\n')
+const code = files
+  .filter((path) => /^(src|tests|migrations)\/.*\.(ts|sql)$|^package\.json$/.test(path))
+  .map(text)
+  .join('\n')
 
 const quoted = (document: string): string[] => [...text(document).matchAll(/`([^`\n]+)`/g)].map(([, quote]) => quote!)
 const words = (document: string): string[] => text(document).split(/[\s`'"(),;]+/)
 
 const isRooted = (word: string): boolean => /^(src|tests|migrations|\.ci|\.github)\/[\w./*<>-]*$/.test(word)
-const isPath = (quote: string): boolean => /^[\w*<][\w.*<>-]*(\/[\w.*<>-]*)+$/.test(quote) || /^[\w*<][\w.*<>-]*\.(ts|sql|md|json|css|yml|toml|lock)$/.test(quote)
+const isPath = (quote: string): boolean =>
+  /^[\w*<][\w.*<>-]*(\/[\w.*<>-]*)+$/.test(quote) || /^[\w*<][\w.*<>-]*\.(ts|sql|md|json|css|yml|toml|lock)$/.test(quote)
 
 /** Paths begin at the root, or to be short in `src/` or its features; a name alone is a file's. `*` and `<…>` stand for any name. */
 function isThere(path: string): boolean {
   const start = path.includes('/') ? '(src/|src/features/)?' : '(.*/)?'
-  const name = path.replace(/[./:]+$/, '').replaceAll('.', '\\.').replace(/<[\w-]+>|\*/g, '[^/]+')
+  const name = path
+    .replace(/[./:]+$/, '')
+    .replaceAll('.', '\\.')
+    .replace(/<[\w-]+>|\*/g, '[^/]+')
   const pattern = new RegExp(`^${start}${name}$`)
   return tree.some((known) => pattern.test(known))
 }
@@ -42,15 +51,24 @@ test.each(MAPS)('every name of the code in %s is in the code', (document) => {
 })
 
 test.each([...DOCUMENTS, 'CHANGELOG.md'])('every link in %s leads to a document, and to a heading of it', (document) => {
-  const headings = (of: string) => [...text(of).matchAll(/^#+ (.+)$/gm)].map(([, heading]) => heading!.toLowerCase().replace(/[^\w\s-]/g, '').replace(/\s/g, '-'))
+  const headings = (of: string) =>
+    [...text(of).matchAll(/^#+ (.+)$/gm)].map(([, heading]) =>
+      heading!
+        .toLowerCase()
+        .replace(/[^\w\s-]/g, '')
+        .replace(/\s/g, '-'),
+    )
   const links = [...text(document).matchAll(/\]\((?!https?:)([^)#]*)(?:#([^)]+))?\)/g)]
-  const broken = links.filter(([, path, heading]) => !existsSync(join(root, path!)) || (heading !== undefined && !headings(path || document).includes(heading)))
+  const broken = links.filter(
+    ([, path, heading]) => !existsSync(join(root, path!)) || (heading !== undefined && !headings(path || document).includes(heading)),
+  )
   expect(broken.map(([link]) => link)).toEqual([])
 })
 
 test('every shelf, folder of the platform and feature stands in ARCHITECTURE.md', () => {
   const map = text('ARCHITECTURE.md')
-  const foldersIn = (path: string) => readdirSync(join(root, path), { withFileTypes: true }).flatMap((entry) => (entry.isDirectory() ? entry.name : []))
+  const foldersIn = (path: string) =>
+    readdirSync(join(root, path), { withFileTypes: true }).flatMap((entry) => (entry.isDirectory() ? entry.name : []))
   const named = [
     ...foldersIn('src').map((name) => `\`src/${name}/\``),
     ...foldersIn('src/platform').map((name) => `\`platform/${name}/\``),

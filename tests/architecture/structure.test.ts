@@ -23,7 +23,8 @@ const mayImport: Readonly<Record<string, readonly string[]>> = {
 
 /** Features that decide who somebody is and what they may do. What they stand on, `protocol/`, counts as security code too. */
 const securityFeatures = ['account-changes', 'accounts', 'auth', 'identity', 'oauth', 'operators', 'signup', 'web']
-const isSecurity = (path: string) => securityFeatures.includes(featureOf(path) ?? '') || (shelfOf(path) === 'protocol' && !path.startsWith('protocol/lexicons/'))
+const isSecurity = (path: string) =>
+  securityFeatures.includes(featureOf(path) ?? '') || (shelfOf(path) === 'protocol' && !path.startsWith('protocol/lexicons/'))
 
 /** Files that nobody else needs: what a feature offers to the outside. They may enter by any door. */
 const isOutermost = (path: string) => /-(routes?|pages?|view|feature)\.ts$/.test(path)
@@ -48,17 +49,23 @@ test('the reader of imports sees values, types and workers', () => {
 test('every file stands on a shelf, and imports point one way', () => {
   const faults = sources.flatMap(({ path, imports }) => {
     const allowed = mayImport[shelfOf(path)]
-    if (allowed === undefined) return [`${path} is on no shelf. Put it on the lowest one that has all it needs: ${Object.keys(mayImport).join(', ')}`]
+    if (allowed === undefined)
+      return [`${path} is on no shelf. Put it on the lowest one that has all it needs: ${Object.keys(mayImport).join(', ')}`]
     return imports
       .filter((target) => !allowed.includes(shelfOf(target)))
-      .map((target) => `${path} imports ${target}, which is further up. Move what both need down to ${shelfOf(path)}, or pass it in as an argument`)
+      .map(
+        (target) =>
+          `${path} imports ${target}, which is further up. Move what both need down to ${shelfOf(path)}, or pass it in as an argument`,
+      )
   })
   expect(faults).toEqual([])
 })
 
 test('platform is entered by a room: its own folder holds the context and nothing else', () => {
   const loose = sources.map(({ path }) => path).filter((path) => dirname(path) === 'platform' && basename(path) !== 'context.ts')
-  expect(loose.map((path) => `${path} belongs in a folder of platform/; without a handle (file, socket, timer) it belongs in base/`)).toEqual([])
+  expect(
+    loose.map((path) => `${path} belongs in a folder of platform/; without a handle (file, socket, timer) it belongs in base/`),
+  ).toEqual([])
 })
 
 test('a feature is used through its door', () => {
@@ -78,12 +85,18 @@ test('the doors of features form no cycle', () => {
     if (from === null || to === null || from === to || isOutermost(path)) continue
     doors.set(from, (doors.get(from) ?? new Set()).add(to))
   }
-  expect(cyclesOf(doors).map((cycle) => `${cycle}: split one of these features in two, by what it is about. Routes, pages, views and feature lists do not count`)).toEqual([])
+  expect(
+    cyclesOf(doors).map(
+      (cycle) => `${cycle}: split one of these features in two, by what it is about. Routes, pages, views and feature lists do not count`,
+    ),
+  ).toEqual([])
 })
 
 test('files form no cycle, types included', () => {
   const graph: Graph = new Map(sources.map(({ path, imports }) => [path, new Set(imports)]))
-  expect(cyclesOf(graph).map((cycle) => `${cycle}: move what both ends need into the one that needs nothing, or into a file of its own`)).toEqual([])
+  expect(
+    cyclesOf(graph).map((cycle) => `${cycle}: move what both ends need into the one that needs nothing, or into a file of its own`),
+  ).toEqual([])
 })
 
 test('file names are in kebab case and unique, so that a name is enough to find a file', () => {
@@ -98,10 +111,18 @@ test('file names are in kebab case and unique, so that a name is enough to find 
 test('names that security code exports are unique in it: two functions that look alike in a search are taken for one another', () => {
   const exported = sources
     .filter(({ path }) => isSecurity(path))
-    .flatMap(({ path, text }) => [...text.matchAll(/^export (?:abstract |async )*(?:function\*?|const|class|interface|type) (\w+)/gm)].map(([, name]) => ({ name: name!, path })))
+    .flatMap(({ path, text }) =>
+      [...text.matchAll(/^export (?:abstract |async )*(?:function\*?|const|class|interface|type) (\w+)/gm)].map(([, name]) => ({
+        name: name!,
+        path,
+      })),
+    )
   const faults = [...Map.groupBy(exported, ({ name }) => name)]
     .filter(([, places]) => places.length > 1)
-    .map(([name, places]) => `${name} is exported by ${places.map(({ path }) => path).join(' and ')}. Say in the name whose it is, as in findOAuthSession`)
+    .map(
+      ([name, places]) =>
+        `${name} is exported by ${places.map(({ path }) => path).join(' and ')}. Say in the name whose it is, as in findOAuthSession`,
+    )
   expect(faults).toEqual([])
 })
 
@@ -128,8 +149,10 @@ test('constants are written in one way: SCREAMING_CASE for a number or a text, c
   const faults = sources.flatMap(({ path, text }) =>
     [...text.matchAll(/^(?:export )?const (\w+)(?:: [^=\n]+)? = (.*)$/gm)].flatMap(([, name, initialiser]) => {
       const isLoud = /^[A-Z][A-Z\d_]+$/.test(name!)
-      if (!isLoud && isPlainValue(initialiser!)) return [`${name} in ${path} is a number or a text. Write it in SCREAMING_CASE, with its unit at the end`]
-      if (isLoud && isStructure(initialiser!)) return [`${name} in ${path} has parts. Write it in camelCase; SCREAMING_CASE says that it is one number or one text`]
+      if (!isLoud && isPlainValue(initialiser!))
+        return [`${name} in ${path} is a number or a text. Write it in SCREAMING_CASE, with its unit at the end`]
+      if (isLoud && isStructure(initialiser!))
+        return [`${name} in ${path} has parts. Write it in camelCase; SCREAMING_CASE says that it is one number or one text`]
       return []
     }),
   )

@@ -13,7 +13,8 @@ beforeAll(async () => {
 afterAll(() => pds[Symbol.asyncDispose]())
 
 let names = 0
-const create = async (input: object = {}) => (await alice.call('com.atproto.server.createAppPassword', { json: { name: `app ${++names}`, ...input } })).body
+const create = async (input: object = {}) =>
+  (await alice.call('com.atproto.server.createAppPassword', { json: { name: `app ${++names}`, ...input } })).body
 const claims = (jwt: string) => JSON.parse(Buffer.from(jwt.split('.')[1]!, 'base64url').toString())
 
 test('an app password is shown once, opens limited sessions, and is listed newest first', async () => {
@@ -49,21 +50,31 @@ test('a revoked app password opens nothing, and its sessions end, and no others'
   expect((await alice.call('com.atproto.server.revokeAppPassword', { json: { name: made.name } })).status).toBe(200)
   expect((await alice.call('com.atproto.server.revokeAppPassword', { json: { name: made.name } })).status).toBe(200)
   const refresh = (token: string) => xrpc(pds, 'com.atproto.server.refreshSession', { method: 'POST', headers: bearer(token) })
-  expect(await refresh(session.refreshJwt)).toMatchObject({ status: 400, body: { error: 'ExpiredToken', message: 'Token has been revoked' } })
+  expect(await refresh(session.refreshJwt)).toMatchObject({
+    status: 400,
+    body: { error: 'ExpiredToken', message: 'Token has been revoked' },
+  })
   expect((await refresh(other.refreshJwt)).status).toBe(200)
-  expect(await xrpc(pds, 'com.atproto.server.createSession', { json: { identifier: 'alice.test', password: made.password } })).toMatchObject({ status: 401 })
+  expect(
+    await xrpc(pds, 'com.atproto.server.createSession', { json: { identifier: 'alice.test', password: made.password } }),
+  ).toMatchObject({ status: 401 })
 })
 
 test('an app password works for its own account only', async () => {
   const bob = await createAccount(pds, 'bob')
   const made = await create()
-  expect(await xrpc(pds, 'com.atproto.server.createSession', { json: { identifier: bob.handle, password: made.password } })).toMatchObject({ status: 401 })
+  expect(await xrpc(pds, 'com.atproto.server.createSession', { json: { identifier: bob.handle, password: made.password } })).toMatchObject({
+    status: 401,
+  })
 })
 
 test('names are unique, and neither blank nor long', async () => {
   const { name } = await create()
   for (const bad of [name, ' ', 'x'.repeat(256)]) {
-    expect(await alice.call('com.atproto.server.createAppPassword', { json: { name: bad } })).toMatchObject({ status: 400, body: { error: 'InvalidRequest' } })
+    expect(await alice.call('com.atproto.server.createAppPassword', { json: { name: bad } })).toMatchObject({
+      status: 400,
+      body: { error: 'InvalidRequest' },
+    })
   }
 })
 

@@ -29,7 +29,8 @@ const kindsOfEndpoints = {
 
 test('every endpoint takes one of these sets of credentials', () => {
   expect(new Set([...takenBy.values()].map((names) => names.join(', ')))).toEqual(new Set(Object.keys(kindsOfEndpoints)))
-  for (const [names, name] of Object.entries(kindsOfEndpoints)) expect({ name, names: takenBy.get(name)?.join(', ') }).toEqual({ name, names })
+  for (const [names, name] of Object.entries(kindsOfEndpoints))
+    expect({ name, names: takenBy.get(name)?.join(', ') }).toEqual({ name, names })
 })
 
 test('every declared credential is taken somewhere', () => {
@@ -49,7 +50,12 @@ const letters: Record<string, readonly string[]> = {
 test('what is declared is what methods are tested for, credential by credential', () => {
   for (const { nsid, callers, grant } of servedMethods({ did: 'did:web:a.test', handle: 'a.test', appview: '', reports: '' })) {
     const declared = takenBy.get(nsid) ?? takenBy.get('/xrpc/*') ?? []
-    for (const [letter, names] of Object.entries(letters)) expect({ nsid, letter, taken: names.some((name) => declared.includes(name)) }).toEqual({ nsid, letter, taken: callers.includes(letter) })
+    for (const [letter, names] of Object.entries(letters))
+      expect({ nsid, letter, taken: names.some((name) => declared.includes(name)) }).toEqual({
+        nsid,
+        letter,
+        taken: callers.includes(letter),
+      })
     expect({ nsid, app: declared.includes('app') }).toEqual({ nsid, app: grant !== undefined })
   }
 })
@@ -65,13 +71,20 @@ const sessions = {
 test('a session meets the demands that its kind is for', () => {
   const isLetIn = (kind: 'full' | 'privileged' | 'app' | 'takendown', demand: SessionDemand) => {
     try {
-      void sessionCredential.may?.({ did: 'did:web:a.test' as Did, credential: kind, permissions: null, personalDetails: false }, { sessions: demand }, {} as Exchange)
+      void sessionCredential.may?.(
+        { did: 'did:web:a.test' as Did, credential: kind, permissions: null, personalDetails: false },
+        { sessions: demand },
+        {} as Exchange,
+      )
       return true
     } catch {
       return false
     }
   }
-  const found = Object.entries(sessions).map(([demand, kinds]) => [demand, Object.fromEntries(Object.keys(kinds).map((kind) => [kind, isLetIn(kind as 'full', demand as SessionDemand)]))])
+  const found = Object.entries(sessions).map(([demand, kinds]) => [
+    demand,
+    Object.fromEntries(Object.keys(kinds).map((kind) => [kind, isLetIn(kind as 'full', demand as SessionDemand)])),
+  ])
   expect(Object.fromEntries(found)).toEqual(sessions)
 })
 

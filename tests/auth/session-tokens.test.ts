@@ -1,6 +1,12 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { createHmac } from 'node:crypto'
-import { issueAccessToken, issueRefreshToken, readAccessToken, readRefreshToken, sessionTokenKey } from '../../src/features/auth/session-tokens.ts'
+import {
+  issueAccessToken,
+  issueRefreshToken,
+  readAccessToken,
+  readRefreshToken,
+  sessionTokenKey,
+} from '../../src/features/auth/session-tokens.ts'
 import type { Did } from '../../src/protocol/identifiers.ts'
 import { startPds, type TestPds } from '../harness/pds.ts'
 

@@ -13,7 +13,8 @@ beforeAll(async () => {
 afterAll(() => pds[Symbol.asyncDispose]())
 
 const createSession = (json: object, on: Pick<TestPds, 'url'> = pds) => xrpc(on, 'com.atproto.server.createSession', { json })
-const refresh = (token: string, on: Pick<TestPds, 'url'> = pds) => xrpc(on, 'com.atproto.server.refreshSession', { method: 'POST', headers: bearer(token) })
+const refresh = (token: string, on: Pick<TestPds, 'url'> = pds) =>
+  xrpc(on, 'com.atproto.server.refreshSession', { method: 'POST', headers: bearer(token) })
 const tokenId = (jwt: string): string => JSON.parse(Buffer.from(jwt.split('.')[1]!, 'base64url').toString()).jti
 
 test('a real client logs in, resumes and logs out', async () => {
@@ -92,7 +93,10 @@ test('a token used once too often ends the session for everybody', async () => {
   const bob = await createAccount(other, 'bob')
   const second = (await refresh(bob.refreshJwt, other)).body
   other.clock.advance({ secs: 2 * 3600 + 1 })
-  expect(await refresh(bob.refreshJwt, other)).toMatchObject({ status: 400, body: { error: 'ExpiredToken', message: 'Token has been revoked' } })
+  expect(await refresh(bob.refreshJwt, other)).toMatchObject({
+    status: 400,
+    body: { error: 'ExpiredToken', message: 'Token has been revoked' },
+  })
   expect(await refresh(second.refreshJwt, other)).toMatchObject({ status: 400, body: { error: 'ExpiredToken' } })
 })
 
@@ -108,10 +112,16 @@ test('access tokens end after two hours, refresh tokens after ninety days, and a
   await using other = await startPds()
   const bob = await createAccount(other, 'bob')
   other.clock.advance({ secs: 7200 })
-  expect(await bob.call('com.atproto.server.getSession')).toMatchObject({ status: 400, body: { error: 'ExpiredToken', message: 'Token has expired' } })
+  expect(await bob.call('com.atproto.server.getSession')).toMatchObject({
+    status: 400,
+    body: { error: 'ExpiredToken', message: 'Token has expired' },
+  })
   const { body } = await refresh(bob.refreshJwt, other)
   other.clock.advance({ days: 91 })
-  expect(await refresh(body.refreshJwt, other)).toMatchObject({ status: 400, body: { error: 'ExpiredToken', message: 'Token has expired' } })
+  expect(await refresh(body.refreshJwt, other)).toMatchObject({
+    status: 400,
+    body: { error: 'ExpiredToken', message: 'Token has expired' },
+  })
   expect((await xrpc(other, 'com.atproto.server.deleteSession', { method: 'POST', headers: bearer(body.refreshJwt) })).status).toBe(200)
   expect(await other.runSweep('expired-sessions')).toEqual({ deleted: 0 })
 })
@@ -128,7 +138,10 @@ test('sessions survive a restart, and expired ones are swept', async () => {
 
 test('the header of a request is read strictly', async () => {
   const get = (authorization: string) => xrpc(pds, 'com.atproto.server.getSession', { headers: { authorization } })
-  expect(await xrpc(pds, 'com.atproto.server.getSession')).toMatchObject({ status: 401, body: { error: 'AuthMissing', message: 'Authentication Required' } })
+  expect(await xrpc(pds, 'com.atproto.server.getSession')).toMatchObject({
+    status: 401,
+    body: { error: 'AuthMissing', message: 'Authentication Required' },
+  })
   const refused: [string, string][] = [
     ['Bearer', 'Malformed authorization header'],
     ['Bearer a b', 'Malformed authorization header'],
@@ -137,10 +150,14 @@ test('the header of a request is read strictly', async () => {
     ['Bearer not-a-jwt', 'Token could not be verified'],
     [`Bearer ${alice.refreshJwt}`, 'Token could not be verified'],
   ]
-  for (const [authorization, message] of refused) expect(await get(authorization)).toMatchObject({ status: 400, body: { error: 'InvalidToken', message } })
+  for (const [authorization, message] of refused)
+    expect(await get(authorization)).toMatchObject({ status: 400, body: { error: 'InvalidToken', message } })
   expect((await get(`bEaReR ${alice.accessJwt}`)).status).toBe(200)
   expect(await get(`DPoP ${alice.accessJwt}`)).toMatchObject({ status: 401 })
-  expect(await refresh(alice.accessJwt)).toMatchObject({ status: 400, body: { error: 'InvalidToken', message: 'Token could not be verified' } })
+  expect(await refresh(alice.accessJwt)).toMatchObject({
+    status: 400,
+    body: { error: 'InvalidToken', message: 'Token could not be verified' },
+  })
 })
 
 test('answers to an account holder are private', async () => {

@@ -1,7 +1,18 @@
 /** Backups of a serving server, and what comes back of them. */
 import { Database } from 'bun:sqlite'
 import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, renameSync, rmSync, utimesSync, writeFileSync } from 'node:fs'
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { startApp } from '../../src/app.ts'
@@ -25,7 +36,11 @@ let blobCid: string
 beforeAll(async () => {
   pds = await startPds({}, { onFile: true })
   alice = await createAccount(pds, 'alice')
-  const uploaded = await alice.call('com.atproto.repo.uploadBlob', { method: 'POST', body: 'the bytes of a blob', headers: { 'content-type': 'text/plain' } })
+  const uploaded = await alice.call('com.atproto.repo.uploadBlob', {
+    method: 'POST',
+    body: 'the bytes of a blob',
+    headers: { 'content-type': 'text/plain' },
+  })
   blobCid = uploaded.body.blob.ref.$link
   await post('with a blob', uploaded.body.blob)
 })
@@ -44,13 +59,19 @@ const post = async (text: string, blob?: unknown) => {
 /** A command in this process, on a data directory, as an operator would run it. */
 async function holdfast(dataDir: string, words: string[], env: Record<string, string> = {}) {
   const lines: string[] = []
-  const terminal = quietTerminal({ SERVICE_DATA_DIR: dataDir, SERVICE_PUBLIC_URL: pds.url, SERVICE_PORT: '1', SERVICE_LOG_LEVEL: 'error', ...env }, lines)
+  const terminal = quietTerminal(
+    { SERVICE_DATA_DIR: dataDir, SERVICE_PUBLIC_URL: pds.url, SERVICE_PORT: '1', SERVICE_LOG_LEVEL: 'error', ...env },
+    lines,
+  )
   const code = await runCommand(terminal, [...words, '--dev'])
   return { code, text: lines.join('\n') }
 }
 
 const folder = (name: string) => join(scratch, name)
-const allFiles = (dir: string) => readdirSync(dir, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile()).map((entry) => join(entry.parentPath, entry.name))
+const allFiles = (dir: string) =>
+  readdirSync(dir, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map((entry) => join(entry.parentPath, entry.name))
 
 /** The server on a restored folder. */
 async function startOn(dataDir: string) {
@@ -61,7 +82,9 @@ async function startOn(dataDir: string) {
 
 test('a restored server holds what was there, and relays that were ahead follow on', async () => {
   const before = await post('in the backup')
-  await pds.ctx.db.run(sql`INSERT INTO name_claim (handle, did, held_until) VALUES ('under-way.test', 'did:plc:aaaaaaaaaaaaaaaaaaaaaaaa', 0)`)
+  await pds.ctx.db.run(
+    sql`INSERT INTO name_claim (handle, did, held_until) VALUES ('under-way.test', 'did:plc:aaaaaaaaaaaaaaaaaaaaaaaa', 0)`,
+  )
   expect(await holdfast(pds.dataDir, ['backup', folder('plain')])).toMatchObject({ code: 0 })
   const after = await post('lost with the disk')
   const relay = new Subscriber(pds.url, '?cursor=0')
@@ -82,7 +105,10 @@ test('a restored server holds what was there, and relays that were ahead follow 
   }
   expect(await read(before.uri)).toMatchObject({ status: 200, body: { cid: before.cid } })
   expect((await read(after.uri)).status).not.toBe(200)
-  expect(await request(`${server.url}/xrpc/com.atproto.sync.getBlob?did=${alice.did}&cid=${blobCid}`)).toMatchObject({ status: 200, body: 'the bytes of a blob' })
+  expect(await request(`${server.url}/xrpc/com.atproto.sync.getBlob?did=${alice.did}&cid=${blobCid}`)).toMatchObject({
+    status: 200,
+    body: 'the bytes of a blob',
+  })
 
   const follower = new Subscriber(server.url, `?cursor=${cursor}`)
   const told = await follower.untilSeen((messages) => messages.some((message) => message.type === '#sync'))
@@ -92,21 +118,32 @@ test('a restored server holds what was there, and relays that were ahead follow 
   expect(String(told[2]!.body['rev']) > after.commit.rev).toBe(true)
 
   const again = await logIn({ url: server.url }, alice, PASSWORD)
-  expect(await again.call('com.atproto.repo.createRecord', { json: { repo: alice.did, collection: 'org.example.note', record: { text: 'on' } } })).toMatchObject({ status: 200 })
+  expect(
+    await again.call('com.atproto.repo.createRecord', {
+      json: { repo: alice.did, collection: 'org.example.note', record: { text: 'on' } },
+    }),
+  ).toMatchObject({ status: 200 })
 })
 
 test('keys of either curve come back, and sign on', async () => {
   await using origin = await startPds({}, { onFile: true })
   const accounts = [await createAccount(origin, 'native'), await moveIn(origin, await stranger(origin, 'k256'), 'moved')]
-  const write = (account: TestAccount) => account.call('com.atproto.repo.createRecord', { json: { repo: account.did, collection: 'org.example.note', record: { text: 'signed' } } })
+  const write = (account: TestAccount) =>
+    account.call('com.atproto.repo.createRecord', {
+      json: { repo: account.did, collection: 'org.example.note', record: { text: 'signed' } },
+    })
   for (const account of accounts) expect(await write(account)).toMatchObject({ status: 200 })
-  const reserve = async (url: string, did: string) => (await request(`${url}/xrpc/com.atproto.server.reserveSigningKey`, { json: { did } })).body.signingKey
+  const reserve = async (url: string, did: string) =>
+    (await request(`${url}/xrpc/com.atproto.server.reserveSigningKey`, { json: { did } })).body.signingKey
   const expected = await stranger(origin, 'k256')
   const promised = await reserve(origin.url, expected.did)
   expect(await holdfast(origin.dataDir, ['backup', folder('curves')])).toMatchObject({ code: 0 })
 
   const restored = folder('curves restored')
-  expect(await holdfast(restored, ['restore', folder('curves')])).toMatchObject({ code: 0, text: expect.stringContaining('2 repositories') })
+  expect(await holdfast(restored, ['restore', folder('curves')])).toMatchObject({
+    code: 0,
+    text: expect.stringContaining('2 repositories'),
+  })
   {
     await using server = await startOn(restored)
     for (const account of accounts) {
@@ -128,7 +165,9 @@ test('a blob is kept once, and old backups go', async () => {
   const twice = await holdfast(pds.dataDir, ['backup', place, '--keep', '1'])
   expect(twice.text).toContain('0 blobs copied, 1 there already')
   expect(twice.text).toContain('1 old backups dropped')
-  expect(readdirSync(join(place, 'snapshots'), { recursive: true }).filter((name) => String(name).endsWith('manifest.json'))).toHaveLength(1)
+  expect(readdirSync(join(place, 'snapshots'), { recursive: true }).filter((name) => String(name).endsWith('manifest.json'))).toHaveLength(
+    1,
+  )
 })
 
 test('a backup that was named while the clock was wrong does not outlive the one that is made', async () => {
@@ -136,7 +175,10 @@ test('a backup that was named while the clock was wrong does not outlive the one
   await holdfast(pds.dataDir, ['backup', place])
   const [made] = readdirSync(join(place, 'snapshots'))
   renameSync(join(place, 'snapshots', made!), join(place, 'snapshots', '29991231T000000Z'))
-  expect(await holdfast(pds.dataDir, ['backup', place, '--keep', '1'])).toMatchObject({ code: 0, text: expect.stringContaining('1 old backups dropped') })
+  expect(await holdfast(pds.dataDir, ['backup', place, '--keep', '1'])).toMatchObject({
+    code: 0,
+    text: expect.stringContaining('1 old backups dropped'),
+  })
   expect(allFiles(join(place, 'snapshots')).filter((file) => file.includes('29991231'))).toEqual([])
   expect(await holdfast(folder('after the clock'), ['restore', place])).toMatchObject({ code: 0 })
 })
@@ -147,9 +189,15 @@ test('backups of a clock that was ahead go before those that it was not', async 
   const snapshots = join(place, 'snapshots')
   const [made] = readdirSync(snapshots)
   renameSync(join(snapshots, made!), join(snapshots, '20200101T000000Z'))
-  for (const ahead of ['29991231T000000Z', '29991230T000000Z']) cpSync(join(snapshots, '20200101T000000Z'), join(snapshots, ahead), { recursive: true })
-  expect(await holdfast(pds.dataDir, ['backup', place, '--keep', '2'])).toMatchObject({ code: 0, text: expect.stringContaining('2 old backups dropped') })
-  const left = readdirSync(snapshots).filter((name) => existsSync(join(snapshots, name, 'manifest.json'))).toSorted()
+  for (const ahead of ['29991231T000000Z', '29991230T000000Z'])
+    cpSync(join(snapshots, '20200101T000000Z'), join(snapshots, ahead), { recursive: true })
+  expect(await holdfast(pds.dataDir, ['backup', place, '--keep', '2'])).toMatchObject({
+    code: 0,
+    text: expect.stringContaining('2 old backups dropped'),
+  })
+  const left = readdirSync(snapshots)
+    .filter((name) => existsSync(join(snapshots, name, 'manifest.json')))
+    .toSorted()
   expect(left).toEqual(['20200101T000000Z', expect.stringMatching(/^20[^0]/)])
 })
 
@@ -189,7 +237,10 @@ test('with a passphrase nothing is readable, and nothing comes back without it',
     expect(bytes.includes(readFileSync(join(pds.dataDir, 'master.key')).subarray(0, 32))).toBe(false)
   }
   expect(await holdfast(folder('no-1'), ['restore', place])).toMatchObject({ code: 1, text: expect.stringContaining('passphrase') })
-  expect(await holdfast(folder('no-2'), ['restore', place], { SERVICE_BACKUP_PASSPHRASE: 'another' })).toMatchObject({ code: 1, text: expect.stringContaining('does not open') })
+  expect(await holdfast(folder('no-2'), ['restore', place], { SERVICE_BACKUP_PASSPHRASE: 'another' })).toMatchObject({
+    code: 1,
+    text: expect.stringContaining('does not open'),
+  })
   expect(await holdfast(folder('yes'), ['restore', place], passphrase)).toMatchObject({ code: 0 })
 })
 
@@ -211,8 +262,14 @@ test('a damaged backup is not put into effect', async () => {
 })
 
 test('a restore never overwrites', async () => {
-  expect(await holdfast(pds.dataDir, ['restore', folder('plain')])).toMatchObject({ code: 1, text: expect.stringContaining('needs an empty data directory') })
-  expect(await holdfast(folder('nothing'), ['restore', folder('empty')])).toMatchObject({ code: 1, text: expect.stringContaining('no backups') })
+  expect(await holdfast(pds.dataDir, ['restore', folder('plain')])).toMatchObject({
+    code: 1,
+    text: expect.stringContaining('needs an empty data directory'),
+  })
+  expect(await holdfast(folder('nothing'), ['restore', folder('empty')])).toMatchObject({
+    code: 1,
+    text: expect.stringContaining('no backups'),
+  })
 })
 
 test('a restore is not mixed with what another database has left behind', async () => {
@@ -226,8 +283,16 @@ test('a restore is not mixed with what another database has left behind', async 
     const { code, text } = await holdfast(dir, ['restore', folder('unmixed')])
     return { code, text, kept: readFileSync(join(other.dataDir, from)).equals(readFileSync(join(dir, left))) }
   }
-  expect(await restoreBeside('holdfast.db-wal')).toEqual({ code: 1, text: expect.stringContaining('holdfast.db-wal exists; a restore needs an empty data directory'), kept: true })
-  expect(await restoreBeside('master.key')).toEqual({ code: 1, text: expect.stringContaining('master.key holds another key than the backup'), kept: true })
+  expect(await restoreBeside('holdfast.db-wal')).toEqual({
+    code: 1,
+    text: expect.stringContaining('holdfast.db-wal exists; a restore needs an empty data directory'),
+    kept: true,
+  })
+  expect(await restoreBeside('master.key')).toEqual({
+    code: 1,
+    text: expect.stringContaining('master.key holds another key than the backup'),
+    kept: true,
+  })
 
   const again = folder('after a restore that was killed')
   mkdirSync(again)
@@ -240,14 +305,20 @@ test('verify names what is wrong', async () => {
   await holdfast(pds.dataDir, ['backup', folder('to-verify')])
   const dir = folder('verified')
   expect(await holdfast(dir, ['restore', folder('to-verify')])).toMatchObject({ code: 0 })
-  for (const words of [['verify'], ['verify', '--quick']]) expect(await holdfast(dir, words)).toMatchObject({ code: 0, text: '1 repositories and 1 blobs verified, 0 faults' })
+  for (const words of [['verify'], ['verify', '--quick']])
+    expect(await holdfast(dir, words)).toMatchObject({ code: 0, text: '1 repositories and 1 blobs verified, 0 faults' })
 
   const { Database } = await import('bun:sqlite')
   const broken = folder('broken')
   mkdirSync(broken)
   cpSync(dir, broken, { recursive: true })
   const db = new Database(join(broken, 'holdfast.db'))
-  db.run(`UPDATE record SET value = x'a0' WHERE rowid IN (SELECT rowid FROM record LIMIT 1)`.replace(/WHERE.*/, 'WHERE path = (SELECT min(path) FROM record)'))
+  db.run(
+    `UPDATE record SET value = x'a0' WHERE rowid IN (SELECT rowid FROM record LIMIT 1)`.replace(
+      /WHERE.*/,
+      'WHERE path = (SELECT min(path) FROM record)',
+    ),
+  )
   db.close()
   rmSync(join(broken, 'blobs'), { recursive: true })
   const found = await holdfast(broken, ['verify'])
@@ -270,9 +341,21 @@ test('a sweep runs in the server that is there, or without one', async () => {
   expect(await holdfast(folder('verified'), ['sweep', 'firehose-gc'])).toMatchObject({ code: 0, text: expect.stringContaining('swept') })
   expect(await holdfast(folder('verified'), ['sweep', 'nothing'])).toMatchObject({ code: 2, text: expect.stringContaining('firehose-gc') })
   const port = new URL(pds.url).port
-  expect(await holdfast(pds.dataDir, ['sweep'], { SERVICE_PORT: port })).toMatchObject({ code: 0, text: expect.stringContaining('firehose-gc') })
-  expect(await holdfast(pds.dataDir, ['sweep', 'firehose-gc'], { SERVICE_PORT: port })).toMatchObject({ code: 1, text: expect.stringContaining('admin token') })
+  expect(await holdfast(pds.dataDir, ['sweep'], { SERVICE_PORT: port })).toMatchObject({
+    code: 0,
+    text: expect.stringContaining('firehose-gc'),
+  })
+  expect(await holdfast(pds.dataDir, ['sweep', 'firehose-gc'], { SERVICE_PORT: port })).toMatchObject({
+    code: 1,
+    text: expect.stringContaining('admin token'),
+  })
   const { ADMIN_TOKEN } = await import('../harness/pds.ts')
-  expect(await holdfast(pds.dataDir, ['sweep', 'firehose-gc'], { SERVICE_PORT: port, SERVICE_ADMIN_TOKEN: ADMIN_TOKEN })).toMatchObject({ code: 0, text: expect.stringContaining('swept') })
-  expect(await holdfast(pds.dataDir, ['sweep', 'firehose-gc'], { SERVICE_PORT: port, SERVICE_ADMIN_TOKEN: 'wrong' })).toMatchObject({ code: 1, text: expect.stringContaining('does not take this admin token') })
+  expect(await holdfast(pds.dataDir, ['sweep', 'firehose-gc'], { SERVICE_PORT: port, SERVICE_ADMIN_TOKEN: ADMIN_TOKEN })).toMatchObject({
+    code: 0,
+    text: expect.stringContaining('swept'),
+  })
+  expect(await holdfast(pds.dataDir, ['sweep', 'firehose-gc'], { SERVICE_PORT: port, SERVICE_ADMIN_TOKEN: 'wrong' })).toMatchObject({
+    code: 1,
+    text: expect.stringContaining('does not take this admin token'),
+  })
 })

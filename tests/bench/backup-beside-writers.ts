@@ -39,7 +39,12 @@ const env = {
 const holdfast = (...words: string[]) => [process.execPath, join(import.meta.dir, '../../src/main.ts'), ...words, '--dev']
 
 async function startServer() {
-  const child = Bun.spawn([process.execPath, join(import.meta.dir, '../../src/main.ts'), 'dev'], { cwd: folder, env: { ...env, SERVICE_LOG_LEVEL: 'info' }, stdout: 'pipe', stderr: 'inherit' })
+  const child = Bun.spawn([process.execPath, join(import.meta.dir, '../../src/main.ts'), 'dev'], {
+    cwd: folder,
+    env: { ...env, SERVICE_LOG_LEVEL: 'info' },
+    stdout: 'pipe',
+    stderr: 'inherit',
+  })
   return { child, url: await readOutput(child.stdout, null).listening }
 }
 
@@ -54,10 +59,20 @@ async function fill(accounts: TestAccount[]): Promise<string[]> {
       for (let i = lane; i < blobs; i += ACCOUNTS) {
         const bytes = new Uint8Array(BLOB_BYTES)
         for (let at = 0; at < BLOB_BYTES; at += 65_536) crypto.getRandomValues(bytes.subarray(at, at + 65_536))
-        expectOk(await account.call('com.atproto.repo.uploadBlob', { method: 'POST', body: bytes, headers: { 'content-type': 'application/octet-stream' } }))
+        expectOk(
+          await account.call('com.atproto.repo.uploadBlob', {
+            method: 'POST',
+            body: bytes,
+            headers: { 'content-type': 'application/octet-stream' },
+          }),
+        )
       }
       for (let i = lane; i < commits; i += ACCOUNTS) {
-        const writes = Array.from({ length: RECORDS_PER_COMMIT }, (_, n) => ({ $type: 'com.atproto.repo.applyWrites#create', collection: 'org.example.note', value: { text: text(n) } }))
+        const writes = Array.from({ length: RECORDS_PER_COMMIT }, (_, n) => ({
+          $type: 'com.atproto.repo.applyWrites#create',
+          collection: 'org.example.note',
+          value: { text: text(n) },
+        }))
         const { body } = expectOk(await account.call('com.atproto.repo.applyWrites', { json: { repo: account.did, writes } }))
         for (const { uri } of body.results) uris.push(uri)
       }
@@ -105,11 +120,22 @@ async function run(words: string[], changes: Record<string, string> = {}) {
   const child = Bun.spawn(holdfast(...words), { cwd: folder, env: { ...env, ...changes }, stdout: 'pipe', stderr: 'inherit' })
   const [code, out] = await Promise.all([child.exited, new Response(child.stdout).text()])
   const { maxRSS, cpuTime } = child.resourceUsage()!
-  return { code, secs: ((performance.now() - startedAt) / 1000).toFixed(1), cpuSecs: (Number(cpuTime.total) / 1e6).toFixed(1), peakMiB: Math.round(maxRSS / MEBIBYTE), said: out.trim() }
+  return {
+    code,
+    secs: ((performance.now() - startedAt) / 1000).toFixed(1),
+    cpuSecs: (Number(cpuTime.total) / 1e6).toFixed(1),
+    peakMiB: Math.round(maxRSS / MEBIBYTE),
+    said: out.trim(),
+  }
 }
 
 const sizeMiB = (dir: string) =>
-  Math.round(readdirSync(dir, { recursive: true }).reduce((sum, name) => sum + (statSync(join(dir, String(name)), { throwIfNoEntry: false })?.size ?? 0), 0) / MEBIBYTE)
+  Math.round(
+    readdirSync(dir, { recursive: true }).reduce(
+      (sum, name) => sum + (statSync(join(dir, String(name)), { throwIfNoEntry: false })?.size ?? 0),
+      0,
+    ) / MEBIBYTE,
+  )
 
 try {
   const { child, url } = await startServer()
@@ -121,7 +147,11 @@ try {
   const beside = async (work: () => Promise<unknown>) => {
     const writes = atRate(WRITES_PER_SEC, async (i) => {
       const account = accounts[i % ACCOUNTS]!
-      expectOk(await account.call('com.atproto.repo.createRecord', { json: { repo: account.did, collection: 'org.example.note', record: { text: text(i) } } }))
+      expectOk(
+        await account.call('com.atproto.repo.createRecord', {
+          json: { repo: account.did, collection: 'org.example.note', record: { text: text(i) } },
+        }),
+      )
     })
     const reads = atRate(READS_PER_SEC, async (i) => {
       const [, , repo, collection, rkey] = uris[(i * 7919) % uris.length]!.split('/')

@@ -63,13 +63,16 @@ interface Server {
 
 async function start(env: Record<string, string>): Promise<Server> {
   let answer = Promise.withResolvers<LoopStalls>()
-  const child = Bun.spawn([process.execPath, '--preload', join(import.meta.dir, 'loop-stalls.ts'), join(import.meta.dir, '../../src/main.ts'), 'dev'], {
-    cwd: folder,
-    env: { ...baseEnv, ...env },
-    stdout: 'pipe',
-    stderr: 'inherit',
-    ipc: (stalls: LoopStalls) => answer.resolve(stalls),
-  })
+  const child = Bun.spawn(
+    [process.execPath, '--preload', join(import.meta.dir, 'loop-stalls.ts'), join(import.meta.dir, '../../src/main.ts'), 'dev'],
+    {
+      cwd: folder,
+      env: { ...baseEnv, ...env },
+      stdout: 'pipe',
+      stderr: 'inherit',
+      ipc: (stalls: LoopStalls) => answer.resolve(stalls),
+    },
+  )
   return {
     url: await readOutput(child.stdout, null).listening,
     pid: child.pid,
@@ -105,7 +108,9 @@ function serveBucket(): void {
       const page = sorted.slice(from, from + Number(url.searchParams.get('max-keys')))
       const next = from + page.length
       const contents = page.map((one) => `<Contents><Key>${one}</Key><Size>${sizes.get(one)}</Size></Contents>`).join('')
-      return new Response(`<ListBucketResult><IsTruncated>${next < sorted.length}</IsTruncated><NextContinuationToken>${next}</NextContinuationToken>${contents}</ListBucketResult>`)
+      return new Response(
+        `<ListBucketResult><IsTruncated>${next < sorted.length}</IsTruncated><NextContinuationToken>${next}</NextContinuationToken>${contents}</ListBucketResult>`,
+      )
     },
   })
   console.log(`http://127.0.0.1:${server.port}`)
@@ -123,13 +128,22 @@ function fill(did: string): string[] {
   const blob = db.query('INSERT INTO blob (did, cid, mime_type, size, uploaded_at, unreferenced_at) VALUES (?, ?, ?, ?, 0, ?)')
   const reference = db.query('INSERT INTO blob_reference (did, cid, record, rev) VALUES (?, ?, ?, ?)')
   /** Like the first one's: what a repository has beside its DID does not matter here. */
-  const columns = db.query<{ name: string }, []>('PRAGMA table_info(repo)').all().map(({ name }) => name).filter((name) => name !== 'id' && name !== 'did')
-  const repo = db.query<{ id: number }, [string, string]>(`INSERT INTO repo (did, ${columns}) SELECT ?, ${columns} FROM repo WHERE did = ? RETURNING id`)
+  const columns = db
+    .query<{ name: string }, []>('PRAGMA table_info(repo)')
+    .all()
+    .map(({ name }) => name)
+    .filter((name) => name !== 'id' && name !== 'did')
+  const repo = db.query<{ id: number }, [string, string]>(
+    `INSERT INTO repo (did, ${columns}) SELECT ?, ${columns} FROM repo WHERE did = ? RETURNING id`,
+  )
   const record = db.query('INSERT INTO record (repo_id, path, cid, rev, indexed_at, value) VALUES (?, ?, ?, ?, 0, ?)')
   const owners = Array.from({ length: OWNERS }, (_, i) => (i === 0 ? did : `did:plc:${String(i).padStart(24, 'a')}`))
   const own: string[] = []
   db.transaction(() => {
-    const repos = owners.map((owner, i) => (i === 0 ? db.query<{ id: number }, [string]>('SELECT id FROM repo WHERE did = ?').get(owner) : repo.get(owner, did))!.id)
+    const repos = owners.map(
+      (owner, i) =>
+        (i === 0 ? db.query<{ id: number }, [string]>('SELECT id FROM repo WHERE did = ?').get(owner) : repo.get(owner, did))!.id,
+    )
     const bytes = new Uint8Array(BLOB_BYTES)
     for (let i = 0; i < ROWS; i++) {
       new DataView(bytes.buffer).setUint32(0, i + 1)
@@ -144,7 +158,11 @@ function fill(did: string): string[] {
       blob.run(owner, cid, 'image/png', BLOB_BYTES, isExpired ? i : null)
       if (isExpired) continue
       const path = `com.example.picture/${i}`
-      const value = encode({ $type: 'com.example.picture', text: 'x'.repeat(200), image: { $type: 'blob', ref, mimeType: 'image/png', size: BLOB_BYTES } })
+      const value = encode({
+        $type: 'com.example.picture',
+        text: 'x'.repeat(200),
+        image: { $type: 'blob', ref, mimeType: 'image/png', size: BLOB_BYTES },
+      })
       record.run(repos[i % OWNERS]!, path, cidOfCbor(value).bytes, REV, value)
       reference.run(owner, cid, path, REV)
       if (owner === did) own.push(cid)
@@ -187,7 +205,8 @@ function reader(url: string, did: string, cids: string[]): () => Promise<Read[]>
   }
 }
 
-const at = (share: number, values: number[]) => values.toSorted((a, b) => a - b)[Math.min(values.length - 1, Math.floor(values.length * share))]!
+const at = (share: number, values: number[]) =>
+  values.toSorted((a, b) => a - b)[Math.min(values.length - 1, Math.floor(values.length * share))]!
 const rounded = (value: number) => Number(value.toFixed(2))
 
 /** p99 is the median of windows. */
@@ -196,11 +215,20 @@ function latencies(reads: Read[]) {
   const windows = [...Map.groupBy(reads, ({ dueAt }) => Math.floor(dueAt / (WINDOW_SECS * 1000))).values()]
   // What is left at either end is no window.
   const whole = windows.filter((window) => window.length >= (WINDOW_SECS * READS_PER_SEC) / 2)
-  const p99 = at(0.5, (whole.length > 0 ? whole : [reads]).map((window) => at(0.99, window.map((read) => read.millis))))
+  const p99 = at(
+    0.5,
+    (whole.length > 0 ? whole : [reads]).map((window) =>
+      at(
+        0.99,
+        window.map((read) => read.millis),
+      ),
+    ),
+  )
   return { p50: rounded(at(0.5, millis)), p99: rounded(p99), p99OfAll: rounded(at(0.99, millis)), max: rounded(at(1, millis)) }
 }
 
-const rssMiB = (pid: number, field: 'VmRSS' | 'VmHWM') => Math.round(Number(new RegExp(`${field}:\\s+(\\d+)`).exec(readFileSync(`/proc/${pid}/status`, 'utf8'))![1]) / 1024)
+const rssMiB = (pid: number, field: 'VmRSS' | 'VmHWM') =>
+  Math.round(Number(new RegExp(`${field}:\\s+(\\d+)`).exec(readFileSync(`/proc/${pid}/status`, 'utf8'))![1]) / 1024)
 
 const passes = [
   { sweep: 'blob-scrub' },
@@ -239,7 +267,9 @@ async function run(): Promise<void> {
       const idleFigures = latencies([...before.reads, ...after.reads])
       const besideFigures = latencies(beside.reads)
       const ratio = rounded(besideFigures.p99 / idleFigures.p99)
-      console.log(`${sweep} ${of}: p99 ${idleFigures.p99} → ${besideFigures.p99} (${ratio}x), ${beside.secs.toFixed(1)} s, ${rssBeforeMiB} → ${rssPeakMiB} MiB, ${JSON.stringify(beside.result)}`)
+      console.log(
+        `${sweep} ${of}: p99 ${idleFigures.p99} → ${besideFigures.p99} (${ratio}x), ${beside.secs.toFixed(1)} s, ${rssBeforeMiB} → ${rssPeakMiB} MiB, ${JSON.stringify(beside.result)}`,
+      )
       console.log(`  idle    ${JSON.stringify({ ...idleFigures, ...before.stalls })}`)
       console.log(`  beside  ${JSON.stringify({ ...besideFigures, ...beside.stalls })}`)
       await server.stop()
@@ -252,7 +282,11 @@ async function run(): Promise<void> {
 
 /** The report of the sweep. */
 async function onePass({ url }: Server, sweep: string): Promise<unknown> {
-  const response = await fetch(`${url}/v1/admin/sweeps/${sweep}/run`, { method: 'POST', headers: bearer(ADMIN_TOKEN), timeout: false } as RequestInit)
+  const response = await fetch(`${url}/v1/admin/sweeps/${sweep}/run`, {
+    method: 'POST',
+    headers: bearer(ADMIN_TOKEN),
+    timeout: false,
+  } as RequestInit)
   if (!response.ok) throw new Error(`${sweep} answered ${response.status} ${await response.text()}`)
   return response.json()
 }

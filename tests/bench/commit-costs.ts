@@ -29,12 +29,19 @@ const marker = 'MEASURED '
 const collectionLine = /\[GC<(\w+)>: START M (\d+)kb[^]*?=> (\d+)kb, p=/g
 
 if (process.env.BUN_JSC_logGC === undefined) {
-  const child = Bun.spawn(['bun', import.meta.path, String(size)], { env: { ...process.env, BUN_JSC_logGC: '1' }, stdout: 'pipe', stderr: 'pipe' })
+  const child = Bun.spawn(['bun', import.meta.path, String(size)], {
+    env: { ...process.env, BUN_JSC_logGC: '1' },
+    stdout: 'pipe',
+    stderr: 'pipe',
+  })
   const [out, log] = await Promise.all([new Response(child.stdout).text(), new Response(child.stderr).text()])
   if ((await child.exited) !== 0) throw new Error(out + log)
   const allocated = allocatedKib(log)
-  console.log(`| ${size.toLocaleString('en')} records | statements | rows | flushes | kB of the log | kB allocated |\n| --- | ---: | ---: | ---: | ---: | ---: |`)
-  for (const line of out.trim().split('\n')) console.log(`${line} ${((allocated.get(line.split(' | ')[0]!.slice(2) as Kind)! * 1.024) / samples).toFixed(0)} |`)
+  console.log(
+    `| ${size.toLocaleString('en')} records | statements | rows | flushes | kB of the log | kB allocated |\n| --- | ---: | ---: | ---: | ---: | ---: |`,
+  )
+  for (const line of out.trim().split('\n'))
+    console.log(`${line} ${((allocated.get(line.split(' | ')[0]!.slice(2) as Kind)! * 1.024) / samples).toFixed(0)} |`)
 } else {
   await measure()
 }
@@ -65,7 +72,12 @@ async function measure(): Promise<void> {
   const { ctx } = pds
   const did = (await createAccount(pds, 'alice')).did as Did
   const log = new Connection(join(pds.dataDir, 'holdfast.db'), { readonly: true })
-  const post = (text: string) => ({ $type: collection, text: text.padEnd(250, ' lorem ipsum'), createdAt: '2026-01-01T00:00:00.000Z', langs: ['en'] })
+  const post = (text: string) => ({
+    $type: collection,
+    text: text.padEnd(250, ' lorem ipsum'),
+    createdAt: '2026-01-01T00:00:00.000Z',
+    langs: ['en'],
+  })
 
   const pages = () => log.query<{ log: number }, []>('PRAGMA wal_checkpoint(NOOP)').get()!.log
   const commit = (writes: RecordWriteInput[]) => writeRecords(ctx, { permissions: null }, did, { writes })
@@ -104,7 +116,9 @@ async function measure(): Promise<void> {
     const { statements, rows, commits } = ctx.db.counters
     collected(`end of ${kind}`)
     const per = (count: number) => (count / samples).toFixed(1)
-    console.log(`| ${kind} | ${per(statements - before.statements)} | ${per(rows - before.rows)} | ${per(commits - before.commits)} | ${((written * frameBytes) / samples / 1000).toFixed(0)} |`)
+    console.log(
+      `| ${kind} | ${per(statements - before.statements)} | ${per(rows - before.rows)} | ${per(commits - before.commits)} | ${((written * frameBytes) / samples / 1000).toFixed(0)} |`,
+    )
   }
   log.close()
 }

@@ -34,7 +34,12 @@ function mixed(count: number): Record<string, Data> {
     const did = `did:plc:${cid.slice(9, 33)}`
     const subject = { uri: `at://${did}/app.bsky.feed.post/${rkey}`, cid }
     const kind = i % 10
-    if (kind < 4) records[`app.bsky.feed.post/${rkey}`] = post(`${i} `.padEnd(40 + ((i * 7919) % 200), `${cid} `), { createdAt, langs: ['en'], ...(kind === 0 && { reply: { root: subject, parent: subject } }) })
+    if (kind < 4)
+      records[`app.bsky.feed.post/${rkey}`] = post(`${i} `.padEnd(40 + ((i * 7919) % 200), `${cid} `), {
+        createdAt,
+        langs: ['en'],
+        ...(kind === 0 && { reply: { root: subject, parent: subject } }),
+      })
     else if (kind < 8) records[`app.bsky.feed.like/${rkey}`] = { $type: 'app.bsky.feed.like', subject, createdAt }
     else if (kind < 9) records[`app.bsky.feed.repost/${rkey}`] = { $type: 'app.bsky.feed.repost', subject, createdAt }
     else records[`app.bsky.graph.follow/${rkey}`] = { $type: 'app.bsky.graph.follow', subject: did, createdAt }
@@ -43,18 +48,28 @@ function mixed(count: number): Record<string, Data> {
 }
 
 async function startServer(folder: string) {
-  const env = { ...process.env, HOME: folder, SERVICE_DATA_DIR: folder, SERVICE_PUBLIC_URL: 'http://localhost:2583', SERVICE_PORT: '0', SERVICE_RATE_LIMIT_ENABLED: 'false' }
+  const env = {
+    ...process.env,
+    HOME: folder,
+    SERVICE_DATA_DIR: folder,
+    SERVICE_PUBLIC_URL: 'http://localhost:2583',
+    SERVICE_PORT: '0',
+    SERVICE_RATE_LIMIT_ENABLED: 'false',
+  }
   const child = Bun.spawn([...program, 'dev'], { cwd: folder, env, stdout: 'pipe', stderr: 'inherit' })
   return { child, url: await readOutput(child.stdout, null).listening }
 }
 
-const memory = (pid: number, field: 'VmRSS' | 'VmHWM') => (Number(new RegExp(`${field}:\\s+(\\d+)`).exec(readFileSync(`/proc/${pid}/status`, 'utf8'))![1]) * 1024) / MEBIBYTE
+const memory = (pid: number, field: 'VmRSS' | 'VmHWM') =>
+  (Number(new RegExp(`${field}:\\s+(\\d+)`).exec(readFileSync(`/proc/${pid}/status`, 'utf8'))![1]) * 1024) / MEBIBYTE
 function cpuSecs(pid: number): number {
   const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]!.split(' ')
   return (Number(fields[11]) + Number(fields[12])) / TICKS_PER_SEC
 }
 
-console.log('| Records | Archive | Time | CPU | Memory before | Most during | Database |\n| ---: | ---: | ---: | ---: | ---: | ---: | ---: |')
+console.log(
+  '| Records | Archive | Time | CPU | Memory before | Most during | Database |\n| ---: | ---: | ---: | ---: | ---: | ---: | ---: |',
+)
 for (const size of sizes) {
   const folder = mkdtempSync(join(tmpdir(), 'holdfast-bench-'))
   const { child, url } = await startServer(folder)
@@ -83,7 +98,13 @@ for (const size of sizes) {
   child.kill()
   await child.exited
   const database = statSync(join(folder, 'holdfast.db')).size / MEBIBYTE
-  const row = [size.toLocaleString('en'), `${archive.toFixed(1)} MiB`, `${secs.toFixed(2)} s`, `${cpu.toFixed(2)} s`, ...[before, most, database].map((mebibytes) => `${mebibytes.toFixed(0)} MiB`)]
+  const row = [
+    size.toLocaleString('en'),
+    `${archive.toFixed(1)} MiB`,
+    `${secs.toFixed(2)} s`,
+    `${cpu.toFixed(2)} s`,
+    ...[before, most, database].map((mebibytes) => `${mebibytes.toFixed(0)} MiB`),
+  ]
   console.log(`| ${row.join(' | ')} |`)
   rmSync(folder, { recursive: true, force: true })
 }

@@ -36,7 +36,13 @@ setInterval(() => {
 process.on('message', () => {
   const over = (millis: number) => stalls.filter((stall) => stall > millis).length
   const busyShare = busy / (performance.now() - since)
-  const found: LoopStalls = { busyShare: Number(busyShare.toFixed(3)), over2: over(2), over4: over(4), over8: over(8), longest: Number(Math.max(0, ...stalls).toFixed(1)) }
+  const found: LoopStalls = {
+    busyShare: Number(busyShare.toFixed(3)),
+    over2: over(2),
+    over4: over(4),
+    over8: over(8),
+    longest: Number(Math.max(0, ...stalls).toFixed(1)),
+  }
   since = performance.now()
   busy = 0
   stalls = []

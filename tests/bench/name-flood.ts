@@ -28,7 +28,8 @@ const rkey = String(made.uri).split('/').at(-1)!
 const kinds: Record<string, () => Promise<{ status: number }>> = {
   createRecord: () => alice.call('com.atproto.repo.createRecord', { json: { repo: alice.did, collection, record } }),
   getRecord: () => xrpc(pds, `com.atproto.repo.getRecord?${new URLSearchParams({ repo: alice.did, collection, rkey })}`),
-  uploadBlob: () => alice.call('com.atproto.repo.uploadBlob', { method: 'POST', body: blob, headers: { 'content-type': 'application/octet-stream' } }),
+  uploadBlob: () =>
+    alice.call('com.atproto.repo.uploadBlob', { method: 'POST', body: blob, headers: { 'content-type': 'application/octet-stream' } }),
   createSession: () => xrpc(pds, 'com.atproto.server.createSession', { json: { identifier: alice.did, password: PASSWORD } }),
 }
 
@@ -45,12 +46,19 @@ async function measure(): Promise<Record<string, number[]>> {
   return millis
 }
 
-const percentile = (values: number[], share: number) => values.toSorted((a, b) => a - b)[Math.min(values.length - 1, Math.floor(values.length * share))]!
+const percentile = (values: number[], share: number) =>
+  values.toSorted((a, b) => a - b)[Math.min(values.length - 1, Math.floor(values.length * share))]!
 
 function forged(index: number): Promise<string> {
   const nsid = 'com.atproto.server.createAccount'
   const token = `${encodeObject({ typ: 'JWT', alg: 'ES256K' })}.${encodeObject({ iss: `did:web:x${index}.example.com`, aud: 'did:web:localhost', exp: 4_000_000_000, lxm: nsid })}.${Buffer.alloc(64, 1).toString('base64url')}`
-  const head = [`POST /xrpc/${nsid} HTTP/1.1`, `Host: ${new URL(pds.url).host}`, 'Connection: close', `Authorization: Bearer ${token}`, 'Content-Length: 0']
+  const head = [
+    `POST /xrpc/${nsid} HTTP/1.1`,
+    `Host: ${new URL(pds.url).host}`,
+    'Connection: close',
+    `Authorization: Bearer ${token}`,
+    'Content-Length: 0',
+  ]
   return raw(pds.url, `${head.join('\r\n')}\r\n\r\n`, 20_000)
 }
 
@@ -70,6 +78,8 @@ isOver = true
 await flood
 for (const kind of Object.keys(kinds)) {
   const [before, during] = [idle[kind]!, beside[kind]!]
-  console.log(`${kind.padEnd(14)} p50 ${percentile(before, 0.5).toFixed(1)} → ${percentile(during, 0.5).toFixed(1)} ms, p99 ${percentile(before, 0.99).toFixed(1)} → ${percentile(during, 0.99).toFixed(1)} ms`)
+  console.log(
+    `${kind.padEnd(14)} p50 ${percentile(before, 0.5).toFixed(1)} → ${percentile(during, 0.5).toFixed(1)} ms, p99 ${percentile(before, 0.99).toFixed(1)} → ${percentile(during, 0.99).toFixed(1)} ms`,
+  )
 }
 process.exit(0)

@@ -22,7 +22,12 @@ else await measure()
 
 async function runServer(): Promise<void> {
   const pds = await startPds({ firehose: { maxSubscribers: 0 } } as object)
-  const events = Array.from({ length: BATCH }, () => ({ type: 'sync' as const, did: 'did:plc:aliceaaaaaaaaaaaaaaaaaaa' as Did, rev: '3jzfcijpj2z2a' as Tid, blocks: new Uint8Array(EVENT_BYTES) }))
+  const events = Array.from({ length: BATCH }, () => ({
+    type: 'sync' as const,
+    did: 'did:plc:aliceaaaaaaaaaaaaaaaaaaa' as Did,
+    rev: '3jzfcijpj2z2a' as Tid,
+    blocks: new Uint8Array(EVENT_BYTES),
+  }))
   const fill = async (count: number) => {
     for (let made = 0; made < count; made += BATCH) await sequence(pds, ...events)
   }
@@ -37,7 +42,11 @@ async function runServer(): Promise<void> {
 
 async function measure(): Promise<void> {
   const messages: ((message: unknown) => void)[] = []
-  const child = Bun.spawn([process.execPath, import.meta.path, 'serve'], { ipc: (message) => messages.shift()?.(message), stdout: 'inherit', stderr: 'inherit' })
+  const child = Bun.spawn([process.execPath, import.meta.path, 'serve'], {
+    ipc: (message) => messages.shift()?.(message),
+    stdout: 'inherit',
+    stderr: 'inherit',
+  })
   const nextMessage = () => new Promise<unknown>((resolve) => messages.push(resolve))
   const url = new URL((await nextMessage()) as string)
   const rssKib = () => Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${child.pid}/status`, 'utf8'))![1])
@@ -47,7 +56,10 @@ async function measure(): Promise<void> {
   }
   try {
     console.log(`a replay of ${EVENTS} events of ${EVENT_BYTES} bytes to one that reads: ${await replayMillis(url)} ms`)
-    for (const [name, query, live] of [['replaying', '?cursor=0', 0], ['live', '', 2000]] as const) {
+    for (const [name, query, live] of [
+      ['replaying', '?cursor=0', 0],
+      ['live', '', 2000],
+    ] as const) {
       const before = await settle()
       const stuck = await Promise.all(Array.from({ length: sockets }, (_, i) => open(url, query, i)))
       if (live > 0) {
@@ -56,7 +68,9 @@ async function measure(): Promise<void> {
         await done
       }
       const after = await settle()
-      console.log(`${name}: ${sockets} sockets that never read: ${before} KiB before, ${after} KiB with them, ${((after - before) / sockets).toFixed(0)} KiB each`)
+      console.log(
+        `${name}: ${sockets} sockets that never read: ${before} KiB before, ${after} KiB with them, ${((after - before) / sockets).toFixed(0)} KiB each`,
+      )
       for (const socket of stuck) socket.destroy()
       console.log(`  gone: ${await settle()} KiB`)
     }

@@ -30,11 +30,16 @@ let server: RunningServer
 let alice: TestAccount
 let uri: string
 
-const holdfast = (words: string[], changes: Record<string, string> = {}) => runProgram([...words, '--dev'], { ...env, ...changes }, [executable])
+const holdfast = (words: string[], changes: Record<string, string> = {}) =>
+  runProgram([...words, '--dev'], { ...env, ...changes }, [executable])
 
 beforeAll(async () => {
   expect(await buildExecutable(executable, null)).toBe(true)
-  ;[collector, bucket, mailbox] = await Promise.all([startCollector(), startBucket(), startMailbox({ tls: 'starttls', login: { user: 'pds', password: 'mail-password' } })])
+  ;[collector, bucket, mailbox] = await Promise.all([
+    startCollector(),
+    startBucket(),
+    startMailbox({ tls: 'starttls', login: { user: 'pds', password: 'mail-password' } }),
+  ])
   writeFileSync(place('authority.pem'), testAuthority)
   env = {
     SERVICE_PORT: String(await freePort()),
@@ -98,7 +103,11 @@ test('serves its pages with their stylesheet', async () => {
 })
 
 test('writes records, keeps blobs and copies them to the bucket', async () => {
-  const { body } = await alice.call('com.atproto.repo.uploadBlob', { method: 'POST', body: BLOB, headers: { 'content-type': 'text/plain' } })
+  const { body } = await alice.call('com.atproto.repo.uploadBlob', {
+    method: 'POST',
+    body: BLOB,
+    headers: { 'content-type': 'text/plain' },
+  })
   const record = { $type: 'org.example.note', text: 'with a blob', blob: body.blob }
   const created = await alice.call('com.atproto.repo.createRecord', { json: { repo: alice.did, collection: 'org.example.note', record } })
   expect(created.status).toBe(200)
@@ -114,7 +123,9 @@ test('copies its log into the database with a thread of its own', async () => {
   const before = statSync(path).size
   const record = { text: 'x'.repeat(900_000) }
   for (let written = 0; written < 20; written++) {
-    expect((await alice.call('com.atproto.repo.createRecord', { json: { repo: alice.did, collection: 'com.example.large', record } })).status).toBe(200)
+    expect(
+      (await alice.call('com.atproto.repo.createRecord', { json: { repo: alice.did, collection: 'com.example.large', record } })).status,
+    ).toBe(200)
   }
   while (statSync(path).size < before + 8_000_000) await Bun.sleep(10)
 }, 30_000)
@@ -151,12 +162,21 @@ test('exports its traces, stops when it is told to, and comes back from a backup
 
   expect(await holdfast(['verify'])).toMatchObject({ code: 0, out: expect.stringContaining('0 faults') })
   const restored = { SERVICE_DATA_DIR: place('restored') }
-  expect(await holdfast(['restore', place('backup')], restored)).toMatchObject({ code: 0, out: expect.stringContaining('1 repositories and 1 blobs verified') })
+  expect(await holdfast(['restore', place('backup')], restored)).toMatchObject({
+    code: 0,
+    out: expect.stringContaining('1 repositories and 1 blobs verified'),
+  })
 
   server = await startProgram(['dev'], { ...env, ...restored }, folder, { program: [executable] })
   const [, , repo, collection, rkey] = uri.split('/')
-  expect(await request(`${server.url}/xrpc/com.atproto.repo.getRecord?${new URLSearchParams({ repo: repo!, collection: collection!, rkey: rkey! })}`)).toMatchObject({ status: 200, body: { value: { text: 'with a blob' } } })
-  expect(await request(`${server.url}/xrpc/com.atproto.server.getSession`, { headers: bearer(alice.accessJwt) })).toMatchObject({ status: 200 })
+  expect(
+    await request(
+      `${server.url}/xrpc/com.atproto.repo.getRecord?${new URLSearchParams({ repo: repo!, collection: collection!, rkey: rkey! })}`,
+    ),
+  ).toMatchObject({ status: 200, body: { value: { text: 'with a blob' } } })
+  expect(await request(`${server.url}/xrpc/com.atproto.server.getSession`, { headers: bearer(alice.accessJwt) })).toMatchObject({
+    status: 200,
+  })
 })
 
 test('refuses options for the runtime inside of it', async () => {
@@ -183,7 +203,9 @@ test('brings native libraries along, and loads them from nowhere that others can
 
 test('does without native libraries where nothing can be unpacked, and says so', async () => {
   const changes = { SERVICE_DATA_DIR: place('without'), SERVICE_PORT: String(await freePort()) }
-  await using other = await startProgram(['dev'], { ...env, ...changes }, folder, { program: ['sh', '-c', 'exec "$0" "$@" 2>&1', executable] })
+  await using other = await startProgram(['dev'], { ...env, ...changes }, folder, {
+    program: ['sh', '-c', 'exec "$0" "$@" 2>&1', executable],
+  })
   for (const name of ['bob', 'carol']) expect((await createAccount(other, name)).did).toStartWith('did:plc:')
   expect(other.output().match(/a native library cannot be loaded from .*: set TMPDIR/g)).toHaveLength(1)
 })

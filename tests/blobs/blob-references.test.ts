@@ -3,7 +3,15 @@ import { afterAll, beforeAll, beforeEach, expect, test } from 'bun:test'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { applyBlobChanges, countBlobs, deleteAccountBlobs, forgetBlobReferences, importBlobReferences, setBlobTakedown, type AddedReference } from '../../src/features/blobs/blobs.ts'
+import {
+  applyBlobChanges,
+  countBlobs,
+  deleteAccountBlobs,
+  forgetBlobReferences,
+  importBlobReferences,
+  setBlobTakedown,
+  type AddedReference,
+} from '../../src/features/blobs/blobs.ts'
 import { listMissing, listReferencedCids } from '../../src/features/blobs/reference-store.ts'
 import { sql, type Database } from '../../src/platform/database/database.ts'
 import { migrate } from '../../src/platform/database/migrations.ts'
@@ -31,10 +39,18 @@ beforeEach(async () => {
 
 const upload = (cid: string, owner = did) =>
   db.run(sql`INSERT INTO blob (did, cid, mime_type, size, uploaded_at, unreferenced_at) VALUES (${owner}, ${cid}, 'image/png', 7, 1, 1)`)
-const to = (cid: string, record = 'a/1', changes: Partial<AddedReference> = {}): AddedReference => ({ record, cid, mimeType: 'image/png', size: 7, validated: true, ...changes })
+const to = (cid: string, record = 'a/1', changes: Partial<AddedReference> = {}): AddedReference => ({
+  record,
+  cid,
+  mimeType: 'image/png',
+  size: 7,
+  validated: true,
+  ...changes,
+})
 const commit = (added: AddedReference[], replaced: string[] = [], { rev = 'r1', now = 100 } = {}) =>
   db.transaction((tx) => applyBlobChanges(tx, { did, rev: rev as Tid, now, replaced, added }))
-const clock = async (cid: string) => (await db.get<{ at: number | null }>(sql`SELECT unreferenced_at AS at FROM blob WHERE did = ${did} AND cid = ${cid}`))!.at
+const clock = async (cid: string) =>
+  (await db.get<{ at: number | null }>(sql`SELECT unreferenced_at AS at FROM blob WHERE did = ${did} AND cid = ${cid}`))!.at
 const cids = (since?: string) => listReferencedCids(db, { did, since, limit: 100 })
 
 test('a commit without blobs costs no statement, one with blobs two', async () => {
@@ -75,7 +91,11 @@ test('missing, foreign and taken-down blobs are refused, and nothing of the comm
   await upload('down')
   await db.transaction((tx) => setBlobTakedown(tx, { did, cid: 'down', ref: 'mod-1' }))
   for (const cid of ['nowhere', 'theirs', 'down']) {
-    await expect(commit([to('x'), to(cid)])).rejects.toMatchObject({ status: 400, name: 'BlobNotFound', message: `Could not find blob: ${cid}` })
+    await expect(commit([to('x'), to(cid)])).rejects.toMatchObject({
+      status: 400,
+      name: 'BlobNotFound',
+      message: `Could not find blob: ${cid}`,
+    })
   }
   expect(await cids()).toEqual([])
   expect(await clock('x')).toBe(1)

@@ -20,16 +20,28 @@ beforeAll(() => {
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
 const start = (dataDir: string, limits = {}) =>
-  startProgram(['dev'], { SERVICE_PORT: '0', SERVICE_PUBLIC_URL: 'http://localhost:2583', SERVICE_DATA_DIR: dataDir, SERVICE_LOG_LEVEL: 'info' }, folder, limits)
+  startProgram(
+    ['dev'],
+    { SERVICE_PORT: '0', SERVICE_PUBLIC_URL: 'http://localhost:2583', SERVICE_DATA_DIR: dataDir, SERVICE_LOG_LEVEL: 'info' },
+    folder,
+    limits,
+  )
 const upload = ({ url }: RunningServer, { accessJwt }: TestAccount, bytes: Uint8Array<ArrayBuffer>) =>
-  request(`${url}/xrpc/com.atproto.repo.uploadBlob`, { method: 'POST', body: bytes, headers: { ...bearer(accessJwt), 'content-type': 'video/mp4' } })
+  request(`${url}/xrpc/com.atproto.repo.uploadBlob`, {
+    method: 'POST',
+    body: bytes,
+    headers: { ...bearer(accessJwt), 'content-type': 'video/mp4' },
+  })
 const read = async ({ url }: RunningServer, { did, accessJwt }: TestAccount, cid: string) => {
   const response = await fetch(`${url}/xrpc/com.atproto.sync.getBlob?did=${did}&cid=${cid}`, { headers: bearer(accessJwt) })
   return response.ok ? cidOfBlob(new Uint8Array(await response.arrayBuffer())).toString() : response.status
 }
 const storedCids = (dataDir: string) => {
   const db = new Database(join(dataDir, 'holdfast.db'), { readonly: true })
-  const cids = db.query<{ cid: string }, []>('SELECT cid FROM blob').all().map((row) => row.cid)
+  const cids = db
+    .query<{ cid: string }, []>('SELECT cid FROM blob')
+    .all()
+    .map((row) => row.cid)
   db.close()
   return cids
 }
@@ -67,7 +79,10 @@ test('a full disk refuses an upload, keeps nothing of it, and goes on', async ()
   await using server = await start(dataDir, { maxFileBytes: 3_000_000 })
   const account = await createAccount(server, 'bob')
   const small = randomBytes(1_000_000)
-  expect(await upload(server, account, randomBytes(5_000_000))).toMatchObject({ status: 500, body: { error: 'InternalServerError', message: 'Internal Server Error' } })
+  expect(await upload(server, account, randomBytes(5_000_000))).toMatchObject({
+    status: 500,
+    body: { error: 'InternalServerError', message: 'Internal Server Error' },
+  })
   expect(incoming(dataDir)).toEqual([])
   expect(storedCids(dataDir)).toEqual([])
   expect((await upload(server, account, small)).status).toBe(200)

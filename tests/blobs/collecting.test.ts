@@ -124,7 +124,9 @@ test('uploads and passes at the same time never lose what was answered', async (
   const contents = Array.from({ length: 8 }, () => randomBytes(2000))
   for (let round = 0; round < 5; round++) {
     const [uploaded] = await Promise.all([Promise.all(contents.map(async (bytes) => alice.upload(bytes))), gc(), gc()])
-    const kept = await Promise.all(uploaded.map(async (blob) => ({ row: await isThere(alice, blob.ref.$link), file: onDisk(blob.ref.$link) })))
+    const kept = await Promise.all(
+      uploaded.map(async (blob) => ({ row: await isThere(alice, blob.ref.$link), file: onDisk(blob.ref.$link) })),
+    )
     // With no grace a pass may take an upload at once, but then all of it.
     for (const { row, file } of kept) expect(file).toBe(row)
   }

@@ -40,7 +40,8 @@ const publish = async (bytes: Uint8Array): Promise<Blob> => {
 /** Everything copied, nothing surplus on either side. */
 async function settle(): Promise<void> {
   for (const entry of readdirSync(join(pds.dataDir, 'blobs'), { recursive: true, withFileTypes: true })) {
-    if (entry.isFile() && (await pds.ctx.db.get(sql`SELECT 1 FROM blob WHERE cid = ${entry.name}`)) === null) rmSync(join(entry.parentPath, entry.name))
+    if (entry.isFile() && (await pds.ctx.db.get(sql`SELECT 1 FROM blob WHERE cid = ${entry.name}`)) === null)
+      rmSync(join(entry.parentPath, entry.name))
   }
   await mirror()
   await mirror()

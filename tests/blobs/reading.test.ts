@@ -63,7 +63,11 @@ test('a part is served as a part', async () => {
   const bytes = randomBytes(200_000)
   const cid = await published(bytes, 'a.b.c/video')
   const part = await alice.read(cid, { range: 'bytes=1000-1999' })
-  expect([part.status, part.headers.get('content-range'), part.headers.get('content-length')]).toEqual([206, 'bytes 1000-1999/200000', '1000'])
+  expect([part.status, part.headers.get('content-range'), part.headers.get('content-length')]).toEqual([
+    206,
+    'bytes 1000-1999/200000',
+    '1000',
+  ])
   expect(new Uint8Array(await part.arrayBuffer())).toEqual(bytes.subarray(1000, 2000))
   const tail = await alice.read(cid, { range: 'bytes=-10' })
   expect(new Uint8Array(await tail.arrayBuffer())).toEqual(bytes.subarray(-10))
@@ -88,7 +92,7 @@ test('each coding has a tag of its own, and none is joined to a part of the byte
   const tagIn = async (coding: string) => (await alice.read(cid, { 'accept-encoding': coding })).headers.get('etag')!
   const tags = [await tagIn('identity'), await tagIn('gzip'), await tagIn('br')]
   expect(tags).toEqual([`"${cid}"`, `"${cid}-gzip"`, `"${cid}-br"`])
-  const part = (etag: string) => alice.read(cid, { 'range': 'bytes=10-19', 'if-range': etag, 'accept-encoding': 'identity' })
+  const part = (etag: string) => alice.read(cid, { range: 'bytes=10-19', 'if-range': etag, 'accept-encoding': 'identity' })
   expect([(await part(tags[0]!)).status, (await part(tags[1]!)).status, (await part(tags[2]!)).status]).toEqual([206, 200, 200])
   // The copy that a client keeps goes on being called what it is.
   for (const etag of tags) {
@@ -99,7 +103,11 @@ test('each coding has a tag of its own, and none is joined to a part of the byte
 
 test('HEAD tells size and type', async () => {
   const response = await fetch(`${pds.url}/xrpc/com.atproto.sync.getBlob?did=${alice.did}&cid=${avatar.ref.$link}`, { method: 'HEAD' })
-  expect([response.status, response.headers.get('content-type'), response.headers.get('content-length')]).toEqual([200, 'image/png', String(png.length)])
+  expect([response.status, response.headers.get('content-type'), response.headers.get('content-length')]).toEqual([
+    200,
+    'image/png',
+    String(png.length),
+  ])
 })
 
 test('an upload is its owner’s alone until a record points at it', async () => {
@@ -184,8 +192,11 @@ test('an account that moved in is told which blobs are missing, until it has bro
   const hal = await Uploader.join(pds, 'hal')
   const late = Buffer.from('brought later')
   const cid = cidOfBlob(late).toString()
-  await pds.ctx.db.transaction((tx) => importBlobReferences(tx, { did: hal.did, rev: '3k22222222222' as Tid, now: 1, references: [{ record: 'a.b.c/1', cid }] }))
-  const missing = async () => (await request(`${pds.url}/xrpc/com.atproto.repo.listMissingBlobs`, { headers: bearer(hal.token) })).body.blobs
+  await pds.ctx.db.transaction((tx) =>
+    importBlobReferences(tx, { did: hal.did, rev: '3k22222222222' as Tid, now: 1, references: [{ record: 'a.b.c/1', cid }] }),
+  )
+  const missing = async () =>
+    (await request(`${pds.url}/xrpc/com.atproto.repo.listMissingBlobs`, { headers: bearer(hal.token) })).body.blobs
   expect(await missing()).toEqual([{ cid, recordUri: `at://${hal.did}/a.b.c/1` }])
   expect(await hal.sees(cid)).toEqual(BLOB_NOT_FOUND)
   await hal.upload(late)

@@ -53,7 +53,14 @@ test('a reference that got lost is found again in the record, and its blob is no
 test('a reference without its record goes, and the grace of its blob starts then', async () => {
   const blob = await alice.upload(randomBytes(101))
   const cid = blob.ref.$link
-  await db().transaction((tx) => importBlobReferences(tx, { did: alice.did, rev: '3k22222222222' as Tid, now: pds.clock.now(), references: [{ record: 'zz.b.c/gone', cid }] }))
+  await db().transaction((tx) =>
+    importBlobReferences(tx, {
+      did: alice.did,
+      rev: '3k22222222222' as Tid,
+      now: pds.clock.now(),
+      references: [{ record: 'zz.b.c/gone', cid }],
+    }),
+  )
   await publish(alice)
   pds.clock.advance({ secs: GRACE_SECS * 2 })
   expect(await gc()).toMatchObject({ mended: 1, swept: 0 })
@@ -67,8 +74,17 @@ test('a reference without its record goes, and the grace of its blob starts then
 test('a reference in the shape of old records, which an import brings, keeps its blob', async () => {
   const { ref, mimeType } = await alice.upload(randomBytes(106))
   const old = { $type: 'a.b.c', picture: { cid: ref.$link, mimeType } }
-  const { bytes } = archiveOf(alice.did, nextTid(null, pds.clock.now() * 1000, 1), { 'a.b.c/old': old }, signingKey('p256', new Uint8Array(32).fill(3)))
-  const imported = await request(`${pds.url}/xrpc/com.atproto.repo.importRepo`, { method: 'POST', body: bytes as Uint8Array<ArrayBuffer>, headers: { ...bearer(alice.token), 'content-type': 'application/vnd.ipld.car' } })
+  const { bytes } = archiveOf(
+    alice.did,
+    nextTid(null, pds.clock.now() * 1000, 1),
+    { 'a.b.c/old': old },
+    signingKey('p256', new Uint8Array(32).fill(3)),
+  )
+  const imported = await request(`${pds.url}/xrpc/com.atproto.repo.importRepo`, {
+    method: 'POST',
+    body: bytes as Uint8Array<ArrayBuffer>,
+    headers: { ...bearer(alice.token), 'content-type': 'application/vnd.ipld.car' },
+  })
   expect(imported.status).toBe(200)
   expect(await gc()).toMatchObject({ mended: 0, errors: 0 })
   pds.clock.advance({ secs: GRACE_SECS * 2 })
@@ -120,7 +136,10 @@ test('a referenced file that is here already is adopted, with its type', async (
 test('what is wrong far into an account of many blobs is put right', async () => {
   const blobs = await Promise.all(Array.from({ length: 230 }, () => alice.upload(randomBytes(16))))
   await alice.refer(`a.b.c/${++records}`, ...blobs)
-  const [unclaimed, stopped] = blobs.map(({ ref }) => ref.$link).toSorted().slice(-2) as [string, string]
+  const [unclaimed, stopped] = blobs
+    .map(({ ref }) => ref.$link)
+    .toSorted()
+    .slice(-2) as [string, string]
   await db().run(sql`DELETE FROM blob WHERE cid = ${unclaimed}`)
   await db().run(sql`UPDATE blob SET unreferenced_at = 1 WHERE cid = ${stopped}`)
   expect(await gc()).toMatchObject({ swept: 0, adopted: 1, mended: 0, errors: 0 })

@@ -66,7 +66,9 @@ export class Uploader {
 export const BLOB_NOT_FOUND = { status: 400, error: 'BlobNotFound' }
 export const SERVED = { status: 200, error: null }
 
-export const png = new Uint8Array(Buffer.from('iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg==', 'base64'))
+export const png = new Uint8Array(
+  Buffer.from('iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg==', 'base64'),
+)
 
 export const randomBytes = (size: number): Uint8Array<ArrayBuffer> => {
   const bytes = new Uint8Array(size)

@@ -25,7 +25,10 @@ afterAll(() => pds[Symbol.asyncDispose]())
 
 const folder = () => join(pds.dataDir, 'blobs')
 const incoming = () => readdirSync(join(folder(), '.incoming'))
-const files = () => readdirSync(folder(), { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile()).map((entry) => entry.name)
+const files = () =>
+  readdirSync(folder(), { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map((entry) => entry.name)
 const cidOf = (bytes: Uint8Array) => cidOfBlob(bytes).toString()
 
 async function until(holds: () => boolean): Promise<void> {
@@ -34,7 +37,12 @@ async function until(holds: () => boolean): Promise<void> {
 }
 
 test('an upload is answered with its CID, the type of its bytes and its size', async () => {
-  expect(await alice.upload(png, 'text/plain')).toEqual({ $type: 'blob', ref: { $link: cidOf(png) }, mimeType: 'image/png', size: png.byteLength })
+  expect(await alice.upload(png, 'text/plain')).toEqual({
+    $type: 'blob',
+    ref: { $link: cidOf(png) },
+    mimeType: 'image/png',
+    size: png.byteLength,
+  })
   expect(await alice.upload('plain words', 'text/plain; charset=utf-8')).toMatchObject({ mimeType: 'text/plain', size: 11 })
   expect(files()).toContain(cidOf(png))
 })
@@ -129,17 +137,27 @@ test('a service uploads for the account that gave it a token for just that', asy
   const { ctx } = pds
   const key = (await signingKeyOf(ctx, ctx.db, alice.did))!
   const now = Math.floor(pds.clock.now() / 1000)
-  const tokenFor = (lxm: string) => formatServiceToken(key, { iss: alice.did, aud: ctx.config.serverDid, lxm, iat: now, exp: now + 60, jti: crypto.randomUUID() })
+  const tokenFor = (lxm: string) =>
+    formatServiceToken(key, { iss: alice.did, aud: ctx.config.serverDid, lxm, iat: now, exp: now + 60, jti: crypto.randomUUID() })
   const bytes = randomBytes(500)
-  expect(await alice.post(bytes, bearer(tokenFor('com.atproto.repo.uploadBlob')))).toMatchObject({ status: 200, body: { blob: { size: 500 } } })
+  expect(await alice.post(bytes, bearer(tokenFor('com.atproto.repo.uploadBlob')))).toMatchObject({
+    status: 200,
+    body: { blob: { size: 500 } },
+  })
   expect((await alice.read(cidOf(bytes), bearer(alice.token))).status).toBe(200)
-  expect(await alice.post(bytes, bearer(tokenFor('com.atproto.repo.createRecord')))).toMatchObject({ status: 401, body: { error: 'BadJwtLexiconMethod' } })
+  expect(await alice.post(bytes, bearer(tokenFor('com.atproto.repo.createRecord')))).toMatchObject({
+    status: 401,
+    body: { error: 'BadJwtLexiconMethod' },
+  })
 })
 
 test('uploading needs an account, a type and no more than its share of a day', async () => {
   const url = `${pds.url}/xrpc/com.atproto.repo.uploadBlob`
   expect(await request(url, { method: 'POST', body: 'x' })).toMatchObject({ status: 401, body: { error: 'AuthMissing' } })
-  expect(await request(url, { method: 'POST', body: 'x', headers: bearer('garbage') })).toMatchObject({ status: 400, body: { error: 'InvalidToken' } })
+  expect(await request(url, { method: 'POST', body: 'x', headers: bearer('garbage') })).toMatchObject({
+    status: 400,
+    body: { error: 'InvalidToken' },
+  })
   const untyped = new Request(url, { method: 'POST', body: new Uint8Array([1]), headers: bearer(alice.token) })
   expect((await fetch(untyped)).status).toBe(400)
   const { headers } = await alice.post('x')
@@ -153,8 +171,14 @@ test('an upload whose row cannot be written leaves no file, unless somebody else
   await ivy.upload(shared)
   const { db } = pds.ctx
   const [refuse, allow] = {
-    sqlite: [sql`CREATE TRIGGER broken BEFORE INSERT ON blob WHEN NEW.size IN (700, 701) BEGIN SELECT RAISE(ABORT, 'no'); END`, sql`DROP TRIGGER broken`],
-    postgres: [sql`ALTER TABLE blob ADD CONSTRAINT broken CHECK (size NOT IN (700, 701)) NOT VALID`, sql`ALTER TABLE blob DROP CONSTRAINT broken`],
+    sqlite: [
+      sql`CREATE TRIGGER broken BEFORE INSERT ON blob WHEN NEW.size IN (700, 701) BEGIN SELECT RAISE(ABORT, 'no'); END`,
+      sql`DROP TRIGGER broken`,
+    ],
+    postgres: [
+      sql`ALTER TABLE blob ADD CONSTRAINT broken CHECK (size NOT IN (700, 701)) NOT VALID`,
+      sql`ALTER TABLE blob DROP CONSTRAINT broken`,
+    ],
   }[db.dialect.name] as [Sql, Sql]
   await db.run(refuse)
   expect(await alice.post(bytes)).toMatchObject({ status: 500 })

@@ -32,7 +32,10 @@ describe('help', () => {
   test('of a word that several commands share lists them', async () => {
     const [before, after] = await Promise.all([runProgram(['help', 'invite']), runProgram(['invite', '--help'])])
     expect(before).toEqual(after)
-    expect(before).toMatchObject({ code: 0, out: expect.stringMatching(/\n  invite create +Make invite codes.\n  invite list .*\n  invite disable /) })
+    expect(before).toMatchObject({
+      code: 0,
+      out: expect.stringMatching(/\n  invite create +Make invite codes.\n  invite list .*\n  invite disable /),
+    })
   })
 })
 
@@ -69,7 +72,11 @@ describe('config check', () => {
   test('prints the resolved configuration as TOML, without secrets', async () => {
     const { code, out, err } = await runProgram(['config', 'check'], env)
     expect(code).toBe(0)
-    expect(Bun.TOML.parse(out)).toMatchObject({ public_url: 'https://pds.example.com', admin_token: '***', oauth: { access_token_ttl_secs: 900 } })
+    expect(Bun.TOML.parse(out)).toMatchObject({
+      public_url: 'https://pds.example.com',
+      admin_token: '***',
+      oauth: { access_token_ttl_secs: 900 },
+    })
     expect(out + err).not.toContain('horse')
     expect(err).toContain('warning: admin_token (SERVICE_ADMIN_TOKEN): is shorter than 32 characters')
   })
@@ -109,7 +116,9 @@ describe('serve', () => {
     await using first = await startProgram(['dev'], { PORT: String(await freePort()) }, folder.path)
     const { code, err } = await runProgram(['dev'], { PORT: new URL(first.url).port })
     expect(code).toBe(1)
-    expect(err.trim().split('\n')).toEqual([expect.stringMatching(/^holdfast dev: port \d+ of 127.0.0.1 is in use by another process: stop that one/)])
+    expect(err.trim().split('\n')).toEqual([
+      expect.stringMatching(/^holdfast dev: port \d+ of 127.0.0.1 is in use by another process: stop that one/),
+    ])
   })
 })
 
@@ -146,7 +155,8 @@ describe('firehose', () => {
 })
 
 describe('dev', () => {
-  const start = async (folder: string, env: Record<string, string> = {}) => startProgram(['dev'], { PORT: String(await freePort()), ...env }, folder)
+  const start = async (folder: string, env: Record<string, string> = {}) =>
+    startProgram(['dev'], { PORT: String(await freePort()), ...env }, folder)
 
   test('needs no configuration, shows what to try, and names its version in its health', async () => {
     using folder = temporaryFolder()
@@ -154,7 +164,9 @@ describe('dev', () => {
     expect(await (await fetch(`${server.url}/xrpc/_health`)).json()).toMatchObject({ version: SOFTWARE, db: 'ok' })
     server.signal('SIGTERM')
     expect(await server.exited).toBe(0)
-    expect(server.output()).toMatch(/Create an account:\n  curl http.*\n\nPost:\n.*\n.*createRecord.*\n\nRead the firehose.*:\n  .* firehose http/)
+    expect(server.output()).toMatch(
+      /Create an account:\n  curl http.*\n\nPost:\n.*\n.*createRecord.*\n\nRead the firehose.*:\n  .* firehose http/,
+    )
   })
 
   test('logs JSON when asked to', async () => {
@@ -174,7 +186,9 @@ describe('dev', () => {
     const { port } = new URL(server.url)
     const half = connect(Number(port), '127.0.0.1')
     half.on('error', () => {})
-    half.write('POST /xrpc/com.atproto.server.createSession HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{')
+    half.write(
+      'POST /xrpc/com.atproto.server.createSession HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{',
+    )
     await fetch(`${server.url}/xrpc/_health`)
     server.signal('SIGINT')
     while (!server.output().includes('stopping')) await Bun.sleep(5)

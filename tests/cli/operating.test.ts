@@ -21,7 +21,8 @@ const there = () => ['--url', pds.url]
 const run = (words: string[], input?: string) => runProgram([...words, ...there()], env, undefined, input)
 const json = async (words: string[], input?: string) => JSON.parse((await run([...words, '--json'], input)).out)
 
-const adminCall = (nsid: string, input?: object) => xrpc(pds, nsid, { headers: basic('admin', ADMIN_TOKEN), ...(input ? { json: input } : {}) })
+const adminCall = (nsid: string, input?: object) =>
+  xrpc(pds, nsid, { headers: basic('admin', ADMIN_TOKEN), ...(input ? { json: input } : {}) })
 async function invited(name: string) {
   const { body } = await adminCall('com.atproto.server.createInviteCode', { useCount: 1 })
   return createAccount(pds, name, { inviteCode: body.code })
@@ -58,15 +59,27 @@ describe('account create', () => {
 
   test('makes nothing when the two differ, when it is interrupted, and when there is nobody to ask', async () => {
     const words = ['account', 'create', 'dave', 'dave@example.com', ...there()]
-    expect(await typeAtProgram(words, env, [['Password: ', 'one password\r'], ['Once more: ', 'another one\r']])).toMatchObject({ code: 2, screen: expect.stringContaining('the two passwords differ') })
+    expect(
+      await typeAtProgram(words, env, [
+        ['Password: ', 'one password\r'],
+        ['Once more: ', 'another one\r'],
+      ]),
+    ).toMatchObject({ code: 2, screen: expect.stringContaining('the two passwords differ') })
     expect((await typeAtProgram(words, env, [['Password: ', 'one pass\x03']])).code).toBe(130)
     expect(await runProgram(words, env)).toMatchObject({ code: 2, out: '', err: expect.stringContaining('--password-stdin') })
-    expect(await runProgram([...words, '--generate', '--password-stdin'], env)).toMatchObject({ code: 2, err: expect.stringContaining('exclude each other') })
+    expect(await runProgram([...words, '--generate', '--password-stdin'], env)).toMatchObject({
+      code: 2,
+      err: expect.stringContaining('exclude each other'),
+    })
     expect((await run(['account', 'show', 'dave.test'])).err).toBe('holdfast account show: No such account\n')
   })
 
   test('says what the server refuses, and takes its invite back', async () => {
-    expect(await run(['account', 'create', 'alice', 'other@example.com', '--generate'])).toMatchObject({ code: 1, out: '', err: expect.stringMatching(/^holdfast account create: .*alice\.test.*\n$/) })
+    expect(await run(['account', 'create', 'alice', 'other@example.com', '--generate'])).toMatchObject({
+      code: 1,
+      out: '',
+      err: expect.stringMatching(/^holdfast account create: .*alice\.test.*\n$/),
+    })
     expect(await json(['invite', 'list'])).toEqual([])
   })
 })
@@ -74,7 +87,14 @@ describe('account create', () => {
 test('an account is found by handle, DID and address', async () => {
   const erin = await invited('erin')
   for (const name of ['erin', 'erin.test', '@Erin.Test', erin.did, 'ERIN@example.com'])
-    expect(await json(['account', 'show', name])).toMatchObject({ did: erin.did, handle: 'erin.test', email: 'erin@example.com', status: 'active', hasPassword: true, emailConfirmedAt: null })
+    expect(await json(['account', 'show', name])).toMatchObject({
+      did: erin.did,
+      handle: 'erin.test',
+      email: 'erin@example.com',
+      status: 'active',
+      hasPassword: true,
+      emailConfirmedAt: null,
+    })
   const { code, out } = await run(['account', 'show', 'erin.test'])
   expect(code).toBe(0)
   expect(out).toMatch(/^handle +erin\.test\ndid +did:plc:\w+\naddress +erin@example\.com \(not confirmed\)\nstatus +active\n/)
@@ -82,19 +102,30 @@ test('an account is found by handle, DID and address', async () => {
 
 test('accounts are listed over all pages, narrowed by text, status and number', async () => {
   for (let i = 0; i < 101; i++)
-    await pds.ctx.db.run(sql`INSERT INTO account (did, handle, signing_key, signing_key_wrapped, created_at) VALUES (${`did:plc:many${i}`}, ${`many${i}.test`}, 'k', 'w', 1)`)
+    await pds.ctx.db.run(
+      sql`INSERT INTO account (did, handle, signing_key, signing_key_wrapped, created_at) VALUES (${`did:plc:many${i}`}, ${`many${i}.test`}, 'k', 'w', 1)`,
+    )
   const listed = await json(['account', 'list'])
   expect(listed.length).toBeGreaterThan(101)
   expect(new Set(listed.map(({ did }: { did: string }) => did)).size).toBe(listed.length)
-  expect(await json(['account', 'list', '--search', 'many10', '--limit', '1'])).toEqual([expect.objectContaining({ handle: 'many10.test' })])
+  expect(await json(['account', 'list', '--search', 'many10', '--limit', '1'])).toEqual([
+    expect.objectContaining({ handle: 'many10.test' }),
+  ])
   const { out } = await run(['account', 'list', '--search', 'many100'])
-  expect(out).toBe('HANDLE        DID              STATUS  BLOBS  CREATED           FLAGS\nmany100.test  did:plc:many100  active  0 B    1970-01-01 00:00\n')
-  expect(await run(['account', 'list', '--status', 'asleep'])).toMatchObject({ code: 1, err: expect.stringContaining('status must be one of') })
+  expect(out).toBe(
+    'HANDLE        DID              STATUS  BLOBS  CREATED           FLAGS\nmany100.test  did:plc:many100  active  0 B    1970-01-01 00:00\n',
+  )
+  expect(await run(['account', 'list', '--status', 'asleep'])).toMatchObject({
+    code: 1,
+    err: expect.stringContaining('status must be one of'),
+  })
   await pds.ctx.db.run(sql`DELETE FROM account WHERE did LIKE 'did:plc:many%'`)
 })
 
 test('names of strangers cannot command the terminal, nor make lines of their own', async () => {
-  await pds.ctx.db.run(sql`INSERT INTO account (did, handle, email, signing_key, signing_key_wrapped, created_at) VALUES ('did:plc:nasty', ${'na\u001b[2J\nsty\u202e\u009b.test'}, 'nasty@example.com', 'k', 'w', 1)`)
+  await pds.ctx.db.run(
+    sql`INSERT INTO account (did, handle, email, signing_key, signing_key_wrapped, created_at) VALUES ('did:plc:nasty', ${'na\u001b[2J\nsty\u202e\u009b.test'}, 'nasty@example.com', 'k', 'w', 1)`,
+  )
   const { out } = await run(['account', 'list', '--search', 'plc:nasty'])
   expect(out.split('\n')[1]).toStartWith('na\\u001b[2J sty\\u202e\\u009b.test  did:plc:nasty')
   const raw = (await run(['account', 'list', '--search', 'plc:nasty', '--json'])).out
@@ -105,8 +136,15 @@ test('names of strangers cannot command the terminal, nor make lines of their ow
 
 test('usage tells records, blobs and quota', async () => {
   const frank = await invited('frank')
-  await frank.call('com.atproto.repo.createRecord', { json: { repo: frank.did, collection: 'org.example.note', record: { text: 'counted' } } })
-  expect(await json(['account', 'usage', 'frank.test'])).toMatchObject({ did: frank.did, recordsCount: 1, blobCount: 0, quotaBytes: pds.ctx.config.blobs.maxStoragePerAccount })
+  await frank.call('com.atproto.repo.createRecord', {
+    json: { repo: frank.did, collection: 'org.example.note', record: { text: 'counted' } },
+  })
+  expect(await json(['account', 'usage', 'frank.test'])).toMatchObject({
+    did: frank.did,
+    recordsCount: 1,
+    blobCount: 0,
+    quotaBytes: pds.ctx.config.blobs.maxStoragePerAccount,
+  })
   expect((await run(['account', 'usage', 'frank.test'])).out).toMatch(/^records +1$/m)
 })
 
@@ -126,9 +164,14 @@ describe('account reset-password', () => {
     expect({ code, out }).toEqual({ code: 0, out: 'A code to reset the password was mailed to heidi@example.com.\n' })
     expect(pds.mails.at(-1)).toMatchObject({ to: 'heidi@example.com' })
     const printed = await json(['account', 'reset-password', 'heidi.test', '--code'])
-    expect((await xrpc(pds, 'com.atproto.server.resetPassword', { json: { token: printed.code, password: 'after the code' } })).status).toBe(200)
+    expect(
+      (await xrpc(pds, 'com.atproto.server.resetPassword', { json: { token: printed.code, password: 'after the code' } })).status,
+    ).toBe(200)
     expect((await logIn(pds, heidi, 'after the code')).did).toBe(heidi.did)
-    expect(await run(['account', 'reset-password', 'heidi.test', '--mail', '--code'])).toMatchObject({ code: 2, err: expect.stringContaining('exclude each other') })
+    expect(await run(['account', 'reset-password', 'heidi.test', '--mail', '--code'])).toMatchObject({
+      code: 2,
+      err: expect.stringContaining('exclude each other'),
+    })
   })
 })
 
@@ -144,14 +187,20 @@ test('an account is deleted once its handle is typed, or with --yes', async () =
   const judy = await invited('judy')
   const words = ['account', 'delete', 'judy@example.com']
   expect(await run(words)).toMatchObject({ code: 2, err: expect.stringContaining('add --yes') })
-  expect(await typeAtProgram([...words, ...there()], env, [['Type judy.test to go on: ', 'judy\r']])).toMatchObject({ code: 1, screen: expect.stringContaining('nothing was deleted') })
+  expect(await typeAtProgram([...words, ...there()], env, [['Type judy.test to go on: ', 'judy\r']])).toMatchObject({
+    code: 1,
+    screen: expect.stringContaining('nothing was deleted'),
+  })
   expect((await typeAtProgram([...words, ...there()], env, [['Type judy.test to go on: ', '\x04']])).code).toBe(130)
   expect((await run(['account', 'show', judy.did])).code).toBe(0)
   expect((await typeAtProgram([...words, ...there()], env, [['Type judy.test to go on: ', 'judy.test\r']])).code).toBe(0)
   expect((await run(['account', 'show', judy.did])).code).toBe(1)
   const kim = await invited('kim')
   expect(await json(['account', 'delete', 'kim.test', '--yes'])).toEqual({ did: kim.did, handle: 'kim.test' })
-  expect(await run(['account', 'delete', 'kim.test', '--yes'])).toMatchObject({ code: 1, err: 'holdfast account delete: No such account\n' })
+  expect(await run(['account', 'delete', 'kim.test', '--yes'])).toMatchObject({
+    code: 1,
+    err: 'holdfast account delete: No such account\n',
+  })
 })
 
 test('invites are made, listed, given to an account and disabled', async () => {
@@ -168,7 +217,10 @@ test('invites are made, listed, given to an account and disabled', async () => {
   expect(out).toMatch(new RegExp(`^${codes[1]}  0 of 3 +open +admin `, 'm'))
   expect(out).toMatch(/ 1 of 1 +used up /)
   expect(await json(['invite', 'list'])).toHaveLength(2)
-  expect(await run(['invite', 'disable', 'nothing'])).toMatchObject({ code: 1, err: 'holdfast invite disable: there is no invite code nothing\n' })
+  expect(await run(['invite', 'disable', 'nothing'])).toMatchObject({
+    code: 1,
+    err: 'holdfast invite disable: there is no invite code nothing\n',
+  })
 })
 
 test('the relay is asked to come, and what it knows', async () => {
@@ -176,7 +228,10 @@ test('the relay is asked to come, and what it knows', async () => {
   relay.answer('com.atproto.sync.getHostStatus', () => Response.json({ hostname: 'pds', status: 'active', seq: 0, accountCount: 7 }))
   await using other = await startPds({ crawlers: { urls: [relay.url] }, publicUrl: 'https://pds.example.com' })
   const ask = (words: string[]) => runProgram([...words, '--url', `http://localhost:${other.ctx.config.port}`], env)
-  expect(await ask(['relay', 'status'])).toMatchObject({ code: 0, out: expect.stringMatching(/^relay +localhost:\d+\nreachable +yes\nstatus +active\naccounts +7\n/) })
+  expect(await ask(['relay', 'status'])).toMatchObject({
+    code: 0,
+    out: expect.stringMatching(/^relay +localhost:\d+\nreachable +yes\nstatus +active\naccounts +7\n/),
+  })
   expect(await ask(['relay', 'request-crawl', '--json'])).toMatchObject({ code: 0, out: expect.stringContaining('"accepted": 1') })
   expect(relay.received.map(({ path }) => path)).toContain('/xrpc/com.atproto.sync.requestCrawl')
   expect(await run(['relay', 'request-crawl'])).toMatchObject({ code: 1, err: expect.stringContaining('no crawler') })
@@ -187,15 +242,25 @@ describe('the server that is meant', () => {
     const folder = mkdtempSync(join(tmpdir(), 'holdfast-operating-'))
     const own = { SERVICE_ADMIN_TOKEN: 'a short token of this server', SERVICE_PORT: String(await freePort()) }
     await using server = await startProgram(['dev'], own, folder)
-    expect(await runProgram(['account', 'create', 'mia', 'mia@example.com', '--generate', '--dev'], own)).toMatchObject({ code: 0, err: '' })
+    expect(await runProgram(['account', 'create', 'mia', 'mia@example.com', '--generate', '--dev'], own)).toMatchObject({
+      code: 0,
+      err: '',
+    })
     expect(JSON.parse((await runProgram(['account', 'list', '--dev', '--json'], own)).out)).toMatchObject([{ handle: 'mia.test' }])
     const { SERVICE_ADMIN_TOKEN: _, ...without } = own
-    expect(await runProgram(['account', 'list', '--dev'], without)).toMatchObject({ code: 1, err: expect.stringContaining('set admin_token') })
+    expect(await runProgram(['account', 'list', '--dev'], without)).toMatchObject({
+      code: 1,
+      err: expect.stringContaining('set admin_token'),
+    })
     writeFileSync(join(folder, 'token'), `${own.SERVICE_ADMIN_TOKEN}\n`)
     expect((await runProgram(['account', 'list', '--url', server.url, '--token-file', join(folder, 'token')])).code).toBe(0)
     server.signal('SIGTERM')
     await server.exited
-    expect(await runProgram(['account', 'list', '--dev'], own)).toMatchObject({ code: 1, out: '', err: expect.stringContaining('no server answers at http://127.0.0.1:') })
+    expect(await runProgram(['account', 'list', '--dev'], own)).toMatchObject({
+      code: 1,
+      out: '',
+      err: expect.stringContaining('no server answers at http://127.0.0.1:'),
+    })
     rmSync(folder, { recursive: true, force: true })
   })
 
@@ -203,16 +268,28 @@ describe('the server that is meant', () => {
     const words = ['account', 'create', 'nora', 'nora@example.com', '--password-stdin', '--token-file', '-', ...there()]
     expect(await runProgram(words, {}, undefined, `${ADMIN_TOKEN}\na password of nora\n`)).toMatchObject({ code: 0, err: '' })
     expect((await login('nora.test', 'a password of nora')).status).toBe(200)
-    expect(await runProgram(['account', 'list', ...there()])).toMatchObject({ code: 1, err: expect.stringContaining('is needed, in SERVICE_ADMIN_TOKEN or by --token-file') })
-    expect(await runProgram(['account', 'list', ...there()], { SERVICE_ADMIN_TOKEN: 'wrong' })).toMatchObject({ code: 1, err: expect.stringContaining('does not take this admin token') })
-    expect(await runProgram(['account', 'list', '--url', 'http://pds.example.com'], env)).toMatchObject({ code: 2, err: expect.stringContaining('use https') })
+    expect(await runProgram(['account', 'list', ...there()])).toMatchObject({
+      code: 1,
+      err: expect.stringContaining('is needed, in SERVICE_ADMIN_TOKEN or by --token-file'),
+    })
+    expect(await runProgram(['account', 'list', ...there()], { SERVICE_ADMIN_TOKEN: 'wrong' })).toMatchObject({
+      code: 1,
+      err: expect.stringContaining('does not take this admin token'),
+    })
+    expect(await runProgram(['account', 'list', '--url', 'http://pds.example.com'], env)).toMatchObject({
+      code: 2,
+      err: expect.stringContaining('use https'),
+    })
   })
 
   test('is spoken to directly, whatever proxy the environment names', async () => {
     let asked = 0
     using proxy = Bun.serve({ port: 0, hostname: '127.0.0.1', fetch: () => Response.json({ asked: asked++ }) })
     const proxied = { ...env, HTTP_PROXY: `http://127.0.0.1:${proxy.port}`, http_proxy: `http://127.0.0.1:${proxy.port}` }
-    expect(await runProgram(['invite', 'list', '--all', ...there()], proxied)).toMatchObject({ code: 0, out: expect.stringContaining('CODE') })
+    expect(await runProgram(['invite', 'list', '--all', ...there()], proxied)).toMatchObject({
+      code: 0,
+      out: expect.stringContaining('CODE'),
+    })
     expect(asked).toBe(0)
   })
 
@@ -220,7 +297,10 @@ describe('the server that is meant', () => {
     let asked = 0
     using elsewhere = Bun.serve({ port: 0, hostname: '127.0.0.1', fetch: () => Response.json({ accounts: [], asked: asked++ }) })
     using moved = Bun.serve({ port: 0, hostname: '127.0.0.1', fetch: () => Response.redirect(`http://127.0.0.1:${elsewhere.port}/`, 307) })
-    expect(await runProgram(['account', 'list', '--url', `http://127.0.0.1:${moved.port}`], env)).toMatchObject({ code: 1, err: expect.stringContaining('307') })
+    expect(await runProgram(['account', 'list', '--url', `http://127.0.0.1:${moved.port}`], env)).toMatchObject({
+      code: 1,
+      err: expect.stringContaining('307'),
+    })
     expect(asked).toBe(0)
   })
 })

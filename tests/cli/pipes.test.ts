@@ -15,10 +15,12 @@ function temporaryFolder() {
   return { path, [Symbol.dispose]: () => rmSync(path, { recursive: true, force: true }) }
 }
 
-const startDev = async (folder: string, env: Record<string, string> = {}) => startProgram(['dev'], { PORT: String(await freePort()), ...env }, folder)
+const startDev = async (folder: string, env: Record<string, string> = {}) =>
+  startProgram(['dev'], { PORT: String(await freePort()), ...env }, folder)
 
 /** The program with a shell around it: `script` runs it as `"$@"`. */
-const inShell = (script: string, words: string[], env: Record<string, string> = {}) => runProgram(words, env, ['sh', '-c', script, 'sh', process.execPath, join(ROOT, 'src/main.ts')])
+const inShell = (script: string, words: string[], env: Record<string, string> = {}) =>
+  runProgram(words, env, ['sh', '-c', script, 'sh', process.execPath, join(ROOT, 'src/main.ts')])
 
 const FIRST_LINE = '{ "$@"; echo "status $?" >&2; } | head -n 1'
 
@@ -27,15 +29,22 @@ test('firehose ends when its reader has seen enough, though nothing more happens
   await using server = await startDev(folder.path)
   const account = { handle: 'alice.test', email: 'alice@example.com', password: 'alice-password' }
   await request(`${server.url}/xrpc/com.atproto.server.createAccount`, { json: account })
-  expect(await inShell(FIRST_LINE, ['firehose', server.url, '--cursor', '0'])).toEqual({ code: 0, out: expect.stringMatching(/^#identity .*\n$/), err: 'status 0\n' })
+  expect(await inShell(FIRST_LINE, ['firehose', server.url, '--cursor', '0'])).toEqual({
+    code: 0,
+    out: expect.stringMatching(/^#identity .*\n$/),
+    err: 'status 0\n',
+  })
 })
 
-test.each([[['config', 'check', '--dev']], [['doctor', '--dev']], [['--help']]])('%p says no more, and keeps its status, when its reader has seen enough', async (words) => {
-  const whole = await runProgram(words)
-  const { out, err } = await inShell(FIRST_LINE, words)
-  expect(out.split('\n')).toHaveLength(2)
-  expect(err).toBe(`${whole.err}status ${whole.code}\n`)
-})
+test.each([[['config', 'check', '--dev']], [['doctor', '--dev']], [['--help']]])(
+  '%p says no more, and keeps its status, when its reader has seen enough',
+  async (words) => {
+    const whole = await runProgram(words)
+    const { out, err } = await inShell(FIRST_LINE, words)
+    expect(out.split('\n')).toHaveLength(2)
+    expect(err).toBe(`${whole.err}status ${whole.code}\n`)
+  },
+)
 
 test('output that cannot be written is a failure, said in one sentence', async () => {
   const { code, err } = await inShell('"$@" > /dev/full', ['config', 'check', '--dev'])
@@ -63,7 +72,12 @@ test('a server goes on when the reader of its log goes away', async () => {
 async function runDevScript(folder: string) {
   const child = Bun.spawn(['sh', '-c', packageJson.scripts.dev], {
     cwd: ROOT,
-    env: { PATH: `${dirname(process.execPath)}:${process.env['PATH']}`, npm_lifecycle_event: 'dev', PORT: String(await freePort()), SERVICE_DATA_DIR: join(folder, 'data') },
+    env: {
+      PATH: `${dirname(process.execPath)}:${process.env['PATH']}`,
+      npm_lifecycle_event: 'dev',
+      PORT: String(await freePort()),
+      SERVICE_DATA_DIR: join(folder, 'data'),
+    },
     stdout: 'pipe',
     stderr: 'pipe',
   })

@@ -37,24 +37,33 @@ test.each([
   ['anonymous registration of agents', { agentAuth: { anonymousEnabled: true } }, ['agents']],
   [
     'a trusted issuer',
-    { agentAuth: { trustedIssuers: [{ issuer: 'a', audience: null, algorithm: 'ES256', keys: { source: 'jwks', url: 'https://a.example' } }] } },
+    {
+      agentAuth: {
+        trustedIssuers: [{ issuer: 'a', audience: null, algorithm: 'ES256', keys: { source: 'jwks', url: 'https://a.example' } }],
+      },
+    },
     ['agents'],
   ],
 ] satisfies [string, ConfigOverrides, string[]][])('%s adds its capabilities', (_, overrides, added) => {
   expect(offered(overrides).toSorted()).toEqual([...ALWAYS, ...added].toSorted() as never)
 })
 
-test.each(capabilities.map((capability) => [capability.name, capability] as const))('%s is not offered when its feature or any of its endpoints is missing', (name, { endpoints }) => {
-  expect(offered(EVERY_SWITCH)).toContain(name)
-  expect(offered(EVERY_SWITCH, { ...everything, capabilities: everything.capabilities.difference(new Set([name])) })).not.toContain(name)
-  for (const endpoint of endpoints) {
-    expect(offered(EVERY_SWITCH, { ...everything, endpoints: everything.endpoints.difference(new Set([endpoint])) })).not.toContain(name)
-  }
-})
+test.each(capabilities.map((capability) => [capability.name, capability] as const))(
+  '%s is not offered when its feature or any of its endpoints is missing',
+  (name, { endpoints }) => {
+    expect(offered(EVERY_SWITCH)).toContain(name)
+    expect(offered(EVERY_SWITCH, { ...everything, capabilities: everything.capabilities.difference(new Set([name])) })).not.toContain(name)
+    for (const endpoint of endpoints) {
+      expect(offered(EVERY_SWITCH, { ...everything, endpoints: everything.endpoints.difference(new Set([endpoint])) })).not.toContain(name)
+    }
+  },
+)
 
 test('what a feature says it can do has all of its endpoints', () => {
   const built = builtBy(features)
-  const missing = capabilities.filter(({ name }) => built.capabilities.has(name)).flatMap(({ name, endpoints }) => endpoints.filter((one) => !built.endpoints.has(one)).map((one) => `${name}: ${one}`))
+  const missing = capabilities
+    .filter(({ name }) => built.capabilities.has(name))
+    .flatMap(({ name, endpoints }) => endpoints.filter((one) => !built.endpoints.has(one)).map((one) => `${name}: ${one}`))
   expect(missing).toEqual([])
 })
 
@@ -62,8 +71,16 @@ test('an endpoint that depends on a capability is one that the capability consis
   const built = builtBy(features)
   const stray = features
     .flatMap(({ routes = [] }) => routes)
-    .flatMap((endpoint) => ('spec' in endpoint && endpoint.spec.capability !== undefined ? [{ name: endpoint.spec.capability, endpoint: endpointName(endpoint) }] : []))
-    .filter(({ name, endpoint }) => !built.capabilities.has(name) || !capabilities.some((one) => one.name === name && (one.endpoints as readonly string[]).includes(endpoint)))
+    .flatMap((endpoint) =>
+      'spec' in endpoint && endpoint.spec.capability !== undefined
+        ? [{ name: endpoint.spec.capability, endpoint: endpointName(endpoint) }]
+        : [],
+    )
+    .filter(
+      ({ name, endpoint }) =>
+        !built.capabilities.has(name) ||
+        !capabilities.some((one) => one.name === name && (one.endpoints as readonly string[]).includes(endpoint)),
+    )
   expect(stray).toEqual([])
 })
 

@@ -120,7 +120,9 @@ describe('problems', () => {
   })
 
   test('include a named file that is missing', () => {
-    expect(problemsOf({ env: { ...REQUIRED, SERVICE_CONFIG: '/etc/none.toml' } })).toEqual(['/etc/none.toml: there is no such file (SERVICE_CONFIG)'])
+    expect(problemsOf({ env: { ...REQUIRED, SERVICE_CONFIG: '/etc/none.toml' } })).toEqual([
+      '/etc/none.toml: there is no such file (SERVICE_CONFIG)',
+    ])
   })
 
   test('include a file that cannot be read', () => {
@@ -143,7 +145,9 @@ describe('secrets', () => {
   )
 
   test('print as [secret] in every form', () => {
-    expect(`${adminToken} ${JSON.stringify({ adminToken })} ${Bun.inspect({ adminToken, signingKeyMasterKey })}`).not.toMatch(/correct-horse|171|abab/)
+    expect(`${adminToken} ${JSON.stringify({ adminToken })} ${Bun.inspect({ adminToken, signingKeyMasterKey })}`).not.toMatch(
+      /correct-horse|171|abab/,
+    )
     expect(String(adminToken)).toBe('[secret]')
   })
 
@@ -164,12 +168,17 @@ describe('the environment', () => {
   })
 
   test('does not count when blank', () => {
-    expect(configOf({ ...withEnv({ SERVICE_PORT: ' ', SERVICE_ADMIN_TOKEN: '' }), file: 'port = 2222' })).toMatchObject({ port: 2222, adminToken: null })
+    expect(configOf({ ...withEnv({ SERVICE_PORT: ' ', SERVICE_ADMIN_TOKEN: '' }), file: 'port = 2222' })).toMatchObject({
+      port: 2222,
+      adminToken: null,
+    })
   })
 
   test('empties a list when blank', () => {
     const file = '[crawlers]\nurls = ["https://relay.example"]'
-    expect(configOf({ ...withEnv({ SERVICE_CRAWLERS: '', SERVICE_RESERVED_HANDLES: '', SERVICE_LABELER_WATCHED: '' }), file })).toMatchObject({
+    expect(
+      configOf({ ...withEnv({ SERVICE_CRAWLERS: '', SERVICE_RESERVED_HANDLES: '', SERVICE_LABELER_WATCHED: '' }), file }),
+    ).toMatchObject({
       crawlers: { urls: [] },
       reservedHandles: [],
       labeler: { watched: [] },
@@ -193,7 +202,9 @@ describe('the environment', () => {
   })
 
   test.each(['1', 'yes', 'on', '0'])('refuses %p as a boolean', (text) => {
-    expect(problemsOf(withEnv({ SERVICE_WAITLIST_ENABLED: text }))).toEqual(['waitlist.enabled (SERVICE_WAITLIST_ENABLED): expected true or false'])
+    expect(problemsOf(withEnv({ SERVICE_WAITLIST_ENABLED: text }))).toEqual([
+      'waitlist.enabled (SERVICE_WAITLIST_ENABLED): expected true or false',
+    ])
   })
 
   test.each(['+1', '-1', '1_000', '1e3', '0x10', '1.0', '٣', '99999'])('refuses %p as a port', (text) => {
@@ -272,7 +283,9 @@ describe('a variable that is none of ours', () => {
   })
 
   test('is not what commands read, nor what systemd tells them', () => {
-    expect(lines({ SERVICE_RESULT: 'success', SERVICE_CONFIG: '', SERVICE_REWRAP_OLD_MASTER_KEY: 'x', SERVICE_REWRAP_NEW_MASTER_KEY: 'y' })).toEqual([])
+    expect(
+      lines({ SERVICE_RESULT: 'success', SERVICE_CONFIG: '', SERVICE_REWRAP_OLD_MASTER_KEY: 'x', SERVICE_REWRAP_NEW_MASTER_KEY: 'y' }),
+    ).toEqual([])
   })
 })
 
@@ -302,7 +315,9 @@ describe('the file', () => {
   })
 
   test('may not hold an empty string, except for mail', () => {
-    expect(problemsOf({ file: 'admin_token = ""\n[email]\nfrom = ""\nprovider = ""' })).toEqual(['admin_token (SERVICE_ADMIN_TOKEN): must not be empty'])
+    expect(problemsOf({ file: 'admin_token = ""\n[email]\nfrom = ""\nprovider = ""' })).toEqual([
+      'admin_token (SERVICE_ADMIN_TOKEN): must not be empty',
+    ])
   })
 
   test.each([
@@ -338,7 +353,11 @@ describe('the file', () => {
 })
 
 describe('bounds', () => {
-  const positive = configKeys.filter(({ name }) => /(?:[._]interval_secs|_timeout_secs|(?:assertion|token|code)_ttl_secs)$/.test(name) && !['invites.interval_secs', 'backup.interval_secs'].includes(name))
+  const positive = configKeys.filter(
+    ({ name }) =>
+      /(?:[._]interval_secs|_timeout_secs|(?:assertion|token|code)_ttl_secs)$/.test(name) &&
+      !['invites.interval_secs', 'backup.interval_secs'].includes(name),
+  )
 
   test.each(positive.map(({ name }) => name))('%s must be greater than 0', (name) => {
     const [section, key] = name.split('.')
@@ -406,7 +425,9 @@ describe('values', () => {
   })
 
   test('plain http on localhost is accepted with the development switch', () => {
-    expect(configOf(withEnv({ SERVICE_PUBLIC_URL: 'http://localhost:2583', SERVICE_DEVELOPMENT: 'true' })).publicUrl).toBe('http://localhost:2583')
+    expect(configOf(withEnv({ SERVICE_PUBLIC_URL: 'http://localhost:2583', SERVICE_DEVELOPMENT: 'true' })).publicUrl).toBe(
+      'http://localhost:2583',
+    )
     expect(problemsOf(withEnv({ SERVICE_PUBLIC_URL: 'http://pds.example.com', SERVICE_DEVELOPMENT: 'true' }))).toHaveLength(1)
   })
 
@@ -423,7 +444,9 @@ describe('values', () => {
   })
 
   test('the server DID carries the port of the public address', () => {
-    expect(configOf(withEnv({ SERVICE_PUBLIC_URL: 'https://pds.example.com:8443' })).serverDid).toBe('did:web:pds.example.com%3A8443' as never)
+    expect(configOf(withEnv({ SERVICE_PUBLIC_URL: 'https://pds.example.com:8443' })).serverDid).toBe(
+      'did:web:pds.example.com%3A8443' as never,
+    )
   })
 
   test('reserved handles are lower-cased, sorted and named once', () => {
@@ -438,7 +461,9 @@ describe('values', () => {
   test('agent scopes are made canonical, and must be scopes', () => {
     const file = '[agent_auth]\ngranted_scopes = ["repo:*?action=update&action=create"]\npre_claim_scopes = ["atproto", "repo"]'
     expect(problemsOf({ file })).toEqual(['agent_auth.pre_claim_scopes[1] (file only): "repo" is not a valid scope'])
-    expect(configOf({ file: file.split('\n').slice(0, 2).join('\n') }).agentAuth.grantedScopes).toEqual(['repo:*?action=create&action=update'])
+    expect(configOf({ file: file.split('\n').slice(0, 2).join('\n') }).agentAuth.grantedScopes).toEqual([
+      'repo:*?action=create&action=update',
+    ])
   })
 })
 
@@ -537,5 +562,7 @@ test('labelers may not be listed twice, and are DIDs', () => {
   expect(problemsOf(withEnv({ SERVICE_LABELER_WATCHED: 'did:web:a.example,did:web:a.example' }))).toEqual([
     'labeler.watched[1].did (SERVICE_LABELER_WATCHED): is listed twice',
   ])
-  expect(problemsOf(withEnv({ SERVICE_LABELER_WATCHED: 'a.example' }))).toEqual(['labeler.watched[0] (SERVICE_LABELER_WATCHED): expected a DID'])
+  expect(problemsOf(withEnv({ SERVICE_LABELER_WATCHED: 'a.example' }))).toEqual([
+    'labeler.watched[0] (SERVICE_LABELER_WATCHED): expected a DID',
+  ])
 })

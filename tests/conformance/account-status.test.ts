@@ -78,12 +78,16 @@ const inputs: Record<string, (who: TestAccount) => Init> = {
   'com.atproto.identity.signPlcOperation': () => ({ json: { token: 'x' } }),
   'com.atproto.identity.submitPlcOperation': () => ({ json: { operation: {} } }),
   'com.atproto.identity.updateHandle': ({ handle }) => ({ json: { handle: `new-${handle}` } }),
-  'com.atproto.repo.applyWrites': ({ did: repo }) => ({ json: { repo, writes: [{ $type: 'com.atproto.repo.applyWrites#create', collection, value: record }] } }),
+  'com.atproto.repo.applyWrites': ({ did: repo }) => ({
+    json: { repo, writes: [{ $type: 'com.atproto.repo.applyWrites#create', collection, value: record }] },
+  }),
   'com.atproto.repo.createRecord': ({ did: repo }) => ({ json: { repo, collection, record } }),
   'com.atproto.repo.deleteRecord': ({ did: repo }) => ({ json: { repo, collection, rkey } }),
   'com.atproto.repo.putRecord': ({ did: repo }) => ({ json: { repo, collection, rkey, record } }),
   'com.atproto.repo.uploadBlob': () => ({ method: 'POST', body: 'x', headers: { 'content-type': 'text/plain' } }),
-  'com.atproto.moderation.createReport': ({ did }) => ({ json: { reasonType: 'com.atproto.moderation.defs#reasonAppeal', subject: { $type: 'com.atproto.admin.defs#repoRef', did } } }),
+  'com.atproto.moderation.createReport': ({ did }) => ({
+    json: { reasonType: 'com.atproto.moderation.defs#reasonAppeal', subject: { $type: 'com.atproto.admin.defs#repoRef', did } },
+  }),
   'app.bsky.actor.putPreferences': () => ({ json: { preferences: [] } }),
   'app.bsky.notification.registerPush': () => ({ json: device }),
   'app.bsky.notification.unregisterPush': () => ({ json: device }),
@@ -100,7 +104,11 @@ beforeAll(async () => {
   stage = await openStage()
   const { pds, appview } = stage
   appview.answer('com.atproto.repo.getRecord', () => Response.json({ value: { did: stage.elsewhere.did } }))
-  const [takendown, deactivated, deleted] = [await createAccount(pds, 'tom'), await createAccount(pds, 'dan'), await createAccount(pds, 'gil')]
+  const [takendown, deactivated, deleted] = [
+    await createAccount(pds, 'tom'),
+    await createAccount(pds, 'dan'),
+    await createAccount(pds, 'gil'),
+  ]
   accounts = { takendown, deactivated, deleted }
   const { body: made } = await takendown.call('com.atproto.server.createAppPassword', { json: { name: 'helper' } })
   helper = await logIn(pds, takendown, made.password)
@@ -120,7 +128,9 @@ async function letIn({ handle, password }: TestAccount): Promise<{ client: OAuth
 
 const told = ({ status, body }: Answer) => (status === 200 ? OK : `${status} ${body.error}`)
 const methodsOf = ({ did, handle }: Pick<TestAccount, 'did' | 'handle'>) =>
-  servedMethods({ did, handle, appview: `${SERVICES.appview}#bsky_appview`, reports: `${SERVICES.reports}#atproto_labeler` }).filter(({ callers }) => callers.includes('F'))
+  servedMethods({ did, handle, appview: `${SERVICES.appview}#bsky_appview`, reports: `${SERVICES.reports}#atproto_labeler` }).filter(
+    ({ callers }) => callers.includes('F'),
+  )
 
 const pathOf = ({ nsid, query }: Served) => (query === undefined ? nsid : `${nsid}?${new URLSearchParams(query)}`)
 
@@ -129,28 +139,37 @@ function ask(nsid: string, who: TestAccount): Promise<Answer> {
   return who.call(pathOf(served), inputs[nsid]?.(who) ?? (served.verb === 'POST' ? { method: 'POST' } : {}))
 }
 
-describe.each(methodsOf({ did: 'did:plc:placeholder', handle: 'placeholder.test' }).map(({ nsid, callers }) => [nsid, callers] as const))('%s', (nsid, kinds) => {
-  const expected = outcomes[nsid] ?? usual
+describe.each(methodsOf({ did: 'did:plc:placeholder', handle: 'placeholder.test' }).map(({ nsid, callers }) => [nsid, callers] as const))(
+  '%s',
+  (nsid, kinds) => {
+    const expected = outcomes[nsid] ?? usual
 
-  test('with a session from before', async () => {
-    const actual: Partial<Outcomes> = {}
-    for (const status of ['takendown', 'deactivated', 'deleted'] as const) actual[status] = told(await ask(nsid, accounts[status]))
-    expect(actual).toEqual(expected)
-  })
+    test('with a session from before', async () => {
+      const actual: Partial<Outcomes> = {}
+      for (const status of ['takendown', 'deactivated', 'deleted'] as const) actual[status] = told(await ask(nsid, accounts[status]))
+      expect(actual).toEqual(expected)
+    })
 
-  test('with an app password of who was taken down', async () => {
-    // It never moves an account.
-    const answer = nsid === 'com.atproto.server.getServiceAuth' ? '400 InvalidRequest' : expected.takendown
-    if (kinds.includes('A')) expect(told(await ask(nsid, helper))).toBe(answer)
-  })
-})
+    test('with an app password of who was taken down', async () => {
+      // It never moves an account.
+      const answer = nsid === 'com.atproto.server.getServiceAuth' ? '400 InvalidRequest' : expected.takendown
+      if (kinds.includes('A')) expect(told(await ask(nsid, helper))).toBe(answer)
+    })
+  },
+)
 
 /** Named by the request, or by the method's name alone. */
 const ways: Record<string, { path: string; init?: () => Init }> = {
   'the AppView': { path: 'app.bsky.graph.getFollows?actor=alice.test' },
   'the AppView, to write there': { path: 'app.bsky.bookmark.createBookmark', init: () => ({ json: {} }) },
-  'a service that the request names': { path: 'com.example.anything', init: () => ({ headers: { 'atproto-proxy': `${stage.elsewhere.did}#some_service` } }) },
-  'the preferences of another AppView': { path: 'app.bsky.actor.getPreferences', init: () => ({ headers: { 'atproto-proxy': `${stage.elsewhere.did}#some_service` } }) },
+  'a service that the request names': {
+    path: 'com.example.anything',
+    init: () => ({ headers: { 'atproto-proxy': `${stage.elsewhere.did}#some_service` } }),
+  },
+  'the preferences of another AppView': {
+    path: 'app.bsky.actor.getPreferences',
+    init: () => ({ headers: { 'atproto-proxy': `${stage.elsewhere.did}#some_service` } }),
+  },
 }
 
 describe.each(Object.entries(ways))('on the way to %s', (_, { path, init }) => {
@@ -167,17 +186,26 @@ describe.each(Object.entries(ways))('on the way to %s', (_, { path, init }) => {
     const asked = init?.()
     const { takendown, deactivated } = apps
     expect(told(await takendown.client.call(takendown.token, path, {}, asked))).toBe('401 invalid_token')
-    if (!path.startsWith('com.example.') && !asked?.headers) expect(told(await deactivated.client.call(deactivated.token, path, {}, asked))).toBe(OK)
+    if (!path.startsWith('com.example.') && !asked?.headers)
+      expect(told(await deactivated.client.call(deactivated.token, path, {}, asked))).toBe(OK)
   })
 })
 
 test('a service token for anything but moving away is not given to who was taken down', async () => {
   const { takendown, deactivated, deleted } = accounts
   const path = `com.atproto.server.getServiceAuth?${new URLSearchParams({ aud: SERVICES.appview, lxm: 'app.bsky.feed.getTimeline' })}`
-  expect([told(await takendown.call(path)), told(await helper.call(path)), told(await deactivated.call(path)), told(await deleted.call(path))]).toEqual(['400 InvalidToken', '400 InvalidToken', OK, NOT_THERE])
+  expect([
+    told(await takendown.call(path)),
+    told(await helper.call(path)),
+    told(await deactivated.call(path)),
+    told(await deleted.call(path)),
+  ]).toEqual(['400 InvalidToken', '400 InvalidToken', OK, NOT_THERE])
 })
 
 test('refresh tokens of who was taken down or deleted lead nowhere', async () => {
-  const refresh = (who: TestAccount) => xrpc(stage.pds, 'com.atproto.server.refreshSession', { method: 'POST', headers: bearer(who.refreshJwt) })
-  expect(await Promise.all([accounts.takendown, helper, accounts.deactivated, accounts.deleted].map(async (who) => told(await refresh(who))))).toEqual([TAKEN_DOWN, TAKEN_DOWN, OK, '400 InvalidRequest'])
+  const refresh = (who: TestAccount) =>
+    xrpc(stage.pds, 'com.atproto.server.refreshSession', { method: 'POST', headers: bearer(who.refreshJwt) })
+  expect(
+    await Promise.all([accounts.takendown, helper, accounts.deactivated, accounts.deleted].map(async (who) => told(await refresh(who)))),
+  ).toEqual([TAKEN_DOWN, TAKEN_DOWN, OK, '400 InvalidRequest'])
 })

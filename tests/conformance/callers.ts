@@ -33,7 +33,12 @@ export async function openStage(): Promise<Stage> {
   const [appview, elsewhere] = [startUpstream(), startUpstream()]
   const moderationKey = signingKey('k256', crypto.getRandomValues(new Uint8Array(32)))
   elsewhere.document['verificationMethod'] = [
-    { id: `${elsewhere.did}#atproto_label`, type: 'Multikey', controller: elsewhere.did, publicKeyMultibase: formatDidKey(moderationKey.publicKey).slice('did:key:'.length) },
+    {
+      id: `${elsewhere.did}#atproto_label`,
+      type: 'Multikey',
+      controller: elsewhere.did,
+      publicKeyMultibase: formatDidKey(moderationKey.publicKey).slice('did:key:'.length),
+    },
   ]
   const pds = await startPds({
     rateLimit: { enabled: false },
@@ -42,7 +47,9 @@ export async function openStage(): Promise<Stage> {
   })
   const alice = await createAccount(pds, 'alice')
   const appPassword = async (privileged: boolean) => {
-    const made = await alice.call('com.atproto.server.createAppPassword', { json: { name: privileged ? 'privileged' : 'plain', privileged } })
+    const made = await alice.call('com.atproto.server.createAppPassword', {
+      json: { name: privileged ? 'privileged' : 'plain', privileged },
+    })
     return logIn(pds, alice, made.body.password)
   }
   const [privileged, plain] = [await appPassword(true), await appPassword(false)]

@@ -11,7 +11,12 @@ beforeAll(async () => {
 })
 afterAll(() => stage[Symbol.asyncDispose]())
 
-const subjects = (did: string) => ({ did, handle: 'alice.test', appview: `${SERVICES.appview}#bsky_appview`, reports: `${SERVICES.reports}#atproto_labeler` })
+const subjects = (did: string) => ({
+  did,
+  handle: 'alice.test',
+  appview: `${SERVICES.appview}#bsky_appview`,
+  reports: `${SERVICES.reports}#atproto_labeler`,
+})
 const placeholders = servedMethods(subjects('did:plc:placeholder'))
 /** With the account that exists once the server runs. */
 const actual = ({ nsid }: Served): Served => servedMethods(subjects(stage.alice.did)).find((served) => served.nsid === nsid)!
@@ -19,7 +24,8 @@ const actual = ({ nsid }: Served): Served => servedMethods(subjects(stage.alice.
 const pathOf = ({ nsid, query }: Served) => (query === undefined ? nsid : `${nsid}?${new URLSearchParams(query)}`)
 /** Nobody takes this as input, and authentication comes before input. */
 const inputOf = ({ verb }: Served) => (verb === 'POST' ? { json: [] } : {})
-const call = (served: Served, headers: Record<string, string>) => request(`${stage.pds.url}/xrpc/${pathOf(served)}`, { ...inputOf(served), headers })
+const call = (served: Served, headers: Record<string, string>) =>
+  request(`${stage.pds.url}/xrpc/${pathOf(served)}`, { ...inputOf(served), headers })
 
 interface Refused {
   status: number
@@ -46,7 +52,8 @@ function refusalFor({ callers }: Served, kind: Kind): Refused | Omit<Refused, 'm
   return WRONG_SCOPE
 }
 
-const passes = ({ status, body }: Answer) => status !== 401 && status !== 403 && body.error !== 'InvalidToken' && body.error !== 'ExpiredToken'
+const passes = ({ status, body }: Answer) =>
+  status !== 401 && status !== 403 && body.error !== 'InvalidToken' && body.error !== 'ExpiredToken'
 
 /** The refresh token is used up by a refresh, and `deleteSession` ends it: both read their body first, which is refused. */
 const KINDS: Kind[] = ['-', 'F', 'V', 'A', 'T', 'R', 'B', 'M']
@@ -80,8 +87,16 @@ describe.each(placeholders.map((served) => [served.nsid, served] as const))('%s'
     const { grant } = served
     if (grant === undefined) return
     const bare = await stage.asApp('', pathOf(served), inputOf(served))
-    if (grant === 'any') return expect({ status: bare.status, error: bare.body.error, passes: passes(bare) }).toMatchObject({ passes: true })
-    if (grant === 'refused') return expect(bare).toMatchObject({ status: 403, body: { error: 'Forbidden', message: expect.stringMatching(/^OAuth credentials are not supported for this endpoint$|^Use the account manager interface/) } })
+    if (grant === 'any')
+      return expect({ status: bare.status, error: bare.body.error, passes: passes(bare) }).toMatchObject({ passes: true })
+    if (grant === 'refused')
+      return expect(bare).toMatchObject({
+        status: 403,
+        body: {
+          error: 'Forbidden',
+          message: expect.stringMatching(/^OAuth credentials are not supported for this endpoint$|^Use the account manager interface/),
+        },
+      })
     expect(bare).toMatchObject({ status: 403, body: { error: 'ScopeMissingError' } })
     for (const scope of new Set([grant.scope, await scopesAskedFor(served)])) {
       const granted = await stage.asApp(scope, pathOf(served), inputOf(served))

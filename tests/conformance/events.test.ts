@@ -35,7 +35,7 @@ async function toldBy(actions: () => Promise<unknown>): Promise<{ type: string; 
   const mark = async () => {
     const { did } = await createAccount(pds, `mark${++names}`)
     const isLast = ({ type, body }: { type: string; body: object }) => type === '#sync' && Object.values(body).includes(did)
-    for (let count = reader.messages.length; !reader.messages.some(isLast); ) await reader.until(++count)
+    for (let count = reader.messages.length; !reader.messages.some(isLast);) await reader.until(++count)
     return { did, end: reader.messages.findIndex(isLast) }
   }
   const from = await mark()
@@ -58,11 +58,21 @@ const inactive = (status: string): [string, object] => ['#account', { active: fa
 const active: [string, object] = ['#account', { active: true }]
 
 const rows: Row[] = [
-  { name: 'a record', act: () => post('com.atproto.repo.createRecord', write({ record: { a: 1 } })), tells: [['#commit', { ops: [expect.objectContaining({ action: 'create' })] }]] },
+  {
+    name: 'a record',
+    act: () => post('com.atproto.repo.createRecord', write({ record: { a: 1 } })),
+    tells: [['#commit', { ops: [expect.objectContaining({ action: 'create' })] }]],
+  },
   {
     name: 'a batch',
-    act: () => post('com.atproto.repo.applyWrites', { repo: alice.did, writes: ['a', 'b', 'c'].map((rkey) => ({ $type: 'com.atproto.repo.applyWrites#create', collection, rkey, value: {} })) }),
-    tells: [['#commit', { ops: ['a', 'b', 'c'].map((rkey) => expect.objectContaining({ action: 'create', path: `${collection}/${rkey}` })) }]],
+    act: () =>
+      post('com.atproto.repo.applyWrites', {
+        repo: alice.did,
+        writes: ['a', 'b', 'c'].map((rkey) => ({ $type: 'com.atproto.repo.applyWrites#create', collection, rkey, value: {} })),
+      }),
+    tells: [
+      ['#commit', { ops: ['a', 'b', 'c'].map((rkey) => expect.objectContaining({ action: 'create', path: `${collection}/${rkey}` })) }],
+    ],
   },
   {
     name: 'a put, the same put again, a deletion and a deletion of nothing',
@@ -70,11 +80,22 @@ const rows: Row[] = [
       for (let i = 0; i < 2; i++) await post('com.atproto.repo.putRecord', write({ rkey: 'x', record: { a: 1 } }))
       for (let i = 0; i < 2; i++) await post('com.atproto.repo.deleteRecord', write({ rkey: 'x' }))
     },
-    tells: [['#commit', { ops: [expect.objectContaining({ action: 'create' })] }], ['#commit', { ops: [expect.objectContaining({ action: 'delete', cid: null })] }]],
+    tells: [
+      ['#commit', { ops: [expect.objectContaining({ action: 'create' })] }],
+      ['#commit', { ops: [expect.objectContaining({ action: 'delete', cid: null })] }],
+    ],
   },
   { name: 'a refused write', act: () => post('com.atproto.repo.createRecord', write({ record: { a: 1.5 } })), tells: [] },
-  { name: 'a new handle', act: () => post('com.atproto.identity.updateHandle', { handle: `new${names}.test` }), tells: [['#identity', { handle: expect.stringMatching(/^new/) }]] },
-  { name: 'a new handle by the operator', act: () => asOperator('com.atproto.admin.updateAccountHandle', { did: alice.did, handle: `other${names}.test` }), tells: [['#identity', { handle: expect.stringMatching(/^other/) }]] },
+  {
+    name: 'a new handle',
+    act: () => post('com.atproto.identity.updateHandle', { handle: `new${names}.test` }),
+    tells: [['#identity', { handle: expect.stringMatching(/^new/) }]],
+  },
+  {
+    name: 'a new handle by the operator',
+    act: () => asOperator('com.atproto.admin.updateAccountHandle', { did: alice.did, handle: `other${names}.test` }),
+    tells: [['#identity', { handle: expect.stringMatching(/^other/) }]],
+  },
   {
     name: 'an operation for the directory',
     async act() {
@@ -85,17 +106,39 @@ const rows: Row[] = [
     tells: [['#identity']],
   },
   { name: 'deactivation', act: deactivate, tells: [inactive('deactivated')] },
-  { name: 'activation', act: async () => (await deactivate(), await activate()), tells: [inactive('deactivated'), active, ['#identity', { handle: expect.stringMatching(/^alice/) }], ['#sync']] },
+  {
+    name: 'activation',
+    act: async () => (await deactivate(), await activate()),
+    tells: [inactive('deactivated'), active, ['#identity', { handle: expect.stringMatching(/^alice/) }], ['#sync']],
+  },
   { name: 'activation of who is active', act: activate, tells: [active, ['#identity'], ['#sync']] },
-  { name: 'a takedown and its end', act: async () => (await takedown(true), await takedown(false)), tells: [inactive('takendown'), active] },
-  { name: 'a takedown of who is deactivated, and its end', act: async () => (await deactivate(), await takedown(true), await takedown(false)), tells: [inactive('deactivated'), inactive('takendown'), inactive('deactivated')] },
-  { name: 'a status that changes nothing', act: () => asOperator('com.atproto.admin.updateSubjectStatus', { subject: repoRef() }), tells: [active] },
-  { name: 'deletion by the operator', act: () => asOperator('com.atproto.admin.deleteAccount', { did: alice.did }), tells: [inactive('deleted')] },
+  {
+    name: 'a takedown and its end',
+    act: async () => (await takedown(true), await takedown(false)),
+    tells: [inactive('takendown'), active],
+  },
+  {
+    name: 'a takedown of who is deactivated, and its end',
+    act: async () => (await deactivate(), await takedown(true), await takedown(false)),
+    tells: [inactive('deactivated'), inactive('takendown'), inactive('deactivated')],
+  },
+  {
+    name: 'a status that changes nothing',
+    act: () => asOperator('com.atproto.admin.updateSubjectStatus', { subject: repoRef() }),
+    tells: [active],
+  },
+  {
+    name: 'deletion by the operator',
+    act: () => asOperator('com.atproto.admin.deleteAccount', { did: alice.did }),
+    tells: [inactive('deleted')],
+  },
   {
     name: 'deletion',
     async act() {
       await post('com.atproto.server.requestAccountDelete')
-      await xrpc(pds, 'com.atproto.server.deleteAccount', { json: { did: alice.did, password: alice.password, token: await lastCode(pds, alice.email) } })
+      await xrpc(pds, 'com.atproto.server.deleteAccount', {
+        json: { did: alice.did, password: alice.password, token: await lastCode(pds, alice.email) },
+      })
     },
     tells: [inactive('deleted')],
   },
@@ -108,7 +151,11 @@ const rows: Row[] = [
       await post('com.atproto.server.requestEmailConfirmation')
       await xrpc(pds, 'com.atproto.server.createSession', { json: { identifier: alice.handle, password: alice.password } })
       const car = await fetch(`${pds.url}/xrpc/com.atproto.sync.getRepo?did=${alice.did}`)
-      const imported = await alice.call('com.atproto.repo.importRepo', { method: 'POST', body: await car.bytes(), headers: { 'content-type': 'application/vnd.ipld.car' } })
+      const imported = await alice.call('com.atproto.repo.importRepo', {
+        method: 'POST',
+        body: await car.bytes(),
+        headers: { 'content-type': 'application/vnd.ipld.car' },
+      })
       expect(imported.status).toBe(200)
     },
     tells: [],
@@ -134,6 +181,8 @@ test('of a deleted account nothing is left to replay but its end', async () => {
   expect(replay.messages.filter(isAlices)).toMatchObject([{ type: '#account', body: { active: false, status: 'deleted' } }])
   replay.close()
   expect(await xrpc(pds, `com.atproto.sync.getRepoStatus?did=${alice.did}`)).toMatchObject({ status: 400, body: { error: 'RepoNotFound' } })
-  expect((await xrpc(pds, 'com.atproto.sync.listRepos?limit=1000')).body.repos.map(({ did }: { did: string }) => did)).not.toContain(alice.did)
+  expect((await xrpc(pds, 'com.atproto.sync.listRepos?limit=1000')).body.repos.map(({ did }: { did: string }) => did)).not.toContain(
+    alice.did,
+  )
   expect((await createAccount(pds, alice.handle.replace('.test', ''))).did).not.toBe(alice.did)
 })

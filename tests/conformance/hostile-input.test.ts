@@ -18,12 +18,19 @@ beforeAll(async () => {
 })
 afterAll(() => stage[Symbol.asyncDispose]())
 
-const subjects = { did: 'did:plc:placeholder', handle: 'alice.test', appview: `${SERVICES.appview}#bsky_appview`, reports: `${SERVICES.reports}#atproto_labeler` }
+const subjects = {
+  did: 'did:plc:placeholder',
+  handle: 'alice.test',
+  appview: `${SERVICES.appview}#bsky_appview`,
+  reports: `${SERVICES.reports}#atproto_labeler`,
+}
 const nsids = [...servedMethods(subjects).map(({ nsid }) => nsid), ...EXTENSIONS]
 const kindOf = (nsid: string) => methods().get(nsid as MethodName)!
 const queries = nsids.filter((nsid) => kindOf(nsid).kind === 'query')
 const procedures = nsids.filter((nsid) => kindOf(nsid).inputEncoding === 'application/json')
-const streams = nsids.filter((nsid) => kindOf(nsid).kind === 'procedure' && (kindOf(nsid).inputEncoding ?? 'application/json') !== 'application/json')
+const streams = nsids.filter(
+  (nsid) => kindOf(nsid).kind === 'procedure' && (kindOf(nsid).inputEncoding ?? 'application/json') !== 'application/json',
+)
 
 const deep = (levels: number, open = '[', close = ']') => open.repeat(levels) + close.repeat(levels)
 const LINK = '"bafyreie5737gdxlw5i64vzichcalba3z2v5n6icifvx5xytvske7mr3hpm"'
@@ -39,8 +46,14 @@ const wrongValues = [
 ] // prettier-ignore
 
 /** A password takes long to hash, and one text is as good as another. */
-const SLOW = new Set(['createSession', 'createAccount', 'deleteAccount', 'resetPassword', 'updateAccountPassword', 'createAppPassword'].flatMap((name) => [`com.atproto.server.${name}`, `com.atproto.admin.${name}`]))
-const valuesFor = (nsid: string) => (SLOW.has(nsid) ? wrongValues.filter((value) => !value.startsWith('"') || value.length > 1000 || value.includes('ud800')) : wrongValues)
+const SLOW = new Set(
+  ['createSession', 'createAccount', 'deleteAccount', 'resetPassword', 'updateAccountPassword', 'createAppPassword'].flatMap((name) => [
+    `com.atproto.server.${name}`,
+    `com.atproto.admin.${name}`,
+  ]),
+)
+const valuesFor = (nsid: string) =>
+  SLOW.has(nsid) ? wrongValues.filter((value) => !value.startsWith('"') || value.length > 1000 || value.includes('ud800')) : wrongValues
 
 const wrongParams = ['', ' ', '%00', '%ff%fe', '%', 'null', '-1', '0', '1.5', '1e999', '99999999999999999999', 'true', '__proto__', '[object Object]', 'x'.repeat(5000), '../../etc/passwd', '%F0%9F%92%A9', '%E2%80%AE', 'did:plc:', 'did:web:localhost%253A1', 'did:plc:aaaaaaaaaaaaaaaaaaaaaaaa', 'at://x/y/z', 'a&b'] // prettier-ignore
 
@@ -104,8 +117,21 @@ function plausible(name: string, schema: Schema, nsid: string): unknown {
 
 async function send(nsid: string, path: string, init: RequestInit): Promise<{ status: number; text: string }> {
   const served = servedMethods(subjects).find((one) => one.nsid === nsid)
-  const headers = served === undefined ? (nsid.includes('.admin.') ? operator : {}) : served.callers.includes('F') ? bearer(stage.alice.accessJwt) : served.callers.includes('B') ? operator : {}
-  const response = await fetch(`${stage.pds.url}/xrpc/${path}`, { redirect: 'manual', ...init, headers: { ...headers, ...(init.headers as Record<string, string>) } })
+  const headers =
+    served === undefined
+      ? nsid.includes('.admin.')
+        ? operator
+        : {}
+      : served.callers.includes('F')
+        ? bearer(stage.alice.accessJwt)
+        : served.callers.includes('B')
+          ? operator
+          : {}
+  const response = await fetch(`${stage.pds.url}/xrpc/${path}`, {
+    redirect: 'manual',
+    ...init,
+    headers: { ...headers, ...(init.headers as Record<string, string>) },
+  })
   return { status: response.status, text: Buffer.from(await response.arrayBuffer()).toString('latin1') }
 }
 
@@ -113,42 +139,90 @@ async function send(nsid: string, path: string, init: RequestInit): Promise<{ st
 function expectOurs(input: string, { status, text }: { status: number; text: string }): void {
   if (status < 400) return
   const body = JSON.parse(text) as { error: string }
-  expect({ input: input.slice(0, 200), status, ...body }).toMatchObject({ input: input.slice(0, 200), error: expect.any(String), message: expect.any(String) })
+  expect({ input: input.slice(0, 200), status, ...body }).toMatchObject({
+    input: input.slice(0, 200),
+    error: expect.any(String),
+    message: expect.any(String),
+  })
   if (status >= 500) expect({ input: input.slice(0, 200), status, ...body }).toMatchObject({ status: 502, error: 'UpstreamFailure' })
 }
 
 const json = { 'content-type': 'application/json' }
 
-test.each(procedures)('%s survives any input', async (nsid) => {
-  const { properties, required } = inputOf(nsid)
-  const bases = (required.length === Object.keys(properties).length || SLOW.has(nsid) ? [required] : [required, Object.keys(properties)]).map((names) => names.map((name) => [name, JSON.stringify(plausible(name, properties[name]!, nsid))] as const))
-  for (const base of bases)
-    for (const name of Object.keys(properties))
-      for (const wrong of valuesFor(nsid)) {
-        const text = `{${[...base.filter(([other]) => other !== name), [name, wrong] as const].map(([key, value]) => `${JSON.stringify(key)}:${value}`).join(',')}}`
-        expectOurs(text, await send(nsid, nsid, { method: 'POST', headers: json, body: text }))
-      }
-  for (const text of [...valuesFor(nsid), '{"a":1,"a":2}', '{"__proto__":null}', deep(70_000), deep(30_000, '{"a":', '}'), '\uFEFF{}', ''])
-    expectOurs(text, await send(nsid, nsid, { method: 'POST', headers: json, body: text }))
-  for (const query of ['?__proto__=x', '?a=%ff&a[]=b', '?='.repeat(500)]) expectOurs(query, await send(nsid, `${nsid}${query}`, { method: 'POST', headers: json, body: '{}' }))
-  if (nsid === 'com.atproto.server.deactivateAccount') expect((await stage.alice.call('com.atproto.server.activateAccount', { method: 'POST' })).status).toBe(200)
-}, 60_000)
+test.each(procedures)(
+  '%s survives any input',
+  async (nsid) => {
+    const { properties, required } = inputOf(nsid)
+    const bases = (
+      required.length === Object.keys(properties).length || SLOW.has(nsid) ? [required] : [required, Object.keys(properties)]
+    ).map((names) => names.map((name) => [name, JSON.stringify(plausible(name, properties[name]!, nsid))] as const))
+    for (const base of bases)
+      for (const name of Object.keys(properties))
+        for (const wrong of valuesFor(nsid)) {
+          const text = `{${[...base.filter(([other]) => other !== name), [name, wrong] as const].map(([key, value]) => `${JSON.stringify(key)}:${value}`).join(',')}}`
+          expectOurs(text, await send(nsid, nsid, { method: 'POST', headers: json, body: text }))
+        }
+    for (const text of [
+      ...valuesFor(nsid),
+      '{"a":1,"a":2}',
+      '{"__proto__":null}',
+      deep(70_000),
+      deep(30_000, '{"a":', '}'),
+      '\uFEFF{}',
+      '',
+    ])
+      expectOurs(text, await send(nsid, nsid, { method: 'POST', headers: json, body: text }))
+    for (const query of ['?__proto__=x', '?a=%ff&a[]=b', '?='.repeat(500)])
+      expectOurs(query, await send(nsid, `${nsid}${query}`, { method: 'POST', headers: json, body: '{}' }))
+    if (nsid === 'com.atproto.server.deactivateAccount')
+      expect((await stage.alice.call('com.atproto.server.activateAccount', { method: 'POST' })).status).toBe(200)
+  },
+  60_000,
+)
 
-test.each(queries)('%s survives any parameters', async (nsid) => {
-  const { properties } = inputOf(nsid)
-  const base = Object.entries(properties).map(([name, schema]) => [name, encodeURIComponent(String(plausible(name, schema, nsid)))] as const)
-  for (const [name] of base)
-    for (const spelled of [...wrongParams.map((wrong) => `${name}=${wrong}`), `${name}=a&${name}=b`, `${name}[]=a`, `${name}[0]=a`, `${name}[__proto__]=a`]) {
-      const query = [...base.filter(([other]) => other !== name).map(([key, value]) => `${key}=${value}`), spelled].join('&')
+test.each(queries)(
+  '%s survives any parameters',
+  async (nsid) => {
+    const { properties } = inputOf(nsid)
+    const base = Object.entries(properties).map(
+      ([name, schema]) => [name, encodeURIComponent(String(plausible(name, schema, nsid)))] as const,
+    )
+    for (const [name] of base)
+      for (const spelled of [
+        ...wrongParams.map((wrong) => `${name}=${wrong}`),
+        `${name}=a&${name}=b`,
+        `${name}[]=a`,
+        `${name}[0]=a`,
+        `${name}[__proto__]=a`,
+      ]) {
+        const query = [...base.filter(([other]) => other !== name).map(([key, value]) => `${key}=${value}`), spelled].join('&')
+        expectOurs(query, await send(nsid, `${nsid}?${query}`, {}))
+      }
+    for (const query of [
+      '__proto__=x',
+      'constructor[prototype]=x',
+      '='.repeat(1000),
+      '%',
+      '&&&&',
+      `cursor=${'%00'.repeat(100)}`,
+      `did=${bob}&`.repeat(200),
+    ])
       expectOurs(query, await send(nsid, `${nsid}?${query}`, {}))
-    }
-  for (const query of ['__proto__=x', 'constructor[prototype]=x', '='.repeat(1000), '%', '&&&&', `cursor=${'%00'.repeat(100)}`, `did=${bob}&`.repeat(200)]) expectOurs(query, await send(nsid, `${nsid}?${query}`, {}))
-}, 60_000)
+  },
+  60_000,
+)
 
 test.each(streams)('%s survives any bytes', async (nsid) => {
   const type = kindOf(nsid).inputEncoding
-  for (const body of [new Uint8Array(), new Uint8Array(5000), crypto.getRandomValues(new Uint8Array(5000)), Buffer.from('3aa265726f6f747381d82a', 'hex'), Buffer.from([0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f])])
-    for (const header of [type ?? 'application/json', '*/*', 'x', '/', `a/${'b'.repeat(5000)}`, 'text/html; charset="']) expectOurs(`${header} ${body.length}`, await send(nsid, nsid, { method: 'POST', headers: { 'content-type': header }, body }))
+  for (const body of [
+    new Uint8Array(),
+    new Uint8Array(5000),
+    crypto.getRandomValues(new Uint8Array(5000)),
+    Buffer.from('3aa265726f6f747381d82a', 'hex'),
+    Buffer.from([0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f]),
+  ])
+    for (const header of [type ?? 'application/json', '*/*', 'x', '/', `a/${'b'.repeat(5000)}`, 'text/html; charset="'])
+      expectOurs(`${header} ${body.length}`, await send(nsid, nsid, { method: 'POST', headers: { 'content-type': header }, body }))
 })
 
 describe('memory', () => {
@@ -157,9 +231,21 @@ describe('memory', () => {
     const host = new URL(stage.pds.url).host
     for (let i = 0; i < count; i++) {
       await send('com.atproto.repo.createRecord', 'com.atproto.repo.createRecord', { method: 'POST', headers: json, body: deep(70_000) })
-      await send('com.atproto.repo.createRecord', 'com.atproto.repo.createRecord', { method: 'POST', headers: json, body: `"${'x'.repeat(1_100_000)}"` })
-      await send('com.atproto.repo.importRepo', 'com.atproto.repo.importRepo', { method: 'POST', headers: { 'content-type': 'application/vnd.ipld.car' }, body: new Uint8Array(1_000_000) })
-      await raw(stage.pds.url, `POST /xrpc/com.atproto.server.createSession HTTP/1.1\r\nHost: ${host}\r\nContent-Type: application/json\r\nContent-Length: 100000\r\n\r\n{"identifier":"`, 1)
+      await send('com.atproto.repo.createRecord', 'com.atproto.repo.createRecord', {
+        method: 'POST',
+        headers: json,
+        body: `"${'x'.repeat(1_100_000)}"`,
+      })
+      await send('com.atproto.repo.importRepo', 'com.atproto.repo.importRepo', {
+        method: 'POST',
+        headers: { 'content-type': 'application/vnd.ipld.car' },
+        body: new Uint8Array(1_000_000),
+      })
+      await raw(
+        stage.pds.url,
+        `POST /xrpc/com.atproto.server.createSession HTTP/1.1\r\nHost: ${host}\r\nContent-Type: application/json\r\nContent-Length: 100000\r\n\r\n{"identifier":"`,
+        1,
+      )
     }
     Bun.gc(true)
     return process.memoryUsage.rss()

@@ -40,7 +40,9 @@ test('a stranger signs up and posts, and the network can check every step', asyn
   expect(consumer.faults).toEqual([])
   await consumer.stop()
   const { creates } = await verifiedRepo(alice, plc.url)
-  expect(creates.map(({ collection, rkey, cid: at }) => [`at://${alice.assertDid}/${collection}/${rkey}`, at.toString()])).toEqual([[uri, cid]])
+  expect(creates.map(({ collection, rkey, cid: at }) => [`at://${alice.assertDid}/${collection}/${rkey}`, at.toString()])).toEqual([
+    [uri, cid],
+  ])
 })
 
 test('an account moves to a second server with all it has, and the network follows it', async () => {
@@ -53,7 +55,14 @@ test('an account moves to a second server with all it has, and the network follo
   await Promise.all([there.opened, relay.opened])
   const old = await verifiedRepo(bob, plc.url)
 
-  const moved = await moveAccount({ from: bob, to: second!.url, handle: 'bob.test', email: 'bob@example.com', password: 'another password', mailedCode: () => lastCode(first!, 'bob@example.com') })
+  const moved = await moveAccount({
+    from: bob,
+    to: second!.url,
+    handle: 'bob.test',
+    email: 'bob@example.com',
+    password: 'another password',
+    mailedCode: () => lastCode(first!, 'bob@example.com'),
+  })
   expect(await belongingsOf(moved, plc.url)).toEqual(before)
 
   // The directory has changed; then that it is active, who it is, and a head that the new key has signed.
@@ -66,11 +75,16 @@ test('an account moves to a second server with all it has, and the network follo
   const { commit } = await verifiedRepo(moved, plc.url)
   expect(told[2]!.body['rev']).toBe(commit.rev)
   expect(commit.rev > old.commit.rev).toBe(true)
-  expect((await readCarWithRoot(told[2]!.body['blocks'] as Uint8Array)).root.toString()).toBe((await moved.com.atproto.sync.getLatestCommit({ did: bob.assertDid })).data.cid)
+  expect((await readCarWithRoot(told[2]!.body['blocks'] as Uint8Array)).root.toString()).toBe(
+    (await moved.com.atproto.sync.getLatestCommit({ did: bob.assertDid })).data.cid,
+  )
   // The old server says that it left, and keeps its repository to itself.
   const left = await relay.until(1)
   expect(left.at(-1)).toMatchObject({ type: '#account', body: { did: bob.assertDid, active: false, status: 'deactivated' } })
-  expect(await xrpc(first!, `com.atproto.sync.getRepo?did=${bob.assertDid}`)).toMatchObject({ status: 400, body: { error: 'RepoDeactivated' } })
+  expect(await xrpc(first!, `com.atproto.sync.getRepo?did=${bob.assertDid}`)).toMatchObject({
+    status: 400,
+    body: { error: 'RepoDeactivated' },
+  })
   expect(await xrpc(first!, 'com.atproto.identity.resolveHandle?handle=bob.test')).toMatchObject({ status: 400 })
   expect(await xrpc(second!, 'com.atproto.identity.resolveHandle?handle=bob.test')).toMatchObject({ body: { did: bob.assertDid } })
 
@@ -80,13 +94,23 @@ test('an account moves to a second server with all it has, and the network follo
   expect(consumer.faults).toEqual([])
   await consumer.stop()
   for (const reader of [there, relay]) reader.close()
-  expect(await resolverAt(plc.url).did.resolve(bob.assertDid)).toMatchObject({ alsoKnownAs: ['at://bob.test'], service: [{ serviceEndpoint: second!.url }] })
+  expect(await resolverAt(plc.url).did.resolve(bob.assertDid)).toMatchObject({
+    alsoKnownAs: ['at://bob.test'],
+    service: [{ serviceEndpoint: second!.url }],
+  })
 })
 
 test('who comes back finds the account as it is now', async () => {
   const carol = await signUp('carol')
   await settleIn(carol)
-  const away = await moveAccount({ from: carol, to: second!.url, handle: 'carol.test', email: 'carol@example.com', password: PASSWORD, mailedCode: () => lastCode(first!, 'carol@example.com') })
+  const away = await moveAccount({
+    from: carol,
+    to: second!.url,
+    handle: 'carol.test',
+    email: 'carol@example.com',
+    password: PASSWORD,
+    mailedCode: () => lastCode(first!, 'carol@example.com'),
+  })
   await away.post({ text: 'away from home' })
   const before = await belongingsOf(away, plc.url)
 
@@ -95,7 +119,10 @@ test('who comes back finds the account as it is now', async () => {
   await carol.com.atproto.repo.importRepo(car, { encoding: 'application/vnd.ipld.car' })
   await away.com.atproto.identity.requestPlcOperationSignature()
   const { data: credentials } = await carol.com.atproto.identity.getRecommendedDidCredentials()
-  const { data: signed } = await away.com.atproto.identity.signPlcOperation({ token: await lastCode(second!, 'carol@example.com'), ...credentials })
+  const { data: signed } = await away.com.atproto.identity.signPlcOperation({
+    token: await lastCode(second!, 'carol@example.com'),
+    ...credentials,
+  })
   await carol.com.atproto.identity.submitPlcOperation({ operation: signed.operation })
   await carol.com.atproto.server.activateAccount()
   await away.com.atproto.server.deactivateAccount({})

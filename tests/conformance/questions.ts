@@ -28,7 +28,9 @@ export const APPVIEW = 'did:web:appview.test'
 
 /** The AppView knows none of the records that are asked for. */
 export const answerAsAppview = (appview: Upstream): void =>
-  appview.answer('com.atproto.repo.getRecord', () => Response.json({ error: 'RecordNotFound', message: 'from the AppView' }, { status: 400 }))
+  appview.answer('com.atproto.repo.getRecord', () =>
+    Response.json({ error: 'RecordNotFound', message: 'from the AppView' }, { status: 400 }),
+  )
 
 /** The accounts that the questions are about, and what they own. */
 export async function populate(url: string, operator: Record<string, string>): Promise<World> {
@@ -36,18 +38,31 @@ export async function populate(url: string, operator: Record<string, string>): P
   const alice = await createAccount(at, 'alice')
   const session = async (privileged: boolean) => {
     const { body } = await alice.call('com.atproto.server.createAppPassword', { json: { name: `privileged ${privileged}`, privileged } })
-    const opened = await request(`${url}/xrpc/com.atproto.server.createSession`, { json: { identifier: 'alice.test', password: body.password } })
+    const opened = await request(`${url}/xrpc/com.atproto.server.createSession`, {
+      json: { identifier: 'alice.test', password: body.password },
+    })
     return bearer(opened.body.accessJwt)
   }
   const dora = await createAccount(at, 'dora')
   await dora.call('com.atproto.server.deactivateAccount', { json: {} })
   const tara = await createAccount(at, 'tara')
-  await request(`${url}/xrpc/com.atproto.admin.updateSubjectStatus`, { json: { subject: { $type: 'com.atproto.admin.defs#repoRef', did: tara.did }, takedown: { applied: true } }, headers: operator })
-  const limited = await request(`${url}/xrpc/com.atproto.server.createSession`, { json: { identifier: 'tara.test', password: PASSWORD, allowTakendown: true } })
+  await request(`${url}/xrpc/com.atproto.admin.updateSubjectStatus`, {
+    json: { subject: { $type: 'com.atproto.admin.defs#repoRef', did: tara.did }, takedown: { applied: true } },
+    headers: operator,
+  })
+  const limited = await request(`${url}/xrpc/com.atproto.server.createSession`, {
+    json: { identifier: 'tara.test', password: PASSWORD, allowTakendown: true },
+  })
   const gone = await createAccount(at, 'gone')
   await request(`${url}/xrpc/com.atproto.admin.deleteAccount`, { json: { did: gone.did }, headers: operator })
-  const made = await alice.call('com.atproto.repo.createRecord', { json: { repo: alice.did, collection: POST, rkey: '3jzfcijpj2z2a', record: aPost('hello') } })
-  const blob = await request(`${url}/xrpc/com.atproto.repo.uploadBlob`, { method: 'POST', body: new Uint8Array([1, 2, 3]), headers: { ...bearer(alice.accessJwt), 'content-type': 'application/x-things' } })
+  const made = await alice.call('com.atproto.repo.createRecord', {
+    json: { repo: alice.did, collection: POST, rkey: '3jzfcijpj2z2a', record: aPost('hello') },
+  })
+  const blob = await request(`${url}/xrpc/com.atproto.repo.uploadBlob`, {
+    method: 'POST',
+    body: new Uint8Array([1, 2, 3]),
+    headers: { ...bearer(alice.accessJwt), 'content-type': 'application/x-things' },
+  })
   return {
     url,
     operator,
@@ -75,9 +90,15 @@ const as = (who: keyof World) => (world: World) => {
   const found = world[who] as TestAccount | Record<string, string>
   return 'accessJwt' in found ? bearer(found['accessJwt'] as string) : (found as Record<string, string>)
 }
-const get = (path: string | ((world: World) => string), who?: keyof World): Step => (world) => [typeof path === 'string' ? path : path(world), who ? { headers: as(who)(world) } : {}]
-const call = (nsid: string, json: unknown, who?: keyof World): Step => (world) => [nsid, { json: typeof json === 'function' ? json(world) : json, headers: who ? as(who)(world) : {} }]
-const send = (nsid: string, init: Init, who?: keyof World): Step => (world) => [nsid, { method: 'POST', ...init, headers: { ...(who ? as(who)(world) : {}), ...(init!.headers as Record<string, string>) } }]
+const get =
+  (path: string | ((world: World) => string), who?: keyof World): Step =>
+  (world) => [typeof path === 'string' ? path : path(world), who ? { headers: as(who)(world) } : {}]
+const call =
+  (nsid: string, json: unknown, who?: keyof World): Step =>
+  (world) => [nsid, { json: typeof json === 'function' ? json(world) : json, headers: who ? as(who)(world) : {} }]
+const send =
+  (nsid: string, init: Init, who?: keyof World): Step =>
+  (world) => [nsid, { method: 'POST', ...init, headers: { ...(who ? as(who)(world) : {}), ...(init!.headers as Record<string, string>) } }]
 const S = 'com.atproto.server.'
 const R = 'com.atproto.repo.'
 const Y = 'com.atproto.sync.'
@@ -123,15 +144,27 @@ export const rows: readonly Row[] = [
   ['a missing member', call(`${S}createSession`, { identifier: 'x' })],
   ['a member of the wrong type', call(`${S}createSession`, { identifier: 1, password: 'x' })],
   ['another content type', send(`${S}createSession`, { body: 'a=b', headers: { 'content-type': 'text/plain' } })],
-  ['a body where none belongs', send(`${S}requestEmailConfirmation`, { body: '{}', headers: { 'content-type': 'application/json' } }, 'alice')],
+  [
+    'a body where none belongs',
+    send(`${S}requestEmailConfirmation`, { body: '{}', headers: { 'content-type': 'application/json' } }, 'alice'),
+  ],
   ['a body too large', send(`${S}createSession`, { body: `"${'x'.repeat(160_000)}"`, headers: { 'content-type': 'application/json' } })],
-  ['a record too large', send(`${R}createRecord`, { body: `{"x":"${'x'.repeat(1_000_001)}"}`, headers: { 'content-type': 'application/json' } }, 'alice')],
-  ['a coding nobody knows', send(`${S}createSession`, { body: '{}', headers: { 'content-type': 'application/json', 'content-encoding': 'zstd' } })],
+  [
+    'a record too large',
+    send(`${R}createRecord`, { body: `{"x":"${'x'.repeat(1_000_001)}"}`, headers: { 'content-type': 'application/json' } }, 'alice'),
+  ],
+  [
+    'a coding nobody knows',
+    send(`${S}createSession`, { body: '{}', headers: { 'content-type': 'application/json', 'content-encoding': 'zstd' } }),
+  ],
   ['an empty body', send(`${S}createSession`, { body: '', headers: { 'content-type': 'application/json' } })],
   // 2.1, 2.2
   ['no credentials', get(`${S}getSession`)],
   ['half a header', get(`${S}getSession`)],
-  ...(['Bearer', 'Bearer a b', 'Negotiate x', 'Basic YTpi', 'Bearer x', 'DPoP x'] as const).map((authorization): Row => [`the header "${authorization}"`, () => [`${S}getSession`, { headers: { authorization } }]]),
+  ...(['Bearer', 'Bearer a b', 'Negotiate x', 'Basic YTpi', 'Bearer x', 'DPoP x'] as const).map((authorization): Row => [
+    `the header "${authorization}"`,
+    () => [`${S}getSession`, { headers: { authorization } }],
+  ]),
   ['a refresh token as an access token', (w) => [`${S}getSession`, { headers: bearer(w.alice.refreshJwt) }]],
   ['an access token as a refresh token', (w) => [`${S}refreshSession`, { method: 'POST', headers: bearer(w.alice.accessJwt) }]],
   ['a session at an operator’s method', get(alices(`${A}getAccountInfo?did=$`), 'alice')],
@@ -175,8 +208,14 @@ export const rows: readonly Row[] = [
   ['a service token for nobody', get(`${S}getServiceAuth?aud=nonsense`, 'alice')],
   ['a service token for a path', get(`${S}getServiceAuth?aud=did:web:example.com:path`, 'alice')],
   ['a service token for the past', get(`${S}getServiceAuth?aud=did:web:example.com&exp=1`, 'alice')],
-  ['a service token for ever', get(() => `${S}getServiceAuth?aud=did:web:example.com&lxm=com.example.get&exp=${Math.floor(Date.now() / 1000) + 4000}`, 'alice')],
-  ['a service token for anything, for long', get(() => `${S}getServiceAuth?aud=did:web:example.com&exp=${Math.floor(Date.now() / 1000) + 300}`, 'alice')],
+  [
+    'a service token for ever',
+    get(() => `${S}getServiceAuth?aud=did:web:example.com&lxm=com.example.get&exp=${Math.floor(Date.now() / 1000) + 4000}`, 'alice'),
+  ],
+  [
+    'a service token for anything, for long',
+    get(() => `${S}getServiceAuth?aud=did:web:example.com&exp=${Math.floor(Date.now() / 1000) + 300}`, 'alice'),
+  ],
   ['a service token for a protected method', get(`${S}getServiceAuth?aud=did:web:example.com&lxm=${S}createAppPassword`, 'alice')],
   ['a service token for chats by an app password', get(`${S}getServiceAuth?aud=did:web:example.com&lxm=chat.bsky.convo.getLog`, 'plain')],
   ['a service token while taken down', get(`${S}getServiceAuth?aud=did:web:example.com&lxm=com.example.get`, 'tara')],
@@ -185,20 +224,41 @@ export const rows: readonly Row[] = [
   ['activating while taken down', send(`${S}activateAccount`, {}, 'tara')],
   ['activating while active', send(`${S}activateAccount`, {}, 'alice')],
   // 4.1
-  ['sign-up with a PLC operation', call(`${S}createAccount`, { handle: 'newcomer.test', email: 'new@example.com', password: 'long enough', plcOp: {} })],
-  ['sign-up with an endless password', call(`${S}createAccount`, { handle: 'newcomer.test', email: 'new@example.com', password: 'x'.repeat(257) })],
+  [
+    'sign-up with a PLC operation',
+    call(`${S}createAccount`, { handle: 'newcomer.test', email: 'new@example.com', password: 'long enough', plcOp: {} }),
+  ],
+  [
+    'sign-up with an endless password',
+    call(`${S}createAccount`, { handle: 'newcomer.test', email: 'new@example.com', password: 'x'.repeat(257) }),
+  ],
   ['sign-up without an address', call(`${S}createAccount`, { handle: 'newcomer.test', password: 'long enough' })],
   ['sign-up with a bad address', call(`${S}createAccount`, { handle: 'newcomer.test', email: 'nonsense', password: 'long enough' })],
   ['sign-up with a taken handle', call(`${S}createAccount`, { handle: 'alice.test', email: 'new@example.com', password: 'long enough' })],
-  ['sign-up with a taken address', call(`${S}createAccount`, { handle: 'newcomer.test', email: 'alice@example.com', password: 'long enough' })],
+  [
+    'sign-up with a taken address',
+    call(`${S}createAccount`, { handle: 'newcomer.test', email: 'alice@example.com', password: 'long enough' }),
+  ],
   ['sign-up elsewhere', call(`${S}createAccount`, { handle: 'new.example.com', email: 'new@example.com', password: 'long enough' })],
   ['sign-up with a dot', call(`${S}createAccount`, { handle: 'a.new.test', email: 'new@example.com', password: 'long enough' })],
   ['sign-up with a short handle', call(`${S}createAccount`, { handle: 'ab.test', email: 'new@example.com', password: 'long enough' })],
-  ['sign-up with a long handle', call(`${S}createAccount`, { handle: `${'a'.repeat(19)}.test`, email: 'long@example.com', password: 'long enough' })],
-  ['sign-up with a reserved handle', call(`${S}createAccount`, { handle: 'admin.test', email: 'new@example.com', password: 'long enough' })],
+  [
+    'sign-up with a long handle',
+    call(`${S}createAccount`, { handle: `${'a'.repeat(19)}.test`, email: 'long@example.com', password: 'long enough' }),
+  ],
+  [
+    'sign-up with a reserved handle',
+    call(`${S}createAccount`, { handle: 'admin.test', email: 'new@example.com', password: 'long enough' }),
+  ],
   ['sign-up with a bad top level', call(`${S}createAccount`, { handle: 'new.local', email: 'new@example.com', password: 'long enough' })],
-  ['sign-up with a DID of somebody', call(`${S}createAccount`, { handle: 'newcomer.test', email: 'new@example.com', password: 'long enough', did: NOBODY })],
-  ['sign-up with no handle at all', call(`${S}createAccount`, { handle: 'not a handle', email: 'new@example.com', password: 'long enough' })],
+  [
+    'sign-up with a DID of somebody',
+    call(`${S}createAccount`, { handle: 'newcomer.test', email: 'new@example.com', password: 'long enough', did: NOBODY }),
+  ],
+  [
+    'sign-up with no handle at all',
+    call(`${S}createAccount`, { handle: 'not a handle', email: 'new@example.com', password: 'long enough' }),
+  ],
   // 3.2
   ['resolving', get(`${I}resolveHandle?handle=ALICE.test`)],
   ['resolving nobody here', get(`${I}resolveHandle?handle=nobody.test`)],
@@ -225,27 +285,90 @@ export const rows: readonly Row[] = [
   ['records', get(alices(`${R}listRecords?repo=$&collection=${POST}`))],
   ['records of nobody', get(`${R}listRecords?repo=${NOBODY}&collection=${POST}`)],
   ['records of a deactivated account', get(doras(`${R}listRecords?repo=$&collection=${POST}`))],
-  ['writing for somebody else', call(`${R}createRecord`, (w: World) => ({ repo: w.dora.did, collection: POST, record: aPost('x') }), 'alice')],
+  [
+    'writing for somebody else',
+    call(`${R}createRecord`, (w: World) => ({ repo: w.dora.did, collection: POST, record: aPost('x') }), 'alice'),
+  ],
   ['writing for nobody', call(`${R}createRecord`, { repo: NOBODY, collection: POST, record: aPost('x') }, 'alice')],
-  ['writing while deactivated', call(`${R}createRecord`, (w: World) => ({ repo: w.dora.did, collection: POST, record: aPost('x') }), 'dora')],
-  ['writing while taken down', call(`${R}createRecord`, (w: World) => ({ repo: w.tara.did, collection: POST, record: aPost('x') }), 'tara')],
+  [
+    'writing while deactivated',
+    call(`${R}createRecord`, (w: World) => ({ repo: w.dora.did, collection: POST, record: aPost('x') }), 'dora'),
+  ],
+  [
+    'writing while taken down',
+    call(`${R}createRecord`, (w: World) => ({ repo: w.tara.did, collection: POST, record: aPost('x') }), 'tara'),
+  ],
   ['a record of another type', call(`${R}createRecord`, write({ record: { ...aPost('x'), $type: 'app.bsky.feed.like' } }), 'alice')],
   ['an invalid record', call(`${R}createRecord`, write({ record: { $type: POST, text: 5, createdAt: 'x' } }), 'alice')],
   ['a record without its time', call(`${R}createRecord`, write({ record: { $type: POST, text: 'x' } }), 'alice')],
   ['a record with a bad time', call(`${R}createRecord`, write({ record: { ...aPost('x'), createdAt: 'yesterday' } }), 'alice')],
   ['a bad record key', call(`${R}createRecord`, write({ rkey: 'a/b', record: aPost('x') }), 'alice')],
   ['a record key that is no TID', call(`${R}createRecord`, write({ rkey: 'abc', record: aPost('x') }), 'alice')],
-  ['a profile that is not self', call(`${R}createRecord`, write({ collection: 'app.bsky.actor.profile', rkey: 'other', record: {} }), 'alice')],
+  [
+    'a profile that is not self',
+    call(`${R}createRecord`, write({ collection: 'app.bsky.actor.profile', rkey: 'other', record: {} }), 'alice'),
+  ],
   ['a record of an unknown type', call(`${R}createRecord`, write({ collection: 'com.example.thing', record: { a: 1 } }), 'alice')],
-  ['a record of an unknown type, validated', call(`${R}createRecord`, write({ collection: 'com.example.thing', validate: true, record: { a: 1 } }), 'alice')],
+  [
+    'a record of an unknown type, validated',
+    call(`${R}createRecord`, write({ collection: 'com.example.thing', validate: true, record: { a: 1 } }), 'alice'),
+  ],
   ['a record with a float', call(`${R}createRecord`, write({ collection: 'com.example.thing', record: { a: 1.5 } }), 'alice')],
   ['a record with a huge number', call(`${R}createRecord`, write({ collection: 'com.example.thing', record: { a: 2 ** 53 } }), 'alice')],
-  ['a record with a bad link', call(`${R}createRecord`, write({ collection: 'com.example.thing', record: { a: { $link: 'x' } } }), 'alice')],
-  ['a record with a link and more', call(`${R}createRecord`, write({ collection: 'com.example.thing', record: { a: { $link: OTHER_CID, b: 1 } } }), 'alice')],
-  ['a record with a blob in the old shape', call(`${R}createRecord`, write({ collection: 'com.example.thing', record: { a: { cid: OTHER_CID, mimeType: 'image/png' } } }), 'alice')],
-  ['a record with a missing blob', call(`${R}createRecord`, write({ collection: 'com.example.thing', record: { a: { $type: 'blob', ref: { $link: 'bafkreie5737gdxlw5i64vzichcalba3z2v5n6icifvx5xytvske7mr3hpm' }, mimeType: 'image/png', size: 1 } } }), 'alice')],
-  ['a record with a blob of another type', call(`${R}createRecord`, (w: World) => ({ repo: w.alice.did, collection: 'com.example.thing', record: { a: { $type: 'blob', ref: { $link: w.known['blob'] }, mimeType: 'image/png', size: 3 } } }), 'alice')],
-  ['a record with a blob of another size', call(`${R}createRecord`, (w: World) => ({ repo: w.alice.did, collection: 'com.example.thing', record: { a: { $type: 'blob', ref: { $link: w.known['blob'] }, mimeType: 'application/x-things', size: 4 } } }), 'alice')],
+  [
+    'a record with a bad link',
+    call(`${R}createRecord`, write({ collection: 'com.example.thing', record: { a: { $link: 'x' } } }), 'alice'),
+  ],
+  [
+    'a record with a link and more',
+    call(`${R}createRecord`, write({ collection: 'com.example.thing', record: { a: { $link: OTHER_CID, b: 1 } } }), 'alice'),
+  ],
+  [
+    'a record with a blob in the old shape',
+    call(`${R}createRecord`, write({ collection: 'com.example.thing', record: { a: { cid: OTHER_CID, mimeType: 'image/png' } } }), 'alice'),
+  ],
+  [
+    'a record with a missing blob',
+    call(
+      `${R}createRecord`,
+      write({
+        collection: 'com.example.thing',
+        record: {
+          a: {
+            $type: 'blob',
+            ref: { $link: 'bafkreie5737gdxlw5i64vzichcalba3z2v5n6icifvx5xytvske7mr3hpm' },
+            mimeType: 'image/png',
+            size: 1,
+          },
+        },
+      }),
+      'alice',
+    ),
+  ],
+  [
+    'a record with a blob of another type',
+    call(
+      `${R}createRecord`,
+      (w: World) => ({
+        repo: w.alice.did,
+        collection: 'com.example.thing',
+        record: { a: { $type: 'blob', ref: { $link: w.known['blob'] }, mimeType: 'image/png', size: 3 } },
+      }),
+      'alice',
+    ),
+  ],
+  [
+    'a record with a blob of another size',
+    call(
+      `${R}createRecord`,
+      (w: World) => ({
+        repo: w.alice.did,
+        collection: 'com.example.thing',
+        record: { a: { $type: 'blob', ref: { $link: w.known['blob'] }, mimeType: 'application/x-things', size: 4 } },
+      }),
+      'alice',
+    ),
+  ],
   ['a record key that is taken', call(`${R}createRecord`, write({ rkey: '3jzfcijpj2z2a', record: aPost('again') }), 'alice')],
   ['a stale commit', call(`${R}createRecord`, write({ record: aPost('x'), swapCommit: OTHER_CID }), 'alice')],
   ['a stale record', call(`${R}putRecord`, write({ rkey: '3jzfcijpj2z2a', record: aPost('y'), swapRecord: OTHER_CID }), 'alice')],
@@ -254,24 +377,102 @@ export const rows: readonly Row[] = [
   ['a stale deletion', call(`${R}deleteRecord`, write({ rkey: '3jzfcijpj2z2a', swapRecord: OTHER_CID }), 'alice')],
   ['a deletion of nothing', call(`${R}deleteRecord`, write({ rkey: 'x', swapCommit: OTHER_CID }), 'alice')],
   ['a batch of nothing', call(`${R}applyWrites`, (w: World) => ({ repo: w.alice.did, writes: [] }), 'alice')],
-  ['a batch too long', call(`${R}applyWrites`, (w: World) => ({ repo: w.alice.did, writes: Array.from({ length: 201 }, () => ({ $type: `${R}applyWrites#create`, collection: 'com.example.thing', value: {} })) }), 'alice')],
-  ['a batch with an unknown action', call(`${R}applyWrites`, (w: World) => ({ repo: w.alice.did, writes: [{ $type: `${R}applyWrites#explode`, collection: POST }] }), 'alice')],
+  [
+    'a batch too long',
+    call(
+      `${R}applyWrites`,
+      (w: World) => ({
+        repo: w.alice.did,
+        writes: Array.from({ length: 201 }, () => ({ $type: `${R}applyWrites#create`, collection: 'com.example.thing', value: {} })),
+      }),
+      'alice',
+    ),
+  ],
+  [
+    'a batch with an unknown action',
+    call(
+      `${R}applyWrites`,
+      (w: World) => ({ repo: w.alice.did, writes: [{ $type: `${R}applyWrites#explode`, collection: POST }] }),
+      'alice',
+    ),
+  ],
   ['a batch for somebody else', call(`${R}applyWrites`, (w: World) => ({ repo: w.dora.did, writes: [] }), 'alice')],
-  ['a batch that updates nothing', call(`${R}applyWrites`, (w: World) => ({ repo: w.alice.did, writes: [{ $type: `${R}applyWrites#update`, collection: 'com.example.thing', rkey: 'x', value: {} }] }), 'alice')],
-  ['a batch that deletes nothing', call(`${R}applyWrites`, (w: World) => ({ repo: w.alice.did, writes: [{ $type: `${R}applyWrites#delete`, collection: 'com.example.thing', rkey: 'x' }] }), 'alice')],
-  ['a batch', call(`${R}applyWrites`, (w: World) => ({ repo: w.alice.did, writes: [{ $type: `${R}applyWrites#create`, collection: 'com.example.thing', rkey: 'one', value: { a: 1 } }, { $type: `${R}applyWrites#create`, collection: POST, value: aPost('two') }] }), 'alice')],
-  ['a batch of all kinds', call(`${R}applyWrites`, (w: World) => ({ repo: w.alice.did, writes: [{ $type: `${R}applyWrites#update`, collection: 'com.example.thing', rkey: 'one', value: { a: 2 } }, { $type: `${R}applyWrites#delete`, collection: 'com.example.thing', rkey: 'one' }] }), 'alice')],
+  [
+    'a batch that updates nothing',
+    call(
+      `${R}applyWrites`,
+      (w: World) => ({
+        repo: w.alice.did,
+        writes: [{ $type: `${R}applyWrites#update`, collection: 'com.example.thing', rkey: 'x', value: {} }],
+      }),
+      'alice',
+    ),
+  ],
+  [
+    'a batch that deletes nothing',
+    call(
+      `${R}applyWrites`,
+      (w: World) => ({ repo: w.alice.did, writes: [{ $type: `${R}applyWrites#delete`, collection: 'com.example.thing', rkey: 'x' }] }),
+      'alice',
+    ),
+  ],
+  [
+    'a batch',
+    call(
+      `${R}applyWrites`,
+      (w: World) => ({
+        repo: w.alice.did,
+        writes: [
+          { $type: `${R}applyWrites#create`, collection: 'com.example.thing', rkey: 'one', value: { a: 1 } },
+          { $type: `${R}applyWrites#create`, collection: POST, value: aPost('two') },
+        ],
+      }),
+      'alice',
+    ),
+  ],
+  [
+    'a batch of all kinds',
+    call(
+      `${R}applyWrites`,
+      (w: World) => ({
+        repo: w.alice.did,
+        writes: [
+          { $type: `${R}applyWrites#update`, collection: 'com.example.thing', rkey: 'one', value: { a: 2 } },
+          { $type: `${R}applyWrites#delete`, collection: 'com.example.thing', rkey: 'one' },
+        ],
+      }),
+      'alice',
+    ),
+  ],
   ['a record unchecked', call(`${R}createRecord`, write({ validate: false, record: { $type: POST, text: 5 } }), 'alice')],
   ['missing blobs', get(`${R}listMissingBlobs`, 'alice')],
-  ['an archive that is none', send(`${R}importRepo`, { body: new Uint8Array([1, 2, 3]), headers: { 'content-type': 'application/vnd.ipld.car' } }, 'alice')],
+  [
+    'an archive that is none',
+    send(`${R}importRepo`, { body: new Uint8Array([1, 2, 3]), headers: { 'content-type': 'application/vnd.ipld.car' } }, 'alice'),
+  ],
   ['an archive as JSON', send(`${R}importRepo`, { body: '{}', headers: { 'content-type': 'application/json' } }, 'alice')],
   ['an upload without a token', send(`${R}uploadBlob`, { body: 'x', headers: { 'content-type': 'text/plain' } })],
-  ['an upload with a token that is none', () => [`${R}uploadBlob`, { method: 'POST', body: 'x', headers: { 'content-type': 'text/plain', ...bearer('x') } }]],
+  [
+    'an upload with a token that is none',
+    () => [`${R}uploadBlob`, { method: 'POST', body: 'x', headers: { 'content-type': 'text/plain', ...bearer('x') } }],
+  ],
   ['an upload', send(`${R}uploadBlob`, { body: 'x', headers: { 'content-type': 'text/plain; charset=utf-8' } }, 'alice')],
   ['an upload of nothing', send(`${R}uploadBlob`, { body: '', headers: { 'content-type': 'text/plain' } }, 'alice')],
   ['an upload while deactivated', send(`${R}uploadBlob`, { body: 'x', headers: { 'content-type': 'text/plain' } }, 'dora')],
   // 3.4
-  ...(['getRepo?did=$', 'getLatestCommit?did=$', 'getHead?did=$', 'getCheckout?did=$', 'getRepoStatus?did=$', `getBlocks?did=$&cids=${OTHER_CID}`, `getRecord?did=$&collection=${POST}&rkey=x`, `getBlob?did=$&cid=${OTHER_CID}`, 'listBlobs?did=$'] as const).flatMap((path): Row[] => [
+  ...(
+    [
+      'getRepo?did=$',
+      'getLatestCommit?did=$',
+      'getHead?did=$',
+      'getCheckout?did=$',
+      'getRepoStatus?did=$',
+      `getBlocks?did=$&cids=${OTHER_CID}`,
+      `getRecord?did=$&collection=${POST}&rkey=x`,
+      `getBlob?did=$&cid=${OTHER_CID}`,
+      'listBlobs?did=$',
+    ] as const
+  ).flatMap((path): Row[] => [
     [`${path} of an account`, get(alices(Y + path))],
     [`${path} of nobody`, get((Y + path).replace('$', NOBODY))],
     [`${path} of a deactivated account`, get(doras(Y + path))],
@@ -296,12 +497,29 @@ export const rows: readonly Row[] = [
   ['a blob of nobody', get(`${A}getSubjectStatus?blob=${OTHER_CID}`, 'operator')],
   ['a record as a subject', get(alices(`${A}getSubjectStatus?uri=at://$/${POST}/3jzfcijpj2z2a`), 'operator')],
   ['a record that is not there as a subject', get(alices(`${A}getSubjectStatus?uri=at://$/${POST}/x`), 'operator')],
-  ['activation and takedown at once', call(`${A}updateSubjectStatus`, (w: World) => ({ subject: { $type: 'com.atproto.admin.defs#repoRef', did: w.dora.did }, takedown: { applied: true }, deactivated: { applied: false } }), 'operator')],
+  [
+    'activation and takedown at once',
+    call(
+      `${A}updateSubjectStatus`,
+      (w: World) => ({
+        subject: { $type: 'com.atproto.admin.defs#repoRef', did: w.dora.did },
+        takedown: { applied: true },
+        deactivated: { applied: false },
+      }),
+      'operator',
+    ),
+  ],
   ['an unknown kind of subject', call(`${A}updateSubjectStatus`, { subject: { $type: 'com.example.defs#thing' } }, 'operator')],
-  ['a status that changes nothing', call(`${A}updateSubjectStatus`, (w: World) => ({ subject: { $type: 'com.atproto.admin.defs#repoRef', did: w.dora.did } }), 'operator')],
+  [
+    'a status that changes nothing',
+    call(`${A}updateSubjectStatus`, (w: World) => ({ subject: { $type: 'com.atproto.admin.defs#repoRef', did: w.dora.did } }), 'operator'),
+  ],
   ['an address for nobody', call(`${A}updateAccountEmail`, { account: NOBODY, email: 'x@example.com' }, 'operator')],
   ['an address that is taken', call(`${A}updateAccountEmail`, { account: 'dora.test', email: 'alice@example.com' }, 'operator')],
-  ['an endless password, by the operator', call(`${A}updateAccountPassword`, (w: World) => ({ did: w.dora.did, password: 'x'.repeat(257) }), 'operator')],
+  [
+    'an endless password, by the operator',
+    call(`${A}updateAccountPassword`, (w: World) => ({ did: w.dora.did, password: 'x'.repeat(257) }), 'operator'),
+  ],
   ['a handle, by the operator', call(`${A}updateAccountHandle`, (w: World) => ({ did: w.dora.did, handle: 'a.b.test' }), 'operator')],
   ['mail to nobody', call(`${A}sendEmail`, { recipientDid: NOBODY, senderDid: NOBODY, content: 'x' }, 'operator')],
   ['mail', call(`${A}sendEmail`, (w: World) => ({ recipientDid: w.alice.did, senderDid: NOBODY, content: 'x' }), 'operator')],
@@ -314,17 +532,52 @@ export const rows: readonly Row[] = [
   ['deleting nobody, by the operator', call(`${A}deleteAccount`, { did: NOBODY }, 'operator')],
   // 3.6, 10, 12
   ['the queue', get('com.atproto.temp.checkSignupQueue', 'alice')],
-  ['a report without a service', call('com.atproto.moderation.createReport', (w: World) => ({ reasonType: 'com.atproto.moderation.defs#reasonSpam', subject: { $type: 'com.atproto.admin.defs#repoRef', did: w.dora.did } }), 'alice')],
+  [
+    'a report without a service',
+    call(
+      'com.atproto.moderation.createReport',
+      (w: World) => ({
+        reasonType: 'com.atproto.moderation.defs#reasonSpam',
+        subject: { $type: 'com.atproto.admin.defs#repoRef', did: w.dora.did },
+      }),
+      'alice',
+    ),
+  ],
   ['preferences', get('app.bsky.actor.getPreferences', 'alice')],
   ['preferences without a type', call('app.bsky.actor.putPreferences', { preferences: [{ x: 1 }] }, 'alice')],
   ['preferences of others', call('app.bsky.actor.putPreferences', { preferences: [{ $type: 'com.example.pref' }] }, 'alice')],
-  ['the birth date by an app password', call('app.bsky.actor.putPreferences', { preferences: [{ $type: 'app.bsky.actor.defs#personalDetailsPref', birthDate: '2000-01-01T00:00:00Z' }] }, 'plain')],
-  ['preferences that are set', call('app.bsky.actor.putPreferences', { preferences: [{ $type: 'app.bsky.actor.defs#adultContentPref', enabled: false }] }, 'alice')],
+  [
+    'the birth date by an app password',
+    call(
+      'app.bsky.actor.putPreferences',
+      { preferences: [{ $type: 'app.bsky.actor.defs#personalDetailsPref', birthDate: '2000-01-01T00:00:00Z' }] },
+      'plain',
+    ),
+  ],
+  [
+    'preferences that are set',
+    call('app.bsky.actor.putPreferences', { preferences: [{ $type: 'app.bsky.actor.defs#adultContentPref', enabled: false }] }, 'alice'),
+  ],
   ['a protected method for others', get(`${S}GetSession`, 'alice')],
   ['chats by an app password', get('chat.bsky.convo.getLog', 'plain')],
-  ...(['#x', 'did:web:example.com', 'did:web:example.com#', 'did:web:example.com#a#b', 'did:web:example.com #a', 'did:plc:aaaaaaaaaaaaaaaaaaaaaaaa#x'] as const).map((proxy): Row => [`the proxy header "${proxy}"`, (w) => ['app.bsky.unspecced.getConfig', { headers: { ...bearer(w.alice.accessJwt), 'atproto-proxy': proxy } }]]),
+  ...(
+    [
+      '#x',
+      'did:web:example.com',
+      'did:web:example.com#',
+      'did:web:example.com#a#b',
+      'did:web:example.com #a',
+      'did:plc:aaaaaaaaaaaaaaaaaaaaaaaa#x',
+    ] as const
+  ).map((proxy): Row => [
+    `the proxy header "${proxy}"`,
+    (w) => ['app.bsky.unspecced.getConfig', { headers: { ...bearer(w.alice.accessJwt), 'atproto-proxy': proxy } }],
+  ]),
   ['a proxied method without a token', get('app.bsky.unspecced.getConfig')],
-  ['codings that nobody speaks', (w) => ['app.bsky.feed.getTimeline', { headers: { ...bearer(w.alice.accessJwt), 'accept-encoding': 'x, *;q=0' } }]],
+  [
+    'codings that nobody speaks',
+    (w) => ['app.bsky.feed.getTimeline', { headers: { ...bearer(w.alice.accessJwt), 'accept-encoding': 'x, *;q=0' } }],
+  ],
   // 4.4: what each state of an account allows
   ...(['dora', 'tara', 'gone'] as const).flatMap((who): Row[] => {
     const thing = (w: World, more: object = {}) => ({ repo: w[who].did, collection: 'com.example.thing', rkey: 'one', ...more })
@@ -345,7 +598,17 @@ export const rows: readonly Row[] = [
       ['createRecord', call(`${R}createRecord`, (w: World) => thing(w, { record: { a: 1 } }), who)],
       ['putRecord', call(`${R}putRecord`, (w: World) => thing(w, { record: { a: 1 } }), who)],
       ['deleteRecord', call(`${R}deleteRecord`, (w: World) => thing(w), who)],
-      ['applyWrites', call(`${R}applyWrites`, (w: World) => ({ repo: w[who].did, writes: [{ $type: `${R}applyWrites#create`, collection: 'com.example.thing', value: { a: 1 } }] }), who)],
+      [
+        'applyWrites',
+        call(
+          `${R}applyWrites`,
+          (w: World) => ({
+            repo: w[who].did,
+            writes: [{ $type: `${R}applyWrites#create`, collection: 'com.example.thing', value: { a: 1 } }],
+          }),
+          who,
+        ),
+      ],
       ['uploadBlob', send(`${R}uploadBlob`, { body: 'x', headers: { 'content-type': 'text/plain' } }, who)],
       ['listMissingBlobs', get(`${R}listMissingBlobs`, who)],
       ['describeRepo', get(repoOf(who)(`${R}describeRepo?repo=$`))],
@@ -392,8 +655,15 @@ const instead = (why: string, ours: object): Deviation => ({ why, ours })
 const mistake = (message: object = {}) => instead('a mistake of the caller is no fault of the server', { ...invalid, ...message })
 const blobNotFound = instead('the name that the lexicon gives it', { status: 400, error: 'BlobNotFound', message: 'Blob not found' })
 const extension: Deviation = { why: 'tells what it can beside the standard', adds: ['.custos', '.extension', '.phoneVerificationRequired'] }
-const missing = instead('one answer for a token that outlives its account', { status: 403, error: 'AccountNotFound', message: 'Account not found' })
-const notTheSameTwice = instead('consumers of the firehose undo the operations of a commit, one for a record', { ...invalid, message: 'More than one write of a record: com.example.thing/one' })
+const missing = instead('one answer for a token that outlives its account', {
+  status: 403,
+  error: 'AccountNotFound',
+  message: 'Account not found',
+})
+const notTheSameTwice = instead('consumers of the firehose undo the operations of a commit, one for a record', {
+  ...invalid,
+  message: 'More than one write of a record: com.example.thing/one',
+})
 
 export const deviations = new Map<string, Deviation>([
   ...[
@@ -403,23 +673,44 @@ export const deviations = new Map<string, Deviation>([
   ].map((name) => [name, 'text'] as const), // prettier-ignore
   ['no NSID', instead('what is no method is told so, whoever asks', { ...invalid, message: 'invalid xrpc path' })],
   ['no NSID either', instead('what is no method is told so, whoever asks', { ...invalid, message: 'invalid xrpc path' })],
-  ['a coding nobody knows', instead('one name for JSON and for streams', { status: 415, error: 'UnsupportedMediaType', message: 'unsupported content-encoding' })],
+  [
+    'a coding nobody knows',
+    instead('one name for JSON and for streams', { status: 415, error: 'UnsupportedMediaType', message: 'unsupported content-encoding' }),
+  ],
   ['the header "DPoP x"', instead('the proof is looked at first', { status: 401, error: 'invalid_dpop_proof' })],
-  ['a session at an operator’s method', instead('the token is looked at before it is asked whether anybody may come with one', { status: 401, error: 'BadJwtType' })],
+  [
+    'a session at an operator’s method',
+    instead('the token is looked at before it is asked whether anybody may come with one', { status: 401, error: 'BadJwtType' }),
+  ],
   ['a slash more', extension],
   ['the server', extension],
   ['app passwords', { why: 'grants of our own', adds: ['.personalDetails'] }],
   ['an app password of the same name', mistake()],
-  ['sign-up with a taken address', instead('who has an account is not told', { status: 400, error: 'InvalidRequest', message: 'This email address is not supported, please use a different email.' })],
+  [
+    'sign-up with a taken address',
+    instead('who has an account is not told', {
+      status: 400,
+      error: 'InvalidRequest',
+      message: 'This email address is not supported, please use a different email.',
+    }),
+  ],
   ['sign-up with a long handle', instead('a label may be as long as DNS lets it be', { status: 200 })],
-  [`getBlocks?did=$&cids=${OTHER_CID} of an account`, instead('the name that the lexicon gives it', { status: 400, error: 'BlockNotFound', message: 'Could not find cids: CID' })],
+  [
+    `getBlocks?did=$&cids=${OTHER_CID} of an account`,
+    instead('the name that the lexicon gives it', { status: 400, error: 'BlockNotFound', message: 'Could not find cids: CID' }),
+  ],
   ['a reset for nobody', instead('who has an account is not told', { status: 200 })],
-  ['deleting nobody', instead('one answer for whatever does not fit', { status: 401, error: 'AuthenticationRequired', message: 'Invalid did or password' })],
+  [
+    'deleting nobody',
+    instead('one answer for whatever does not fit', { status: 401, error: 'AuthenticationRequired', message: 'Invalid did or password' }),
+  ],
   ['a service token to leave', instead('who was taken down may take the account elsewhere', { status: 200, members: ['.token: string'] })],
   ['createAppPassword of dora', { why: 'grants of our own', adds: ['.personalDetails'] }],
   ['listAppPasswords of dora', { why: 'grants of our own', adds: ['.personalDetails'] }],
   ['describeRepo by handle of tara', 'text'],
-  ...['checkAccountStatus', 'getServiceAuth', 'getRecommendedDidCredentials', 'listMissingBlobs', 'getPreferences', 'a proxied method'].map((name) => [`${name} of gone`, missing] as const),
+  ...['checkAccountStatus', 'getServiceAuth', 'getRecommendedDidCredentials', 'listMissingBlobs', 'getPreferences', 'a proxied method'].map(
+    (name) => [`${name} of gone`, missing] as const,
+  ),
   ['a record with a huge number', mistake()],
   ['a record with a bad link', mistake()],
   ['a record with a link and more', mistake()],
@@ -435,20 +726,35 @@ export const deviations = new Map<string, Deviation>([
   ['an unknown kind of subject', mistake()],
   ['an address that is taken', mistake()],
   ['a report without a service', instead('there is always one configured; here nobody answers', { status: 502, error: 'UpstreamFailure' })],
-  ['a protected method for others', instead('names are matched to the letter', { status: 400, error: 'InvalidToken', message: 'Bad token method' })],
-  ...['an account', 'a deactivated account, for itself', 'a deactivated account, for the operator', 'a taken-down account, for itself', 'a taken-down account, for the operator'].map(
-    (whose) => [`getBlob?did=$&cid=${OTHER_CID} of ${whose}`, blobNotFound] as const,
-  ),
+  [
+    'a protected method for others',
+    instead('names are matched to the letter', { status: 400, error: 'InvalidToken', message: 'Bad token method' }),
+  ],
+  ...[
+    'an account',
+    'a deactivated account, for itself',
+    'a deactivated account, for the operator',
+    'a taken-down account, for itself',
+    'a taken-down account, for the operator',
+  ].map((whose) => [`getBlob?did=$&cid=${OTHER_CID} of ${whose}`, blobNotFound] as const),
 ])
 
 function told({ status, headers, body }: Answer, world: World): Told {
-  if (status >= 400) return { status, error: body.error, message: typeof body.message === 'string' ? anonymous(body.message, world) : body.message }
+  if (status >= 400)
+    return { status, error: body.error, message: typeof body.message === 'string' ? anonymous(body.message, world) : body.message }
   const type = headers.get('content-type')
   return { status, type: type === null ? null : type.replace(/;.*/, ''), members: type?.includes('json') ? members(body, '') : [] }
 }
 
 function anonymous(text: string, { alice, dora, tara, gone, url, known }: World): string {
-  const names: [string, string][] = [[alice.did, 'ALICE'], [dora.did, 'DORA'], [tara.did, 'TARA'], [gone.did, 'GONE'], [url, 'URL'], ...Object.entries(known).map(([name, value]): [string, string] => [value, name.toUpperCase()])]
+  const names: [string, string][] = [
+    [alice.did, 'ALICE'],
+    [dora.did, 'DORA'],
+    [tara.did, 'TARA'],
+    [gone.did, 'GONE'],
+    [url, 'URL'],
+    ...Object.entries(known).map(([name, value]): [string, string] => [value, name.toUpperCase()]),
+  ]
   return names.reduce((result, [value, name]) => result.replaceAll(value, name), text).replace(/bafyrei[a-z2-7]+/g, 'CID')
 }
 
@@ -456,7 +762,9 @@ const members = (value: unknown, path: string): string[] =>
   Array.isArray(value)
     ? [...new Set(value.flatMap((item) => members(item, `${path}[]`)))].toSorted()
     : typeof value === 'object' && value !== null
-      ? Object.entries(value).flatMap(([key, item]) => members(item, `${path}.${key}`)).toSorted()
+      ? Object.entries(value)
+          .flatMap(([key, item]) => members(item, `${path}.${key}`))
+          .toSorted()
       : [`${path}: ${typeof value === 'boolean' ? value : typeof value}`]
 
 export async function ask(world: World, step: Step): Promise<Told> {

@@ -35,9 +35,20 @@ export function servedMethods({ did, handle, appview, reports }: Subjects): Serv
   const collection = 'app.bsky.feed.post'
   const rkey = '3jzfcijpj2z2a'
   const appviewScope = (lxm: string) => ({ scope: `rpc:${lxm}?aud=${appview}` })
-  const get = (nsid: string, callers: string, more: Omit<Served, 'verb' | 'nsid' | 'callers'> = {}): Served => ({ verb: 'GET', nsid, callers, ...more })
-  const post = (nsid: string, callers: string, more: Omit<Served, 'verb' | 'nsid' | 'callers'> = {}): Served => ({ verb: 'POST', nsid, callers, ...more })
-  const visible = (nsid: string, callers: string, query: Record<string, string>) => get(nsid, callers, { optional: true, grant: 'any', query })
+  const get = (nsid: string, callers: string, more: Omit<Served, 'verb' | 'nsid' | 'callers'> = {}): Served => ({
+    verb: 'GET',
+    nsid,
+    callers,
+    ...more,
+  })
+  const post = (nsid: string, callers: string, more: Omit<Served, 'verb' | 'nsid' | 'callers'> = {}): Served => ({
+    verb: 'POST',
+    nsid,
+    callers,
+    ...more,
+  })
+  const visible = (nsid: string, callers: string, query: Record<string, string>) =>
+    get(nsid, callers, { optional: true, grant: 'any', query })
   const social = (nsid: string, query: Record<string, string> = {}) => get(nsid, STANDARD, { grant: appviewScope(nsid), query })
 
   return [
@@ -124,7 +135,10 @@ export function servedMethods({ did, handle, appview, reports }: Subjects): Serv
     social('app.bsky.feed.getAuthorFeed', { actor: did }),
     social('app.bsky.feed.getPostThread', { uri: `at://${did}/${collection}/${rkey}` }),
     social('app.bsky.feed.getTimeline'),
-    get('app.bsky.feed.getFeed', STANDARD, { grant: { scope: `rpc?lxm=app.bsky.feed.getFeed&lxm=app.bsky.feed.getFeedSkeleton&aud=${appview}` }, query: { feed: `at://${did}/app.bsky.feed.generator/${rkey}` } }),
+    get('app.bsky.feed.getFeed', STANDARD, {
+      grant: { scope: `rpc?lxm=app.bsky.feed.getFeed&lxm=app.bsky.feed.getFeedSkeleton&aud=${appview}` },
+      query: { feed: `at://${did}/app.bsky.feed.generator/${rkey}` },
+    }),
     post('app.bsky.notification.registerPush', STANDARD, { grant: 'any' }),
     post('app.bsky.notification.unregisterPush', STANDARD, { grant: 'any' }),
   ]

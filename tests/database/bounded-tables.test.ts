@@ -19,7 +19,15 @@ const tables = {
     return () => resolveDid(pds.ctx, did as Did, { live: true })
   },
   oauth_client: async (pds: TestPds) => {
-    const document = { client_id: '', redirect_uris: ['https://app.example.com/'], response_types: ['code'], grant_types: ['authorization_code'], scope: 'atproto', token_endpoint_auth_method: 'none', dpop_bound_access_tokens: true }
+    const document = {
+      client_id: '',
+      redirect_uris: ['https://app.example.com/'],
+      response_types: ['code'],
+      grant_types: ['authorization_code'],
+      scope: 'atproto',
+      token_endpoint_auth_method: 'none',
+      dpop_bound_access_tokens: true,
+    }
     pds.ctx.outbound.fetch = async (url) => Response.json({ ...document, client_id: String(url) })
     let clients = 0
     return () => clientOf(pds.ctx, `https://app.example.com/${++clients}.json`, { mayFetch: true })

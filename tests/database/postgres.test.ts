@@ -30,7 +30,11 @@ const add = (name: string) => db.transaction((tx) => tx.run(sql`INSERT INTO item
 test('integers of 64 bits are numbers both ways, and bytes are bytes', async () => {
   const bytes = new Uint8Array([0, 1, 255])
   await db.run(sql`INSERT INTO item (id, name, bytes) VALUES (${2 ** 40}, 'large', ${bytes})`)
-  expect(await db.get(sql`SELECT id, bytes, count(*) OVER () AS count FROM item WHERE id >= ${2 ** 40}`)).toEqual({ id: 2 ** 40, bytes, count: 1 })
+  expect(await db.get(sql`SELECT id, bytes, count(*) OVER () AS count FROM item WHERE id >= ${2 ** 40}`)).toEqual({
+    id: 2 ** 40,
+    bytes,
+    count: 1,
+  })
   await expect(db.get(sql`SELECT CAST(9007199254740993 AS BIGINT) AS beyond`)).rejects.toThrow('beyond the integers')
   await db.run(sql`DELETE FROM item`)
 })
@@ -45,7 +49,11 @@ test('transactions of one tick share a commit, and a failed one falls alone', as
   const outcomes = await Promise.allSettled([add('one'), add('two'), add('two'), add('three')])
   expect(outcomes.map(({ status }) => status)).toEqual(['fulfilled', 'fulfilled', 'rejected', 'fulfilled'])
   expect(isUniqueViolation((outcomes[2] as PromiseRejectedResult).reason)).toBe(true)
-  expect((await db.all<{ name: string }>(sql`SELECT name FROM item ORDER BY name`)).map(({ name }) => name)).toEqual(['one', 'three', 'two'])
+  expect((await db.all<{ name: string }>(sql`SELECT name FROM item ORDER BY name`)).map(({ name }) => name)).toEqual([
+    'one',
+    'three',
+    'two',
+  ])
   expect([db.counters.commits - before.commits, db.counters.transactions - before.transactions]).toEqual([1, 4])
 })
 
@@ -88,7 +96,9 @@ test('text that PostgreSQL cannot keep is refused before it is sent', async () =
 /** As when the database server is started anew. */
 async function cutConnections(): Promise<void> {
   const admin = new SQL({ adapter: 'postgres', url: place.databaseUrl, max: 1 })
-  await admin.unsafe('SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()')
+  await admin.unsafe(
+    'SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()',
+  )
   await admin.close()
 }
 
@@ -129,11 +139,17 @@ test('a server whose connections were cut is alone again, or writes no more', as
 test('a database that orders text in another way, and a server that is not there, are refused in words without the password', async () => {
   const server = await postgresServer()
   const admin = new SQL({ adapter: 'postgres', url: server.url('postgres'), max: 1 })
-  await admin.unsafe("CREATE DATABASE icu TEMPLATE template0 ENCODING 'UTF8' LOCALE_PROVIDER icu ICU_LOCALE 'und' LC_COLLATE 'C' LC_CTYPE 'C'")
+  await admin.unsafe(
+    "CREATE DATABASE icu TEMPLATE template0 ENCODING 'UTF8' LOCALE_PROVIDER icu ICU_LOCALE 'und' LC_COLLATE 'C' LC_CTYPE 'C'",
+  )
   await admin.close()
-  await expect(openPostgres({ url: server.url('icu') })).rejects.toThrow("create it with CREATE DATABASE icu TEMPLATE template0 ENCODING 'UTF8' LC_COLLATE 'C' LC_CTYPE 'C'")
+  await expect(openPostgres({ url: server.url('icu') })).rejects.toThrow(
+    "create it with CREATE DATABASE icu TEMPLATE template0 ENCODING 'UTF8' LC_COLLATE 'C' LC_CTYPE 'C'",
+  )
   await server.dropDatabase('icu')
-  await expect(openPostgres({ url: 'postgres://me:secret@127.0.0.1:1/holdfast' })).rejects.toThrow('postgres://me@127.0.0.1:1/holdfast cannot be used')
+  await expect(openPostgres({ url: 'postgres://me:secret@127.0.0.1:1/holdfast' })).rejects.toThrow(
+    'postgres://me@127.0.0.1:1/holdfast cannot be used',
+  )
   expect(withoutPassword('/var/lib/holdfast.db')).toBe('/var/lib/holdfast.db')
 })
 
@@ -154,8 +170,15 @@ test('both databases have the same tables, columns and indices', async () => {
 
 test('the doctor asks the server, and says which tools make its backups', async () => {
   const config = testConfig({ dataDir: tmpdir(), port: 0, publicUrl: 'http://localhost:2583' }, { databaseUrl: place.databaseUrl })
-  const find = (name: string, databaseUrl: string) => examine(checks.find((check) => check.name === name)!, { config: { ...config, databaseUrl } } as Patient)
+  const find = (name: string, databaseUrl: string) =>
+    examine(
+      checks.find((check) => check.name === name)!,
+      { config: { ...config, databaseUrl } } as Patient,
+    )
   expect(await find('database', place.databaseUrl)).toMatchObject({ state: 'ok' })
-  expect(await find('database', 'postgres://me:secret@127.0.0.1:1/holdfast')).toMatchObject({ state: 'fault', text: expect.stringContaining('postgres://me@127.0.0.1:1/holdfast cannot be used') })
+  expect(await find('database', 'postgres://me:secret@127.0.0.1:1/holdfast')).toMatchObject({
+    state: 'fault',
+    text: expect.stringContaining('postgres://me@127.0.0.1:1/holdfast cannot be used'),
+  })
   expect(await find('backups', place.databaseUrl)).toMatchObject({ state: 'warning', remedy: expect.stringContaining('pg_dump') })
 })

@@ -2,7 +2,16 @@ import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { copyFileSync, existsSync, mkdtempSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { inPieces, isUniqueViolation, sql, sqlAnd, sqlList, sqlRows, type Database, type Sql } from '../../src/platform/database/database.ts'
+import {
+  inPieces,
+  isUniqueViolation,
+  sql,
+  sqlAnd,
+  sqlList,
+  sqlRows,
+  type Database,
+  type Sql,
+} from '../../src/platform/database/database.ts'
 import { migrate, SchemaTooNew } from '../../src/platform/database/migrations.ts'
 import { StoredNodes } from '../../src/features/repo/node-store.ts'
 import { countMisframed } from '../../src/features/repo/record-store.ts'
@@ -25,7 +34,13 @@ const names = async () => (await db.all<{ name: string }>(sql`SELECT name FROM i
 const add = (name: string) => db.transaction(async (tx) => tx.run(sql`INSERT INTO item (name) VALUES (${name})`))
 
 test('templates nest, and lists and rows become parameters', async () => {
-  await db.run(sql`INSERT INTO item (id, name) VALUES ${sqlRows([[1, 'a'], [2, 'b'], [3, "c'; DROP TABLE item"]])}`)
+  await db.run(
+    sql`INSERT INTO item (id, name) VALUES ${sqlRows([
+      [1, 'a'],
+      [2, 'b'],
+      [3, "c'; DROP TABLE item"],
+    ])}`,
+  )
   const where = sqlAnd([sql`id > ${1}`, sql`name IN ${sqlList(['b', 'a', "c'; DROP TABLE item"])}`])
   expect(await db.all<{ id: number }>(sql`SELECT id FROM item WHERE ${where} ORDER BY id`)).toEqual([{ id: 2 }, { id: 3 }])
   expect(await db.all(sql`SELECT id FROM item WHERE id IN ${sqlList([])}`)).toEqual([])
@@ -36,9 +51,19 @@ test('a template with others in it has one text for each of them, and its own pa
   const newest = sql`ORDER BY id DESC LIMIT 1`
   const oldest = sql`ORDER BY id LIMIT 1`
   const above = (id: number, order: Sql) => sql`SELECT id FROM item WHERE ${sql`id > ${id}`} ${order}`
-  await db.run(sql`INSERT INTO item (id, name) VALUES ${sqlRows([[1, 'a'], [2, 'b'], [3, 'c']])}`)
+  await db.run(
+    sql`INSERT INTO item (id, name) VALUES ${sqlRows([
+      [1, 'a'],
+      [2, 'b'],
+      [3, 'c'],
+    ])}`,
+  )
   for (let turn = 0; turn < 2; turn++) {
-    expect([await db.get(above(0, oldest)), await db.get(above(1, oldest)), await db.get(above(1, newest))]).toEqual([{ id: 1 }, { id: 2 }, { id: 3 }])
+    expect([await db.get(above(0, oldest)), await db.get(above(1, oldest)), await db.get(above(1, newest))]).toEqual([
+      { id: 1 },
+      { id: 2 },
+      { id: 3 },
+    ])
   }
   expect(above(0, oldest).texts).toBe(above(7, oldest).texts)
   expect(above(0, oldest).texts).not.toBe(above(0, newest).texts)
@@ -166,7 +191,8 @@ test('a short snapshot sees one state too, and when it ends everybody sees the n
   const path = join(dir, 'short-snapshot.db')
   const other = openSqlite({ path })
   await other.run(sql`CREATE TABLE item (id INTEGER PRIMARY KEY)`)
-  const count = async (reader: Pick<Database, 'get'>) => (await reader.get<{ count: number }>(sql`SELECT count(*) AS count FROM item`))!.count
+  const count = async (reader: Pick<Database, 'get'>) =>
+    (await reader.get<{ count: number }>(sql`SELECT count(*) AS count FROM item`))!.count
   await other.shortSnapshot(async (reader) => {
     expect(await count(reader)).toBe(0)
     await other.run(sql`INSERT INTO item (id) VALUES (1)`)
@@ -273,10 +299,18 @@ test('the log does not grow without end, and what was in it is in the database',
 test('rows from before framings were kept are given theirs', async () => {
   const path = join(dir, 'unframed.db')
   const unframed = openSqlite({ path })
-  await migrate(unframed, migrations.filter(({ number }) => number < 73), 0)
+  await migrate(
+    unframed,
+    migrations.filter(({ number }) => number < 73),
+    0,
+  )
   const blocks = [1, 91, 92, 300, 16_347, 16_348, 70_000, 1_000_000].map((length) => new Uint8Array(length))
-  await unframed.run(sql`INSERT INTO record (repo_id, path, cid, rev, indexed_at, value) VALUES ${sqlRows(blocks.map((block, i) => [1, `a/${i}`, new Uint8Array(36), 'a', 0, block]))}`)
-  await unframed.run(sql`INSERT INTO repo_node (repo_id, cid, rev, bytes) VALUES ${sqlRows(blocks.map((block, i) => [1, new Uint8Array([i]), 'a', block]))}`)
+  await unframed.run(
+    sql`INSERT INTO record (repo_id, path, cid, rev, indexed_at, value) VALUES ${sqlRows(blocks.map((block, i) => [1, `a/${i}`, new Uint8Array(36), 'a', 0, block]))}`,
+  )
+  await unframed.run(
+    sql`INSERT INTO repo_node (repo_id, cid, rev, bytes) VALUES ${sqlRows(blocks.map((block, i) => [1, new Uint8Array([i]), 'a', block]))}`,
+  )
   await migrate(unframed, migrations, 0)
   expect(await countMisframed(unframed, 1)).toBe(0)
   expect(await new StoredNodes(unframed, 1).countMisframed()).toBe(0)

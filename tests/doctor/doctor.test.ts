@@ -16,12 +16,24 @@ import { startReverseProxy, type ProxyHabits } from '../harness/reverse-proxy.ts
 import { startUpstream } from '../harness/upstream.ts'
 
 const resolver: Resolver = {
-  addresses: (host) => (host.endsWith('.test') || host === 'localhost' ? Promise.resolve(['127.0.0.1']) : Promise.reject(new Error('no such host'))),
+  addresses: (host) =>
+    host.endsWith('.test') || host === 'localhost' ? Promise.resolve(['127.0.0.1']) : Promise.reject(new Error('no such host')),
   texts: async () => [],
 }
 const upstream = createOutbound({ resolver: systemResolver(), reach: 'anywhere' })
-const patientOf = (pds: TestPds, changes: Partial<Patient> = {}): Patient => ({ config: pds.ctx.config, resolver, upstream, mailer: pds.ctx.mailer, now: () => pds.clock.now(), ...changes })
-const find = (name: string, patient: Patient): Promise<Finding> => examine(checks.find((check) => check.name === name)!, patient)
+const patientOf = (pds: TestPds, changes: Partial<Patient> = {}): Patient => ({
+  config: pds.ctx.config,
+  resolver,
+  upstream,
+  mailer: pds.ctx.mailer,
+  now: () => pds.clock.now(),
+  ...changes,
+})
+const find = (name: string, patient: Patient): Promise<Finding> =>
+  examine(
+    checks.find((check) => check.name === name)!,
+    patient,
+  )
 
 /** The same server behind a proxy. Its public address is the proxy's, and its DID stays. */
 async function behind(pds: TestPds, habits: Partial<ProxyHabits>, changes: Partial<Patient['config']> = {}) {
@@ -40,19 +52,38 @@ async function all(patient: Patient): Promise<Record<string, string>> {
 test('a server that is reached, with its names in order, is well', async () => {
   await using pds = await startPds()
   const patient = patientOf(pds)
-  const well = ['disk', 'owners', 'database', 'master-key', 'dns', 'handles', 'server', 'operator', 'proxy', 'client-address', 'body-size', 'websocket', 'oauth', 'plc']
+  const well = [
+    'disk',
+    'owners',
+    'database',
+    'master-key',
+    'dns',
+    'handles',
+    'server',
+    'operator',
+    'proxy',
+    'client-address',
+    'body-size',
+    'websocket',
+    'oauth',
+    'plc',
+  ]
   for (const name of well) expect([name, await find(name, patient)]).toEqual([name, { state: 'ok', text: expect.any(String) }])
   expect(await find('tls', patient)).toMatchObject({ state: 'warning', remedy: expect.stringContaining('https') })
   expect(await find('mail', patient)).toMatchObject({ state: 'warning', text: 'mail goes to the log' })
   expect(await find('relay', patient)).toMatchObject({ state: 'warning', text: 'no relay is configured' })
-  expect(await find('backups', patient)).toMatchObject({ state: 'warning', text: onPostgres ? expect.stringContaining('PostgreSQL') : 'no backups are configured' })
+  expect(await find('backups', patient)).toMatchObject({
+    state: 'warning',
+    text: onPostgres ? expect.stringContaining('PostgreSQL') : 'no backups are configured',
+  })
 })
 
 test('a proxy that does its work is well', async () => {
   await using pds = await startPds()
   for (const forwardedFor of ['append', 'replace'] as const) {
     await using proxied = await behind(pds, { forwardedFor })
-    for (const name of ['proxy', 'client-address', 'body-size', 'websocket', 'oauth']) expect([name, await find(name, proxied.patient)]).toEqual([name, { state: 'ok', text: expect.any(String) }])
+    for (const name of ['proxy', 'client-address', 'body-size', 'websocket', 'oauth'])
+      expect([name, await find(name, proxied.patient)]).toEqual([name, { state: 'ok', text: expect.any(String) }])
   }
 })
 
@@ -70,7 +101,10 @@ test('what a proxy does wrong is told apart', async () => {
   ]
   for (const [habits, name, text] of wrong) {
     await using proxied = await behind(pds, habits)
-    expect([habits, await find(name, proxied.patient)]).toEqual([habits, { state: 'fault', text: expect.stringContaining(text), remedy: expect.any(String) }])
+    expect([habits, await find(name, proxied.patient)]).toEqual([
+      habits,
+      { state: 'fault', text: expect.stringContaining(text), remedy: expect.any(String) },
+    ])
   }
 })
 
@@ -84,21 +118,46 @@ test('a proxy at a public address that is not trusted is named', async () => {
 
 test('what the server believes about addresses is for operators, and its body is bounded', async () => {
   await using pds = await startPds()
-  const probe = (headers: Record<string, string>) => request(`${pds.url}/v1/admin/probe`, { method: 'POST', json: {}, headers: { 'x-forwarded-for': '192.0.2.1', ...headers } })
+  const probe = (headers: Record<string, string>) =>
+    request(`${pds.url}/v1/admin/probe`, { method: 'POST', json: {}, headers: { 'x-forwarded-for': '192.0.2.1', ...headers } })
   const refused = await probe({})
   expect(refused.status).toBe(401)
   expect(JSON.stringify(refused.body)).not.toContain('192.0.2.1')
-  expect(await probe(bearer(ADMIN_TOKEN))).toMatchObject({ status: 200, body: { address: '192.0.2.1', forwardedFor: '192.0.2.1', bytes: 2 } })
+  expect(await probe(bearer(ADMIN_TOKEN))).toMatchObject({
+    status: 200,
+    body: { address: '192.0.2.1', forwardedFor: '192.0.2.1', bytes: 2 },
+  })
   const huge = new Uint8Array(64 * 1024 ** 2 + 1)
-  expect((await fetch(`${pds.url}/v1/admin/probe`, { method: 'POST', body: huge, headers: { 'content-type': 'application/json', ...bearer(ADMIN_TOKEN) } })).status).toBe(413)
+  expect(
+    (
+      await fetch(`${pds.url}/v1/admin/probe`, {
+        method: 'POST',
+        body: huge,
+        headers: { 'content-type': 'application/json', ...bearer(ADMIN_TOKEN) },
+      })
+    ).status,
+  ).toBe(413)
 })
 
 test('a server that does not run is told, instead of blaming the proxy', async () => {
   await using pds = await startPds()
   await using proxied = await behind(pds, {})
   await pds.stop()
-  expect(await find('server', proxied.patient)).toMatchObject({ state: 'fault', text: expect.stringContaining('no server listens at http://127.0.0.1:'), remedy: expect.stringContaining('holdfast serve') })
-  expect(await all(proxied.patient)).toMatchObject({ server: 'fault', proxy: 'skipped', 'client-address': 'skipped', 'body-size': 'skipped', websocket: 'skipped', oauth: 'skipped', database: 'ok', 'master-key': 'ok' })
+  expect(await find('server', proxied.patient)).toMatchObject({
+    state: 'fault',
+    text: expect.stringContaining('no server listens at http://127.0.0.1:'),
+    remedy: expect.stringContaining('holdfast serve'),
+  })
+  expect(await all(proxied.patient)).toMatchObject({
+    server: 'fault',
+    proxy: 'skipped',
+    'client-address': 'skipped',
+    'body-size': 'skipped',
+    websocket: 'skipped',
+    oauth: 'skipped',
+    database: 'ok',
+    'master-key': 'ok',
+  })
 })
 
 test('something else on the port of the server is told', async () => {
@@ -113,13 +172,20 @@ test('a public address that leads nowhere, or elsewhere, is the fault of what is
   await using other = startUpstream()
   const at = (publicUrl: string) => patientOf(pds, { config: { ...pds.ctx.config, publicUrl } })
   expect(await find('proxy', at(other.url))).toMatchObject({ state: 'fault', text: expect.stringContaining('not as did:web:') })
-  expect(await find('proxy', at(`http://localhost:${await freePort()}`))).toMatchObject({ state: 'fault', text: expect.stringContaining('cannot be reached') })
+  expect(await find('proxy', at(`http://localhost:${await freePort()}`))).toMatchObject({
+    state: 'fault',
+    text: expect.stringContaining('cannot be reached'),
+  })
 })
 
 test('without an operator credential it is told what cannot be done and what cannot be known', async () => {
   await using pds = await startPds()
   await using proxied = await behind(pds, {}, { adminToken: null, inviteCodeRequired: true })
-  expect(await find('operator', proxied.patient)).toMatchObject({ state: 'warning', text: expect.stringContaining('sign-up needs invite codes'), remedy: expect.stringContaining('SERVICE_ADMIN_TOKEN') })
+  expect(await find('operator', proxied.patient)).toMatchObject({
+    state: 'warning',
+    text: expect.stringContaining('sign-up needs invite codes'),
+    remedy: expect.stringContaining('SERVICE_ADMIN_TOKEN'),
+  })
   expect(await find('client-address', proxied.patient)).toEqual({ state: 'skipped', text: 'needs the admin token' })
 })
 
@@ -127,7 +193,10 @@ test('another admin token than that of the running server is told', async () => 
   await using pds = await startPds()
   await using proxied = await behind(pds, {})
   const config = { ...proxied.patient.config, adminToken: new Secret('x'.repeat(32)) }
-  expect(await find('client-address', { ...proxied.patient, config })).toMatchObject({ state: 'fault', text: expect.stringContaining('does not take the admin token') })
+  expect(await find('client-address', { ...proxied.patient, config })).toMatchObject({
+    state: 'fault',
+    text: expect.stringContaining('does not take the admin token'),
+  })
 })
 
 test('the master key is held against the secrets, without starting anything', async () => {
@@ -138,14 +207,25 @@ test('the master key is held against the secrets, without starting anything', as
   const key = readFileSync(file, 'utf8')
   expect(await find('master-key', patient)).toEqual({ state: 'ok', text: 'the key in master.key opens the secrets of the database' })
   const configured = { ...patient, config: { ...patient.config, signingKeyMasterKey: new Secret(new Uint8Array(32)) } }
-  expect(await find('master-key', configured)).toMatchObject({ state: 'fault', text: 'the configured master key does not open the secrets of this database', remedy: expect.stringContaining('rewrap') })
-  const broken: [string, string][] = [[`${'0'.repeat(64)}\n`, 'the key in master.key does not open'], ['half a key', 'is not a master key']]
+  expect(await find('master-key', configured)).toMatchObject({
+    state: 'fault',
+    text: 'the configured master key does not open the secrets of this database',
+    remedy: expect.stringContaining('rewrap'),
+  })
+  const broken: [string, string][] = [
+    [`${'0'.repeat(64)}\n`, 'the key in master.key does not open'],
+    ['half a key', 'is not a master key'],
+  ]
   for (const [content, text] of broken) {
     writeFileSync(file, content)
     expect(await find('master-key', patient)).toMatchObject({ state: 'fault', text: expect.stringContaining(text) })
   }
   rmSync(file)
-  expect(await find('master-key', patient)).toMatchObject({ state: 'fault', text: 'the database holds secrets, but there is no master key', remedy: expect.stringContaining(file) })
+  expect(await find('master-key', patient)).toMatchObject({
+    state: 'fault',
+    text: 'the database holds secrets, but there is no master key',
+    remedy: expect.stringContaining(file),
+  })
   expect(existsSync(file)).toBe(false)
   writeFileSync(file, key)
   expect(await find('master-key', patient)).toMatchObject({ state: 'ok' })
@@ -157,7 +237,11 @@ test('a database that is gone, or is none, is told with what to do', async () =>
   await pds.stop()
   const path = join(pds.dataDir, 'holdfast.db')
   truncateSync(path)
-  expect(await find('database', patient)).toMatchObject({ state: 'fault', text: expect.stringContaining('missing or empty, and a server has been here (holdfast.marker'), remedy: expect.stringContaining('holdfast restore') })
+  expect(await find('database', patient)).toMatchObject({
+    state: 'fault',
+    text: expect.stringContaining('missing or empty, and a server has been here (holdfast.marker'),
+    remedy: expect.stringContaining('holdfast restore'),
+  })
   expect(await all(patient)).toMatchObject({ database: 'fault', 'master-key': 'skipped' })
   writeFileSync(path, 'a note\n'.repeat(1000))
   expect(await find('database', patient)).toMatchObject({ state: 'fault', text: expect.stringContaining('is not a database') })
@@ -167,7 +251,10 @@ test('backups that are late, that fail, or that lack blobs are told', async () =
   await using pds = await startPds({}, { onFile: true })
   const place = mkdtempSync(join(tmpdir(), 'holdfast-doctor-'))
   const with_ = (backup: Partial<Patient['config']['backup']>, afterHours = 0) =>
-    patientOf(pds, { config: { ...pds.ctx.config, backup: { ...pds.ctx.config.backup, destination: place, intervalSecs: 86_400, ...backup } }, now: () => Date.now() + afterHours * 3_600_000 })
+    patientOf(pds, {
+      config: { ...pds.ctx.config, backup: { ...pds.ctx.config.backup, destination: place, intervalSecs: 86_400, ...backup } },
+      now: () => Date.now() + afterHours * 3_600_000,
+    })
   try {
     expect(await find('backups', with_({}))).toMatchObject({ state: 'warning', text: expect.stringContaining('no backup in') })
     expect(await find('backups', with_({ destination: join(place, 'not yet') }))).toMatchObject({ state: 'warning' })
@@ -177,14 +264,33 @@ test('backups that are late, that fail, or that lack blobs are told', async () =
     const before = readdirSync(place, { recursive: true }).sort()
     expect(await find('backups', with_({}))).toEqual({ state: 'ok', text: 'the newest backup is less than an hour old' })
     expect(await find('backups', with_({}, 30))).toMatchObject({ state: 'ok', text: expect.stringContaining('30 hours') })
-    expect(await find('backups', with_({}, 49))).toMatchObject({ state: 'fault', text: 'the newest backup is 49 hours old, though one is due every 24.0 hours' })
+    expect(await find('backups', with_({}, 49))).toMatchObject({
+      state: 'fault',
+      text: 'the newest backup is 49 hours old, though one is due every 24.0 hours',
+    })
     expect(await find('backups', with_({ intervalSecs: 0 }, 49))).toMatchObject({ state: 'ok' })
     expect(await find('backups', with_({ intervalSecs: 0 }, 200))).toMatchObject({ state: 'warning' })
     renameSync(join(place, 'snapshots', readdirSync(join(place, 'snapshots'))[0]!), join(place, 'snapshots', '29991231T000000Z'))
     expect(await find('backups', with_({}))).toMatchObject({ state: 'warning', text: expect.stringContaining('no backup in') })
-    renameSync(join(place, 'snapshots', '29991231T000000Z'), join(place, 'snapshots', before.map(String).find((name) => /snapshots\/[^/]+$/.test(name))!.slice('snapshots/'.length)))
-    expect(await find('backups', with_({ passphrase: new Secret('a passphrase') }))).toMatchObject({ state: 'fault', text: expect.stringContaining('not encrypted') })
-    expect(await find('backups', with_({ destination: 's3://bucket/prefix' }))).toMatchObject({ state: 'fault', text: expect.stringContaining('blob_mirror.endpoint') })
+    renameSync(
+      join(place, 'snapshots', '29991231T000000Z'),
+      join(
+        place,
+        'snapshots',
+        before
+          .map(String)
+          .find((name) => /snapshots\/[^/]+$/.test(name))!
+          .slice('snapshots/'.length),
+      ),
+    )
+    expect(await find('backups', with_({ passphrase: new Secret('a passphrase') }))).toMatchObject({
+      state: 'fault',
+      text: expect.stringContaining('not encrypted'),
+    })
+    expect(await find('backups', with_({ destination: 's3://bucket/prefix' }))).toMatchObject({
+      state: 'fault',
+      text: expect.stringContaining('blob_mirror.endpoint'),
+    })
     expect(readdirSync(place, { recursive: true }).sort()).toEqual(before)
   } finally {
     rmSync(place, { recursive: true })
@@ -197,12 +303,17 @@ test('a disk that cannot be written is told', async () => {
   expect(await find('disk', notThere)).toMatchObject({ state: 'fault', text: '/nowhere/at/all does not exist' })
   // Nobody writes there, not even root.
   const dataDir = '/proc/self'
-  expect(await find('disk', patientOf(pds, { config: { ...pds.ctx.config, dataDir } }))).toMatchObject({ state: 'fault', text: expect.stringContaining(dataDir) })
+  expect(await find('disk', patientOf(pds, { config: { ...pds.ctx.config, dataDir } }))).toMatchObject({
+    state: 'fault',
+    text: expect.stringContaining(dataDir),
+  })
 })
 
 test('names without records are named', async () => {
   await using pds = await startPds()
-  const patient = patientOf(pds, { config: { ...pds.ctx.config, publicUrl: 'https://pds.nowhere.example', availableUserDomains: ['test', 'nowhere.example'] } })
+  const patient = patientOf(pds, {
+    config: { ...pds.ctx.config, publicUrl: 'https://pds.nowhere.example', availableUserDomains: ['test', 'nowhere.example'] },
+  })
   expect(await find('dns', patient)).toMatchObject({ state: 'fault', text: 'pds.nowhere.example has no address' })
   expect(await find('handles', patient)).toMatchObject({ state: 'fault', text: '*.nowhere.example do not resolve' })
   expect(await find('tls', patient)).toMatchObject({ state: 'fault' })
@@ -211,16 +322,23 @@ test('names without records are named', async () => {
 test('the clock is held against the directory', async () => {
   await using pds = await startPds()
   await using plc = startUpstream()
-  const at = (offSecs: number) => patientOf(pds, { config: { ...pds.ctx.config, plcDirectoryUrl: plc.url }, now: () => Date.now() + offSecs * 1000 })
+  const at = (offSecs: number) =>
+    patientOf(pds, { config: { ...pds.ctx.config, plcDirectoryUrl: plc.url }, now: () => Date.now() + offSecs * 1000 })
   expect(await find('clock', at(0))).toMatchObject({ state: 'ok' })
   expect(await find('clock', at(30))).toMatchObject({ state: 'warning', text: expect.stringContaining('ahead of') })
-  expect(await find('clock', at(-600))).toMatchObject({ state: 'fault', text: expect.stringContaining('behind'), remedy: expect.stringContaining('time synchronisation') })
+  expect(await find('clock', at(-600))).toMatchObject({
+    state: 'fault',
+    text: expect.stringContaining('behind'),
+    remedy: expect.stringContaining('time synchronisation'),
+  })
 })
 
 test('relays and directories are asked, and their answers told', async () => {
   await using pds = await startPds()
   await using relay = startUpstream()
-  const patient = patientOf(pds, { config: { ...pds.ctx.config, crawlers: { urls: [relay.url] }, plcDirectoryUrl: `http://localhost:${await freePort()}` } })
+  const patient = patientOf(pds, {
+    config: { ...pds.ctx.config, crawlers: { urls: [relay.url] }, plcDirectoryUrl: `http://localhost:${await freePort()}` },
+  })
   expect(await find('plc', patient)).toMatchObject({ state: 'fault', remedy: expect.stringContaining('outgoing https') })
   const says = (body: object, status = 200) => relay.answer('com.atproto.sync.getHostStatus', () => Response.json(body, { status }))
   says({ status: 'active' })
@@ -234,5 +352,8 @@ test('relays and directories are asked, and their answers told', async () => {
 test('a mailer that would refuse is a fault', async () => {
   await using pds = await startPds()
   const config = { ...pds.ctx.config, email: { ...pds.ctx.config.email, provider: 'smtp' as const } }
-  expect(await find('mail', patientOf(pds, { config, mailer: { send: async () => {}, check: async () => '535 no' } }))).toMatchObject({ state: 'fault', text: 'smtp: 535 no' })
+  expect(await find('mail', patientOf(pds, { config, mailer: { send: async () => {}, check: async () => '535 no' } }))).toMatchObject({
+    state: 'fault',
+    text: 'smtp: 535 no',
+  })
 })

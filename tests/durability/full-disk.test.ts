@@ -25,10 +25,17 @@ const health = async (url: string) => {
 const WELL = { status: 200, body: { version: SOFTWARE, db: 'ok' } }
 
 test('a write that the disk refuses makes it ill; it recovers by itself, and so does writing', async () => {
-  await using server = await startProgram(['dev'], { SERVICE_PORT: '0', SERVICE_PUBLIC_URL: 'http://localhost:2583', SERVICE_DATA_DIR: join(folder, 'data'), SERVICE_LOG_LEVEL: 'info' }, folder, { maxFileBytes: 3_000_000 })
+  await using server = await startProgram(
+    ['dev'],
+    { SERVICE_PORT: '0', SERVICE_PUBLIC_URL: 'http://localhost:2583', SERVICE_DATA_DIR: join(folder, 'data'), SERVICE_LOG_LEVEL: 'info' },
+    folder,
+    { maxFileBytes: 3_000_000 },
+  )
   const account = await createAccount(server, 'alice')
   const write = (text: string) =>
-    account.call('com.atproto.repo.createRecord', { json: { repo: account.did, collection: 'org.example.note', record: { $type: 'org.example.note', text } } })
+    account.call('com.atproto.repo.createRecord', {
+      json: { repo: account.did, collection: 'org.example.note', record: { $type: 'org.example.note', text } },
+    })
   expect((await write('small')).status).toBe(200)
   expect(await health(server.url)).toEqual(WELL)
 
@@ -46,13 +53,19 @@ test('a write that the disk refuses makes it ill; it recovers by itself, and so 
   expect((await write('x'.repeat(100_000))).status).toBe(200)
   expect(await health(server.url)).toEqual(WELL)
   expect(server.output()).toContain('the service works again')
-  const { body } = await request(`${server.url}/xrpc/com.atproto.repo.listRecords?repo=${account.did}&collection=org.example.note&limit=100`)
+  const { body } = await request(
+    `${server.url}/xrpc/com.atproto.repo.listRecords?repo=${account.did}&collection=org.example.note&limit=100`,
+  )
   expect(body.records).toHaveLength(written + 2)
 })
 
 test('a log that cannot be copied into the database any more ends no writing for good', async () => {
   const path = join(folder, 'filled.db')
-  const child = Bun.spawn(['sh', '-c', 'ulimit -Sf 260000; exec "$@"', 'sh', process.execPath, join(import.meta.dir, 'filler.ts'), path], { stdin: 'pipe', stdout: 'pipe', stderr: 'inherit' })
+  const child = Bun.spawn(['sh', '-c', 'ulimit -Sf 260000; exec "$@"', 'sh', process.execPath, join(import.meta.dir, 'filler.ts'), path], {
+    stdin: 'pipe',
+    stdout: 'pipe',
+    stderr: 'inherit',
+  })
   let output = ''
   for await (const text of child.stdout.pipeThrough(new TextDecoderStream())) {
     output += text

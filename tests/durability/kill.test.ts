@@ -36,7 +36,8 @@ test(
       let accounts: StormAccount[] = []
       for (let round = 0; round < KILLS; round++) {
         await using server = await start()
-        if (round === 0) accounts = await Promise.all(Array.from({ length: ACCOUNTS }, (_, index) => StormAccount.create(server.url, `storm${index}`)))
+        if (round === 0)
+          accounts = await Promise.all(Array.from({ length: ACCOUNTS }, (_, index) => StormAccount.create(server.url, `storm${index}`)))
         await checkRecords(server, accounts)
         await stormAndKill(server, accounts, acknowledgedBeforeKill(round))
       }
@@ -69,7 +70,7 @@ async function stormAndKill(server: RunningServer, accounts: StormAccount[], wri
 async function checkRecords({ url }: RunningServer, accounts: StormAccount[]): Promise<void> {
   for (const account of accounts) {
     const found = new Map<string, string>()
-    for (let cursor = ''; ; ) {
+    for (let cursor = ''; ;) {
       const query = new URLSearchParams({ repo: account.did, collection: COLLECTION, limit: '100', ...(cursor && { cursor }) })
       const { body } = await request(`${url}/xrpc/com.atproto.repo.listRecords?${query}`)
       for (const { uri, cid } of body.records) found.set(uri.split('/').at(-1), cid)
@@ -82,7 +83,9 @@ async function checkRecords({ url }: RunningServer, accounts: StormAccount[]): P
 
 async function checkRepositories({ url }: RunningServer, accounts: StormAccount[]): Promise<void> {
   for (const account of accounts) {
-    const { body: recommended } = await request(`${url}/xrpc/com.atproto.identity.getRecommendedDidCredentials`, { headers: bearer(account.token) })
+    const { body: recommended } = await request(`${url}/xrpc/com.atproto.identity.getRecommendedDidCredentials`, {
+      headers: bearer(account.token),
+    })
     const car = await fetch(`${url}/xrpc/com.atproto.sync.getRepo?did=${account.did}`)
     const { creates } = await verifyRepoCar(new Uint8Array(await car.arrayBuffer()), account.did, recommended.verificationMethods.atproto)
     expect(account.settle(new Map(creates.map(({ rkey, cid }) => [rkey, cid.toString()])))).toEqual([])

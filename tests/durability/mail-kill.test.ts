@@ -17,7 +17,8 @@ const MAX_MILLIS_PER_KILL = 10_000
 /** Turns of the event loop between an answer and the kill, another number in each round, so that it falls anywhere. */
 const turnsBeforeKill = (round: number) => round * 3
 
-const call = (server: RunningServer, method: string, json: object) => request(`${server.url}/xrpc/com.atproto.server.${method}`, { keepalive: false, json })
+const call = (server: RunningServer, method: string, json: object) =>
+  request(`${server.url}/xrpc/com.atproto.server.${method}`, { keepalive: false, json })
 const codeIn = ({ source }: Received) => /^([A-Z2-7]{5}-[A-Z2-7]{5})\r$/m.exec(source)![1]!
 const messageId = ({ source }: Received) => /^Message-ID: (.*)\r$/im.exec(source)![1]!
 
@@ -75,7 +76,9 @@ test(
         const never = new Promise<void>(() => {})
         {
           await using server = await start()
-          expect((await call(server, 'createAccount', { handle: `person${round}.test`, email, password: 'the old password' })).status).toBe(200)
+          expect((await call(server, 'createAccount', { handle: `person${round}.test`, email, password: 'the old password' })).status).toBe(
+            200,
+          )
           box.held = never
           expect((await call(server, 'requestPasswordReset', { email })).status).toBe(200)
           await moments[round % moments.length]!({ server, box, email, round })

@@ -64,7 +64,11 @@ test(
 
 /** On a connection of its own: one that is kept may lead to the server that was killed. */
 const call = (server: RunningServer, method: string, json?: object, token?: string): Promise<Answer> =>
-  request(`${server.url}/xrpc/com.atproto.${method}`, { keepalive: false, ...(json && { json }), ...(token === undefined ? {} : { headers: bearer(token) }) })
+  request(`${server.url}/xrpc/com.atproto.${method}`, {
+    keepalive: false,
+    ...(json && { json }),
+    ...(token === undefined ? {} : { headers: bearer(token) }),
+  })
 const signUp = (server: RunningServer, person: Person) => call(server, 'server.createAccount', person)
 const logIn = (server: RunningServer, { email, password }: Person) => call(server, 'server.createSession', { identifier: email, password })
 
@@ -97,13 +101,18 @@ async function finishAll(server: RunningServer, wanted: Person[]): Promise<void>
       const made = await signUp(server, person)
       const holder = await call(server, `identity.resolveHandle?handle=${person.handle}`)
       const hasRival = holder.status === 200 && holder.body.did !== made.body.did
-      expect({ person, status: made.status, message: made.body.message }).toMatchObject(hasRival ? { status: 400, message: `Handle already taken: ${person.handle}` } : { status: 200 })
+      expect({ person, status: made.status, message: made.body.message }).toMatchObject(
+        hasRival ? { status: 400, message: `Handle already taken: ${person.handle}` } : { status: 200 },
+      )
       if (hasRival) continue
       session = await logIn(server, person)
     }
     const { did, accessJwt } = session.body
     expect(await call(server, `identity.resolveHandle?handle=${session.body.handle}`)).toMatchObject({ body: { did } })
-    expect(await call(server, 'server.checkAccountStatus', undefined, accessJwt)).toMatchObject({ status: 200, body: { activated: true, validDid: true } })
+    expect(await call(server, 'server.checkAccountStatus', undefined, accessJwt)).toMatchObject({
+      status: 200,
+      body: { activated: true, validDid: true },
+    })
     const own = `${person.email.split('@')[0]}-own.test`
     expect(await call(server, 'identity.updateHandle', { handle: own }, accessJwt)).toMatchObject({ status: 200 })
   }

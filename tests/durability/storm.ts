@@ -63,7 +63,12 @@ export class StormAccount {
     if (step % 7 === 5 && newest !== undefined) return this.#write(url, 'deleteRecord', [own.pop()!], { rkey: newest })
     if (step % 7 === 6) {
       const rkeys = [0, 1, 2].map((part) => `${rkey}-${part}`)
-      const writes = rkeys.map((each) => ({ $type: 'com.atproto.repo.applyWrites#create', collection: COLLECTION, rkey: each, value: record(step) }))
+      const writes = rkeys.map((each) => ({
+        $type: 'com.atproto.repo.applyWrites#create',
+        collection: COLLECTION,
+        rkey: each,
+        value: record(step),
+      }))
       return this.#write(url, 'applyWrites', rkeys, { writes })
     }
     const blob = step % 7 === 1 ? await this.#upload(url, rkey) : undefined
@@ -72,12 +77,18 @@ export class StormAccount {
     if (blob) this.blobs.push(blob)
   }
 
-  async #write(url: string, method: 'createRecord' | 'putRecord' | 'deleteRecord' | 'applyWrites', rkeys: string[], input: object): Promise<void> {
+  async #write(
+    url: string,
+    method: 'createRecord' | 'putRecord' | 'deleteRecord' | 'applyWrites',
+    rkeys: string[],
+    input: object,
+  ): Promise<void> {
     for (const rkey of rkeys) this.records.set(rkey, { state: this.records.get(rkey)?.state ?? null, unanswered: true })
     const json = { repo: this.did, ...(method === 'applyWrites' ? {} : { collection: COLLECTION }), ...input }
     const answer = await request(`${url}/xrpc/com.atproto.repo.${method}`, { json, headers: bearer(this.token) })
     if (answer.status !== 200) throw new Refused(`${method}: ${answer.status} ${JSON.stringify(answer.body)}`)
-    const cids: State[] = method === 'applyWrites' ? answer.body.results.map((result: { cid: string }) => result.cid) : [answer.body.cid ?? null]
+    const cids: State[] =
+      method === 'applyWrites' ? answer.body.results.map((result: { cid: string }) => result.cid) : [answer.body.cid ?? null]
     for (const [index, rkey] of rkeys.entries()) this.records.set(rkey, { state: cids[index] ?? null, unanswered: false })
     this.commits.push(answer.body.commit)
   }

@@ -1,7 +1,23 @@
 /** The folder of a server: private whoever made it, never begun anew by mistake, and refused in words when it cannot be used. */
 import { afterAll, describe, expect, test } from 'bun:test'
 import { Database } from 'bun:sqlite'
-import { chmodSync, chownSync, cpSync, existsSync, lstatSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, renameSync, rmSync, statSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs'
+import {
+  chmodSync,
+  chownSync,
+  cpSync,
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createAccount } from '../harness/account.ts'
@@ -20,8 +36,13 @@ function place(): string {
   mkdirSync(parent)
   return join(parent, 'data')
 }
-const envOf = async (dataDir: string, more: Record<string, string> = {}) => ({ SERVICE_DATA_DIR: dataDir, SERVICE_PORT: String(await freePort()), ...more })
-const start = async (dataDir: string, more: Record<string, string> = {}, program?: string[]) => startProgram(['dev'], await envOf(dataDir, more), scratch, program === undefined ? {} : { program })
+const envOf = async (dataDir: string, more: Record<string, string> = {}) => ({
+  SERVICE_DATA_DIR: dataDir,
+  SERVICE_PORT: String(await freePort()),
+  ...more,
+})
+const start = async (dataDir: string, more: Record<string, string> = {}, program?: string[]) =>
+  startProgram(['dev'], await envOf(dataDir, more), scratch, program === undefined ? {} : { program })
 const refusal = async (dataDir: string, more: Record<string, string> = {}, program?: string[]) => {
   const { code, err, out } = await runProgram(['dev'], await envOf(dataDir, more), program)
   expect({ code, out }).toEqual({ code: 1, out: '' })
@@ -37,8 +58,14 @@ async function stop(server: RunningServer): Promise<void> {
 async function withAnAccount(dataDir: string): Promise<void> {
   const server = await start(dataDir)
   const alice = await createAccount(server, 'alice')
-  const uploaded = await alice.call('com.atproto.repo.uploadBlob', { method: 'POST', body: 'bytes', headers: { 'content-type': 'text/plain' } })
-  await alice.call('com.atproto.repo.createRecord', { json: { repo: alice.did, collection: 'org.example.note', record: { blob: uploaded.body.blob } } })
+  const uploaded = await alice.call('com.atproto.repo.uploadBlob', {
+    method: 'POST',
+    body: 'bytes',
+    headers: { 'content-type': 'text/plain' },
+  })
+  await alice.call('com.atproto.repo.createRecord', {
+    json: { repo: alice.did, collection: 'org.example.note', record: { blob: uploaded.body.blob } },
+  })
   await stop(server)
 }
 
@@ -162,7 +189,12 @@ describe('a first start', () => {
   test('that is killed leaves a folder that starts', async () => {
     for (const appears of ['holdfast.lock', 'holdfast.db', 'holdfast.db-wal', 'master.key', 'holdfast.marker', 'blobs']) {
       const dataDir = place()
-      const child = Bun.spawn([process.execPath, join(import.meta.dir, '../../src/main.ts'), 'dev'], { env: { PATH: process.env['PATH'] ?? '', ...(await envOf(dataDir)) }, cwd: scratch, stdout: 'ignore', stderr: 'ignore' })
+      const child = Bun.spawn([process.execPath, join(import.meta.dir, '../../src/main.ts'), 'dev'], {
+        env: { PATH: process.env['PATH'] ?? '', ...(await envOf(dataDir)) },
+        cwd: scratch,
+        stdout: 'ignore',
+        stderr: 'ignore',
+      })
       while (!existsSync(join(dataDir, appears)) && child.exitCode === null) await Bun.sleep(0)
       child.kill('SIGKILL')
       await child.exited
@@ -203,7 +235,16 @@ describe('nobody else may read', () => {
     await using server = await start(dataDir, {}, careless)
     const alice = await createAccount(server, 'alice')
     await alice.call('com.atproto.repo.uploadBlob', { method: 'POST', body: 'bytes', headers: { 'content-type': 'text/plain' } })
-    expect(readdirSync(dataDir).sort()).toEqual(['blobs', 'holdfast.db', 'holdfast.db-shm', 'holdfast.db-wal', 'holdfast.lock', 'holdfast.lock-journal', 'holdfast.marker', 'master.key'])
+    expect(readdirSync(dataDir).sort()).toEqual([
+      'blobs',
+      'holdfast.db',
+      'holdfast.db-shm',
+      'holdfast.db-wal',
+      'holdfast.lock',
+      'holdfast.lock-journal',
+      'holdfast.marker',
+      'master.key',
+    ])
     expect(open(dataDir)).toEqual([])
   })
 
@@ -249,7 +290,9 @@ describe('nobody else may read', () => {
     const { code, out } = await runProgram(['doctor', '--dev'], await envOf(dataDir))
     expect(code).toBe(1)
     expect(out).toContain(`chmod 700 ${dataDir}`)
-    expect(out).toMatch(/^FAULT server .*no server listens.*\n.*start it.*\n.*operator.*\n(?:.*→.*\n)?- {5}proxy .*not looked at: see server$/m)
+    expect(out).toMatch(
+      /^FAULT server .*no server listens.*\n.*start it.*\n.*operator.*\n(?:.*→.*\n)?- {5}proxy .*not looked at: see server$/m,
+    )
   })
 })
 
@@ -260,14 +303,19 @@ describe('what cannot be used is told with its path and what to do', () => {
   test('a folder that cannot be made', async () => {
     const dataDir = place()
     chmodSync(join(dataDir, '..'), 0o500)
-    expect(await refusal(dataDir, {}, asOrdinaryUser)).toMatch(new RegExp(`^holdfast dev: ${dataDir} cannot be made by this process \\(user ${user}\\), because .* belongs to .*: make it and give it to that user, or set data_dir`))
+    expect(await refusal(dataDir, {}, asOrdinaryUser)).toMatch(
+      new RegExp(
+        `^holdfast dev: ${dataDir} cannot be made by this process \\(user ${user}\\), because .* belongs to .*: make it and give it to that user, or set data_dir`,
+      ),
+    )
   })
 
   test('a folder that belongs to somebody else, and files in it that do', async () => {
     const dataDir = await used()
     chmodSync(join(dataDir, 'holdfast.db'), 0o400)
     chmodSync(dataDir, 0o500)
-    const byWhom = /(?:belongs to root and cannot be used by this process \(user \d+\): .*chown -R \d+ |cannot be used by its owner \(user \d+\): "chmod -R u\+rwX )/
+    const byWhom =
+      /(?:belongs to root and cannot be used by this process \(user \d+\): .*chown -R \d+ |cannot be used by its owner \(user \d+\): "chmod -R u\+rwX )/
     const ofFolder = await refusal(dataDir, {}, asOrdinaryUser)
     expect(ofFolder).toMatch(byWhom)
     expect(ofFolder).toContain(`holdfast dev: ${dataDir} `)
@@ -287,7 +335,9 @@ describe('what cannot be used is told with its path and what to do', () => {
     const [shard = ''] = readdirSync(join(dataDir, 'blobs')).filter((name) => !name.startsWith('.'))
     give(join(dataDir, 'blobs', shard))
     const { out } = await runProgram(['doctor', '--dev'], await envOf(dataDir))
-    expect(out).toContain(`FAULT owners          the data belongs to several users: ${join(dataDir, 'holdfast.db')} to root, ${join(dataDir, 'blobs', shard)} to user 65534`)
+    expect(out).toContain(
+      `FAULT owners          the data belongs to several users: ${join(dataDir, 'holdfast.db')} to root, ${join(dataDir, 'blobs', shard)} to user 65534`,
+    )
   })
 
   test('a folder behind a closed one is not called missing by the doctor', async () => {
@@ -300,7 +350,8 @@ describe('what cannot be used is told with its path and what to do', () => {
 
   test('a place for backups that cannot be written', async () => {
     const dataDir = await used()
-    const backup = async (destination: string, program?: string[]) => (await runProgram(['backup', destination, '--dev'], await envOf(dataDir), program)).err.trimEnd()
+    const backup = async (destination: string, program?: string[]) =>
+      (await runProgram(['backup', destination, '--dev'], await envOf(dataDir), program)).err.trimEnd()
     const file = place()
     writeFileSync(file, '')
     expect(await backup(file)).toBe(`holdfast backup: ${file} is not a folder: set backup.destination to one`)
@@ -308,7 +359,11 @@ describe('what cannot be used is told with its path and what to do', () => {
     const closed = place()
     mkdirSync(closed)
     chmodSync(closed, 0o500)
-    expect(await backup(closed, asOrdinaryUser)).toMatch(new RegExp(`^holdfast backup: ${closed} (?:belongs to root and cannot be used by|cannot be used by its owner).*"ch(?:own|mod) .*${closed}"`))
+    expect(await backup(closed, asOrdinaryUser)).toMatch(
+      new RegExp(
+        `^holdfast backup: ${closed} (?:belongs to root and cannot be used by|cannot be used by its owner).*"ch(?:own|mod) .*${closed}"`,
+      ),
+    )
   })
 
   test('a file where the folder should be', async () => {
@@ -340,7 +395,9 @@ describe('what cannot be used is told with its path and what to do', () => {
     const dataDir = place()
     mkdirSync(join(dataDir, 'holdfast.db'), { recursive: true })
     expect(await refusal(dataDir)).toContain('cannot be opened')
-    expect(await refusal(place(), { SERVICE_DATABASE_URL: join(scratch, 'no', 'such', 'folder.db') })).toContain('see that its folder exists')
+    expect(await refusal(place(), { SERVICE_DATABASE_URL: join(scratch, 'no', 'such', 'folder.db') })).toContain(
+      'see that its folder exists',
+    )
   })
 
   test('an address that is not here', async () => {
@@ -358,6 +415,9 @@ describe('what cannot be used is told with its path and what to do', () => {
     expect(broken).toMatchObject({ code: 1, err: expect.stringContaining(`- ${file}:1:1: `) })
     renameSync(file, `${file}.away`)
     mkdirSync(file)
-    expect(await runProgram(['config', 'check'], { SERVICE_CONFIG: file })).toMatchObject({ code: 1, err: expect.stringContaining(`- ${file}: cannot be read: it is a folder`) })
+    expect(await runProgram(['config', 'check'], { SERVICE_CONFIG: file })).toMatchObject({
+      code: 1,
+      err: expect.stringContaining(`- ${file}: cannot be read: it is a folder`),
+    })
   })
 })

@@ -93,7 +93,11 @@ test('a stream that is given up, or never begun, lets go of its file', async () 
 })
 
 test.each([
-  ['in memory that the writer gave away', 3, (pushed: Uint8Array[]) => void structuredClone(pushed[1], { transfer: [pushed[1]!.buffer as ArrayBuffer] })],
+  [
+    'in memory that the writer gave away',
+    3,
+    (pushed: Uint8Array[]) => void structuredClone(pushed[1], { transfer: [pushed[1]!.buffer as ArrayBuffer] }),
+  ],
   ['in a file that was cut', 100, () => truncateSync(`/proc/self/fd/${nameless()}`, 10 * 65_536)],
 ] as const)('bytes that are lost %s end the stream with an error, and nothing goes out behind them', async (_, count, lose) => {
   const before = openFiles()

@@ -25,17 +25,22 @@ test('a consumer that checks everything sees each write once and in order, over 
   const alice = await createAccount(pds, 'alice')
   const consumer = new Consumer(pds.url, { startCursor: 0 })
   const keys: string[] = []
-  for (let i = 0; i < 20; i++) keys.push((await call(alice, 'createRecord', { collection, record: note(`post ${i}`) })).uri.split('/').at(-1))
+  for (let i = 0; i < 20; i++)
+    keys.push((await call(alice, 'createRecord', { collection, record: note(`post ${i}`) })).uri.split('/').at(-1))
   for (const rkey of keys.slice(0, 5)) await call(alice, 'putRecord', { collection, rkey, record: note('changed') })
   // What is on its way is checked against the directory, which goes down with the server.
   await consumer.until((seen) => seen.filter(({ event }) => event === 'update').length === 5)
   await pds.restart()
   for (const rkey of keys.slice(5, 10)) await call(alice, 'deleteRecord', { collection, rkey })
   const writes = keys.slice(10).map((rkey) => ({ $type: 'com.atproto.repo.applyWrites#delete', collection, rkey }))
-  await call(alice, 'applyWrites', { writes: [...writes, { $type: 'com.atproto.repo.applyWrites#create', collection, rkey: 'last', value: note('last') }] })
+  await call(alice, 'applyWrites', {
+    writes: [...writes, { $type: 'com.atproto.repo.applyWrites#create', collection, rkey: 'last', value: note('last') }],
+  })
 
   const events = await consumer.until((seen) => seen.some((event) => event.event === 'create' && event.rkey === 'last'))
-  const seen = events.flatMap((event) => (event.event === 'create' || event.event === 'update' || event.event === 'delete' ? [`${event.event} ${event.rkey}`] : []))
+  const seen = events.flatMap((event) =>
+    event.event === 'create' || event.event === 'update' || event.event === 'delete' ? [`${event.event} ${event.rkey}`] : [],
+  )
   expect(seen).toEqual([
     ...keys.map((rkey) => `create ${rkey}`),
     ...keys.slice(0, 5).map((rkey) => `update ${rkey}`),
@@ -67,8 +72,16 @@ test('writers side by side leave one linear history, each commit undone by its o
   const reader = new Subscriber(pds.url)
   await reader.opened
   const carol = await createAccount(pds, 'carol')
-  await Promise.all(Array.from({ length: 40 }, (_, i) => call(carol, 'createRecord', { collection, rkey: `k${i}`, record: note(`post ${i}`) })))
-  await Promise.all(Array.from({ length: 40 }, (_, i) => (i % 2 ? call(carol, 'deleteRecord', { collection, rkey: `k${i}` }) : call(carol, 'putRecord', { collection, rkey: `k${i}`, record: note('new') }))))
+  await Promise.all(
+    Array.from({ length: 40 }, (_, i) => call(carol, 'createRecord', { collection, rkey: `k${i}`, record: note(`post ${i}`) })),
+  )
+  await Promise.all(
+    Array.from({ length: 40 }, (_, i) =>
+      i % 2
+        ? call(carol, 'deleteRecord', { collection, rkey: `k${i}` })
+        : call(carol, 'putRecord', { collection, rkey: `k${i}`, record: note('new') }),
+    ),
+  )
   const messages = await reader.until(4 + 80)
   const followed = await followRepo(messages, carol.did)
   expect([followed.commits, followed.records.size]).toEqual([81, 20])

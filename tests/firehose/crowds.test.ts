@@ -9,15 +9,26 @@ import { startPds, type TestPds } from '../harness/pds.ts'
 import { Subscriber } from '../harness/subscriber.ts'
 
 const PATH = '/xrpc/com.atproto.sync.subscribeRepos'
-const UPGRADE = { connection: 'Upgrade', upgrade: 'websocket', 'sec-websocket-version': '13', 'sec-websocket-key': 'dGhlIHNhbXBsZSBub25jZQ==' }
+const UPGRADE = {
+  connection: 'Upgrade',
+  upgrade: 'websocket',
+  'sec-websocket-version': '13',
+  'sec-websocket-key': 'dGhlIHNhbXBsZSBub25jZQ==',
+}
 const did = 'did:plc:aliceaaaaaaaaaaaaaaaaaaa' as Did
 const sync = (bytes: number): RepoEvent => ({ type: 'sync', did, rev: '3jzfcijpj2z2a' as Tid, blocks: new Uint8Array(bytes) })
 
 /** The whole answer to a request for an upgrade, which is refused. */
 const refusal = async ({ url }: TestPds, address: string, headers: Record<string, string> = UPGRADE) => {
-  const lines = Object.entries({ host: new URL(url).host, 'x-forwarded-for': address, ...headers }).map(([name, value]) => `${name}: ${value}\r\n`)
+  const lines = Object.entries({ host: new URL(url).host, 'x-forwarded-for': address, ...headers }).map(
+    ([name, value]) => `${name}: ${value}\r\n`,
+  )
   const answer = await raw(url, `GET ${PATH} HTTP/1.1\r\n${lines.join('')}\r\n`, 500)
-  return { status: Number(answer.split(' ')[1]), retryAfter: /retry-after: (\d+)/i.exec(answer)?.[1], body: answer.slice(answer.indexOf('\r\n\r\n') + 4) }
+  return {
+    status: Number(answer.split(' ')[1]),
+    retryAfter: /retry-after: (\d+)/i.exec(answer)?.[1],
+    body: answer.slice(answer.indexOf('\r\n\r\n') + 4),
+  }
 }
 const join = async ({ url }: TestPds, address: string) => {
   const subscriber = new Subscriber(url, '', address)
@@ -59,7 +70,11 @@ describe('places', () => {
 
   test('all together have no more than there are', async () => {
     const clients = await Promise.all(Array.from({ length: 12 }, (_, i) => join(pds, `198.51.100.${i}`)))
-    expect(await refusal(pds, '203.0.113.1')).toMatchObject({ status: 503, retryAfter: '60', body: expect.stringContaining('"error":"ServiceUnavailable"') })
+    expect(await refusal(pds, '203.0.113.1')).toMatchObject({
+      status: 503,
+      retryAfter: '60',
+      body: expect.stringContaining('"error":"ServiceUnavailable"'),
+    })
     await leave(clients)
     await leave([await join(pds, '203.0.113.1')])
   })
@@ -67,9 +82,19 @@ describe('places', () => {
   test('none is held by an upgrade that fails, a cursor that is refused, or a connection that is gone at once', async () => {
     const address = '198.51.100.8'
     for (let i = 0; i < 6; i++) {
-      for (const [name, value] of [['sec-websocket-key', ''], ['sec-websocket-version', '8']] as const) expect((await refusal(pds, address, { ...UPGRADE, [name]: value })).status).toBeGreaterThanOrEqual(400)
+      for (const [name, value] of [
+        ['sec-websocket-key', ''],
+        ['sec-websocket-version', '8'],
+      ] as const)
+        expect((await refusal(pds, address, { ...UPGRADE, [name]: value })).status).toBeGreaterThanOrEqual(400)
       await new Subscriber(pds.url, '?cursor=x', address).closed
-      await raw(pds.url, `GET ${PATH} HTTP/1.1\r\nhost: ${new URL(pds.url).host}\r\nx-forwarded-for: ${address}\r\n${Object.entries(UPGRADE).map(([name, value]) => `${name}: ${value}\r\n`).join('')}\r\n`, 10)
+      await raw(
+        pds.url,
+        `GET ${PATH} HTTP/1.1\r\nhost: ${new URL(pds.url).host}\r\nx-forwarded-for: ${address}\r\n${Object.entries(UPGRADE)
+          .map(([name, value]) => `${name}: ${value}\r\n`)
+          .join('')}\r\n`,
+        10,
+      )
     }
     await leave(await Promise.all(Array.from({ length: 10 }, () => join(pds, address))))
   })
@@ -132,5 +157,6 @@ test('a subscriber has nothing to say: what is longer than a kibibyte ends it', 
 
 test('no other endpoint becomes a socket', async () => {
   await using pds = await startPds()
-  for (const path of ['/', '/xrpc/_health', '/xrpc/com.atproto.server.describeServer']) expect((await request(`${pds.url}${path}`, { headers: UPGRADE })).status).toBe(200)
+  for (const path of ['/', '/xrpc/_health', '/xrpc/com.atproto.server.describeServer'])
+    expect((await request(`${pds.url}${path}`, { headers: UPGRADE })).status).toBe(200)
 })

@@ -23,7 +23,8 @@ const identity = (did: Did): RepoEvent => ({ type: 'identity', did, handle: 'ali
 
 const sync = (bytes: number): RepoEvent => ({ type: 'sync', did: bob, rev: '3jzfcijpj2z2a' as Tid, blocks: new Uint8Array(bytes) })
 
-const rows = ({ ctx }: TestPds) => ctx.db.all<{ seq: number; did: string; event_type: string }>(sql`SELECT seq, did, event_type FROM repo_seq ORDER BY seq`)
+const rows = ({ ctx }: TestPds) =>
+  ctx.db.all<{ seq: number; did: string; event_type: string }>(sql`SELECT seq, did, event_type FROM repo_seq ORDER BY seq`)
 
 test('events of one transaction are numbered in a row, and those of the next follow', async () => {
   await using pds = await startPds()
@@ -39,7 +40,10 @@ test('a transaction that fails leaves neither a row nor a hole, and its neighbou
   })
   const outcomes = await Promise.allSettled([sequence(pds, identity(alice)), failing, sequence(pds, identity(bob))])
   expect(outcomes.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'fulfilled'])
-  expect((await rows(pds)).map(({ seq, did }) => [seq, did])).toEqual([[1, alice], [2, bob]])
+  expect((await rows(pds)).map(({ seq, did }) => [seq, did])).toEqual([
+    [1, alice],
+    [2, bob],
+  ])
 })
 
 test('the event of a deletion takes the earlier events of the account out of the log', async () => {
@@ -136,12 +140,25 @@ test('events of a log from before frames were stored become what subscribers get
   const db = openSqlite({ path: join(folder, 'old.db') })
   const did = 'did:plc:alice' as Did
   const events: RepoEvent[] = [
-    { type: 'commit', did, commit: cidOfCbor(new Uint8Array([0xa0])), rev: '3kkkkkkkkkk22' as Tid, since: null, blocks: new Uint8Array([0, 1, 0xff]), ops: [], prevData: null },
+    {
+      type: 'commit',
+      did,
+      commit: cidOfCbor(new Uint8Array([0xa0])),
+      rev: '3kkkkkkkkkk22' as Tid,
+      since: null,
+      blocks: new Uint8Array([0, 1, 0xff]),
+      ops: [],
+      prevData: null,
+    },
     { type: 'sync', did, rev: '3kkkkkkkkkk22' as Tid, blocks: new Uint8Array([0, 0]) },
     { type: 'identity', did, handle: 'alice.test' as Handle },
     { type: 'account', did, status: 'deleted' },
   ]
-  await migrate(db, migrations.filter(({ number }) => number < 52), 0)
+  await migrate(
+    db,
+    migrations.filter(({ number }) => number < 52),
+    0,
+  )
   const headerBytes = (event: RepoEvent) => encode({ op: 1, t: `#${event.type}` }).length
   for (const [i, event] of events.entries()) {
     const body = eventFrame(event, i + 1, 0).slice(headerBytes(event))

@@ -10,7 +10,8 @@ import { Subscriber } from '../harness/subscriber.ts'
 const did = 'did:plc:aliceaaaaaaaaaaaaaaaaaaa' as Did
 
 const emit = (pds: TestPds, count: number) => sequence(pds, ...Array<RepoEvent>(count).fill({ type: 'identity', did }))
-const kept = async ({ ctx }: TestPds) => (await ctx.db.all<{ seq: number }>(sql`SELECT seq FROM repo_seq ORDER BY seq`)).map(({ seq }) => seq)
+const kept = async ({ ctx }: TestPds) =>
+  (await ctx.db.all<{ seq: number }>(sql`SELECT seq FROM repo_seq ORDER BY seq`)).map(({ seq }) => seq)
 
 test('events older than the retention time go, and a cursor before them is told so', async () => {
   await using pds = await startPds({ firehose: { logRetentionSecs: 3600 } })

@@ -117,7 +117,10 @@ test('a cursor that retention has overtaken is told so, and gets what is left', 
   await db.run(sql`UPDATE repo_seq_past SET pruned_through = ${seqs[0]!}`)
   const late = subscribe('?cursor=0')
   await late.until(3)
-  expect(late.messages[0]).toMatchObject({ type: '#info', body: { name: 'OutdatedCursor', message: 'Requested cursor exceeded limit. Possibly missing events' } })
+  expect(late.messages[0]).toMatchObject({
+    type: '#info',
+    body: { name: 'OutdatedCursor', message: 'Requested cursor exceeded limit. Possibly missing events' },
+  })
   expect(late.seqs.slice(1)).toEqual(seqs.slice(1))
   late.close()
   const inTime = subscribe(`?cursor=${seqs[0]!}`)

@@ -24,7 +24,12 @@ export async function createAccount(pds: Pick<TestPds, 'url'>, name: string, inp
 }
 
 /** Log in again, with the password or an app password. */
-export async function logIn(pds: Pick<TestPds, 'url'>, account: Pick<TestAccount, 'handle' | 'email'>, password: string, input: Record<string, unknown> = {}): Promise<TestAccount> {
+export async function logIn(
+  pds: Pick<TestPds, 'url'>,
+  account: Pick<TestAccount, 'handle' | 'email'>,
+  password: string,
+  input: Record<string, unknown> = {},
+): Promise<TestAccount> {
   const answer = await xrpc(pds, 'com.atproto.server.createSession', { json: { identifier: account.handle, password, ...input } })
   if (answer.status !== 200) throw new Error(`login answered ${answer.status} ${JSON.stringify(answer.body)}`)
   return holder(pds, { email: account.email, password, ...answer.body })
@@ -39,8 +44,10 @@ export function holder(pds: Pick<TestPds, 'url'>, fields: Omit<TestAccount, 'cal
     password,
     accessJwt,
     refreshJwt,
-    call: (nsid, init = {}) => xrpc(pds, nsid, { ...init, headers: { ...bearer(accessJwt), ...(init.headers as Record<string, string> | undefined) } }),
+    call: (nsid, init = {}) =>
+      xrpc(pds, nsid, { ...init, headers: { ...bearer(accessJwt), ...(init.headers as Record<string, string> | undefined) } }),
   }
 }
 
-export const xrpc = (pds: Pick<TestPds, 'url'>, nsid: string, init?: Parameters<typeof request>[1]): Promise<Answer> => request(`${pds.url}/xrpc/${nsid}`, init)
+export const xrpc = (pds: Pick<TestPds, 'url'>, nsid: string, init?: Parameters<typeof request>[1]): Promise<Answer> =>
+  request(`${pds.url}/xrpc/${nsid}`, init)

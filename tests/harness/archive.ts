@@ -40,4 +40,9 @@ export function packed(root: Cid, blocks: readonly Block[]): Pick<Archive, 'bloc
   return { blocks: unique, bytes: carOf(root, unique) }
 }
 
-export const post = (text: string, more: Record<string, Data> = {}): Data => ({ $type: 'app.bsky.feed.post', text, createdAt: '2026-01-02T03:04:05.678Z', ...more })
+export const post = (text: string, more: Record<string, Data> = {}): Data => ({
+  $type: 'app.bsky.feed.post',
+  text,
+  createdAt: '2026-01-02T03:04:05.678Z',
+  ...more,
+})

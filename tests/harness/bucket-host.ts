@@ -55,7 +55,8 @@ export async function startBucket(): Promise<BucketHost> {
     }
     // It answers before its file is written to the end.
     const end = response.end.bind(response) as (...rest: unknown[]) => void
-    response.end = ((...rest: unknown[]) => void written(keyOf(request.url), body.length).then(() => end(...rest))) as unknown as typeof response.end
+    response.end = ((...rest: unknown[]) =>
+      void written(keyOf(request.url), body.length).then(() => end(...rest))) as unknown as typeof response.end
     const { headers, method, url, socket, httpVersion, rawHeaders } = request
     const replay = new PassThrough()
     replay.end(body)

@@ -18,7 +18,12 @@ interface KeyValue {
   value: { stringValue?: string; intValue?: string }
 }
 interface Export {
-  resourceSpans: { resource: { attributes: KeyValue[] }; scopeSpans: { spans: { name: string; traceId: Buffer; parentSpanId: Buffer; attributes: KeyValue[]; status: { code: number } | null }[] }[] }[]
+  resourceSpans: {
+    resource: { attributes: KeyValue[] }
+    scopeSpans: {
+      spans: { name: string; traceId: Buffer; parentSpanId: Buffer; attributes: KeyValue[]; status: { code: number } | null }[]
+    }[]
+  }[]
 }
 
 export interface Collector extends AsyncDisposable {
@@ -27,7 +32,9 @@ export interface Collector extends AsyncDisposable {
 }
 
 export async function startCollector(): Promise<Collector> {
-  const loaded = loadPackageDefinition(loadSync(join(import.meta.dir, 'otlp.proto'), { defaults: true, oneofs: true })) as unknown as { opentelemetry: { proto: { collector: { trace: { v1: GrpcObject } } } } }
+  const loaded = loadPackageDefinition(loadSync(join(import.meta.dir, 'otlp.proto'), { defaults: true, oneofs: true })) as unknown as {
+    opentelemetry: { proto: { collector: { trace: { v1: GrpcObject } } } }
+  }
   const { service } = loaded.opentelemetry.proto.collector.trace.v1['TraceService'] as ServiceClientConstructor
   const spans: CollectedSpan[] = []
   const server = new Server()
@@ -58,4 +65,5 @@ export async function startCollector(): Promise<Collector> {
   }
 }
 
-const plain = (attributes: KeyValue[]) => Object.fromEntries(attributes.map(({ key, value }) => [key, value.stringValue ?? Number(value.intValue)]))
+const plain = (attributes: KeyValue[]) =>
+  Object.fromEntries(attributes.map(({ key, value }) => [key, value.stringValue ?? Number(value.intValue)]))

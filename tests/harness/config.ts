@@ -35,4 +35,5 @@ function merged(base: unknown, changes: unknown): unknown {
   return Object.fromEntries(Object.keys({ ...base, ...changes }).map((key) => [key, merged(base[key], changes[key])]))
 }
 
-const isPlain = (value: unknown): value is Record<string, unknown> => typeof value === 'object' && value !== null && Object.getPrototypeOf(value) === Object.prototype
+const isPlain = (value: unknown): value is Record<string, unknown> =>
+  typeof value === 'object' && value !== null && Object.getPrototypeOf(value) === Object.prototype

@@ -28,7 +28,10 @@ export async function startFaultyLine(to: string): Promise<FaultyLine> {
     if (fate === 'question lost') return incoming.socket.destroy()
     arrived.push(passing)
     const isPost = passing.method === 'POST'
-    const answer = await fetch(to + passing.path, { method: passing.method, ...(isPost && { headers: { 'content-type': 'application/json' }, body: passing.body }) })
+    const answer = await fetch(to + passing.path, {
+      method: passing.method,
+      ...(isPost && { headers: { 'content-type': 'application/json' }, body: passing.body }),
+    })
     const text = await answer.text()
     if (fate === 'answer lost') return incoming.socket.destroy()
     outgoing.writeHead(answer.status, { 'content-type': answer.headers.get('content-type') ?? 'text/plain' }).end(text)

@@ -16,7 +16,9 @@ export async function startLexiconAuthor(): Promise<LexiconAuthor> {
   const storage = new MemoryBlockstore()
   const { did } = upstream
   upstream.services['atproto_pds'] = upstream.url
-  upstream.document['verificationMethod'] = [{ id: `${did}#atproto`, type: 'Multikey', controller: did, publicKeyMultibase: key.did().slice('did:key:'.length) }]
+  upstream.document['verificationMethod'] = [
+    { id: `${did}#atproto`, type: 'Multikey', controller: did, publicKeyMultibase: key.did().slice('did:key:'.length) },
+  ]
   let repo = await Repo.create(storage, did, key)
   upstream.answer('com.atproto.sync.getRecord', async (request) => {
     const params = new URL(request.url).searchParams
@@ -27,7 +29,10 @@ export async function startLexiconAuthor(): Promise<LexiconAuthor> {
     async publish(nsid: string, document: object) {
       const present = await repo.data.get(`${COLLECTION}/${nsid}`)
       const action = present ? WriteOpAction.Update : WriteOpAction.Create
-      repo = await repo.applyWrites({ action, collection: COLLECTION, rkey: nsid, record: { $type: COLLECTION, ...document } as never } as never, key)
+      repo = await repo.applyWrites(
+        { action, collection: COLLECTION, rkey: nsid, record: { $type: COLLECTION, ...document } as never } as never,
+        key,
+      )
     },
   })
 }

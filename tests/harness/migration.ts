@@ -22,7 +22,10 @@ export async function moveAccount({ from, to, handle, email, password, mailedCod
   const at = new AtpAgent({ service: to })
   const { data: server } = await at.com.atproto.server.describeServer()
   const { data: permit } = await from.com.atproto.server.getServiceAuth({ aud: server.did, lxm: 'com.atproto.server.createAccount' })
-  await at.com.atproto.server.createAccount({ did, handle, email, password }, { encoding: 'application/json', headers: { authorization: `Bearer ${permit.token}` } })
+  await at.com.atproto.server.createAccount(
+    { did, handle, email, password },
+    { encoding: 'application/json', headers: { authorization: `Bearer ${permit.token}` } },
+  )
   await at.login({ identifier: did, password })
   expect(at.session?.active).toBe(false)
 
@@ -104,13 +107,33 @@ export async function settleIn(agent: AtpAgent): Promise<void> {
   const createdAt = '2026-01-01T00:00:00.000Z'
   const repo = agent.assertDid
   const picture = async (seed: number) => (await agent.uploadBlob(png(seed), { encoding: 'image/png' })).data.blob
-  await agent.com.atproto.repo.putRecord({ repo, collection: 'app.bsky.actor.profile', rkey: 'self', record: { $type: 'app.bsky.actor.profile', displayName: 'Somebody', avatar: await picture(1) } })
+  await agent.com.atproto.repo.putRecord({
+    repo,
+    collection: 'app.bsky.actor.profile',
+    rkey: 'self',
+    record: { $type: 'app.bsky.actor.profile', displayName: 'Somebody', avatar: await picture(1) },
+  })
   const posts: string[] = []
   for (let i = 0; i < 12; i++) posts.push((await agent.post({ text: `post ${i}`, createdAt })).uri)
-  await agent.post({ text: 'with pictures', createdAt, embed: { $type: 'app.bsky.embed.images', images: [{ image: await picture(2), alt: '' }, { image: await picture(3), alt: '' }] } })
+  await agent.post({
+    text: 'with pictures',
+    createdAt,
+    embed: {
+      $type: 'app.bsky.embed.images',
+      images: [
+        { image: await picture(2), alt: '' },
+        { image: await picture(3), alt: '' },
+      ],
+    },
+  })
   await agent.deletePost(posts[3]!)
   await agent.follow('did:plc:ewvi7nxzyoun6zhxrhs64oiz')
-  await agent.com.atproto.repo.createRecord({ repo, collection: 'com.example.thing', rkey: 'one', record: { $type: 'com.example.thing', nested: { list: [1, null, 'x'] } } })
+  await agent.com.atproto.repo.createRecord({
+    repo,
+    collection: 'com.example.thing',
+    rkey: 'one',
+    record: { $type: 'com.example.thing', nested: { list: [1, null, 'x'] } },
+  })
   await agent.app.bsky.actor.putPreferences({
     preferences: [
       { $type: 'app.bsky.actor.defs#adultContentPref', enabled: true },

@@ -73,21 +73,39 @@ export class OAuthClient {
   }
 
   clientAssertion(changes: Record<string, unknown> = {}, { key, kid } = this.assertion!): string {
-    const claims = { iss: this.clientId, sub: this.clientId, aud: this.publicUrl, jti: randomBytes(8).toString('hex'), iat: this.nowSecs, ...changes }
+    const claims = {
+      iss: this.clientId,
+      sub: this.clientId,
+      aud: this.publicUrl,
+      jti: randomBytes(8).toString('hex'),
+      iat: this.nowSecs,
+      ...changes,
+    }
     return signJwt(key, { kid, typ: 'JWT' }, claims)
   }
 
   authentication(): Record<string, string> {
     if (this.assertion === null) return { client_id: this.clientId }
-    return { client_id: this.clientId, client_assertion_type: 'urn:ietf:params:oauth:client-assertion-type:jwt-bearer', client_assertion: this.clientAssertion() }
+    return {
+      client_id: this.clientId,
+      client_assertion_type: 'urn:ietf:params:oauth:client-assertion-type:jwt-bearer',
+      client_assertion: this.clientAssertion(),
+    }
   }
 
   /** Post once; whatever nonce comes back is used next. */
-  async postOnce(path: string, parameters: Record<string, string>, { parameters: changed = {}, proof = {}, key, rawProof }: Misstep = {}): Promise<Answer> {
+  async postOnce(
+    path: string,
+    parameters: Record<string, string>,
+    { parameters: changed = {}, proof = {}, key, rawProof }: Misstep = {},
+  ): Promise<Answer> {
     const url = `${this.pds.url}${path}`
     const form = Object.entries({ ...parameters, ...changed }).filter((entry): entry is [string, string] => entry[1] !== undefined)
     this.lastProof = rawProof ?? this.proof('POST', `${this.publicUrl}${path}`, proof, key)
-    const headers: Record<string, string> = { 'content-type': 'application/x-www-form-urlencoded', ...(rawProof === null ? {} : { dpop: this.lastProof }) }
+    const headers: Record<string, string> = {
+      'content-type': 'application/x-www-form-urlencoded',
+      ...(rawProof === null ? {} : { dpop: this.lastProof }),
+    }
     const answer = await request(url, { method: 'POST', headers, body: new URLSearchParams(form).toString() })
     this.nonce = answer.headers.get('dpop-nonce') ?? this.nonce
     return answer
@@ -124,7 +142,11 @@ export class OAuthClient {
   }
 
   /** Fill in the page as a person would who allows everything, but for `changes`. */
-  async decide(requestUri: string, person: { identifier: string; password: string }, changes: Record<string, string | string[]> = {}): Promise<Answer> {
+  async decide(
+    requestUri: string,
+    person: { identifier: string; password: string },
+    changes: Record<string, string | string[]> = {},
+  ): Promise<Answer> {
     const { body } = await request(this.authorizeUrl(requestUri))
     const form = new URLSearchParams({ ...hiddenFields(body), ...person, action: 'approve' })
     for (const scope of tickedScopes(body)) form.append('granted_scope', scope)
@@ -132,7 +154,11 @@ export class OAuthClient {
       form.delete(name)
       for (const one of [value].flat()) form.append(name, one)
     }
-    return request(`${this.pds.url}/oauth/authorize`, { method: 'POST', headers: { 'content-type': 'application/x-www-form-urlencoded' }, body: form.toString() })
+    return request(`${this.pds.url}/oauth/authorize`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/x-www-form-urlencoded' },
+      body: form.toString(),
+    })
   }
 
   /** From nothing to a code. */
@@ -144,7 +170,13 @@ export class OAuthClient {
   }
 
   redeem(code: string, misstep: Misstep = {}): Promise<Answer> {
-    const parameters = { ...this.authentication(), grant_type: 'authorization_code', code, redirect_uri: this.redirectUri, code_verifier: this.verifier }
+    const parameters = {
+      ...this.authentication(),
+      grant_type: 'authorization_code',
+      code,
+      redirect_uri: this.redirectUri,
+      code_verifier: this.verifier,
+    }
     return this.post('/oauth/token', parameters, misstep)
   }
 
@@ -164,7 +196,12 @@ export class OAuthClient {
   }
 
   /** Call once, with a proof for this token. */
-  async callOnce(accessToken: string, nsid: string, { proof = {}, key, rawProof }: Misstep = {}, init: Parameters<typeof request>[1] = {}): Promise<Answer> {
+  async callOnce(
+    accessToken: string,
+    nsid: string,
+    { proof = {}, key, rawProof }: Misstep = {},
+    init: Parameters<typeof request>[1] = {},
+  ): Promise<Answer> {
     const url = `${this.pds.url}/xrpc/${nsid}`
     const method = init.method ?? (init.json === undefined ? 'GET' : 'POST')
     this.lastProof = rawProof ?? this.proof(method, `${this.publicUrl}/xrpc/${nsid}`, { ath: hashOf(accessToken), ...proof }, key)
@@ -186,10 +223,14 @@ export function answerOf({ headers }: Answer): URLSearchParams {
   return new URLSearchParams(url.hash === '' ? url.search : url.hash.slice(1))
 }
 
-const unescape = (text: string) => text.replaceAll('&quot;', '"').replaceAll('&#x27;', "'").replaceAll('&lt;', '<').replaceAll('&gt;', '>').replaceAll('&amp;', '&')
+const unescape = (text: string) =>
+  text.replaceAll('&quot;', '"').replaceAll('&#x27;', "'").replaceAll('&lt;', '<').replaceAll('&gt;', '>').replaceAll('&amp;', '&')
 
 export function hiddenFields(page: string): Record<string, string> {
-  return Object.fromEntries([...page.matchAll(/<input type="hidden" name="([^"]*)" value="([^"]*)">/g)].map(([, name, value]) => [name!, unescape(value!)]))
+  return Object.fromEntries(
+    [...page.matchAll(/<input type="hidden" name="([^"]*)" value="([^"]*)">/g)].map(([, name, value]) => [name!, unescape(value!)]),
+  )
 }
 
-const tickedScopes = (page: string): string[] => [...page.matchAll(/name="granted_scope" value="([^"]*)" checked/g)].map(([, value]) => unescape(value!))
+const tickedScopes = (page: string): string[] =>
+  [...page.matchAll(/name="granted_scope" value="([^"]*)" checked/g)].map(([, value]) => unescape(value!))

@@ -30,7 +30,9 @@ export class OperatorDevice {
     const publicKey = formatDidKey(this.key.publicKey)
     const timestamp = Math.floor(this.pds.clock.now() / 1000)
     const signature = this.#sign(registrationText(signedCode, publicKey, timestamp))
-    return request(`${this.pds.url}/v1/admin/devices`, { json: { pairingCode, label: 'Phone', publicKey, platform: 'ios', timestamp, signature } })
+    return request(`${this.pds.url}/v1/admin/devices`, {
+      json: { pairingCode, label: 'Phone', publicKey, platform: 'ios', timestamp, signature },
+    })
   }
 
   headers(path: string, { method = 'GET', json, timestampSecs, nonce }: SignedInit = {}): Record<string, string> {
@@ -43,7 +45,11 @@ export class OperatorDevice {
 
   request(path: string, init: SignedInit = {}): Promise<Answer> {
     const method = init.method ?? (init.json === undefined ? 'GET' : 'POST')
-    return request(this.pds.url + path, { method, headers: this.headers(path, { ...init, method }), ...(init.json === undefined ? {} : { json: init.json }) })
+    return request(this.pds.url + path, {
+      method,
+      headers: this.headers(path, { ...init, method }),
+      ...(init.json === undefined ? {} : { json: init.json }),
+    })
   }
 
   #sign(text: string): string {

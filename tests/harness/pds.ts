@@ -58,15 +58,21 @@ export async function startPds(config: ConfigOverrides = {}, { onFile = false, .
   }
   const url = `http://localhost:${port}`
   const start = (changes: ConfigOverrides) =>
-    startApp(testConfig({ dataDir, port, publicUrl: url }, { adminToken: new Secret(ADMIN_TOKEN), ...(database && { databaseUrl: database.databaseUrl }), ...config, ...changes }), {
-      clock,
-      mailer,
-      resolver: dns,
-      log,
-      strictTransactions: true,
-      stopGraceMillis: 2000,
-      ...overrides,
-    })
+    startApp(
+      testConfig(
+        { dataDir, port, publicUrl: url },
+        { adminToken: new Secret(ADMIN_TOKEN), ...(database && { databaseUrl: database.databaseUrl }), ...config, ...changes },
+      ),
+      {
+        clock,
+        mailer,
+        resolver: dns,
+        log,
+        strictTransactions: true,
+        stopGraceMillis: 2000,
+        ...overrides,
+      },
+    )
   let app: App | null = await start({})
 
   const stop = async () => {

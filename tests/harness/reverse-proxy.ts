@@ -58,7 +58,12 @@ export async function startReverseProxy(target: string, given: Partial<ProxyHabi
 function passedOn({ headers, socket }: IncomingMessage, { forwardedFor }: ProxyHabits): IncomingMessage['headers'] {
   const { 'x-forwarded-for': came, ...others } = headers
   const peer = socket.remoteAddress ?? ''
-  const values = { append: [came, peer].filter((each) => each !== undefined).join(', '), replace: peer, drop: undefined, keep: came } as const
+  const values = {
+    append: [came, peer].filter((each) => each !== undefined).join(', '),
+    replace: peer,
+    drop: undefined,
+    keep: came,
+  } as const
   const value = values[forwardedFor]
   return value === undefined ? others : { ...others, 'x-forwarded-for': value }
 }

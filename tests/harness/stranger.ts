@@ -24,7 +24,12 @@ export async function stranger({ ctx }: Pick<TestPds, 'ctx'>, curve: Curve): Pro
   const key = openSigningKey(curve, newSigningSecret(curve))
   const didKey = formatDidKey(key.publicKey)
   const genesis = signOperation(
-    genesisOperation({ rotationKeys: [didKey], signingKey: didKey, handle: 'stranger.elsewhere.test' as Handle, pdsEndpoint: 'https://elsewhere.example.com' }),
+    genesisOperation({
+      rotationKeys: [didKey],
+      signingKey: didKey,
+      handle: 'stranger.elsewhere.test' as Handle,
+      pdsEndpoint: 'https://elsewhere.example.com',
+    }),
     key,
   )
   const did = genesisDid(genesis)
@@ -35,7 +40,15 @@ export async function stranger({ ctx }: Pick<TestPds, 'ctx'>, curve: Curve): Pro
     didKey,
     token(claims = {}) {
       const nowSecs = Math.floor(ctx.clock.now() / 1000)
-      return formatServiceToken(key, { iss: did, aud: ctx.config.serverDid, lxm: 'com.atproto.server.createAccount', iat: nowSecs, exp: nowSecs + 60, jti: crypto.randomUUID(), ...claims })
+      return formatServiceToken(key, {
+        iss: did,
+        aud: ctx.config.serverDid,
+        lxm: 'com.atproto.server.createAccount',
+        iat: nowSecs,
+        exp: nowSecs + 60,
+        jti: crypto.randomUUID(),
+        ...claims,
+      })
     },
     async publish(changes) {
       const last = await ctx.plc.lastOperation(did)

@@ -23,7 +23,9 @@ export class Subscriber {
 
   /** `query` with its question mark: `?cursor=0`. `address` is where it comes from, if not from this machine. */
   constructor(url: string, query = '', address: string | null = null) {
-    this.#socket = new WebSocket(`${url.replace('http', 'ws')}/xrpc/com.atproto.sync.subscribeRepos${query}`, { headers: address === null ? {} : { 'x-forwarded-for': address } })
+    this.#socket = new WebSocket(`${url.replace('http', 'ws')}/xrpc/com.atproto.sync.subscribeRepos${query}`, {
+      headers: address === null ? {} : { 'x-forwarded-for': address },
+    })
     const { promise: closed, resolve: onClosed } = Promise.withResolvers<Closing>()
     const { promise: opened, resolve: onOpened, reject } = Promise.withResolvers<void>()
     this.closed = closed
@@ -47,7 +49,10 @@ export class Subscriber {
     while (!isEnough(this.messages)) {
       const { promise, resolve } = Promise.withResolvers<void>()
       this.#onMessage = resolve
-      await Promise.race([promise, this.closed.then(({ code }) => Promise.reject(new Error(`closed with ${code} after ${this.messages.length} messages`)))])
+      await Promise.race([
+        promise,
+        this.closed.then(({ code }) => Promise.reject(new Error(`closed with ${code} after ${this.messages.length} messages`))),
+      ])
     }
     return this.messages
   }

@@ -6,5 +6,15 @@ export function quietTerminal(env: Record<string, string>, lines: string[]): Ter
   const say = (text: string) => void lines.push(text)
   const { promise: never } = Promise.withResolvers<void>()
   const nobody = () => Promise.reject(new Error('there is nobody to ask'))
-  return { env, readFile: () => null, out: say, err: say, outputClosed: () => never, isInteractive: false, ask: nobody, nextLine: nobody, self: 'holdfast' }
+  return {
+    env,
+    readFile: () => null,
+    out: say,
+    err: say,
+    outputClosed: () => never,
+    isInteractive: false,
+    ask: nobody,
+    nextLine: nobody,
+    self: 'holdfast',
+  }
 }

@@ -62,7 +62,11 @@ export function startUpstream(): Upstream {
   const did: Did = didWebOfHost(`localhost:${server.port}`)!
   const didDocument = (): object => ({
     id: did,
-    service: Object.entries(services).map(([fragment, serviceEndpoint]) => ({ id: `#${fragment}`, type: serviceTypes[fragment] ?? 'TestService', serviceEndpoint })),
+    service: Object.entries(services).map(([fragment, serviceEndpoint]) => ({
+      id: `#${fragment}`,
+      type: serviceTypes[fragment] ?? 'TestService',
+      serviceEndpoint,
+    })),
     ...document,
   })
   return {

@@ -59,7 +59,8 @@ afterAll(async () => {
   await pds[Symbol.asyncDispose]()
 })
 
-const post = (path: string, body: string | Uint8Array<ArrayBuffer> | ReadableStream, headers: Record<string, string> = {}) => request(edge.url + path, { method: 'POST', body, headers })
+const post = (path: string, body: string | Uint8Array<ArrayBuffer> | ReadableStream, headers: Record<string, string> = {}) =>
+  request(edge.url + path, { method: 'POST', body, headers })
 
 test('a body arrives as it was sent, in any coding and in stacked ones', async () => {
   const text = JSON.stringify({ text: 'höher '.repeat(100) })
@@ -79,21 +80,30 @@ test('a body above its bound is refused, announced, counted or unpacked', async 
   const refusal = { status: 413, body: 'request entity too large\n' }
   const big = `"${'x'.repeat(MAX_BYTES)}"`
   expect(await post('/echo', big)).toMatchObject(refusal)
-  expect(await post('/echo', new ReadableStream({ start: (c) => (c.enqueue(new TextEncoder().encode(big)), c.close()) }))).toMatchObject(refusal)
-  expect(await post('/echo', new Uint8Array(gzipSync(Buffer.alloc(50 * FRAME_BYTES))), { 'content-encoding': 'gzip' })).toMatchObject(refusal)
+  expect(await post('/echo', new ReadableStream({ start: (c) => (c.enqueue(new TextEncoder().encode(big)), c.close()) }))).toMatchObject(
+    refusal,
+  )
+  expect(await post('/echo', new Uint8Array(gzipSync(Buffer.alloc(50 * FRAME_BYTES))), { 'content-encoding': 'gzip' })).toMatchObject(
+    refusal,
+  )
   expect(await post('/v1/echo', big)).toMatchObject({ status: 413, body: { error: { code: 'PAYLOAD_TOO_LARGE' } } })
 })
 
 test('a body that is not what it says is a clear 400, a coding nobody knows a 415', async () => {
   expect(await post('/v1/echo', '{"a":')).toMatchObject({ status: 400, body: { error: { code: 'InvalidRequest' } } })
-  expect(await post('/v1/echo', new Uint8Array([0x22, 0xff, 0xfe, 0x22]))).toMatchObject({ status: 400, body: { error: { message: 'The body is not valid UTF-8' } } })
+  expect(await post('/v1/echo', new Uint8Array([0x22, 0xff, 0xfe, 0x22]))).toMatchObject({
+    status: 400,
+    body: { error: { message: 'The body is not valid UTF-8' } },
+  })
   expect(await post('/v1/echo', 'not gzip', { 'content-encoding': 'gzip' })).toMatchObject({ status: 400 })
   expect(await post('/v1/echo', '{}', { 'content-encoding': 'zstd' })).toMatchObject({ status: 415 })
 })
 
 test('an absurd Content-Length reaches no handler', async () => {
   for (const length of ['-1', 'abc', '99999999999999999999'])
-    expect(await raw(edge.url, `POST /echo HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: ${length}\r\n\r\n{}`)).not.toContain(' 200 ')
+    expect(
+      await raw(edge.url, `POST /echo HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: ${length}\r\n\r\n{}`),
+    ).not.toContain(' 200 ')
 })
 
 test('large bodies stream through without growing the process', async () => {
@@ -152,5 +162,8 @@ test('a frame that a slow reader has no room for is reported, not lost in silenc
 })
 
 test('a subscription without an upgrade is no endpoint', async () => {
-  expect(await request(`${edge.url}/xrpc/com.atproto.sync.subscribeRepos`)).toMatchObject({ status: 501, body: { error: 'MethodNotImplemented' } })
+  expect(await request(`${edge.url}/xrpc/com.atproto.sync.subscribeRepos`)).toMatchObject({
+    status: 501,
+    body: { error: 'MethodNotImplemented' },
+  })
 })

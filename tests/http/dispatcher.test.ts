@@ -32,11 +32,18 @@ const peerAt = (address: string, upgrades = false): Peer => ({
 })
 
 const send = (path: string, init: RequestInit & { host?: string } = {}, peer = peerAt('192.0.2.1')) =>
-  dispatcher.dispatch(new Request(pds.url + path, { ...init, headers: { host: init.host ?? 'localhost', ...(init.headers as Record<string, string>) } }), peer)
+  dispatcher.dispatch(
+    new Request(pds.url + path, { ...init, headers: { host: init.host ?? 'localhost', ...(init.headers as Record<string, string>) } }),
+    peer,
+  )
 
 function post(nsid: string, input: object, headers: Record<string, string> = {}, peer?: Peer): Promise<Response> {
   const body = JSON.stringify(input)
-  return send(`/xrpc/${nsid}`, { method: 'POST', body, headers: { 'content-type': 'application/json', 'content-length': String(body.length), ...headers } }, peer)
+  return send(
+    `/xrpc/${nsid}`,
+    { method: 'POST', body, headers: { 'content-type': 'application/json', 'content-length': String(body.length), ...headers } },
+    peer,
+  )
 }
 
 test('nothing listens', async () => {
@@ -82,18 +89,30 @@ test('a path that leads nowhere is not found, below a host of a handle no other 
 
 test('a Host that is none is refused', async () => {
   const answer = await send('/xrpc/com.atproto.server.describeServer', { host: 'a, b' })
-  expect({ status: answer.status, text: await answer.text() }).toEqual({ status: 400, text: 'The Host header is missing or names no host\n' })
+  expect({ status: answer.status, text: await answer.text() }).toEqual({
+    status: 400,
+    text: 'The Host header is missing or names no host\n',
+  })
 })
 
 test('limits go by the address that the peer tells', async () => {
-  const logIn = (address: string) => post('com.atproto.server.createSession', { identifier: 'nobody.test', password: 'wrong' }, {}, peerAt(address)).then(({ status }) => status)
-  expect([await logIn('192.0.2.7'), await logIn('192.0.2.7'), await logIn('192.0.2.7'), await logIn('192.0.2.8')]).toEqual([401, 401, 429, 401])
+  const logIn = (address: string) =>
+    post('com.atproto.server.createSession', { identifier: 'nobody.test', password: 'wrong' }, {}, peerAt(address)).then(
+      ({ status }) => status,
+    )
+  expect([await logIn('192.0.2.7'), await logIn('192.0.2.7'), await logIn('192.0.2.7'), await logIn('192.0.2.8')]).toEqual([
+    401, 401, 429, 401,
+  ])
 })
 
 test('a subscription is refused before the upgrade, or handed to the peer', async () => {
-  const subscribe = (upgrades: boolean) => send('/xrpc/com.atproto.sync.subscribeRepos', { headers: { upgrade: 'websocket' } }, peerAt('192.0.2.1', upgrades))
+  const subscribe = (upgrades: boolean) =>
+    send('/xrpc/com.atproto.sync.subscribeRepos', { headers: { upgrade: 'websocket' } }, peerAt('192.0.2.1', upgrades))
   const unable = await subscribe(false)
-  expect({ status: unable.status, ...((await unable.json()) as object) }).toMatchObject({ status: 400, message: 'Expected a WebSocket upgrade' })
+  expect({ status: unable.status, ...((await unable.json()) as object) }).toMatchObject({
+    status: 400,
+    message: 'Expected a WebSocket upgrade',
+  })
 
   // What could not be upgraded has given its place back.
   expect((await subscribe(true)).status).toBe(200)

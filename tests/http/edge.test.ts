@@ -47,21 +47,31 @@ test('HEAD answers like GET without a body', async () => {
 
 test('a body where none belongs is refused, an empty one is not', async () => {
   const url = `${pds.url}/xrpc/com.atproto.server.describeServer`
-  const withBody = await raw(url, 'GET /xrpc/com.atproto.server.describeServer HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: 2\r\n\r\n{}')
+  const withBody = await raw(
+    url,
+    'GET /xrpc/com.atproto.server.describeServer HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: 2\r\n\r\n{}',
+  )
   expect(withBody).toContain('A request body was provided when none was expected')
-  const empty = await raw(url, 'GET /xrpc/com.atproto.server.describeServer HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: 0\r\n\r\n')
+  const empty = await raw(
+    url,
+    'GET /xrpc/com.atproto.server.describeServer HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: 0\r\n\r\n',
+  )
   expect(empty).toStartWith('HTTP/1.1 200')
 })
 
 test('browsers of other origins may call, and see the headers they need', async () => {
-  const preflight = await xrpc('com.atproto.server.createSession', { method: 'OPTIONS', headers: { origin: 'https://app.example', 'access-control-request-headers': 'authorization,dpop' } })
+  const preflight = await xrpc('com.atproto.server.createSession', {
+    method: 'OPTIONS',
+    headers: { origin: 'https://app.example', 'access-control-request-headers': 'authorization,dpop' },
+  })
   expect(preflight.status).toBe(204)
   expect(preflight.headers.get('access-control-allow-origin')).toBe('*')
   expect(preflight.headers.get('access-control-allow-headers')).toBe('authorization,dpop')
   expect(preflight.headers.get('access-control-max-age')).toBe('86400')
   const { headers } = await xrpc('com.atproto.server.describeServer')
   expect(headers.get('access-control-allow-credentials')).toBeNull()
-  for (const name of ['DPoP-Nonce', 'WWW-Authenticate', 'RateLimit-Limit', 'Atproto-Repo-Rev']) expect(headers.get('access-control-expose-headers')).toContain(name)
+  for (const name of ['DPoP-Nonce', 'WWW-Authenticate', 'RateLimit-Limit', 'Atproto-Repo-Rev'])
+    expect(headers.get('access-control-expose-headers')).toContain(name)
 })
 
 test('limits are told in headers, in epoch seconds', async () => {
@@ -88,8 +98,14 @@ test('a stop lets a running request finish and refuses new ones', async () => {
   await using other = await startPds()
   const { port } = new URL(other.url)
   const answers: string[] = []
-  const socket = await Bun.connect({ hostname: 'localhost', port: Number(port), socket: { data: (_, chunk) => void answers.push(chunk.toString()) } })
-  socket.write('POST /xrpc/com.atproto.server.describeServer HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\nContent-Type: application/json\r\n\r\n{')
+  const socket = await Bun.connect({
+    hostname: 'localhost',
+    port: Number(port),
+    socket: { data: (_, chunk) => void answers.push(chunk.toString()) },
+  })
+  socket.write(
+    'POST /xrpc/com.atproto.server.describeServer HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\nContent-Type: application/json\r\n\r\n{',
+  )
   await Bun.sleep(20)
   const stopped = other.stop()
   socket.write('}')

@@ -12,7 +12,13 @@ beforeAll(async () => {
 afterAll(() => pds[Symbol.asyncDispose]())
 
 const send = (requestLine: string, host: string, headers = '', body = '') =>
-  raw(pds.url, Buffer.from(`${requestLine} HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\nContent-Length: ${body.length}\r\n${headers}\r\n${body}`, 'latin1'))
+  raw(
+    pds.url,
+    Buffer.from(
+      `${requestLine} HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\nContent-Length: ${body.length}\r\n${headers}\r\n${body}`,
+      'latin1',
+    ),
+  )
 
 /** By us, or by the runtime, which says nothing. */
 const REFUSED = /^HTTP\/1\.1 400 [^]*\r\n\r\n(The Host header is missing or names no host\n)?$/
@@ -24,7 +30,10 @@ const requests: { line: string; headers?: string; body?: string }[] = [
   { line: 'POST /xrpc/zzzzzcom.atproto.server.createAccount', headers: 'Content-Type: application/json\r\n', body: signUp },
   { line: 'POST /zzzzz/xrpc/com.atproto.server.createAccount', headers: 'Content-Type: application/json\r\n', body: signUp },
   { line: 'GET /xrpc/app.bsky.actor.getProfile?actor=a.test' },
-  { line: 'GET /xrpc/com.atproto.sync.subscribeRepos', headers: 'Upgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n' },
+  {
+    line: 'GET /xrpc/com.atproto.sync.subscribeRepos',
+    headers: 'Upgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n',
+  },
   { line: 'OPTIONS /xrpc/com.atproto.server.createAccount', headers: 'Access-Control-Request-Method: POST\r\n' },
   { line: 'GET /' },
   { line: 'GET /account/sign-in', headers: 'Accept: text/html\r\n' },
@@ -56,7 +65,21 @@ function hostileHosts(count: number): string[] {
 }
 
 test.each(requests)('$line is refused for every Host that is none', async ({ line, headers, body }) => {
-  const hosts = ['', 'a@bcd', 'a#bcd', 'a?bcd', '[zz]', 'abcd:99999', 'abcd:', '1.2.3.999', 'xn--a', 'localhost, localhost', `localhost\r\nHost: localhost`, `localhost\r\nhOST: elsewhere`, ...hostileHosts(40)]
+  const hosts = [
+    '',
+    'a@bcd',
+    'a#bcd',
+    'a?bcd',
+    '[zz]',
+    'abcd:99999',
+    'abcd:',
+    '1.2.3.999',
+    'xn--a',
+    'localhost, localhost',
+    `localhost\r\nHost: localhost`,
+    `localhost\r\nhOST: elsewhere`,
+    ...hostileHosts(40),
+  ]
   const answers = await Promise.all(hosts.map(async (host) => ({ host, answer: await send(line, host, headers, body) })))
   for (const { host, answer } of answers) expect({ host, answer }).toEqual({ host, answer: expect.stringMatching(REFUSED) })
   expect(await pds.ctx.db.get(sql`SELECT count(*) AS n FROM account`)).toEqual({ n: 0 })
@@ -67,23 +90,29 @@ test('a request without a Host is refused, in the old version of HTTP too', asyn
   expect(await raw(pds.url, 'GET /xrpc/_health HTTP/1.0\r\n\r\n')).toMatch(REFUSED)
 })
 
-test.each(['a', 'pds', 'a.b', 'localhost', 'LOCALHOST:80', '127.0.0.1:3000', '[::1]:3000', 'localhost.'])('the path stays where it is for %s', async (host) => {
-  expect(await send('GET /xrpc/_health', host)).toContain('"db":"ok"')
-  expect(await send('GET /xx/xrpc/_health', host)).toStartWith('HTTP/1.1 404')
-  expect(await send('GET /account/sign-in', host)).toStartWith('HTTP/1.1 200')
-})
+test.each(['a', 'pds', 'a.b', 'localhost', 'LOCALHOST:80', '127.0.0.1:3000', '[::1]:3000', 'localhost.'])(
+  'the path stays where it is for %s',
+  async (host) => {
+    expect(await send('GET /xrpc/_health', host)).toContain('"db":"ok"')
+    expect(await send('GET /xx/xrpc/_health', host)).toStartWith('HTTP/1.1 404')
+    expect(await send('GET /account/sign-in', host)).toStartWith('HTTP/1.1 200')
+  },
+)
 
 test('a target with an authority of its own is answered by its path; other forms are not found', async () => {
   expect(await send('GET http://elsewhere.example/xrpc/_health', 'localhost')).toContain('"db":"ok"')
   expect(await send('GET http://elsewhere.example/xrpc/_health', 'alice.test')).toStartWith('HTTP/1.1 404')
-  for (const line of ['CONNECT localhost:443', 'TRACE /', 'GET //xrpc/_health', 'POST /xrpc/../zzzzzcom.atproto.server.createAccount']) expect(await send(line, 'localhost')).toStartWith('HTTP/1.1 404')
-  for (const line of ['OPTIONS *', 'GET *', 'GET xrpc/_health', 'GET ?/xrpc/_health', 'GET @a/xrpc/_health']) expect(await send(line, 'localhost')).toStartWith('HTTP/1.1 400')
+  for (const line of ['CONNECT localhost:443', 'TRACE /', 'GET //xrpc/_health', 'POST /xrpc/../zzzzzcom.atproto.server.createAccount'])
+    expect(await send(line, 'localhost')).toStartWith('HTTP/1.1 404')
+  for (const line of ['OPTIONS *', 'GET *', 'GET xrpc/_health', 'GET ?/xrpc/_health', 'GET @a/xrpc/_health'])
+    expect(await send(line, 'localhost')).toStartWith('HTTP/1.1 400')
 })
 
 test('a handle is the same host with a dot behind it, with capitals and with a port', async () => {
   const { did } = await createAccount(pds, 'alice')
   for (const host of ['alice.test', 'alice.test.', 'ALICE.Test.', 'alice.test.:443', 'alice.test:8080']) {
     expect(await send('GET /.well-known/atproto-did', host)).toEndWith(`\r\n\r\n${did}`)
-    for (const path of ['/', '/account/sign-in', '/xrpc/com.atproto.server.describeServer']) expect(await send(`GET ${path}`, host)).toStartWith('HTTP/1.1 404')
+    for (const path of ['/', '/account/sign-in', '/xrpc/com.atproto.server.describeServer'])
+      expect(await send(`GET ${path}`, host)).toStartWith('HTTP/1.1 404')
   }
 })

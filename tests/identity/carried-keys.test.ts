@@ -57,7 +57,8 @@ test('identities that are made here have a P-256 key, and so has what is promise
   expect(await namedFor(await createAccount(one, 'native'))).toStartWith(prefixes.p256)
   const silent = await stranger(one, 'k256')
   await silent.publish({ verificationMethods: {} })
-  for (const did of [undefined, silent.did, 'did:plc:aaaaaaaaaaaaaaaaaaaaaaaa', 'did:web:nobody.test']) expect((await reserve(one, { did })).body.signingKey).toStartWith(prefixes.p256)
+  for (const did of [undefined, silent.did, 'did:plc:aaaaaaaaaaaaaaaaaaaaaaaa', 'did:web:nobody.test'])
+    expect((await reserve(one, { did })).body.signingKey).toStartWith(prefixes.p256)
 })
 
 test('documents of did:web count, also those that name keys in the older way or a key of another kind', async () => {
@@ -86,7 +87,9 @@ test.each(curves)('where the %s key of the account may change the identity, it d
   const wanted = { token: await lastCode(one, account.email), alsoKnownAs: [`at://${account.handle}`, 'https://example.com'] }
   const { status, body } = await account.call('com.atproto.identity.signPlcOperation', { json: wanted })
   expect({ status, body }).toMatchObject({ status: 200 })
-  expect(await account.call('com.atproto.identity.submitPlcOperation', { json: { operation: body.operation } })).toMatchObject({ status: 200 })
+  expect(await account.call('com.atproto.identity.submitPlcOperation', { json: { operation: body.operation } })).toMatchObject({
+    status: 200,
+  })
   expect((await one.ctx.plc.state(mover.did))?.alsoKnownAs).toEqual(wanted.alsoKnownAs)
 })
 
@@ -98,7 +101,11 @@ test('an account that came with a key of another curve than before goes on with 
   const account = await moveIn(one, mover, 'settled')
   expect(await account.call('com.atproto.server.deactivateAccount', { json: {} })).toMatchObject({ status: 200 })
   expect(await account.call('com.atproto.server.activateAccount', { method: 'POST' })).toMatchObject({ status: 200 })
-  expect(await account.call('com.atproto.repo.createRecord', { json: { repo: mover.did, collection: 'org.example.note', record: { text: 'signed' } } })).toMatchObject({ status: 200 })
+  expect(
+    await account.call('com.atproto.repo.createRecord', {
+      json: { repo: mover.did, collection: 'org.example.note', record: { text: 'signed' } },
+    }),
+  ).toMatchObject({ status: 200 })
   expect(await namedFor(account)).toBe(body.signingKey)
   expect(body.signingKey).toStartWith(prefixes.p256)
   const { body: token } = await account.call(`com.atproto.server.getServiceAuth?aud=${READER_DID}&lxm=${READER_METHOD}`)
@@ -117,9 +124,13 @@ test('an account that was born here, moved away and comes back gets a key of the
   const abroad = await stranger(two, 'k256')
   const signedAtTwo = async (wanted: object) => {
     await native.call('com.atproto.identity.requestPlcOperationSignature', { method: 'POST' })
-    return (await native.call('com.atproto.identity.signPlcOperation', { json: { token: await lastCode(two, email), ...wanted } })).body.operation
+    return (await native.call('com.atproto.identity.signPlcOperation', { json: { token: await lastCode(two, email), ...wanted } })).body
+      .operation
   }
-  const away = { verificationMethods: { atproto: abroad.didKey }, services: { atproto_pds: { type: 'AtprotoPersonalDataServer', endpoint: 'https://elsewhere.example' } } }
+  const away = {
+    verificationMethods: { atproto: abroad.didKey },
+    services: { atproto_pds: { type: 'AtprotoPersonalDataServer', endpoint: 'https://elsewhere.example' } },
+  }
   await two.ctx.plc.submit(native.did as Did, await signedAtTwo(away))
   await atTwo.com.atproto.server.deactivateAccount({})
   const reader = new TokenReader(plc.url)
@@ -169,7 +180,14 @@ test('a service that remembers keys for a day reads the tokens of an account whe
   await settleIn(atOne)
   await verifiedRepo(atOne, plc.url)
 
-  const atTwo = await moveAccount({ from: atOne, to: two.url, handle: 'nomad.two.test', email: 'nomad@example.com', password: PASSWORD, mailedCode: () => lastCode(one, 'nomad@example.com') })
+  const atTwo = await moveAccount({
+    from: atOne,
+    to: two.url,
+    handle: 'nomad.two.test',
+    email: 'nomad@example.com',
+    password: PASSWORD,
+    mailedCode: () => lastCode(one, 'nomad@example.com'),
+  })
   expect(await reader.hear(atTwo)).toBe(did)
   await atTwo.post({ text: 'from the second home' })
   await verifiedRepo(atTwo, plc.url)

@@ -22,7 +22,15 @@ const dns = fakeDns()
 beforeAll(async () => {
   web = startWebHost()
   const outbound = createOutbound({ resolver: dns, reach: 'loopback', httpsPort: web.port, certificateAuthorities: web.authority })
-  pds = await startPds({ availableUserDomains: ['pds.test'], reservedHandles: ['admin'], blockedHandleWords: ['badword'], rateLimit: { updateHandlePer5min: 0 } }, { resolver: dns, outbound })
+  pds = await startPds(
+    {
+      availableUserDomains: ['pds.test'],
+      reservedHandles: ['admin'],
+      blockedHandleWords: ['badword'],
+      rateLimit: { updateHandlePer5min: 0 },
+    },
+    { resolver: dns, outbound },
+  )
   alice = await seedAccount(pds, 'alice.pds')
   bob = await seedAccount(pds, 'bob.pds')
   events = new Subscriber(pds.url)
@@ -92,7 +100,9 @@ test('only a session of the account itself changes its handle', async () => {
   for (const kind of ['app', 'privileged', 'takendown'] as const) {
     expect(await updateHandle(alice, 'other.pds.test', kind)).toMatchObject({ status: 400, body: { error: 'InvalidToken' } })
   }
-  expect(await request(`${pds.url}/xrpc/com.atproto.identity.updateHandle`, { json: { handle: 'other.pds.test' } })).toMatchObject({ status: 401 })
+  expect(await request(`${pds.url}/xrpc/com.atproto.identity.updateHandle`, { json: { handle: 'other.pds.test' } })).toMatchObject({
+    status: 401,
+  })
 })
 
 test('two accounts that want one handle at once do not both get it', async () => {
@@ -115,7 +125,10 @@ test('an account that brought a did:web shows the handle there first', async () 
   dns.setAddresses('dave.web.test', '127.0.0.1')
   const dave = await seedAccount(pds, 'dave.pds', { did })
   web.publishDidDocument('dave.web.test', { id: did, alsoKnownAs: ['at://dave.pds.test'] })
-  expect(await updateHandle(dave, 'david.pds.test')).toMatchObject({ status: 400, body: { message: 'DID is not properly configured for handle' } })
+  expect(await updateHandle(dave, 'david.pds.test')).toMatchObject({
+    status: 400,
+    body: { message: 'DID is not properly configured for handle' },
+  })
   web.publishDidDocument('dave.web.test', { id: did, alsoKnownAs: ['at://david.pds.test'] })
   expect(await updateHandle(dave, 'david.pds.test')).toMatchObject({ status: 200 })
 })
@@ -138,8 +151,18 @@ test('availability is answered for anything that is asked', async () => {
     return [status, body.handle, body.result.$type.split('#')[1], body.result.suggestions]
   }
   expect(await available('free.pds.test')).toEqual([200, 'free.pds.test', 'resultAvailable', undefined])
-  await pds.ctx.db.run(sql`INSERT INTO name_claim (handle, did, attempt, held_until) VALUES ('coming.pds.test', 'did:plc:x', 'one', ${pds.clock.now() + 1000})`)
-  for (const handle of ['alice.pds.test', 'ALICE.pds.test', 'coming.pds.test', 'admin.pds.test', 'a.b.pds.test', 'free.example.com', 'no handle']) {
+  await pds.ctx.db.run(
+    sql`INSERT INTO name_claim (handle, did, attempt, held_until) VALUES ('coming.pds.test', 'did:plc:x', 'one', ${pds.clock.now() + 1000})`,
+  )
+  for (const handle of [
+    'alice.pds.test',
+    'ALICE.pds.test',
+    'coming.pds.test',
+    'admin.pds.test',
+    'a.b.pds.test',
+    'free.example.com',
+    'no handle',
+  ]) {
     expect(await available(handle)).toEqual([200, handle, 'resultUnavailable', []])
   }
 })
@@ -151,8 +174,15 @@ test('a handle host proves its handle and serves nothing else', async () => {
     const { status, body, headers } = await asHost(host, '/.well-known/atproto-did')
     expect([status, body, headers.get('content-type')]).toEqual([200, alice.did, 'text/plain'])
   }
-  for (const host of ['nobody.pds.test', 'pds.test', 'localhost', '127.0.0.1']) expect((await asHost(host, '/.well-known/atproto-did')).status).toBe(404)
-  for (const path of ['/', '/xrpc/_health', `/xrpc/com.atproto.identity.resolveHandle?handle=alice.pds.test`, '/tls-check?domain=alice.pds.test', '/oauth/authorize']) {
+  for (const host of ['nobody.pds.test', 'pds.test', 'localhost', '127.0.0.1'])
+    expect((await asHost(host, '/.well-known/atproto-did')).status).toBe(404)
+  for (const path of [
+    '/',
+    '/xrpc/_health',
+    `/xrpc/com.atproto.identity.resolveHandle?handle=alice.pds.test`,
+    '/tls-check?domain=alice.pds.test',
+    '/oauth/authorize',
+  ]) {
     expect((await asHost('alice.pds.test', path)).status).toBe(404)
   }
 })
@@ -165,10 +195,15 @@ test('the host that a proxy was asked for counts', async () => {
 test('the service has a DID document, on its own host alone', async () => {
   const { status, body, headers } = await request(`${pds.url}/.well-known/did.json`)
   expect([status, headers.get('content-type'), headers.get('access-control-allow-origin')]).toEqual([200, 'application/did+json', '*'])
-  expect(body).toEqual({ '@context': ['https://www.w3.org/ns/did/v1'], id: pds.ctx.config.serverDid, service: [{ id: '#atproto_pds', type: 'AtprotoPersonalDataServer', serviceEndpoint: pds.url }] })
+  expect(body).toEqual({
+    '@context': ['https://www.w3.org/ns/did/v1'],
+    id: pds.ctx.config.serverDid,
+    service: [{ id: '#atproto_pds', type: 'AtprotoPersonalDataServer', serviceEndpoint: pds.url }],
+  })
   const head = await request(`${pds.url}/.well-known/did.json`, { method: 'HEAD' })
   expect([head.status, head.headers.get('content-type'), head.body]).toEqual([200, 'application/did+json', ''])
-  for (const host of ['alice.pds.test', 'elsewhere.test']) expect(await asHost(host, '/.well-known/did.json')).toMatchObject({ status: 404, body: '' })
+  for (const host of ['alice.pds.test', 'elsewhere.test'])
+    expect(await asHost(host, '/.well-known/did.json')).toMatchObject({ status: 404, body: '' })
 })
 
 const tlsChecks: [string, number, string?][] = [

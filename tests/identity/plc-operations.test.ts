@@ -31,9 +31,14 @@ afterAll(async () => {
 })
 
 const call = async (account: SeededAccount, method: string, json?: object, kind: Parameters<SeededAccount['as']>[0] = 'full') =>
-  request(`${pds.url}/xrpc/com.atproto.identity.${method}`, { method: method.startsWith('get') ? 'GET' : 'POST', json, headers: await account.as(kind) })
+  request(`${pds.url}/xrpc/com.atproto.identity.${method}`, {
+    method: method.startsWith('get') ? 'GET' : 'POST',
+    json,
+    headers: await account.as(kind),
+  })
 
-const submit = (account: SeededAccount, operation: unknown, kind?: Parameters<SeededAccount['as']>[0]) => call(account, 'submitPlcOperation', { operation: operation as object }, kind)
+const submit = (account: SeededAccount, operation: unknown, kind?: Parameters<SeededAccount['as']>[0]) =>
+  call(account, 'submitPlcOperation', { operation: operation as object }, kind)
 
 /** The operation that the owner of the account signs next. */
 async function ownOperation(changes: Partial<PlcState> = {}) {
@@ -66,9 +71,15 @@ test('an operation that fits is passed to the directory and told to the network,
 
 const misfits: [string, (state: PlcState) => Partial<PlcState>][] = [
   ["Rotation keys do not include server's rotation key", () => ({ rotationKeys: [ownerKey] })],
-  ['Incorrect type on atproto_pds service', ({ services }) => ({ services: { atproto_pds: { ...services['atproto_pds']!, type: 'Other' } } })],
+  [
+    'Incorrect type on atproto_pds service',
+    ({ services }) => ({ services: { atproto_pds: { ...services['atproto_pds']!, type: 'Other' } } }),
+  ],
   ['Incorrect type on atproto_pds service', () => ({ services: {} })],
-  ['Incorrect endpoint on atproto_pds service', ({ services }) => ({ services: { atproto_pds: { ...services['atproto_pds']!, endpoint: `${pds.url}/` } } })],
+  [
+    'Incorrect endpoint on atproto_pds service',
+    ({ services }) => ({ services: { atproto_pds: { ...services['atproto_pds']!, endpoint: `${pds.url}/` } } }),
+  ],
   ['Incorrect signing key', () => ({ verificationMethods: { atproto: ownerKey } })],
   ['Incorrect handle in alsoKnownAs', () => ({ alsoKnownAs: ['at://bob.test', 'at://alice.test'] })],
   ['Incorrect handle in alsoKnownAs', () => ({ alsoKnownAs: [] })],
@@ -94,10 +105,16 @@ test('what the directory refuses is told as the caller’s mistake, and its outa
   const stale = await ownOperation()
   expect(await submit(alice, stale)).toMatchObject({ status: 200 })
   expect(await submit(alice, stale)).toMatchObject({ status: 400, body: { error: 'InvalidRequest' } })
-  expect(await submit(alice, { ...(await ownOperation()), sig: stale.sig })).toMatchObject({ status: 400, body: { message: 'Invalid signature on op' } })
+  expect(await submit(alice, { ...(await ownOperation()), sig: stale.sig })).toMatchObject({
+    status: 400,
+    body: { message: 'Invalid signature on op' },
+  })
   await using elsewhere = await startPds({ plcDirectoryUrl: 'http://127.0.0.1:1' }, { plc: undefined })
   const bob = await seedAccount(elsewhere, 'bob', { did: alice.did })
-  const answer = await request(`${elsewhere.url}/xrpc/com.atproto.identity.updateHandle`, { json: { handle: 'robert.test' }, headers: await bob.as('full') })
+  const answer = await request(`${elsewhere.url}/xrpc/com.atproto.identity.updateHandle`, {
+    json: { handle: 'robert.test' },
+    headers: await bob.as('full'),
+  })
   expect(answer).toMatchObject({ status: 502, body: { error: 'UpstreamFailure', message: 'PLC directory unreachable' } })
 })
 
@@ -113,7 +130,10 @@ test('anybody may ask for a refresh, and the network hears of it when the docume
   await refresh()
   // Past us, straight to the directory, as a wallet does.
   await pds.ctx.plc.submit(alice.did, await ownOperation({ alsoKnownAs: ['at://alice.test', 'https://elsewhere.example'] }))
-  expect(await refresh()).toMatchObject({ status: 200, body: { handle: 'alice.test', didDoc: { alsoKnownAs: ['at://alice.test', 'https://elsewhere.example'] } } })
+  expect(await refresh()).toMatchObject({
+    status: 200,
+    body: { handle: 'alice.test', didDoc: { alsoKnownAs: ['at://alice.test', 'https://elsewhere.example'] } },
+  })
   await refresh()
   await pds.ctx.plc.submit(alice.did, await ownOperation({ alsoKnownAs: ['at://stolen.test'] }))
   expect(await refresh()).toMatchObject({ status: 200, body: { handle: 'handle.invalid' } })
@@ -152,14 +172,24 @@ test('entries for permissioned data outlive a signed operation and a new handle'
   const space = formatDidKey(signingKey('k256', randomBytes(32)).publicKey)
   const host = { type: 'AtprotoSpaceHost', endpoint: 'https://spaces.example.com' }
   const last = (await pds.ctx.plc.lastOperation(alice.did)) as unknown as PlcState
-  await submit(alice, await ownOperation({ verificationMethods: { ...last.verificationMethods, atproto_space: space }, services: { ...last.services, atproto_space_host: host } }))
+  await submit(
+    alice,
+    await ownOperation({
+      verificationMethods: { ...last.verificationMethods, atproto_space: space },
+      services: { ...last.services, atproto_space_host: host },
+    }),
+  )
   const entries = async () => {
     const { verificationMethods, services } = (await pds.ctx.plc.state(alice.did))!
     return [verificationMethods['atproto_space'], services['atproto_space_host']]
   }
   // As a client does that moves an account: with what the new server recommends, and nothing else.
   const { verificationMethods, services } = last
-  const { body } = await sign({ token: await requestCode(), verificationMethods: { atproto: verificationMethods['atproto'] }, services: { atproto_pds: services['atproto_pds'] } })
+  const { body } = await sign({
+    token: await requestCode(),
+    verificationMethods: { atproto: verificationMethods['atproto'] },
+    services: { atproto_pds: services['atproto_pds'] },
+  })
   expect(await submit(alice, body.operation)).toMatchObject({ status: 200 })
   expect(await entries()).toEqual([space, host])
   expect(await call(alice, 'updateHandle', { handle: 'alice-spaces.test' })).toMatchObject({ status: 200 })
@@ -176,7 +206,8 @@ test('only the last code counts, for fifteen minutes, and for its own account', 
   const first = await requestCode()
   await call(alice, 'requestPlcOperationSignature')
   const second = mailedCode()
-  for (const token of [first, 'AAAAA-AAAAA', 'x', ' ']) expect(await sign({ token })).toMatchObject({ status: 400, body: { error: 'InvalidToken' } })
+  for (const token of [first, 'AAAAA-AAAAA', 'x', ' '])
+    expect(await sign({ token })).toMatchObject({ status: 400, body: { error: 'InvalidToken' } })
   const mallory = await seedAccount(pds, 'mallory')
   expect(await call(mallory, 'signPlcOperation', { token: second })).toMatchObject({ status: 400, body: { error: 'InvalidToken' } })
   pds.clock.advance({ secs: 15 * 60 + 1 })
@@ -195,7 +226,10 @@ test('a refused or failed signature does not use up the code', async () => {
   for (const wrong of [{ services: { atproto_pds: 'x' } }, { verificationMethods: { atproto: 1 } }, { services: [] }]) {
     expect(await sign({ token, ...wrong })).toMatchObject({ status: 400, body: { error: 'InvalidRequest' } })
   }
-  expect(await sign({ token, prev: null, sig: 'x', type: 'plc_tombstone' })).toMatchObject({ status: 200, body: { operation: { type: 'plc_operation', prev: expect.stringContaining('bafy') } } })
+  expect(await sign({ token, prev: null, sig: 'x', type: 'plc_tombstone' })).toMatchObject({
+    status: 200,
+    body: { operation: { type: 'plc_operation', prev: expect.stringContaining('bafy') } },
+  })
 })
 
 test('two signatures at once do not share a code', async () => {
@@ -205,14 +239,18 @@ test('two signatures at once do not share a code', async () => {
 })
 
 test('app passwords ask for no signature, and a taken-down account still leaves', async () => {
-  for (const kind of ['app', 'privileged'] as const) expect(await sign({ token: 'x' }, kind)).toMatchObject({ status: 400, body: { error: 'InvalidToken', message: 'Bad token scope' } })
+  for (const kind of ['app', 'privileged'] as const)
+    expect(await sign({ token: 'x' }, kind)).toMatchObject({ status: 400, body: { error: 'InvalidToken', message: 'Bad token scope' } })
   expect(await call(alice, 'requestPlcOperationSignature', undefined, 'takendown')).toMatchObject({ status: 200 })
   expect(await sign({ token: mailedCode() }, 'takendown')).toMatchObject({ status: 200 })
 })
 
 test('who has no address gets no code', async () => {
   const silent = await seedAccount(pds, 'silent', { email: null })
-  expect(await call(silent, 'requestPlcOperationSignature', undefined)).toMatchObject({ status: 400, body: { message: 'account does not have an email address' } })
+  expect(await call(silent, 'requestPlcOperationSignature', undefined)).toMatchObject({
+    status: 400,
+    body: { message: 'account does not have an email address' },
+  })
   const carol = await seedAccount(pds, 'carol.other', { did: 'did:web:other.example' })
   expect(await call(carol, 'requestPlcOperationSignature')).toMatchObject({ status: 400, body: { message: 'Not a did:plc' } })
 })
@@ -234,5 +272,8 @@ test('an account that is deleted while the directory takes its operation is not 
   expect(await submit(leaving, operation)).toMatchObject({ status: 403, body: { error: 'AccountNotFound' } })
   await pds.ctx.db.transaction((tx) => sequenceEvents(pds.ctx, tx, [{ type: 'identity', did: alice.did }]))
   const spoken = (await events.until(seen + 2)).slice(seen).map(({ type, body }) => [type, body['did']])
-  expect(spoken).toEqual([['#account', leaving.did], ['#identity', alice.did]])
+  expect(spoken).toEqual([
+    ['#account', leaving.did],
+    ['#identity', alice.did],
+  ])
 })

@@ -39,7 +39,10 @@ test('a local handle resolves in any case, and only while its account is active'
   expect(await resolveHandle('Alice.PDS.test')).toMatchObject({ status: 200, body: { did: alice.did } })
   for (const column of [sql`deactivated_at = 1`, sql`takedown_ref = 'x'`]) {
     await pds.ctx.db.run(sql`UPDATE account SET ${column} WHERE did = ${alice.did}`)
-    expect(await resolveHandle('alice.pds.test')).toMatchObject({ status: 400, body: { error: 'HandleNotFound', message: 'Unable to resolve handle' } })
+    expect(await resolveHandle('alice.pds.test')).toMatchObject({
+      status: 400,
+      body: { error: 'HandleNotFound', message: 'Unable to resolve handle' },
+    })
     await pds.ctx.db.run(sql`UPDATE account SET deactivated_at = NULL, takedown_ref = NULL WHERE did = ${alice.did}`)
   }
 })
@@ -47,7 +50,8 @@ test('a local handle resolves in any case, and only while its account is active'
 test('names under our domains are asked of nobody else', async () => {
   dns.setHandle('bob.pds.test', stranger)
   dns.setHandle('pds.test', stranger)
-  for (const handle of ['bob.pds.test', 'pds.test']) expect(await resolveHandle(handle)).toMatchObject({ status: 400, body: { error: 'HandleNotFound' } })
+  for (const handle of ['bob.pds.test', 'pds.test'])
+    expect(await resolveHandle(handle)).toMatchObject({ status: 400, body: { error: 'HandleNotFound' } })
   expect(dns.queries).not.toContain('_atproto.bob.pds.test')
 })
 
@@ -67,17 +71,23 @@ const unresolvableAnswers: [string, () => void][] = [
   ['a page that is no DID', () => web.publishHandle('c.web.test', '<html>did:plc:x</html>')],
   ['a page that is not there', () => web.publish('c.web.test', '/.well-known/atproto-did', () => new Response(stranger, { status: 404 }))],
   ['a page that is endless', () => web.publish('c.web.test', '/.well-known/atproto-did', () => new Response(`${stranger}\n`.repeat(1000)))],
-  ['a redirect to a private host', () => {
-    dns.setAddresses('inside.test', '10.0.0.1')
-    web.publish('c.web.test', '/.well-known/atproto-did', () => Response.redirect('https://inside.test/x', 302))
-  }],
+  [
+    'a redirect to a private host',
+    () => {
+      dns.setAddresses('inside.test', '10.0.0.1')
+      web.publish('c.web.test', '/.well-known/atproto-did', () => Response.redirect('https://inside.test/x', 302))
+    },
+  ],
 ]
 for (const [name, publish] of unresolvableAnswers) {
   test(`a handle with ${name} does not resolve`, async () => {
     dns.setTexts('_atproto.c.web.test')
     web.publish('c.web.test', '/.well-known/atproto-did', () => new Response(null, { status: 404 }))
     publish()
-    expect(await resolveHandle('c.web.test')).toMatchObject({ status: 400, body: { error: 'InvalidRequest', message: 'Unable to resolve handle' } })
+    expect(await resolveHandle('c.web.test')).toMatchObject({
+      status: 400,
+      body: { error: 'InvalidRequest', message: 'Unable to resolve handle' },
+    })
   })
 }
 
@@ -88,13 +98,19 @@ test('the web still answers when no name server does', async () => {
 })
 
 test('malformed handles are refused before anything is asked', async () => {
-  for (const handle of ['nodots', 'a..b', 'x'.repeat(300), '127.0.0.1', '']) expect((await resolveHandle(handle)).body.error).toBe('InvalidRequest')
+  for (const handle of ['nodots', 'a..b', 'x'.repeat(300), '127.0.0.1', ''])
+    expect((await resolveHandle(handle)).body.error).toBe('InvalidRequest')
 })
 
 test('a DID is resolved in both methods', async () => {
-  expect((await xrpc('com.atproto.identity.resolveDid', { did: alice.did })).body.didDoc).toMatchObject({ id: alice.did, alsoKnownAs: ['at://alice.pds.test'] })
+  expect((await xrpc('com.atproto.identity.resolveDid', { did: alice.did })).body.didDoc).toMatchObject({
+    id: alice.did,
+    alsoKnownAs: ['at://alice.pds.test'],
+  })
   web.publishDidDocument('e.web.test', webDocument('did:web:e.web.test', { extra: 'kept' }))
-  expect((await xrpc('com.atproto.identity.resolveDid', { did: 'did:web:e.web.test' })).body).toEqual({ didDoc: webDocument('did:web:e.web.test', { extra: 'kept' }) })
+  expect((await xrpc('com.atproto.identity.resolveDid', { did: 'did:web:e.web.test' })).body).toEqual({
+    didDoc: webDocument('did:web:e.web.test', { extra: 'kept' }),
+  })
 })
 
 const unresolvableDids: [string, string, number, string, () => void][] = [
@@ -102,9 +118,27 @@ const unresolvableDids: [string, string, number, string, () => void][] = [
   ['of another method', 'did:key:zQ3shokFTS3brHcDQrn82RUDfCZESWL1ZdCEJwekUDPQiYBme', 400, 'DidNotFound', () => undefined],
   ['of a path', 'did:web:a.web.test:users:x', 400, 'DidNotFound', () => undefined],
   ['whose page is missing', 'did:web:a.web.test', 400, 'DidNotFound', () => undefined],
-  ['whose page says gone', 'did:web:b.web.test', 400, 'DidDeactivated', () => web.publish('b.web.test', '/.well-known/did.json', () => new Response(null, { status: 410 }))],
-  ['whose page is another DID', 'did:web:c.web.test', 502, 'UpstreamFailure', () => web.publishDidDocument('c.web.test', webDocument('did:web:other.test'))],
-  ['whose page is too large', 'did:web:d.web.test', 502, 'UpstreamFailure', () => web.publishDidDocument('d.web.test', webDocument('did:web:d.web.test', { x: 'x'.repeat(70_000) }))],
+  [
+    'whose page says gone',
+    'did:web:b.web.test',
+    400,
+    'DidDeactivated',
+    () => web.publish('b.web.test', '/.well-known/did.json', () => new Response(null, { status: 410 })),
+  ],
+  [
+    'whose page is another DID',
+    'did:web:c.web.test',
+    502,
+    'UpstreamFailure',
+    () => web.publishDidDocument('c.web.test', webDocument('did:web:other.test')),
+  ],
+  [
+    'whose page is too large',
+    'did:web:d.web.test',
+    502,
+    'UpstreamFailure',
+    () => web.publishDidDocument('d.web.test', webDocument('did:web:d.web.test', { x: 'x'.repeat(70_000) })),
+  ],
   ['whose host is private', 'did:web:private.test', 502, 'UpstreamFailure', () => dns.setAddresses('private.test', '192.168.1.1')],
   ['whose host does not exist', 'did:web:nowhere.test', 502, 'UpstreamFailure', () => undefined],
 ]
@@ -117,11 +151,20 @@ for (const [name, did, status, error, publish] of unresolvableDids) {
 
 test('an identity is its DID, its document, and its handle when both sides agree', async () => {
   for (const identifier of [alice.did, 'alice.pds.test']) {
-    expect((await xrpc('com.atproto.identity.resolveIdentity', { identifier })).body).toMatchObject({ did: alice.did, handle: 'alice.pds.test', didDoc: { id: alice.did } })
+    expect((await xrpc('com.atproto.identity.resolveIdentity', { identifier })).body).toMatchObject({
+      did: alice.did,
+      handle: 'alice.pds.test',
+      didDoc: { id: alice.did },
+    })
   }
   web.publishDidDocument('e.web.test', webDocument('did:web:e.web.test', { alsoKnownAs: ['at://alice.pds.test'] }))
-  expect((await request(`${pds.url}/xrpc/com.atproto.identity.refreshIdentity`, { json: { identifier: 'did:web:e.web.test' } })).body).toMatchObject({ handle: 'handle.invalid' })
-  expect(await xrpc('com.atproto.identity.resolveIdentity', { identifier: 'nobody.pds.test' })).toMatchObject({ status: 400, body: { error: 'HandleNotFound' } })
+  expect(
+    (await request(`${pds.url}/xrpc/com.atproto.identity.refreshIdentity`, { json: { identifier: 'did:web:e.web.test' } })).body,
+  ).toMatchObject({ handle: 'handle.invalid' })
+  expect(await xrpc('com.atproto.identity.resolveIdentity', { identifier: 'nobody.pds.test' })).toMatchObject({
+    status: 400,
+    body: { error: 'HandleNotFound' },
+  })
 })
 
 test('a document is served from the cache for an hour, renewed behind the answer for a day, then fetched again', async () => {
@@ -178,9 +221,20 @@ test('the key that speaks for a did:web is the one device key of its live docume
   }
   expect(await keysWith([device])).toEqual([alice.signingKey])
   expect(await keysWith([device], { isHosted: true })).toEqual([])
-  const powerless = [[], [device, device], [{ ...device, id: `${did}#atproto` }], [{ ...device, id: '#device' }], [{ ...device, type: 'JsonWebKey2020' }], [{ ...device, controller: 'did:web:other' }], [{ ...device, publicKeyMultibase: 'zzz' }]]
+  const powerless = [
+    [],
+    [device, device],
+    [{ ...device, id: `${did}#atproto` }],
+    [{ ...device, id: '#device' }],
+    [{ ...device, type: 'JsonWebKey2020' }],
+    [{ ...device, controller: 'did:web:other' }],
+    [{ ...device, publicKeyMultibase: 'zzz' }],
+  ]
   for (const methods of powerless) expect(await keysWith(methods)).toEqual([])
   web.publish('web.test', '/.well-known/did.json', () => new Response(null, { status: 410 }))
   expect(await signingAuthority(pds.ctx, did)).toEqual({ ok: false, fault: 'deactivated' })
-  expect(await signingAuthority(pds.ctx, 'did:key:zDnaez8kbVd5xt55ju1WZpRCMJFGQ4dJi3zTgUoeReAbj9sfo' as Did)).toMatchObject({ ok: true, keys: [] })
+  expect(await signingAuthority(pds.ctx, 'did:key:zDnaez8kbVd5xt55ju1WZpRCMJFGQ4dJi3zTgUoeReAbj9sfo' as Did)).toMatchObject({
+    ok: true,
+    keys: [],
+  })
 })

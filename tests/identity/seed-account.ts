@@ -26,19 +26,37 @@ interface Wishes {
   owner?: SigningKey
 }
 
-export async function seedAccount(pds: TestPds, name: string, { did: given, email = `${name}@mail.test`, rotationKeys = [], owner }: Wishes = {}): Promise<SeededAccount> {
+export async function seedAccount(
+  pds: TestPds,
+  name: string,
+  { did: given, email = `${name}@mail.test`, rotationKeys = [], owner }: Wishes = {},
+): Promise<SeededAccount> {
   const { ctx } = pds
   const handle = `${name}.test` as Handle
   const key = makeAccountKey(ctx, 'p256')
   const rotationKey = owner ?? (await serverRotationKey(ctx))
   const genesis = signOperation(
-    genesisOperation({ rotationKeys: [...rotationKeys, formatDidKey(rotationKey.publicKey)], signingKey: key.signingKey, handle, pdsEndpoint: ctx.config.publicUrl }),
+    genesisOperation({
+      rotationKeys: [...rotationKeys, formatDidKey(rotationKey.publicKey)],
+      signingKey: key.signingKey,
+      handle,
+      pdsEndpoint: ctx.config.publicUrl,
+    }),
     rotationKey,
   )
   const did = (given ?? genesisDid(genesis)) as Did
   if (!given) await ctx.plc.submit(did, genesis)
   await ctx.db.transaction((tx) =>
-    insertAccount(tx, { did, handle, email, passwordHash: null, ...key, createdAt: ctx.clock.now(), deactivatedAt: null, deleteAfter: null }),
+    insertAccount(tx, {
+      did,
+      handle,
+      email,
+      passwordHash: null,
+      ...key,
+      createdAt: ctx.clock.now(),
+      deactivatedAt: null,
+      deleteAfter: null,
+    }),
   )
   return {
     did,

@@ -12,16 +12,20 @@ beforeAll(async () => {
 afterAll(() => pds[Symbol.asyncDispose]())
 
 const operator = (nsid: string, init: { json?: object } = {}) => xrpc(pds, nsid, { ...init, headers: basic('admin', ADMIN_TOKEN) })
-const createCode = async (useCount = 1, forAccount?: string) => (await operator('com.atproto.server.createInviteCode', { json: { useCount, forAccount } })).body.code as string
+const createCode = async (useCount = 1, forAccount?: string) =>
+  (await operator('com.atproto.server.createInviteCode', { json: { useCount, forAccount } })).body.code as string
 let names = 0
 const signUp = (inviteCode?: string) => {
   const name = `guest${++names}`
-  return xrpc(pds, 'com.atproto.server.createAccount', { json: { handle: `${name}.test`, email: `${name}@example.com`, password: PASSWORD, inviteCode } })
+  return xrpc(pds, 'com.atproto.server.createAccount', {
+    json: { handle: `${name}.test`, email: `${name}@example.com`, password: PASSWORD, inviteCode },
+  })
 }
 const newAccount = async (): Promise<TestAccount> => createAccount(pds, `member${++names}`, { inviteCode: await createCode() })
 /** Tokens do not last as long as the tests' days. */
 const relogin = (account: TestAccount) => logIn(pds, account, PASSWORD)
-const codesOf = async (account: TestAccount, params = '') => (await account.call(`com.atproto.server.getAccountInviteCodes${params}`)).body.codes
+const codesOf = async (account: TestAccount, params = '') =>
+  (await account.call(`com.atproto.server.getAccountInviteCodes${params}`)).body.codes
 
 const unavailable = { status: 400, body: { error: 'InvalidInviteCode', message: 'Provided invite code not available' } }
 
@@ -89,7 +93,10 @@ test('the operator disables codes, and what an account would earn', async () => 
   expect((await operator('com.atproto.admin.disableInviteCodes', { json: { accounts: [bob.did] } })).status).toBe(200)
   expect(await signUp(gift)).toMatchObject(unavailable)
   expect(await codesOf(bob)).toEqual([])
-  expect(await operator('com.atproto.admin.disableInviteCodes', { json: { accounts: ['admin'] } })).toMatchObject({ status: 400, body: { message: 'cannot disable admin invite codes' } })
+  expect(await operator('com.atproto.admin.disableInviteCodes', { json: { accounts: ['admin'] } })).toMatchObject({
+    status: 400,
+    body: { message: 'cannot disable admin invite codes' },
+  })
 
   await operator('com.atproto.admin.disableAccountInvites', { json: { account: bob.did } })
   pds.clock.advance({ days: 2 })
@@ -101,7 +108,9 @@ test('the operator disables codes, and what an account would earn', async () => 
 })
 
 test('the operator makes many at once, and lists all in pages', async () => {
-  const { body } = await operator('com.atproto.server.createInviteCodes', { json: { codeCount: 3, useCount: 2, forAccounts: ['did:plc:aaaaaaaaaaaaaaaaaaaaaaaa', 'did:plc:bbbbbbbbbbbbbbbbbbbbbbbb'] } })
+  const { body } = await operator('com.atproto.server.createInviteCodes', {
+    json: { codeCount: 3, useCount: 2, forAccounts: ['did:plc:aaaaaaaaaaaaaaaaaaaaaaaa', 'did:plc:bbbbbbbbbbbbbbbbbbbbbbbb'] },
+  })
   expect(body.codes.map(({ account, codes }: { account: string; codes: string[] }) => [account, codes.length])).toEqual([
     ['did:plc:aaaaaaaaaaaaaaaaaaaaaaaa', 3],
     ['did:plc:bbbbbbbbbbbbbbbbbbbbbbbb', 3],
@@ -110,14 +119,19 @@ test('the operator makes many at once, and lists all in pages', async () => {
     const seen: string[] = []
     let cursor: string | undefined
     do {
-      const page: { codes: { code: string }[]; cursor?: string } = (await operator(`com.atproto.admin.getInviteCodes?sort=${sort}&limit=4${cursor ? `&cursor=${cursor}` : ''}`)).body
+      const page: { codes: { code: string }[]; cursor?: string } = (
+        await operator(`com.atproto.admin.getInviteCodes?sort=${sort}&limit=4${cursor ? `&cursor=${cursor}` : ''}`)
+      ).body
       seen.push(...page.codes.map(({ code }) => code))
       cursor = page.cursor
     } while (cursor)
     expect(new Set(seen).size).toBe(seen.length)
     expect(seen).toEqual(expect.arrayContaining(body.codes.flatMap(({ codes }: { codes: string[] }) => codes)))
   }
-  expect(await operator('com.atproto.admin.getInviteCodes?sort=loudest')).toMatchObject({ status: 400, body: { message: 'unknown sort method: loudest' } })
+  expect(await operator('com.atproto.admin.getInviteCodes?sort=loudest')).toMatchObject({
+    status: 400,
+    body: { message: 'unknown sort method: loudest' },
+  })
   expect(await operator('com.atproto.admin.getInviteCodes?cursor=x')).toMatchObject({ status: 400, body: { message: 'Malformed cursor' } })
 })
 
@@ -125,7 +139,12 @@ test('only the operator makes codes', async () => {
   const carol = await newAccount()
   expect((await carol.call('com.atproto.server.createInviteCode', { json: { useCount: 1 } })).status).toBe(401)
   expect((await xrpc(pds, 'com.atproto.server.createInviteCode', { json: { useCount: 1 } })).status).toBe(401)
-  for (const [user, password] of [['admin', 'wrong'], ['root', ADMIN_TOKEN]] as const) {
-    expect(await xrpc(pds, 'com.atproto.server.createInviteCode', { json: { useCount: 1 }, headers: basic(user, password) })).toMatchObject({ status: 401, body: { error: 'AuthenticationRequired' } })
+  for (const [user, password] of [
+    ['admin', 'wrong'],
+    ['root', ADMIN_TOKEN],
+  ] as const) {
+    expect(await xrpc(pds, 'com.atproto.server.createInviteCode', { json: { useCount: 1 }, headers: basic(user, password) })).toMatchObject(
+      { status: 401, body: { error: 'AuthenticationRequired' } },
+    )
   }
 })

@@ -21,7 +21,14 @@ beforeAll(async () => {
   for (const labeler of [first, second]) {
     labeler.services['atproto_labeler'] = labeler.url
   }
-  pds = await startPds({ labeler: { watched: [{ did: first.did, labels: [] }, { did: second.did, labels: ['rude'] }] } })
+  pds = await startPds({
+    labeler: {
+      watched: [
+        { did: first.did, labels: [] },
+        { did: second.did, labels: ['rude'] },
+      ],
+    },
+  })
   dids = []
   for (let i = 0; i < 21; i++) dids.push((await seedAccount(pds, `user${i}`)).did)
 })
@@ -41,9 +48,16 @@ beforeEach(() => {
   }
 })
 
-const label = (labeler: Upstream, did: Did, val: string, more: object = {}) => ({ src: labeler.did, uri: did, val, cts: '2026-01-01T00:00:00.000Z', ...more })
+const label = (labeler: Upstream, did: Did, val: string, more: object = {}) => ({
+  src: labeler.did,
+  uri: did,
+  val,
+  cts: '2026-01-01T00:00:00.000Z',
+  ...more,
+})
 const sweep = () => pds.runSweep('labeler-watch')
-const flags = async () => (await findFlags(pds.ctx.db, dids, pds.clock.now())).map(({ did, val, labeler }) => [dids.indexOf(did), val, labeler]).sort()
+const flags = async () =>
+  (await findFlags(pds.ctx.db, dids, pds.clock.now())).map(({ did, val, labeler }) => [dids.indexOf(did), val, labeler]).sort()
 
 test('every account is asked about, twenty at a time and without a token', async () => {
   expect(await sweep()).toEqual({ swept: 0, errors: 0 })
@@ -59,7 +73,11 @@ test('flags come and go with the labels', async () => {
   said.set(first.did, [label(first, dids[0]!, 'spam'), label(first, dids[20]!, 'rude')])
   said.set(second.did, [label(second, dids[0]!, 'spam'), label(second, dids[1]!, 'rude')])
   expect(await sweep()).toEqual({ swept: 3, errors: 0 })
-  expect(await flags()).toEqual([[0, 'spam', first.did], [1, 'rude', second.did], [20, 'rude', first.did]])
+  expect(await flags()).toEqual([
+    [0, 'spam', first.did],
+    [1, 'rude', second.did],
+    [20, 'rude', first.did],
+  ])
   expect(await countFlaggedAccounts(pds.ctx.db, pds.clock.now())).toBe(3)
   expect(await sweep()).toEqual({ swept: 0, errors: 0 })
 
@@ -95,7 +113,10 @@ test('pages are read to their end', async () => {
     return Response.json({ labels: [label(first, dids[0]!, 'b')] })
   })
   await sweep()
-  expect(await flags()).toEqual([[0, 'a', first.did], [0, 'b', first.did]])
+  expect(await flags()).toEqual([
+    [0, 'a', first.did],
+    [0, 'b', first.did],
+  ])
 })
 
 const failures: [string, () => Response][] = [
@@ -115,7 +136,11 @@ test.each(failures)('a labeler that answers %s once keeps its flags, and the oth
   )
   said.set(second.did, [label(second, dids[1]!, 'rude')])
   expect(await sweep()).toEqual({ swept: 1, errors: 1 })
-  expect(await flags()).toEqual([[0, 'spam', first.did], [1, 'rude', second.did], [20, 'spam', first.did]])
+  expect(await flags()).toEqual([
+    [0, 'spam', first.did],
+    [1, 'rude', second.did],
+    [20, 'spam', first.did],
+  ])
   said.delete(second.did)
   await sweep()
 })
@@ -124,7 +149,14 @@ test('a labeler that cannot be found keeps its flags; one that is watched no mor
   said.set(first.did, [label(first, dids[0]!, 'spam')])
   said.set(second.did, [label(second, dids[1]!, 'rude')])
   await sweep()
-  await pds.restart({ labeler: { watched: [{ did: 'did:web:nowhere.test' as Did, labels: [] }, { did: second.did, labels: [] }] } })
+  await pds.restart({
+    labeler: {
+      watched: [
+        { did: 'did:web:nowhere.test' as Did, labels: [] },
+        { did: second.did, labels: [] },
+      ],
+    },
+  })
   expect(await sweep()).toMatchObject({ errors: 1 })
   expect(await flags()).toEqual([[1, 'rude', second.did]])
 

@@ -15,8 +15,10 @@ const BACK = { days: -365 }
 const SKIPPED = { skipped: 1 }
 
 const identity: RepoEvent = { type: 'identity', did: 'did:plc:aliceaaaaaaaaaaaaaaaaaaa' as Did }
-const kept = async ({ ctx }: TestPds) => (await ctx.db.all<{ seq: number }>(sql`SELECT seq FROM repo_seq ORDER BY seq`)).map(({ seq }) => seq)
-const logIn = ({ url }: TestPds, identifier: string, password = 'no') => request(`${url}/xrpc/com.atproto.server.createSession`, { json: { identifier, password } })
+const kept = async ({ ctx }: TestPds) =>
+  (await ctx.db.all<{ seq: number }>(sql`SELECT seq FROM repo_seq ORDER BY seq`)).map(({ seq }) => seq)
+const logIn = ({ url }: TestPds, identifier: string, password = 'no') =>
+  request(`${url}/xrpc/com.atproto.server.createSession`, { json: { identifier, password } })
 
 describe('windows in memory are as long as they are', () => {
   let pds: TestPds
@@ -117,13 +119,31 @@ describe('what deletes by age skips a pass', () => {
 
   test('whichever pass is the first to notice, every other one is skipped too, once', async () => {
     await using pds = await startPds()
-    const destructive = ['firehose-gc', 'blob-gc', 'blob-scrub', 'account-reaper', 'expired-sessions', 'oauth-expiry', 'reserved-keys', 'steps', 'mailed-codes', 'admin-nonce-sweep', 'name-claims', 'abandoned-repos']
+    const destructive = [
+      'firehose-gc',
+      'blob-gc',
+      'blob-scrub',
+      'account-reaper',
+      'expired-sessions',
+      'oauth-expiry',
+      'reserved-keys',
+      'steps',
+      'mailed-codes',
+      'admin-nonce-sweep',
+      'name-claims',
+      'abandoned-repos',
+    ]
     // Their passes at the start may be under way, and would be joined.
     for (const name of ['name-claims', 'abandoned-repos']) await pds.runSweep(name)
     pds.clock.jump({ secs: 61 })
     for (const name of destructive) expect([name, await pds.runSweep(name)]).toEqual([name, SKIPPED])
     for (const name of destructive) expect((await pds.runSweep(name))['skipped']).toBeUndefined()
-    expect(pds.ctx.sweeps.sweeps.filter((sweep) => sweep.destructive).map(({ name }) => name).toSorted()).toEqual(destructive.toSorted())
+    expect(
+      pds.ctx.sweeps.sweeps
+        .filter((sweep) => sweep.destructive)
+        .map(({ name }) => name)
+        .toSorted(),
+    ).toEqual(destructive.toSorted())
   })
 
   test('a skipped pass is none that was completed', async () => {

@@ -6,7 +6,8 @@ import { sources } from '../architecture/sources.ts'
 
 const CALLER = { did: 'did:web:a.test' }
 const keyOf = (limit: CallLimit<unknown>): string => limit.key({ caller: CALLER })
-const shown = (limit: Limit<unknown>): string => (typeof limit === 'string' ? `${limit} of the address` : `${limit.name} of ${keyOf(limit)}`)
+const shown = (limit: Limit<unknown>): string =>
+  typeof limit === 'string' ? `${limit} of the address` : `${limit.name} of ${keyOf(limit)}`
 
 const endpoints = features.flatMap(({ routes = [] }) => routes)
 const specOf = (endpoint: (typeof endpoints)[number]) => ('spec' in endpoint ? endpoint.spec : null)
@@ -22,7 +23,9 @@ const costs = {
 } as const
 
 test('each endpoint with limits of its own has these', () => {
-  const limited = endpoints.map((endpoint) => [endpointName(endpoint), limitsOf(specOf(endpoint)).map(shown).join(', ')] as const).filter(([, limits]) => limits !== '')
+  const limited = endpoints
+    .map((endpoint) => [endpointName(endpoint), limitsOf(specOf(endpoint)).map(shown).join(', ')] as const)
+    .filter(([, limits]) => limits !== '')
   expect(Object.fromEntries(limited)).toEqual({
     'POST /waitlist': 'waitlist of the address',
     'com.atproto.identity.requestPlcOperationSignature': 'requestMail of plc_operation did:web:a.test',
@@ -48,7 +51,8 @@ test('each endpoint with limits of its own has these', () => {
 test('what is charged to an account is charged to somebody who has been let in', () => {
   for (const endpoint of endpoints) {
     const spec = specOf(endpoint)
-    if (limitsOf(spec).some((limit) => typeof limit !== 'string')) expect({ endpoint: endpointName(endpoint), personal: spec?.auth?.personal }).toMatchObject({ personal: true })
+    if (limitsOf(spec).some((limit) => typeof limit !== 'string'))
+      expect({ endpoint: endpointName(endpoint), personal: spec?.auth?.personal }).toMatchObject({ personal: true })
   }
 })
 
@@ -75,6 +79,8 @@ const chargingThemselves = {
 }
 
 test('a handler charges by itself only where it has to', () => {
-  const charging = sources.filter(({ path, imports }) => path.startsWith('features/') && imports.includes('http/limiting.ts')).map(({ path }) => path)
+  const charging = sources
+    .filter(({ path, imports }) => path.startsWith('features/') && imports.includes('http/limiting.ts'))
+    .map(({ path }) => path)
   expect(charging).toEqual(Object.keys(chargingThemselves))
 })

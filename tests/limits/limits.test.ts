@@ -29,7 +29,13 @@ let alice: TestAccount
 beforeAll(async () => {
   pds = await startPds({
     waitlist: { enabled: true },
-    rateLimit: { createAccountPer5min: FEW, createSessionPer5min: FEW, resetPasswordPer5min: FEW, updateHandlePer5min: FEW, waitlistPer5min: FEW },
+    rateLimit: {
+      createAccountPer5min: FEW,
+      createSessionPer5min: FEW,
+      resetPasswordPer5min: FEW,
+      updateHandlePer5min: FEW,
+      waitlistPer5min: FEW,
+    },
   })
   alice = await createAccount(pds, 'alice')
 })
@@ -42,15 +48,24 @@ const xrpc =
     return request(`${pds.url}/xrpc/${nsid}`, { ...rest, headers: { ...headers, ...(own as Record<string, string> | undefined) } })
   }
 const post = (nsid: string, json: unknown): Send => xrpc(nsid, () => ({ json }))
-const asAlice = (nsid: string, json?: () => unknown): Send => xrpc(nsid, () => ({ method: 'POST', headers: bearer(alice.accessJwt), ...(json && { json: json() }) }))
+const asAlice = (nsid: string, json?: () => unknown): Send =>
+  xrpc(nsid, () => ({ method: 'POST', headers: bearer(alice.accessJwt), ...(json && { json: json() }) }))
 const page =
   (path: string, fields: Record<string, string>): Send =>
   (headers) =>
-    request(`${pds.url}${path}`, { method: 'POST', headers: { ...headers, 'content-type': 'application/x-www-form-urlencoded' }, body: new URLSearchParams(fields).toString() })
+    request(`${pds.url}${path}`, {
+      method: 'POST',
+      headers: { ...headers, 'content-type': 'application/x-www-form-urlencoded' },
+      body: new URLSearchParams(fields).toString(),
+    })
 
 const note = { $type: 'org.example.note', text: 'words' }
 const limiters: Partial<Record<LimitName, Limiter>> = {
-  globalIp: { windows: [[3000, MINUTES_5]], by: 'address', requests: [xrpc('com.atproto.server.describeServer'), xrpc('com.atproto.sync.listRepos')] },
+  globalIp: {
+    windows: [[3000, MINUTES_5]],
+    by: 'address',
+    requests: [xrpc('com.atproto.server.describeServer'), xrpc('com.atproto.sync.listRepos')],
+  },
   createAccount: {
     windows: [[FEW, MINUTES_5]],
     by: 'address',
@@ -59,15 +74,29 @@ const limiters: Partial<Record<LimitName, Limiter>> = {
   createSession: {
     windows: [[FEW, MINUTES_5]],
     by: 'address',
-    requests: [post('com.atproto.server.createSession', { identifier: 'nobody.test', password: 'no' }), page('/account/sign-in', { identifier: 'somebody.test', password: 'no' })],
+    requests: [
+      post('com.atproto.server.createSession', { identifier: 'nobody.test', password: 'no' }),
+      page('/account/sign-in', { identifier: 'somebody.test', password: 'no' }),
+    ],
   },
   resetPassword: {
     windows: [[FEW, MINUTES_5]],
     by: 'address',
-    requests: [post('com.atproto.server.resetPassword', { token: 'no', password: 'a new password' }), page('/account/reset-password/code', { code: 'no', password: 'a new password' })],
+    requests: [
+      post('com.atproto.server.resetPassword', { token: 'no', password: 'a new password' }),
+      page('/account/reset-password/code', { code: 'no', password: 'a new password' }),
+    ],
   },
-  updateHandle: { windows: [[FEW, MINUTES_5]], by: 'address', requests: [asAlice('com.atproto.identity.updateHandle', () => ({ handle: 'a.b.test' }))] },
-  waitlist: { windows: [[FEW, MINUTES_5]], by: 'address', requests: [(headers) => request(`${pds.url}/waitlist`, { json: { email: 'a@example.com' }, headers })] },
+  updateHandle: {
+    windows: [[FEW, MINUTES_5]],
+    by: 'address',
+    requests: [asAlice('com.atproto.identity.updateHandle', () => ({ handle: 'a.b.test' }))],
+  },
+  waitlist: {
+    windows: [[FEW, MINUTES_5]],
+    by: 'address',
+    requests: [(headers) => request(`${pds.url}/waitlist`, { json: { email: 'a@example.com' }, headers })],
+  },
   repoWrite: {
     windows: [
       [5000, HOUR],
@@ -86,23 +115,37 @@ const limiters: Partial<Record<LimitName, Limiter>> = {
       xrpc('com.atproto.sync.getRepo?did=did:web:a.test', () => ({ headers: basic('admin', 'guess') })),
       (headers) => request(`${pds.url}/v1/admin/health`, { headers: { ...headers, ...bearer('guess') } }),
       (headers) => request(`${pds.url}/v1/admin/health`, { headers: { ...headers, 'x-admin-device': 'guess' } }),
-      (headers) => request(`${pds.url}/v1/admin/devices`, { json: { pairingCode: 'guess', label: 'a', publicKey: 'did:key:z', platform: 'a', timestamp: 1, signature: 'a' }, headers }),
+      (headers) =>
+        request(`${pds.url}/v1/admin/devices`, {
+          json: { pairingCode: 'guess', label: 'a', publicKey: 'did:key:z', platform: 'a', timestamp: 1, signature: 'a' },
+          headers,
+        }),
       (headers) => request(`${pds.url}/metrics`, { headers: { ...headers, ...bearer('guess') } }),
     ],
   },
   getRepo: {
     windows: [[6000, MINUTES_5]],
     by: 'address',
-    requests: [(headers) => xrpc(`com.atproto.sync.getRepo?did=${alice.did}`)(headers), (headers) => xrpc(`com.atproto.sync.getCheckout?did=${alice.did}`)(headers)],
+    requests: [
+      (headers) => xrpc(`com.atproto.sync.getRepo?did=${alice.did}`)(headers),
+      (headers) => xrpc(`com.atproto.sync.getCheckout?did=${alice.did}`)(headers),
+    ],
   },
-  deleteAccount: { windows: [[50, MINUTES_5]], by: 'address', requests: [post('com.atproto.server.deleteAccount', { did: 'did:plc:nobody', password: 'no', token: 'no' })] },
+  deleteAccount: {
+    windows: [[50, MINUTES_5]],
+    by: 'address',
+    requests: [post('com.atproto.server.deleteAccount', { did: 'did:plc:nobody', password: 'no', token: 'no' })],
+  },
   requestPasswordReset: {
     windows: [
       [15, HOUR],
       [50, DAY],
     ],
     by: 'address',
-    requests: [post('com.atproto.server.requestPasswordReset', { email: 'nobody@example.com' }), page('/account/reset-password', { email: 'nobody@example.com' })],
+    requests: [
+      post('com.atproto.server.requestPasswordReset', { email: 'nobody@example.com' }),
+      page('/account/reset-password', { email: 'nobody@example.com' }),
+    ],
   },
   requestMail: {
     windows: [
@@ -112,8 +155,22 @@ const limiters: Partial<Record<LimitName, Limiter>> = {
     by: 'account',
     requests: [asAlice('com.atproto.server.requestEmailConfirmation')],
   },
-  uploadBlob: { windows: [[1000, DAY]], by: 'account', requests: [xrpc('com.atproto.repo.uploadBlob', () => ({ method: 'POST', body: 'bytes', headers: { ...bearer(alice.accessJwt), 'content-type': 'text/plain' } }))] },
-  reserveSigningKey: { windows: [[30, MINUTES_5]], by: 'address', requests: [xrpc('com.atproto.server.reserveSigningKey', () => ({ json: {} }))] },
+  uploadBlob: {
+    windows: [[1000, DAY]],
+    by: 'account',
+    requests: [
+      xrpc('com.atproto.repo.uploadBlob', () => ({
+        method: 'POST',
+        body: 'bytes',
+        headers: { ...bearer(alice.accessJwt), 'content-type': 'text/plain' },
+      })),
+    ],
+  },
+  reserveSigningKey: {
+    windows: [[30, MINUTES_5]],
+    by: 'address',
+    requests: [xrpc('com.atproto.server.reserveSigningKey', () => ({ json: {} }))],
+  },
 }
 
 /** Their endpoints are not built yet. */
@@ -127,7 +184,8 @@ const newAddress = () => `198.51.100.${++addresses}`
 const from = (address: string) => ({ 'x-forwarded-for': address })
 
 /** What the limiter counts by, for requests from the address. */
-const keyOf = (name: LimitName, { by }: Limiter, address: string) => (by === 'address' ? address : `${name === 'requestMail' ? 'confirm_email ' : ''}${alice.did}`)
+const keyOf = (name: LimitName, { by }: Limiter, address: string) =>
+  by === 'address' ? address : `${name === 'requestMail' ? 'confirm_email ' : ''}${alice.did}`
 
 test('the table names every limiter', () => {
   expect([...Object.keys(limiters), ...AHEAD, ...QUIET].toSorted()).toEqual(limitNames.toSorted())
@@ -137,7 +195,8 @@ describe.each(Object.entries(limiters) as [LimitName, Limiter][])('%s', (name, l
   const { windows, by, requests, cost = 1 } = limiter
   /** Leave `left` points of the window. */
   const spend = (address: string, points: number) => {
-    for (let spent = 0; spent < points; spent += 5) pds.ctx.limits.charge({ name, key: keyOf(name, limiter, address), cost: Math.min(5, points - spent) })
+    for (let spent = 0; spent < points; spent += 5)
+      pds.ctx.limits.charge({ name, key: keyOf(name, limiter, address), cost: Math.min(5, points - spent) })
   }
 
   test('counts down over everything that shares it, refuses, and begins anew', async () => {
@@ -158,7 +217,11 @@ describe.each(Object.entries(limiters) as [LimitName, Limiter][])('%s', (name, l
       const { status, headers, body } = await send(from(address))
       expect(status).toBe(429)
       expect(JSON.stringify(body)).toMatch(/RateLimitExceeded|RATE_LIMITED|Rate Limit Exceeded|Too many attempts/)
-      expect(Object.fromEntries(headers)).toMatchObject({ 'ratelimit-limit': String(points), 'ratelimit-remaining': '0', 'ratelimit-policy': `${points};w=${secs}` })
+      expect(Object.fromEntries(headers)).toMatchObject({
+        'ratelimit-limit': String(points),
+        'ratelimit-remaining': '0',
+        'ratelimit-policy': `${points};w=${secs}`,
+      })
       const [reset, retryAfter, now] = [Number(headers.get('ratelimit-reset')), Number(headers.get('retry-after')), pds.clock.now() / 1000]
       expect(reset - now).toBeGreaterThan(0)
       expect(reset - now).toBeLessThanOrEqual(secs + 1)
@@ -200,7 +263,9 @@ test('over a day the daily budget is what runs out', async () => {
   }
   pds.clock.advance({ secs: HOUR + 1 })
   alice = await logIn(pds, alice, alice.password)
-  const answer = await alice.call('com.atproto.repo.createRecord', { json: { repo: alice.did, collection: 'org.example.note', record: note } })
+  const answer = await alice.call('com.atproto.repo.createRecord', {
+    json: { repo: alice.did, collection: 'org.example.note', record: note },
+  })
   expect(answer.status).toBe(429)
   expect(answer.headers.get('ratelimit-policy')).toBe(`35000;w=${DAY}`)
   expect(Number(answer.headers.get('retry-after'))).toBeGreaterThan(HOUR)
@@ -210,7 +275,8 @@ test('codes by mail are counted for each purpose and account', async () => {
   pds.clock.advance({ days: 2 })
   const bob = await createAccount(pds, 'bob')
   alice = await logIn(pds, alice, alice.password)
-  const confirm = (account: TestAccount) => account.call('com.atproto.server.requestEmailConfirmation', { method: 'POST', headers: from('203.0.113.9') })
+  const confirm = (account: TestAccount) =>
+    account.call('com.atproto.server.requestEmailConfirmation', { method: 'POST', headers: from('203.0.113.9') })
   for (let i = 0; i < 5; i++) expect((await confirm(alice)).status).toBe(200)
   expect((await confirm(alice)).status).toBe(429)
   expect((await confirm(bob)).status).toBe(200)
@@ -222,12 +288,24 @@ const refused: [string, number, Send][] = [
   ['no token', 401, xrpc('com.atproto.server.getSession')],
   ['a token that is none', 400, xrpc('com.atproto.server.getSession', () => ({ headers: bearer('no.such.token') }))],
   ['a malformed header', 400, xrpc('com.atproto.server.getSession', () => ({ headers: { authorization: 'Bearer a b' } }))],
-  ['a wrong operator token', 401, xrpc(`com.atproto.admin.getAccountInfo?did=did:web:a.test`, () => ({ headers: basic('admin', 'guess') }))],
-  ['a wrong operator token outside /xrpc', 401, (headers) => request(`${pds.url}/v1/admin/health`, { headers: { ...headers, ...bearer('guess') } })],
+  [
+    'a wrong operator token',
+    401,
+    xrpc(`com.atproto.admin.getAccountInfo?did=did:web:a.test`, () => ({ headers: basic('admin', 'guess') })),
+  ],
+  [
+    'a wrong operator token outside /xrpc',
+    401,
+    (headers) => request(`${pds.url}/v1/admin/health`, { headers: { ...headers, ...bearer('guess') } }),
+  ],
   ['a bad parameter', 400, xrpc('com.atproto.sync.listRepos?limit=-1')],
   ['a missing parameter', 400, xrpc('com.atproto.repo.getRecord')],
   ['a bad body', 400, asAlice('com.atproto.repo.deleteRecord', () => 5)],
-  ['a body of another type', 400, xrpc('com.atproto.server.createInviteCode', () => ({ method: 'POST', body: 'x', headers: basic('admin', ADMIN_TOKEN) }))],
+  [
+    'a body of another type',
+    400,
+    xrpc('com.atproto.server.createInviteCode', () => ({ method: 'POST', body: 'x', headers: basic('admin', ADMIN_TOKEN) })),
+  ],
   ['a wrong method', 400, xrpc('com.atproto.server.describeServer', () => ({ method: 'POST' }))],
   ['a method that nobody has', 400, xrpc('com.atproto.server.describeServer', () => ({ method: 'PUT' }))],
   ['a name that is no NSID', 400, xrpc('no_name')],
@@ -248,7 +326,8 @@ test.each(refused)('%s costs as much as a request that succeeds', async (_, stat
 
 test("an endpoint's own limit counts malformed requests too", async () => {
   const address = newAddress()
-  for (const input of [5, { identifier: 5 }, {}]) expect((await post('com.atproto.server.createSession', input)(from(address))).status).toBe(400)
+  for (const input of [5, { identifier: 5 }, {}])
+    expect((await post('com.atproto.server.createSession', input)(from(address))).status).toBe(400)
   expect((await post('com.atproto.server.createSession', { identifier: 'a.test', password: 'no' })(from(address))).status).toBe(429)
 })
 
@@ -271,9 +350,11 @@ test('what is refused is not counted, neither there nor elsewhere', async () => 
 })
 
 test('who has guessed too often is refused with the right credentials too, and nobody else is', async () => {
-  const ask = (address: string, headers: Record<string, string>) => request(`${pds.url}/v1/admin/health`, { headers: { ...from(address), ...headers } })
+  const ask = (address: string, headers: Record<string, string>) =>
+    request(`${pds.url}/v1/admin/health`, { headers: { ...from(address), ...headers } })
   const [guesser, operator] = [newAddress(), newAddress()]
-  for (let i = 0; i < 3; i++) for (const headers of [{}, bearer(ADMIN_TOKEN)]) expect((await ask(guesser, headers)).headers.get('ratelimit-limit')).toBe('3000')
+  for (let i = 0; i < 3; i++)
+    for (const headers of [{}, bearer(ADMIN_TOKEN)]) expect((await ask(guesser, headers)).headers.get('ratelimit-limit')).toBe('3000')
   for (let i = 0; i < 30; i++) expect((await ask(guesser, bearer(`guess ${i}`))).status).toBe(401)
   const device = await OperatorDevice.paired(pds)
   for (const headers of [bearer('guess'), bearer(ADMIN_TOKEN), basic('admin', ADMIN_TOKEN), device.headers('/v1/admin/health')]) {
@@ -297,7 +378,8 @@ test('some of it is open to whoever has used up the rest', async () => {
 })
 
 test('an address is what the nearest proxy says; a client with a network has one budget', async () => {
-  const spent = async (forwardedFor: string) => 3000 - remaining(await xrpc('com.atproto.server.describeServer')({ 'x-forwarded-for': forwardedFor }))[1]!
+  const spent = async (forwardedFor: string) =>
+    3000 - remaining(await xrpc('com.atproto.server.describeServer')({ 'x-forwarded-for': forwardedFor }))[1]!
   expect(await spent('203.0.113.20')).toBe(1)
   expect(await spent('1.2.3.4, 203.0.113.20')).toBe(2)
   expect(await spent('203.0.113.20, 10.0.0.7, 127.0.0.1')).toBe(3)
@@ -311,7 +393,8 @@ test('an address is what the nearest proxy says; a client with a network has one
 test('each surface says it in its own words', async () => {
   const address = newAddress()
   pds.ctx.limits.charge({ name: 'globalIp', key: address, cost: 3000 })
-  const at = async (path: string, init = {}) => (await request(`${pds.url}${path}`, { ...init, headers: { authorization: `Bearer ${ADMIN_TOKEN}`, ...from(address) } })).body
+  const at = async (path: string, init = {}) =>
+    (await request(`${pds.url}${path}`, { ...init, headers: { authorization: `Bearer ${ADMIN_TOKEN}`, ...from(address) } })).body
   expect(await at('/v1/admin/health')).toMatchObject({ error: { code: 'RATE_LIMITED' } })
   expect(await at('/oauth/token', { method: 'POST' })).toMatchObject({ error: 'temporarily_unavailable' })
   expect(await at('/waitlist', { method: 'POST' })).toMatchObject({ error: { code: 'RATE_LIMITED' } })
@@ -320,7 +403,8 @@ test('each surface says it in its own words', async () => {
 
 test('0 switches one limiter off, and the master switch all of them but the window of failed logins', async () => {
   await using open = await startPds({ rateLimit: { createSessionPer5min: 0 } })
-  const guess = (identifier: string, headers = {}) => request(`${open.url}/xrpc/com.atproto.server.createSession`, { json: { identifier, password: 'no' }, headers })
+  const guess = (identifier: string, headers = {}) =>
+    request(`${open.url}/xrpc/com.atproto.server.createSession`, { json: { identifier, password: 'no' }, headers })
   for (let i = 0; i < 4; i++) expect((await guess(`${i}.test`)).headers.get('ratelimit-limit')).toBe('3000')
   await open.restart({ rateLimit: { enabled: false } })
   for (let i = 0; i < 5; i++) expect(await guess('victim.test')).toMatchObject({ status: 401 })

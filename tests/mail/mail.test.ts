@@ -18,7 +18,10 @@ const log = createLog({ format: 'json', level: 'debug', now: Date.now, write: (l
 const upstream = createOutbound({ resolver: systemResolver(), reach: 'anywhere' })
 const mailerOf = (email: Partial<Config['email']>, authority: string | null = testAuthority) => {
   const place = { dataDir: '/nowhere', port: 0, publicUrl: 'http://localhost:1' }
-  return createMailer(testConfig(place, { email: { from: 'pds@example.org', fromName: 'The PDS, with a comma', smtpHost: 'localhost', ...email } }), { upstream, log, ...(authority === null ? {} : { authority }) })
+  return createMailer(
+    testConfig(place, { email: { from: 'pds@example.org', fromName: 'The PDS, with a comma', smtpHost: 'localhost', ...email } }),
+    { upstream, log, ...(authority === null ? {} : { authority }) },
+  )
 }
 const mail = { to: 'ann@example.org', subject: 'Grüße', text: 'Hello.\n\nCODE-1\n' }
 
@@ -55,7 +58,8 @@ test('nothing is sent to a server without the encryption asked for, an unknown c
 test('a line break in an address or subject is no mail', async () => {
   await using box = await startMailbox({ tls: 'starttls' })
   const mailer = mailerOf({ provider: 'smtp', smtpPort: box.port })
-  for (const change of [{ to: 'ann@example.org\r\nBcc: eve@example.org' }, { subject: 'x\nBcc: eve@example.org' }]) await expect(mailer.send({ ...mail, ...change })).rejects.toThrow('line break')
+  for (const change of [{ to: 'ann@example.org\r\nBcc: eve@example.org' }, { subject: 'x\nBcc: eve@example.org' }])
+    await expect(mailer.send({ ...mail, ...change })).rejects.toThrow('line break')
   await mailer.send({ ...mail, to: '"ann, eve@example.net" <ann@example.org>' }).catch(() => undefined)
   expect(box.received.flatMap(({ to }) => to)).not.toContain('eve@example.net')
 })
@@ -66,7 +70,14 @@ test('the HTTP provider gets the message and the token, and its refusal is one',
   provider.answer('send', async (request) => (bodies.push(await request.json()), Response.json({ success: true })))
   const mailer = mailerOf({ provider: 'mailtrap', httpApiUrl: `${provider.url}/xrpc/send`, httpToken: new Secret('token-1') })
   await mailer.send(mail)
-  expect(bodies).toEqual([{ from: { email: 'pds@example.org', name: 'The PDS, with a comma' }, to: [{ email: 'ann@example.org' }], subject: 'Grüße', text: mail.text }])
+  expect(bodies).toEqual([
+    {
+      from: { email: 'pds@example.org', name: 'The PDS, with a comma' },
+      to: [{ email: 'ann@example.org' }],
+      subject: 'Grüße',
+      text: mail.text,
+    },
+  ])
   expect(provider.received[0]!.headers.get('authorization')).toBe('Bearer token-1')
   provider.answer('send', () => new Response('no such token', { status: 401 }))
   await expect(mailer.send(mail)).rejects.toThrow('401')
@@ -75,7 +86,10 @@ test('the HTTP provider gets the message and the token, and its refusal is one',
 
 test('a server with a mailbox mails codes, and what has happened', async () => {
   await using box = await startMailbox({ tls: 'none' })
-  await using pds = await startPds({ email: { provider: 'smtp', from: 'pds@example.org', smtpHost: 'localhost', smtpPort: box.port, smtpTls: 'none' } }, { mailer: undefined })
+  await using pds = await startPds(
+    { email: { provider: 'smtp', from: 'pds@example.org', smtpHost: 'localhost', smtpPort: box.port, smtpTls: 'none' } },
+    { mailer: undefined },
+  )
   const ann = await createAccount(pds, 'ann')
   expect(await ann.call('com.atproto.server.requestEmailConfirmation', { method: 'POST' })).toMatchObject({ status: 200 })
   const [, code] = /^([A-Z2-7]{5}-[A-Z2-7]{5})\r?$/m.exec(box.received[0]!.source)!

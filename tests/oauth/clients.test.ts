@@ -142,7 +142,14 @@ test('key sets are kept by what they take: many of a client each, and few that a
     fetched.push(String(url))
     return Response.json({ keys: published })
   }
-  const ask = (app: string) => keyOfClient(own.ctx, { authentication: { method: 'private_key_jwt', alg: 'ES256', jwks: null, jwksUri: `https://${app}.example/jwks.json` } } as ClientMetadata, 'one')
+  const ask = (app: string) =>
+    keyOfClient(
+      own.ctx,
+      {
+        authentication: { method: 'private_key_jwt', alg: 'ES256', jwks: null, jwksUri: `https://${app}.example/jwks.json` },
+      } as ClientMetadata,
+      'one',
+    )
   for (let app = 0; app < 2000; app++) await ask(`app${app}`)
   for (let app = 0; app < 2000; app++) expect(await ask(`app${app}`)).toMatchObject(keys[0]!)
   expect(fetched).toHaveLength(2000)

@@ -23,8 +23,13 @@ const form = (fields: Record<string, string>, headers: Record<string, string> = 
   headers: { 'content-type': 'application/x-www-form-urlencoded', ...headers },
   body: new URLSearchParams(fields).toString(),
 })
-const post = (fields: Record<string, string>, headers: Record<string, string> = {}) => request(`${pds.url}/oauth/authorize`, form(fields, headers))
-const page = ({ status, headers, body }: Answer) => ({ status, isPage: headers.get('content-type') === 'text/html; charset=utf-8', body: String(body) })
+const post = (fields: Record<string, string>, headers: Record<string, string> = {}) =>
+  request(`${pds.url}/oauth/authorize`, form(fields, headers))
+const page = ({ status, headers, body }: Answer) => ({
+  status,
+  isPage: headers.get('content-type') === 'text/html; charset=utf-8',
+  body: String(body),
+})
 
 describe('the page', () => {
   test('shows who asks, for what, and where it leads, and lets nobody put it into another page', async () => {
@@ -32,12 +37,20 @@ describe('the page', () => {
     const answer = await request(app.authorizeUrl(await app.requestUri({ scope: SCOPE, login_hint: 'Alice.test' })))
     const { status, isPage, body } = page(answer)
     expect({ status, isPage }).toEqual({ status: 200, isPage: true })
-    for (const text of ['transition:email', 'See your email address', 'repo:com.example.note', '127.0.0.1:9', 'value="alice.test"']) expect(body).toContain(text)
+    for (const text of ['transition:email', 'See your email address', 'repo:com.example.note', '127.0.0.1:9', 'value="alice.test"'])
+      expect(body).toContain(text)
     expect(body).toContain(Bun.escapeHTML(app.clientId))
     expect(Object.keys(hiddenFields(body))).toEqual(['request_uri', 'client_id', 'form_token'])
-    expect(Object.fromEntries(answer.headers)).toMatchObject({ 'cache-control': 'no-store', 'x-frame-options': 'DENY', 'referrer-policy': 'no-referrer', 'x-content-type-options': 'nosniff', 'cross-origin-opener-policy': 'same-origin' })
+    expect(Object.fromEntries(answer.headers)).toMatchObject({
+      'cache-control': 'no-store',
+      'x-frame-options': 'DENY',
+      'referrer-policy': 'no-referrer',
+      'x-content-type-options': 'nosniff',
+      'cross-origin-opener-policy': 'same-origin',
+    })
     const policy = answer.headers.get('content-security-policy')!
-    for (const rule of ["default-src 'none'", "frame-ancestors 'none'", "base-uri 'none'", "script-src 'self'"]) expect(policy).toContain(rule)
+    for (const rule of ["default-src 'none'", "frame-ancestors 'none'", "base-uri 'none'", "script-src 'self'"])
+      expect(policy).toContain(rule)
     expect(policy).not.toContain('unsafe')
     expect(body).not.toContain('<script')
     expect(body).not.toMatch(/(src|href)="https?:\/\/(?!localhost)/)
@@ -97,7 +110,9 @@ describe('the answer', () => {
   test('grants what is ticked, in the order of the request, and nothing that was added', async () => {
     const app = client()
     const requestUri = await app.requestUri({ scope: SCOPE })
-    const answer = await app.decide(requestUri, person, { granted_scope: ['repo:com.example.note', 'transition:email', 'transition:chat.bsky', 'identity:*'] })
+    const answer = await app.decide(requestUri, person, {
+      granted_scope: ['repo:com.example.note', 'transition:email', 'transition:chat.bsky', 'identity:*'],
+    })
     const { body } = await app.redeem(answerOf(answer).get('code')!)
     expect(body.scope).toBe('atproto transition:email repo:com.example.note')
     expect(await app.call(body.access_token, 'com.atproto.server.getSession')).toMatchObject({ status: 200, body: { email: alice.email } })
@@ -152,7 +167,9 @@ describe('the answer', () => {
     const { form_token = '' } = hiddenFields(shown.body)
     const cookie = shown.headers.get('set-cookie')!.split(';')[0]!
     expect(await post({ ...fields, form_token, state: 'another' }, { origin: 'null', cookie })).toMatchObject({ status: 400 })
-    expect(await post({ ...fields, state: 'some state', scope: 'atproto transition:generic', redirect_uri: REDIRECT_URI })).toMatchObject({ status: 303 })
+    expect(await post({ ...fields, state: 'some state', scope: 'atproto transition:generic', redirect_uri: REDIRECT_URI })).toMatchObject({
+      status: 303,
+    })
   })
 
   test('takes a DID, a handle in any spelling or an address, and the hint binds nobody', async () => {
@@ -219,7 +236,10 @@ describe('a sign-in', () => {
 test('under https the cookie is sent nowhere else, and not to scripts', async () => {
   await using secure = await startPds({ publicUrl: 'https://pds.example' })
   const erin = await createAccount(secure, 'erin')
-  const answer = await request(`${secure.url}/account/sign-in`, form({ identifier: erin.handle, password: erin.password, remember: 'yes' }, { origin: 'https://pds.example' }))
+  const answer = await request(
+    `${secure.url}/account/sign-in`,
+    form({ identifier: erin.handle, password: erin.password, remember: 'yes' }, { origin: 'https://pds.example' }),
+  )
   expect(answer).toMatchObject({ status: 303 })
   const cookie = answer.headers.get('set-cookie')!
   expect(cookie).toMatch(/^__Host-holdfast=[\w-]{43}; Path=\/; HttpOnly; SameSite=Lax; Secure; Max-Age=7776000$/)

@@ -35,7 +35,10 @@ describe('the whole way', () => {
     expect(Object.fromEntries(answerOf(decided))).toEqual({ code: expect.stringMatching(/^[\w-]{43}$/), state: 'some state', iss: pds.url })
 
     const { status, headers, body: tokens } = await app.redeem(answerOf(decided).get('code')!)
-    expect({ status, tokens }).toMatchObject({ status: 200, tokens: { token_type: 'DPoP', expires_in: 900, scope: 'atproto transition:generic', sub: alice.did } })
+    expect({ status, tokens }).toMatchObject({
+      status: 200,
+      tokens: { token_type: 'DPoP', expires_in: 900, scope: 'atproto transition:generic', sub: alice.did },
+    })
     expect(headers.get('cache-control')).toBe('no-store')
     expect(headers.get('dpop-nonce')).not.toBeNull()
 
@@ -79,7 +82,13 @@ describe('the whole way', () => {
   test('JSON does as well as a form, a parameter given twice does not', async () => {
     const app = client()
     const url = `${pds.url}/oauth/par`
-    const parameters = { client_id: app.clientId, response_type: 'code', redirect_uri: REDIRECT_URI, code_challenge: 'A'.repeat(43), code_challenge_method: 'S256' }
+    const parameters = {
+      client_id: app.clientId,
+      response_type: 'code',
+      redirect_uri: REDIRECT_URI,
+      code_challenge: 'A'.repeat(43),
+      code_challenge_method: 'S256',
+    }
     expect(await request(url, { json: parameters })).toMatchObject({ status: 201 })
     const twice = `${new URLSearchParams(parameters)}&response_type=code`
     const form = { method: 'POST', headers: { 'content-type': 'application/x-www-form-urlencoded' } }
@@ -92,7 +101,10 @@ describe('the whole way', () => {
   })
 
   test('browsers of other origins may push, and see the nonce', async () => {
-    const preflight = await request(`${pds.url}/oauth/par`, { method: 'OPTIONS', headers: { origin: 'https://app.example', 'access-control-request-headers': 'content-type,dpop' } })
+    const preflight = await request(`${pds.url}/oauth/par`, {
+      method: 'OPTIONS',
+      headers: { origin: 'https://app.example', 'access-control-request-headers': 'content-type,dpop' },
+    })
     expect(preflight.headers.get('access-control-allow-origin')).toBe('*')
     const { headers } = await client().push()
     expect(headers.get('access-control-expose-headers')).toContain('DPoP-Nonce')
@@ -129,7 +141,10 @@ describe('a request is not pushed', () => {
   })
 
   test('with a permission set that nobody publishes', async () => {
-    const app = new OAuthClient(pds, `http://localhost/?${new URLSearchParams({ scope: 'atproto include:com.example.auth', redirect_uri: REDIRECT_URI })}`)
+    const app = new OAuthClient(
+      pds,
+      `http://localhost/?${new URLSearchParams({ scope: 'atproto include:com.example.auth', redirect_uri: REDIRECT_URI })}`,
+    )
     expect(await app.push({ scope: 'atproto include:com.example.auth' })).toMatchObject(refusal('invalid_scope'))
   })
 })
@@ -169,7 +184,9 @@ describe('a proof', () => {
     const tokens = await other.signIn(person)
     expect(await other.call(tokens.access_token, getSession, { proof: { jti: 'one' } })).toMatchObject({ status: 200 })
     await app.push()
-    expect(await app.postOnce('/oauth/par', { client_id: app.clientId }, { rawProof: app.lastProof })).toMatchObject(refusal('invalid_dpop_proof'))
+    expect(await app.postOnce('/oauth/par', { client_id: app.clientId }, { rawProof: app.lastProof })).toMatchObject(
+      refusal('invalid_dpop_proof'),
+    )
   })
 
   test('of another key, for another place or for another token opens nothing', async () => {
@@ -178,7 +195,13 @@ describe('a proof', () => {
     const other = await client().signIn(person)
     expect(told(await app.call(access_token, getSession, { key: newKey() }))).toEqual(challenge('invalid_token'))
     expect(told(await app.call(other.access_token, getSession))).toEqual(challenge('invalid_token'))
-    const wrong: Record<string, unknown>[] = [{ htu: 'https://elsewhere.example/xrpc/com.atproto.server.getSession' }, { htu: `${pds.url}/xrpc/com.atproto.server.getsession` }, { htm: 'POST' }, { ath: undefined }, { iat: 0 }]
+    const wrong: Record<string, unknown>[] = [
+      { htu: 'https://elsewhere.example/xrpc/com.atproto.server.getSession' },
+      { htu: `${pds.url}/xrpc/com.atproto.server.getsession` },
+      { htm: 'POST' },
+      { ath: undefined },
+      { iat: 0 },
+    ]
     for (const proof of wrong) expect(told(await app.call(access_token, getSession, { proof }))).toEqual(challenge('invalid_dpop_proof'))
     expect(told(await app.callOnce(access_token, getSession, { rawProof: null }))).toEqual(challenge('invalid_dpop_proof'))
     expect(await app.call(access_token, getSession, { proof: { htu: `${pds.url}/xrpc/${getSession}?a=b` } })).toMatchObject({ status: 200 })
@@ -235,7 +258,9 @@ describe('an access token', () => {
   test('does not open what apps may not do', async () => {
     const app = client()
     const { access_token } = await app.signIn(person)
-    expect(await app.call(access_token, 'com.atproto.server.createAppPassword', {}, { json: { name: 'sneaky' } })).toMatchObject({ status: 403 })
+    expect(await app.call(access_token, 'com.atproto.server.createAppPassword', {}, { json: { name: 'sneaky' } })).toMatchObject({
+      status: 403,
+    })
     expect(await app.call(access_token, 'com.atproto.server.listAppPasswords')).toMatchObject({ status: 403 })
   })
 })

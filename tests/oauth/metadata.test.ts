@@ -32,14 +32,22 @@ test('the authorization server describes what it does, and no more', async () =>
     grant_types_supported: ['authorization_code', 'refresh_token'],
     protected_resources: [pds.url],
   })
-  for (const endpoint of ['authorization_endpoint', 'token_endpoint', 'revocation_endpoint', 'pushed_authorization_request_endpoint', 'jwks_uri'])
+  for (const endpoint of [
+    'authorization_endpoint',
+    'token_endpoint',
+    'revocation_endpoint',
+    'pushed_authorization_request_endpoint',
+    'jwks_uri',
+  ])
     expect(body[endpoint]).toStartWith(`${pds.url}/oauth/`)
 })
 
 test('the published key is public, and the same after a restart', async () => {
   const keys = async () => (await request(`${pds.url}/oauth/jwks`)).body.keys
   const before = await keys()
-  expect(before).toEqual([{ kty: 'EC', crv: 'P-256', x: expect.any(String), y: expect.any(String), kid: expect.any(String), use: 'sig', alg: 'ES256' }])
+  expect(before).toEqual([
+    { kty: 'EC', crv: 'P-256', x: expect.any(String), y: expect.any(String), kid: expect.any(String), use: 'sig', alg: 'ES256' },
+  ])
   await pds.restart()
   expect(await keys()).toEqual(before)
 })

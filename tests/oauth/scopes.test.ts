@@ -14,7 +14,9 @@ beforeAll(async () => {
   pds = await startPds({ rateLimit: { enabled: false } })
   pds.dns.setTexts('_lexicon.notes.test', `did=${author.did}`)
   alice = await createAccount(pds, 'alice')
-  await alice.call('com.atproto.repo.applyWrites', { json: { repo: alice.did, validate: false, writes: [write('create', 'changed'), write('create', 'doomed')] } })
+  await alice.call('com.atproto.repo.applyWrites', {
+    json: { repo: alice.did, validate: false, writes: [write('create', 'changed'), write('create', 'doomed')] },
+  })
 })
 afterAll(async () => {
   await pds[Symbol.asyncDispose]()
@@ -35,7 +37,12 @@ async function app(...scopes: string[]) {
 
 const NOTE = 'test.notes.note'
 const record = (text = 'a note') => ({ $type: NOTE, text })
-const write = (action: string, rkey: string) => ({ $type: `com.atproto.repo.applyWrites#${action}`, collection: NOTE, rkey, ...(action === 'delete' ? {} : { value: record() }) })
+const write = (action: string, rkey: string) => ({
+  $type: `com.atproto.repo.applyWrites#${action}`,
+  collection: NOTE,
+  rkey,
+  ...(action === 'delete' ? {} : { value: record() }),
+})
 
 describe('a method that needs a scope', () => {
   interface Row {
@@ -72,9 +79,23 @@ describe('a method that needs a scope', () => {
       needs: `repo:${NOTE}`,
       lacks: [`repo:${NOTE}?action=create&action=update`, `repo:${NOTE}?action=delete`],
     }),
-    requestPlcOperationSignature: () => ({ nsid: 'com.atproto.identity.requestPlcOperationSignature', needs: 'identity:*', lacks: ['identity:handle', 'transition:generic'] }),
-    updateHandle: () => ({ nsid: 'com.atproto.identity.updateHandle', input: { handle: `renamed${++handles}.test` }, needs: 'identity:handle', lacks: ['transition:generic', 'account:status?action=manage'] }),
-    'updateHandle with all of the identity': () => ({ nsid: 'com.atproto.identity.updateHandle', input: { handle: `renamed${++handles}.test` }, needs: 'identity:*', lacks: ['transition:generic'] }),
+    requestPlcOperationSignature: () => ({
+      nsid: 'com.atproto.identity.requestPlcOperationSignature',
+      needs: 'identity:*',
+      lacks: ['identity:handle', 'transition:generic'],
+    }),
+    updateHandle: () => ({
+      nsid: 'com.atproto.identity.updateHandle',
+      input: { handle: `renamed${++handles}.test` },
+      needs: 'identity:handle',
+      lacks: ['transition:generic', 'account:status?action=manage'],
+    }),
+    'updateHandle with all of the identity': () => ({
+      nsid: 'com.atproto.identity.updateHandle',
+      input: { handle: `renamed${++handles}.test` },
+      needs: 'identity:*',
+      lacks: ['transition:generic'],
+    }),
     requestEmailConfirmation: () => ({
       nsid: 'com.atproto.server.requestEmailConfirmation',
       needs: 'account:email?action=manage',
@@ -94,7 +115,11 @@ describe('a method that needs a scope', () => {
 
   test('uploadBlob goes by the declared type', async () => {
     const upload = async (scope: string, type: string) =>
-      (await (await app(scope)).call('com.atproto.repo.uploadBlob', { method: 'POST', headers: { 'content-type': type }, body: new Uint8Array([1, 2, 3]) })).status
+      (
+        await (
+          await app(scope)
+        ).call('com.atproto.repo.uploadBlob', { method: 'POST', headers: { 'content-type': type }, body: new Uint8Array([1, 2, 3]) })
+      ).status
     expect(await upload('blob:image/*', 'image/png')).toBe(200)
     expect(await upload('blob:image/*', 'video/mp4')).toBe(403)
     expect(await upload('blob:image/png', 'image/jpeg')).toBe(403)
@@ -103,7 +128,8 @@ describe('a method that needs a scope', () => {
   })
 
   test('getServiceAuth mints for what the grant names, and never for what is the holder’s alone', async () => {
-    const mint = async (scopes: string[], query: Record<string, string>) => (await (await app(...scopes)).call(`com.atproto.server.getServiceAuth?${new URLSearchParams(query)}`)).status
+    const mint = async (scopes: string[], query: Record<string, string>) =>
+      (await (await app(...scopes)).call(`com.atproto.server.getServiceAuth?${new URLSearchParams(query)}`)).status
     const granted = 'rpc:app.bsky.feed.getTimeline?aud=did:web:api.example.com%23appview'
     const aud = 'did:web:api.example.com#appview'
     expect(await mint([granted], { aud, lxm: 'app.bsky.feed.getTimeline' })).toBe(200)
@@ -111,7 +137,9 @@ describe('a method that needs a scope', () => {
     expect(await mint([granted], { aud, lxm: 'app.bsky.feed.getFeed' })).toBe(403)
     expect(await mint([granted], { aud: 'did:web:other.example.com', lxm: 'app.bsky.feed.getTimeline' })).toBe(403)
     expect(await mint([granted], { aud: 'did:web:api.example.com' })).toBe(403)
-    expect(await mint(['transition:generic'], { aud: 'did:web:api.example.com', lxm: 'com.atproto.server.createAppPassword' })).toBeGreaterThanOrEqual(400)
+    expect(
+      await mint(['transition:generic'], { aud: 'did:web:api.example.com', lxm: 'com.atproto.server.createAppPassword' }),
+    ).toBeGreaterThanOrEqual(400)
   })
 
   test('getServiceAuth mints for direct messages with their own scope alone, however the method is asked for', async () => {
@@ -125,7 +153,17 @@ describe('a method that needs a scope', () => {
 })
 
 test('what belongs to the holder alone is closed to an app that holds everything', async () => {
-  const scopes = ['transition:generic', 'transition:email', 'transition:chat.bsky', 'repo:*', 'blob:*/*', 'account:email?action=manage', 'account:repo?action=manage', 'account:status?action=manage', 'identity:*']
+  const scopes = [
+    'transition:generic',
+    'transition:email',
+    'transition:chat.bsky',
+    'repo:*',
+    'blob:*/*',
+    'account:email?action=manage',
+    'account:repo?action=manage',
+    'account:status?action=manage',
+    'identity:*',
+  ]
   const { call } = await app(...scopes)
   const closed: [string, Parameters<typeof request>[1]?][] = [
     ['com.atproto.server.activateAccount', { method: 'POST' }],
@@ -139,7 +177,11 @@ test('what belongs to the holder alone is closed to an app that holds everything
     ['com.atproto.server.getAccountInviteCodes'],
   ]
   for (const [nsid, init] of closed) expect({ nsid, status: (await call(nsid, init)).status }).toEqual({ nsid, status: 403 })
-  for (const nsid of ['com.atproto.server.getSession', 'com.atproto.server.checkAccountStatus', 'com.atproto.identity.getRecommendedDidCredentials'])
+  for (const nsid of [
+    'com.atproto.server.getSession',
+    'com.atproto.server.checkAccountStatus',
+    'com.atproto.identity.getRecommendedDidCredentials',
+  ])
     expect({ nsid, status: (await call(nsid)).status }).toEqual({ nsid, status: 200 })
 })
 
@@ -148,7 +190,14 @@ describe('a permission set', () => {
     author.publish('test.notes.auth', {
       lexicon: 1,
       id: 'test.notes.auth',
-      defs: { main: { type: 'permission-set', title: 'Your <b>notes</b>', detail: 'All of them', permissions: collections.map((collection) => ({ type: 'permission', resource: 'repo', collection })) } },
+      defs: {
+        main: {
+          type: 'permission-set',
+          title: 'Your <b>notes</b>',
+          detail: 'All of them',
+          permissions: collections.map((collection) => ({ type: 'permission', resource: 'repo', collection })),
+        },
+      },
     })
 
   test('is shown as what it comes to, granted as that, and follows its author at the next refresh', async () => {
@@ -162,7 +211,12 @@ describe('a permission set', () => {
     const { body: tokens } = await client.redeem(answerOf(await client.decide(requestUri, person())).get('code')!)
     expect(tokens.scope).toBe(`atproto repo:${NOTE}`)
     const create = (token: string, collection: string) =>
-      client.call(token, 'com.atproto.repo.createRecord', {}, { json: { repo: alice.did, collection, validate: false, record: { $type: collection } } })
+      client.call(
+        token,
+        'com.atproto.repo.createRecord',
+        {},
+        { json: { repo: alice.did, collection, validate: false, record: { $type: collection } } },
+      )
     expect(await create(tokens.access_token, NOTE)).toMatchObject({ status: 200 })
     expect(await create(tokens.access_token, 'test.notes.list')).toMatchObject({ status: 403 })
 
@@ -182,9 +236,15 @@ describe('the operator', () => {
     const tokens = await client.signIn({ identifier: bob.handle, password: bob.password })
     const subject = { $type: 'com.atproto.admin.defs#repoRef', did: bob.did }
     const takedown = (applied: boolean) =>
-      request(`${pds.url}/xrpc/com.atproto.admin.updateSubjectStatus`, { json: { subject, takedown: { applied } }, headers: basic('admin', ADMIN_TOKEN) })
+      request(`${pds.url}/xrpc/com.atproto.admin.updateSubjectStatus`, {
+        json: { subject, takedown: { applied } },
+        headers: basic('admin', ADMIN_TOKEN),
+      })
     expect(await takedown(true)).toMatchObject({ status: 200 })
-    expect(await client.call(tokens.access_token, 'com.atproto.server.getSession')).toMatchObject({ status: 401, body: { error: 'invalid_token' } })
+    expect(await client.call(tokens.access_token, 'com.atproto.server.getSession')).toMatchObject({
+      status: 401,
+      body: { error: 'invalid_token' },
+    })
     expect(await client.refresh(tokens.refresh_token)).toMatchObject({ status: 400, body: { error: 'invalid_grant' } })
     const again = await client.decide(await client.requestUri(), { identifier: bob.handle, password: bob.password })
     expect(answerOf(again).get('error')).toBe('access_denied')
@@ -199,7 +259,10 @@ describe('the operator', () => {
     const tokens = await client.signIn({ identifier: carol.handle, password: carol.password })
     expect(tokens.expires_in).toBe(1)
     brief.clock.advance({ secs: 2 })
-    expect(await client.call(tokens.access_token, 'com.atproto.server.getSession')).toMatchObject({ status: 401, body: { error: 'ExpiredToken' } })
+    expect(await client.call(tokens.access_token, 'com.atproto.server.getSession')).toMatchObject({
+      status: 401,
+      body: { error: 'ExpiredToken' },
+    })
     expect(await client.refresh(tokens.refresh_token)).toMatchObject({ status: 200 })
   })
 })

@@ -1,6 +1,13 @@
 /** The network's own client, as it comes out of its package: public on this machine, and confidential with a published key. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { JoseKey, type Keyset, NodeOAuthClient, type NodeSavedSession, type NodeSavedState, requestLocalLock } from '@atproto/oauth-client-node'
+import {
+  JoseKey,
+  type Keyset,
+  NodeOAuthClient,
+  type NodeSavedSession,
+  type NodeSavedState,
+  requestLocalLock,
+} from '@atproto/oauth-client-node'
 import { buildAtprotoLoopbackClientMetadata } from '@atproto/oauth-types'
 import { createOutbound } from '../../src/platform/network/outbound.ts'
 import { createAccount, type TestAccount } from '../harness/account.ts'
@@ -54,8 +61,18 @@ function clientOf(clientMetadata: ConstructorParameters<typeof NodeOAuthClient>[
 /** What a person does with the page: read it, fill it in, and follow where it leads. */
 async function consent(url: URL): Promise<URLSearchParams> {
   const { body } = await request(url.href)
-  const form = new URLSearchParams({ ...hiddenFields(body), identifier: alice.handle, password: alice.password, action: 'approve', granted_scope: 'transition:generic' })
-  const answer = await request(`${pds.url}/oauth/authorize`, { method: 'POST', headers: { 'content-type': 'application/x-www-form-urlencoded' }, body: form.toString() })
+  const form = new URLSearchParams({
+    ...hiddenFields(body),
+    identifier: alice.handle,
+    password: alice.password,
+    action: 'approve',
+    granted_scope: 'transition:generic',
+  })
+  const answer = await request(`${pds.url}/oauth/authorize`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/x-www-form-urlencoded' },
+    body: form.toString(),
+  })
   return new URL(answer.headers.get('location')!).searchParams
 }
 
@@ -79,7 +96,9 @@ async function wholeWay({ client, sessions }: ReturnType<typeof clientOf>): Prom
 }
 
 test('a public client on this machine', async () => {
-  await wholeWay(clientOf(buildAtprotoLoopbackClientMetadata({ scope: 'atproto transition:generic', redirect_uris: ['http://127.0.0.1:9/callback'] })))
+  await wholeWay(
+    clientOf(buildAtprotoLoopbackClientMetadata({ scope: 'atproto transition:generic', redirect_uris: ['http://127.0.0.1:9/callback'] })),
+  )
 })
 
 test('a confidential client with a document, keys at an address of their own, and assertions', async () => {

@@ -13,7 +13,8 @@ afterAll(() => pds[Symbol.asyncDispose]())
 
 const DEVICES = '/v1/admin/devices'
 const denied = { status: 401, body: { error: { code: 'UNAUTHORIZED' } } }
-const mintCode = async () => (await request(`${pds.url}/v1/admin/pairing-codes`, { method: 'POST', headers: bearer(ADMIN_TOKEN) })).body.pairingCode as string
+const mintCode = async () =>
+  (await request(`${pds.url}/v1/admin/pairing-codes`, { method: 'POST', headers: bearer(ADMIN_TOKEN) })).body.pairingCode as string
 const audit = async (query = '') => (await request(`${pds.url}/v1/admin/audit${query}`, { headers: bearer(ADMIN_TOKEN) })).body
 
 test('the token opens the door as bearer and as the password of admin; nothing else does', async () => {
@@ -66,8 +67,12 @@ test('a wrong content type costs no nonce, a broken body does', async () => {
   const device = await OperatorDevice.paired(pds)
   const path = '/v1/admin/pairing-codes'
   const headers = { ...device.headers(path, { method: 'POST', json: 'x' }), 'content-type': 'text/plain' }
-  expect(await request(pds.url + path, { method: 'POST', headers, body: '"x"' })).toMatchObject({ status: 415, body: { error: { code: 'InvalidRequest' } } })
-  const count = async () => (await pds.ctx.db.get<{ n: number }>(sql`SELECT count(*) AS n FROM operator_nonce WHERE device_id = ${device.id}`))!.n
+  expect(await request(pds.url + path, { method: 'POST', headers, body: '"x"' })).toMatchObject({
+    status: 415,
+    body: { error: { code: 'InvalidRequest' } },
+  })
+  const count = async () =>
+    (await pds.ctx.db.get<{ n: number }>(sql`SELECT count(*) AS n FROM operator_nonce WHERE device_id = ${device.id}`))!.n
   expect(await count()).toBe(0)
   await request(pds.url + path, { method: 'POST', headers: { ...headers, 'content-type': 'application/json' }, body: '"x"' })
   expect(await count()).toBe(1)

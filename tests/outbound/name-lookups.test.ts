@@ -20,7 +20,8 @@ let names: NameServer
 beforeAll(async () => void (names = await startNameServer()))
 afterAll(() => names[Symbol.asyncDispose]())
 
-const resolverFor = (options: ResolverOptions = {}) => systemResolver({ servers: [names.address], hostsPath: '/nowhere', timeoutMillis, ...options })
+const resolverFor = (options: ResolverOptions = {}) =>
+  systemResolver({ servers: [names.address], hostsPath: '/nowhere', timeoutMillis, ...options })
 
 async function until(holds: () => boolean): Promise<void> {
   while (!holds()) await Bun.sleep(5)
@@ -29,10 +30,19 @@ async function until(holds: () => boolean): Promise<void> {
 /** Everything that a person does in a minute. */
 async function ordinaryWork(pds: TestPds, account: TestAccount): Promise<number[]> {
   const record = { $type: 'app.bsky.feed.post', text: 'Hello!', createdAt: '2026-01-01T00:00:00.000Z' }
-  const made = await account.call('com.atproto.repo.createRecord', { json: { repo: account.did, collection: 'app.bsky.feed.post', record } })
+  const made = await account.call('com.atproto.repo.createRecord', {
+    json: { repo: account.did, collection: 'app.bsky.feed.post', record },
+  })
   const rkey = String(made.body.uri).split('/').at(-1)!
-  const blob = await account.call('com.atproto.repo.uploadBlob', { method: 'POST', body: crypto.getRandomValues(new Uint8Array(100_000)), headers: { 'content-type': 'application/octet-stream' } })
-  const read = await xrpc(pds, `com.atproto.repo.getRecord?${new URLSearchParams({ repo: account.did, collection: 'app.bsky.feed.post', rkey })}`)
+  const blob = await account.call('com.atproto.repo.uploadBlob', {
+    method: 'POST',
+    body: crypto.getRandomValues(new Uint8Array(100_000)),
+    headers: { 'content-type': 'application/octet-stream' },
+  })
+  const read = await xrpc(
+    pds,
+    `com.atproto.repo.getRecord?${new URLSearchParams({ repo: account.did, collection: 'app.bsky.feed.post', rkey })}`,
+  )
   await logIn(pds, account, PASSWORD)
   return [made.status, blob.status, read.status]
 }
@@ -68,9 +78,20 @@ const floods: Record<string, Flood> = {
 }
 
 /** Over a connection of its own: the runtime's client sends no more than 256 requests at a time. */
-function send({ url }: TestPds, { path, headers, body }: Flood, index: number, client = `2001:db8:0:${index.toString(16)}::1`): Promise<string> {
+function send(
+  { url }: TestPds,
+  { path, headers, body }: Flood,
+  index: number,
+  client = `2001:db8:0:${index.toString(16)}::1`,
+): Promise<string> {
   const text = body?.(index) ?? ''
-  const lines = { host: new URL(url).host, connection: 'close', 'x-forwarded-for': client, ...(body ? { 'content-type': 'application/json', 'content-length': String(text.length) } : {}), ...headers?.(index) }
+  const lines = {
+    host: new URL(url).host,
+    connection: 'close',
+    'x-forwarded-for': client,
+    ...(body ? { 'content-type': 'application/json', 'content-length': String(text.length) } : {}),
+    ...headers?.(index),
+  }
   const head = [`${body ? 'POST' : 'GET'} ${path(index)} HTTP/1.1`, ...Object.entries(lines).map(([name, value]) => `${name}: ${value}`)]
   return raw(url, `${head.join('\r\n')}\r\n\r\n${text}`, timeoutMillis)
 }
@@ -101,7 +122,10 @@ test('one client takes a part of the look-ups, whatever it asks and wherever in 
   names.setSilent(true)
   const kinds = Object.values(floods)
   const answers: string[] = []
-  const asked = Array.from({ length: 200 }, async (_, index) => void answers.push(await send(pds, kinds[index % kinds.length]!, index, `2001:db8:1:1::${index.toString(16)}`)))
+  const asked = Array.from(
+    { length: 200 },
+    async (_, index) => void answers.push(await send(pds, kinds[index % kinds.length]!, index, `2001:db8:1:1::${index.toString(16)}`)),
+  )
   await until(() => answers.length === 200 - MAX_OF_CLIENT)
   for (const answer of answers) expect(answer).toStartWith('HTTP/1.1 503 ')
   const ofOthers = Array.from({ length: MAX_QUESTIONS }, (_, index) => send(pds, floods['handles']!, 1000 + index))
@@ -115,7 +139,11 @@ test('a service token of somebody who has no account here makes nothing go out',
   await using pds = await startPds({}, { resolver: resolverFor() })
   const before = names.questions.length
   const token = forgedToken('did:web:nobody.example.com', 'com.atproto.repo.uploadBlob')
-  const answer = await xrpc(pds, 'com.atproto.repo.uploadBlob', { method: 'POST', body: 'x', headers: { ...bearer(token), 'content-type': 'text/plain' } })
+  const answer = await xrpc(pds, 'com.atproto.repo.uploadBlob', {
+    method: 'POST',
+    body: 'x',
+    headers: { ...bearer(token), 'content-type': 'text/plain' },
+  })
   expect([answer.status, answer.body.error]).toEqual([403, 'AccountNotFound'])
   expect(names.questions.length).toBe(before)
 })
@@ -167,7 +195,9 @@ test('what waited for its turn too long is not put at all', async () => {
   const resolver = resolverFor({ timeoutMillis: 300 })
   names.setSilent(true)
   const before = names.questions.length
-  const asked = Array.from({ length: MAX_QUESTIONS + MAX_WAITING + 1 }, (_, index) => resolver.texts(`t${index}.example.org`).catch((error: unknown) => error))
+  const asked = Array.from({ length: MAX_QUESTIONS + MAX_WAITING + 1 }, (_, index) =>
+    resolver.texts(`t${index}.example.org`).catch((error: unknown) => error),
+  )
   const outcomes = await Promise.all(asked)
   names.setSilent(false)
   expect(outcomes.filter((outcome) => outcome instanceof LookupsFull)).toHaveLength(1)
@@ -194,7 +224,14 @@ test('a bucket is looked up in the same way, and told its own name', async () =>
     },
   })
   const endpoint = `http://s3.localhost:${store.port}`
-  const bucket = new Bucket({ bucket: 'blobs', endpoint, region: 'auto', accessKeyId: 'key', secretAccessKey: new Secret('secret'), forcePathStyle: false })
+  const bucket = new Bucket({
+    bucket: 'blobs',
+    endpoint,
+    region: 'auto',
+    accessKeyId: 'key',
+    secretAccessKey: new Secret('secret'),
+    forcePathStyle: false,
+  })
   expect(await Array.fromAsync(bucket.list(''))).toEqual([])
   expect(asked).toEqual([`blobs.s3.localhost:${store.port}`])
 })

@@ -1,5 +1,11 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { createOutbound, OutboundError, type Outbound, type OutboundFault, type OutboundOptions } from '../../src/platform/network/outbound.ts'
+import {
+  createOutbound,
+  OutboundError,
+  type Outbound,
+  type OutboundFault,
+  type OutboundOptions,
+} from '../../src/platform/network/outbound.ts'
 import { startWebHost, type WebHost } from '../harness/did-web-host.ts'
 import { fakeDns, type FakeDns } from '../harness/dns.ts'
 
@@ -31,7 +37,9 @@ async function faultOf(promise: Promise<Response>): Promise<OutboundFault | 'non
 }
 
 test('a page is fetched by its name, over TLS, from the address that was checked', async () => {
-  web.publish('a.web.test', '/page', (request) => Response.json({ host: request.headers.get('host'), path: new URL(request.url).pathname + new URL(request.url).search }))
+  web.publish('a.web.test', '/page', (request) =>
+    Response.json({ host: request.headers.get('host'), path: new URL(request.url).pathname + new URL(request.url).search }),
+  )
   const response = await outbound.fetch('https://a.web.test/page?q=%20x&y')
   expect(await response.json()).toEqual({ host: 'a.web.test', path: '/page?q=%20x&y' })
 })
@@ -49,7 +57,19 @@ test('an authority that is not trusted ends the connection', async () => {
   expect(await faultOf(strict.fetch('https://b.web.test/'))).toBe('unreachable')
 })
 
-const privateAddresses = ['127.0.0.1', '10.1.2.3', '192.168.0.1', '169.254.169.254', '100.64.0.1', '::1', 'fd00::1', 'fe80::1', '::ffff:127.0.0.1', '64:ff9b::7f00:1', '0.0.0.0']
+const privateAddresses = [
+  '127.0.0.1',
+  '10.1.2.3',
+  '192.168.0.1',
+  '169.254.169.254',
+  '100.64.0.1',
+  '::1',
+  'fd00::1',
+  'fe80::1',
+  '::ffff:127.0.0.1',
+  '64:ff9b::7f00:1',
+  '0.0.0.0',
+]
 for (const address of privateAddresses) {
   test(`a name that means ${address} is refused in production`, async () => {
     dns.setAddresses('inside.web.test', address)
@@ -65,8 +85,19 @@ test('one private address among public ones is enough to refuse', async () => {
 })
 
 const refusedUrls = [
-  'http://web.test/', 'https://127.0.0.1/', 'https://[::1]/', 'https://2130706433/', 'https://0x7f.1/', 'https://8.8.8.8/', 'https://user:pw@web.test/',
-  'ftp://web.test/', 'file:///etc/passwd', 'data:text/plain,x', 'web.test', '', 'https://' + 'a'.repeat(9000),
+  'http://web.test/',
+  'https://127.0.0.1/',
+  'https://[::1]/',
+  'https://2130706433/',
+  'https://0x7f.1/',
+  'https://8.8.8.8/',
+  'https://user:pw@web.test/',
+  'ftp://web.test/',
+  'file:///etc/passwd',
+  'data:text/plain,x',
+  'web.test',
+  '',
+  'https://' + 'a'.repeat(9000),
 ]
 for (const url of refusedUrls) {
   test(`${url.slice(0, 40) || 'an empty URL'} is refused in production`, async () => {
@@ -110,7 +141,14 @@ test('a redirect is an answer, unless redirects are allowed', async () => {
   expect((await outbound.fetch('https://a.web.test/from', { maxRedirects: 1, method: 'POST', body: 'x' })).status).toBe(302)
 })
 
-for (const location of ['https://metadata.web.test/', 'http://b.web.test/to', 'https://169.254.169.254/latest', 'https://localhost./', 'file:///etc/passwd', '//[fd00::1]/']) {
+for (const location of [
+  'https://metadata.web.test/',
+  'http://b.web.test/to',
+  'https://169.254.169.254/latest',
+  'https://localhost./',
+  'file:///etc/passwd',
+  '//[fd00::1]/',
+]) {
   test(`a redirect to ${location} is refused`, async () => {
     dns.setAddresses('metadata.web.test', '169.254.169.254')
     dns.setAddresses('b.web.test', '10.0.0.1')
@@ -130,7 +168,8 @@ test('a redirect circle ends', async () => {
 
 test('a body may be as long as allowed and no longer, declared or not', async () => {
   const chunk = new Uint8Array(600)
-  const chunked = () => new Response(new ReadableStream({ start: (controller) => (controller.enqueue(chunk), controller.enqueue(chunk), controller.close()) }))
+  const chunked = () =>
+    new Response(new ReadableStream({ start: (controller) => (controller.enqueue(chunk), controller.enqueue(chunk), controller.close()) }))
   web.publish('a.web.test', '/declared', () => new Response(new Uint8Array(1200)))
   web.publish('a.web.test', '/chunked', chunked)
   web.publish('a.web.test', '/bomb', () => new Response(gzip(new Uint8Array(1200)), { headers: { 'content-encoding': 'gzip' } }))
@@ -153,7 +192,11 @@ test('a body keeps its encoding when asked for raw, and loses the header when no
 test('headers and bodies that never come end in a timeout', async () => {
   const never = new Promise<Response>(() => undefined)
   web.publish('a.web.test', '/silent', () => never)
-  web.publish('a.web.test', '/stuck', () => new Response(new ReadableStream({ start: (controller) => controller.enqueue(new Uint8Array(10)) })))
+  web.publish(
+    'a.web.test',
+    '/stuck',
+    () => new Response(new ReadableStream({ start: (controller) => controller.enqueue(new Uint8Array(10)) })),
+  )
   expect(await faultOf(outbound.fetch('https://a.web.test/silent', { headersTimeoutMillis: 50 }))).toBe('timeout')
   expect(await faultOf(outbound.fetch('https://a.web.test/stuck', { bodyTimeoutMillis: 50 }))).toBe('timeout')
 })
@@ -174,7 +217,9 @@ test('the caller can end the request, and the other side learns of it', async ()
 })
 
 test('a request body and its headers arrive', async () => {
-  web.publish('a.web.test', '/echo', async (request) => Response.json({ method: request.method, type: request.headers.get('content-type'), text: await request.text() }))
+  web.publish('a.web.test', '/echo', async (request) =>
+    Response.json({ method: request.method, type: request.headers.get('content-type'), text: await request.text() }),
+  )
   const sent = { method: 'POST', headers: { 'content-type': 'text/x' } }
   for (const body of ['hello', new TextEncoder().encode('hello'), new Response('hello').body!]) {
     const response = await outbound.fetch('https://a.web.test/echo', { ...sent, body })

@@ -43,7 +43,11 @@ async function signIn(page: Page, { handle, password }: Pick<TestAccount, 'handl
 }
 
 const heading = (page: Page) => page.getByRole('heading', { level: 1 }).textContent()
-const codeFor = (email: string) => pds.mails.findLast(({ to }) => to === email)!.text.split('\n').find((line) => /^[A-Z2-7]{5}-[A-Z2-7]{5}$/.test(line))!
+const codeFor = (email: string) =>
+  pds.mails
+    .findLast(({ to }) => to === email)!
+    .text.split('\n')
+    .find((line) => /^[A-Z2-7]{5}-[A-Z2-7]{5}$/.test(line))!
 
 describe('a domain of one’s own', () => {
   async function ask(page: Page, handle: string): Promise<void> {
@@ -61,7 +65,12 @@ describe('a domain of one’s own', () => {
     await ask(page, '@Ann.Web.test-domain.com')
     expect(await heading(page)).toBe('Use @ann.web.test-domain.com')
     const shown = await page.locator('.copy').allInnerTexts()
-    expect(shown).toEqual(['_atproto.ann.web.test-domain.com', `did=${ann.did}`, 'https://ann.web.test-domain.com/.well-known/atproto-did', ann.did])
+    expect(shown).toEqual([
+      '_atproto.ann.web.test-domain.com',
+      `did=${ann.did}`,
+      'https://ann.web.test-domain.com/.well-known/atproto-did',
+      ann.did,
+    ])
     await check(page)
     expect(await found(page)).toMatch(/DNS record: not found.*File: not found/)
     expect((await ann.call('com.atproto.server.getSession')).body.handle).toBe('ann.test')
@@ -192,9 +201,21 @@ describe('an account that was deactivated', () => {
   })
 
   test.each([
-    ['names another server', { services: { atproto_pds: { type: 'AtprotoPersonalDataServer', endpoint: 'https://elsewhere.example' } } }, 'names another server. If you have moved there, sign in there.'],
-    ['names another key', { verificationMethods: { atproto: 'did:key:zQ3shokFTS3brHcDQrn82RUDfCZESWL1ZdCEJwekUDPQiYBme' } }, 'names another signing key'],
-    ['is in other hands', { rotationKeys: ['did:key:zQ3shokFTS3brHcDQrn82RUDfCZESWL1ZdCEJwekUDPQiYBme'] }, 'not under the control of this server'],
+    [
+      'names another server',
+      { services: { atproto_pds: { type: 'AtprotoPersonalDataServer', endpoint: 'https://elsewhere.example' } } },
+      'names another server. If you have moved there, sign in there.',
+    ],
+    [
+      'names another key',
+      { verificationMethods: { atproto: 'did:key:zQ3shokFTS3brHcDQrn82RUDfCZESWL1ZdCEJwekUDPQiYBme' } },
+      'names another signing key',
+    ],
+    [
+      'is in other hands',
+      { rotationKeys: ['did:key:zQ3shokFTS3brHcDQrn82RUDfCZESWL1ZdCEJwekUDPQiYBme'] },
+      'not under the control of this server',
+    ],
   ])('whose identity %s is told so on the page, and stays as it is', async (what, changes, words) => {
     const jan = await createAccount(pds, what.replaceAll(' ', '-'))
     await jan.call('com.atproto.identity.requestPlcOperationSignature', { method: 'POST' })

@@ -25,7 +25,11 @@ test('an address without a page says so, and leads on', async () => {
   const page = await freshPage(browser)
   for (const path of ['/no/such/page', '/account/no-such-page', '/oauth/authorized']) {
     const response = await page.goto(pds.url + path)
-    expect({ path, status: response!.status(), heading: await page.getByRole('heading', { level: 1 }).textContent() }).toEqual({ path, status: 404, heading: 'Page not found' })
+    expect({ path, status: response!.status(), heading: await page.getByRole('heading', { level: 1 }).textContent() }).toEqual({
+      path,
+      status: 404,
+      heading: 'Page not found',
+    })
   }
   await page.getByRole('link', { name: 'About this server' }).click()
   expect(page.url()).toBe(`${pds.url}/`)
@@ -47,7 +51,11 @@ describe('what programs ask for stays what programs read', () => {
 
   test('anywhere else, for who does not ask for a page', async () => {
     const answer = await request(`${pds.url}/nowhere`)
-    expect({ status: answer.status, kind: kind(answer), body: answer.body }).toEqual({ status: 404, kind: 'text/plain', body: 'Not Found\n' })
+    expect({ status: answer.status, kind: kind(answer), body: answer.body }).toEqual({
+      status: 404,
+      kind: 'text/plain',
+      body: 'Not Found\n',
+    })
     expect(kind(await request(`${pds.url}/nowhere`, { headers: { accept: ACCEPT } }))).toBe('text/html')
   })
 })
@@ -57,7 +65,9 @@ test('the host of a handle has no pages, and leads to the server with a style th
   expect({ status: answer.status, kind: kind(answer) }).toEqual({ status: 404, kind: 'text/html' })
   for (const link of answer.body.matchAll(/(?:href|src)="([^"#]*)"/g)) if (link[1] !== 'data:,') expect(link[1]).toStartWith(pds.url)
   expect(answer.headers.get('content-security-policy')).toContain(`style-src ${pds.url};`)
-  expect(await request(`${pds.url}/.well-known/atproto-did`, { headers: { accept: ACCEPT, host: 'alice.test' } })).toMatchObject({ status: 200 })
+  expect(await request(`${pds.url}/.well-known/atproto-did`, { headers: { accept: ACCEPT, host: 'alice.test' } })).toMatchObject({
+    status: 200,
+  })
 })
 
 test('a request that is one too many is told how long to wait', async () => {

@@ -31,7 +31,8 @@ afterAll(async () => {
 })
 
 const SCOPE = 'atproto transition:generic transition:email repo:app.bsky.feed.post?action=create'
-const newClient = () => new OAuthClient(pds, loopbackClientId(SCOPE, 'http://127.0.0.1/callback'), null, `http://127.0.0.1:${app.port}/callback`)
+const newClient = () =>
+  new OAuthClient(pds, loopbackClientId(SCOPE, 'http://127.0.0.1/callback'), null, `http://127.0.0.1:${app.port}/callback`)
 
 async function openRequest(page: Page, client: OAuthClient, changes: Record<string, string | undefined> = {}): Promise<void> {
   await page.goto(client.authorizeUrl(await client.requestUri({ scope: SCOPE, ...changes })))
@@ -163,7 +164,10 @@ test('a forgotten password is replaced with a code from the mail, which ends wha
   await page.getByLabel('Email address').fill(carol.email)
   await page.getByRole('button', { name: 'Send the code' }).click()
   expect(await page.getByRole('status').textContent()).toContain('on its way')
-  const code = pds.mails.findLast(({ to }) => to === carol.email)!.text.split('\n').find((line) => /^\S{10,}$/.test(line))!
+  const code = pds.mails
+    .findLast(({ to }) => to === carol.email)!
+    .text.split('\n')
+    .find((line) => /^\S{10,}$/.test(line))!
   await page.getByLabel('Code from the email').fill('AAAAA-AAAAA')
   await page.getByLabel('New password').fill('a new one, and a long one')
   await page.getByRole('button', { name: 'Change password' }).click()
@@ -210,7 +214,12 @@ test('the account page ends the access of apps, app passwords and sessions at on
   expect(await login()).toMatchObject({ status: 401 })
 
   await page.locator('#sessions').getByRole('button', { name: 'End' }).first().click()
-  expect(await request(`${pds.url}/xrpc/com.atproto.server.refreshSession`, { method: 'POST', headers: { authorization: `Bearer ${dora.refreshJwt}` } })).toMatchObject({ status: 400 })
+  expect(
+    await request(`${pds.url}/xrpc/com.atproto.server.refreshSession`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${dora.refreshJwt}` },
+    }),
+  ).toMatchObject({ status: 400 })
 })
 
 test('handle, address and password are changed on the account page', async () => {
@@ -258,7 +267,9 @@ test('a form that acts for somebody who is signed in needs the token of the page
       body: new URLSearchParams({ account: alice.did, ...fields }).toString(),
     })
   expect(await send('/account/app-passwords', { name: 'sneaky' })).toMatchObject({ status: 403 })
-  expect(await send('/account/app-passwords', { name: 'sneaky', form_token: token }, { 'sec-fetch-site': 'cross-site' })).toMatchObject({ status: 403 })
+  expect(await send('/account/app-passwords', { name: 'sneaky', form_token: token }, { 'sec-fetch-site': 'cross-site' })).toMatchObject({
+    status: 403,
+  })
   const client = newClient()
   const decision = { request_uri: await client.requestUri({ scope: SCOPE }), client_id: client.clientId, action: 'approve' }
   expect(await send('/oauth/authorize', decision)).toMatchObject({ status: 403 })
@@ -276,7 +287,8 @@ test('signing in replaces the cookie, so that one which was planted opens nothin
   await signIn(page)
   const [second] = await page.context().cookies(pds.url)
   expect(new Set([planted, first!.value, second!.value]).size).toBe(3)
-  for (const value of [planted, first!.value]) expect(await request(`${pds.url}/account`, { headers: { cookie: `holdfast=${value}` } })).toMatchObject({ status: 303 })
+  for (const value of [planted, first!.value])
+    expect(await request(`${pds.url}/account`, { headers: { cookie: `holdfast=${value}` } })).toMatchObject({ status: 303 })
 })
 
 test('a page asks nobody else for anything, and says in which language it is', async () => {
@@ -300,20 +312,27 @@ describe('an address of a form, opened by itself', () => {
     await page.getByRole('button', { name: 'Create app password' }).click()
     expect(await page.locator('.secret').count()).toBe(1)
     const response = await page.goto(page.url())
-    expect({ status: response!.status(), path: new URL(page.url()).pathname, hash: new URL(page.url()).hash }).toEqual({ status: 200, path: '/account', hash: '#app-passwords' })
+    expect({ status: response!.status(), path: new URL(page.url()).pathname, hash: new URL(page.url()).hash }).toEqual({
+      status: 200,
+      path: '/account',
+      hash: '#app-passwords',
+    })
     expect(await page.getByText('An app', { exact: true }).count()).toBe(1)
     expect(await page.locator('.secret').count()).toBe(0)
   })
 
-  test.each(['apps', 'sessions', 'browsers', 'app-passwords/revoke', 'handle', 'email', 'password', 'sign-out'])('/account/%s is no dead end, and does nothing', async (path) => {
-    const page = await freshPage(browser)
-    expect((await page.goto(`${pds.url}/account/${path}`))!.status()).toBe(200)
-    expect(new URL(page.url()).pathname).toBe('/account/sign-in')
-    await signIn(page)
-    await page.goto(`${pds.url}/account/${path}?account=${alice.did}`)
-    expect(new URL(page.url()).pathname).toBe('/account')
-    expect(await page.getByRole('heading', { level: 1 }).textContent()).toBe('@alice.test')
-  })
+  test.each(['apps', 'sessions', 'browsers', 'app-passwords/revoke', 'handle', 'email', 'password', 'sign-out'])(
+    '/account/%s is no dead end, and does nothing',
+    async (path) => {
+      const page = await freshPage(browser)
+      expect((await page.goto(`${pds.url}/account/${path}`))!.status()).toBe(200)
+      expect(new URL(page.url()).pathname).toBe('/account/sign-in')
+      await signIn(page)
+      await page.goto(`${pds.url}/account/${path}?account=${alice.did}`)
+      expect(new URL(page.url()).pathname).toBe('/account')
+      expect(await page.getByRole('heading', { level: 1 }).textContent()).toBe('@alice.test')
+    },
+  )
 
   test('shows the consent page again after a wrong password', async () => {
     const page = await freshPage(browser)
@@ -336,7 +355,8 @@ test.each([
   await page.goto('about:blank')
   await page.goto(`${pds.url}/account#${section}`)
   await page.getByLabel(label).waitFor({ state: 'visible' })
-  for (const other of ['New handle', 'New email address', 'Current password']) if (other !== label) expect(await page.getByLabel(other).isVisible()).toBe(false)
+  for (const other of ['New handle', 'New email address', 'Current password'])
+    if (other !== label) expect(await page.getByLabel(other).isVisible()).toBe(false)
 })
 
 describe('what is wrong with a form is told at the field, in words for people, with what was typed', () => {

@@ -10,7 +10,8 @@ import { startPds, type TestPds } from '../harness/pds.ts'
 setDefaultTimeout(60_000)
 
 const FIREFOX = 'Mozilla/5.0 (X11; Linux x86_64; rv:128.0) Gecko/20100101 Firefox/128.0'
-const SAFARI = 'Mozilla/5.0 (iPhone; CPU iPhone OS 17_5 like Mac OS X) AppleWebKit/605.1.15 (KHTML, like Gecko) Version/17.5 Mobile/15E148 Safari/604.1'
+const SAFARI =
+  'Mozilla/5.0 (iPhone; CPU iPhone OS 17_5 like Mac OS X) AppleWebKit/605.1.15 (KHTML, like Gecko) Version/17.5 Mobile/15E148 Safari/604.1'
 
 let pds: TestPds
 let browser: Browser
@@ -43,9 +44,15 @@ test('browsers and apps are told apart by program, way of signing in and network
   const appPassword = await ann.call('com.atproto.server.createAppPassword', { json: { name: 'Old phone' } })
   const session = (password: string, headers: Record<string, string>) =>
     request(`${pds.url}/xrpc/com.atproto.server.createSession`, { json: { identifier: ann.handle, password }, headers })
-  expect(await session(ann.password, { 'user-agent': 'Bluesky/1.90.0 CFNetwork/1494.0.7 Darwin/23.4.0', 'x-forwarded-for': '198.51.100.23' })).toMatchObject({ status: 200 })
-  expect(await session(ann.password, { 'user-agent': FIREFOX, origin: 'https://bsky.app', 'x-forwarded-for': '2001:db8:7:8::9' })).toMatchObject({ status: 200 })
-  expect(await session(appPassword.body.password, { 'user-agent': '<b>curl</b>', 'x-forwarded-for': '192.0.2.1' })).toMatchObject({ status: 200 })
+  expect(
+    await session(ann.password, { 'user-agent': 'Bluesky/1.90.0 CFNetwork/1494.0.7 Darwin/23.4.0', 'x-forwarded-for': '198.51.100.23' }),
+  ).toMatchObject({ status: 200 })
+  expect(
+    await session(ann.password, { 'user-agent': FIREFOX, origin: 'https://bsky.app', 'x-forwarded-for': '2001:db8:7:8::9' }),
+  ).toMatchObject({ status: 200 })
+  expect(await session(appPassword.body.password, { 'user-agent': '<b>curl</b>', 'x-forwarded-for': '192.0.2.1' })).toMatchObject({
+    status: 200,
+  })
   await signIn(await freshPage(browser, from(SAFARI, '203.0.113.99')), ann)
   pds.clock.advance({ days: 3 })
   const page = await freshPage(browser, from(FIREFOX, '198.51.100.7'))
@@ -69,7 +76,11 @@ test('browsers and apps are told apart by program, way of signing in and network
 
 test('one browser is signed out, or all others', async () => {
   const ben = await createAccount(pds, 'ben')
-  const [phone, laptop, desk] = await Promise.all([freshPage(browser, from(SAFARI, '192.0.2.1')), freshPage(browser), freshPage(browser, from(FIREFOX, '192.0.2.2'))])
+  const [phone, laptop, desk] = await Promise.all([
+    freshPage(browser, from(SAFARI, '192.0.2.1')),
+    freshPage(browser),
+    freshPage(browser, from(FIREFOX, '192.0.2.2')),
+  ])
   for (const page of [phone!, laptop!, desk!]) await signIn(page, ben)
   await desk!.getByRole('button', { name: 'Sign out of Safari on iPhone' }).click()
   expect(await desk!.getByRole('status').textContent()).toContain('signed out')

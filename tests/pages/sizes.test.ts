@@ -33,7 +33,9 @@ const SCOPES = [
   'blob:*/*',
   ...['post', 'like', 'repost', 'threadgate', 'postgate', 'generator'].map((kind) => `repo:app.bsky.feed.${kind}`),
   `repo:com.${'verylonglabel'.repeat(4)}.${'anotherlonglabel'.repeat(3)}.${'record'.repeat(8)}`,
-  ...['getTimeline', 'getAuthorFeed', 'getPostThread'].map((method) => `rpc:app.bsky.feed.${method}?aud=did:web:${'service'.repeat(8)}.example%23bsky_appview`),
+  ...['getTimeline', 'getAuthorFeed', 'getPostThread'].map(
+    (method) => `rpc:app.bsky.feed.${method}?aud=did:web:${'service'.repeat(8)}.example%23bsky_appview`,
+  ),
 ]
 
 let web: WebHost
@@ -46,14 +48,20 @@ beforeAll(async () => {
   const dns = fakeDns()
   dns.setAddresses(APP_HOST, '127.0.0.1')
   const outbound = createOutbound({ resolver: dns, reach: 'loopback', httpsPort: web.port, certificateAuthorities: web.authority })
-  const config = { rateLimit: { enabled: false }, serviceName: LONG_NAME, availableUserDomains: ['test', LONG_DOMAIN], inviteCodeRequired: false }
+  const config = {
+    rateLimit: { enabled: false },
+    serviceName: LONG_NAME,
+    availableUserDomains: ['test', LONG_DOMAIN],
+    inviteCodeRequired: false,
+  }
   const links = { termsOfService: `https://example.com/${'terms'.repeat(30)}`, privacyPolicy: 'https://example.com/privacy' }
   ;[pds, browser] = await Promise.all([startPds({ ...config, links }, { outbound, resolver: dns }), openBrowser()])
   alice = await createAccount(pds, 'alice', { email: `${'a'.repeat(60)}@${'mail'.repeat(15)}.example.com` })
   dns.setHandle(LONG_HANDLE, alice.did)
   const changed = await alice.call('com.atproto.identity.updateHandle', { json: { handle: LONG_HANDLE } })
   if (changed.status !== 200) throw new Error(JSON.stringify(changed.body))
-  for (const name of ['short', 'x'.repeat(255)]) await alice.call('com.atproto.server.createAppPassword', { json: { name, privileged: true } })
+  for (const name of ['short', 'x'.repeat(255)])
+    await alice.call('com.atproto.server.createAppPassword', { json: { name, privileged: true } })
   web.publish(APP_HOST, '/client.json', () =>
     Response.json({
       client_id: client().clientId,
@@ -132,7 +140,9 @@ const pages: Record<string, (page: Page) => Promise<unknown>> = {
   },
   async deactivated(page) {
     const sleeper = await createAccount(pds, 'sleeper')
-    await sleeper.call('com.atproto.server.deactivateAccount', { json: { deleteAfter: new Date(pds.clock.now() + 86_400_000).toISOString() } })
+    await sleeper.call('com.atproto.server.deactivateAccount', {
+      json: { deleteAfter: new Date(pds.clock.now() + 86_400_000).toISOString() },
+    })
     await page.goto(`${pds.url}/account/sign-in`)
     await page.getByLabel('Handle or email address').fill(sleeper.handle)
     await page.getByLabel('Password', { exact: true }).fill(sleeper.password)
@@ -154,7 +164,19 @@ test.each(Object.keys(pages))('the page %s fits on every screen and can be read'
     for (const colorScheme of ['light', 'dark'] as const) {
       await page.setViewportSize({ width: Number(width), height })
       await page.emulateMedia({ colorScheme })
-      expect({ name, width, colorScheme, ...(await page.evaluate(measure)) }).toEqual({ name, width, colorScheme, overflow: 0, outside: [], clipped: [], repeatedIds: [], unnamed: [], small: [], faint: [], headings: 1 })
+      expect({ name, width, colorScheme, ...(await page.evaluate(measure)) }).toEqual({
+        name,
+        width,
+        colorScheme,
+        overflow: 0,
+        outside: [],
+        clipped: [],
+        repeatedIds: [],
+        unnamed: [],
+        small: [],
+        faint: [],
+        headings: 1,
+      })
       if (!SCREENSHOT_DIR) continue
       mkdirSync(SCREENSHOT_DIR, { recursive: true })
       await page.screenshot({ path: join(SCREENSHOT_DIR, `${name}-${width}-${colorScheme}.png`), fullPage: true })

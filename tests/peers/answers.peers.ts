@@ -25,7 +25,12 @@ beforeAll(async () => {
   ;[plc, post] = await Promise.all([startPlcServer(), startPostOffice()])
   appview = startUpstream()
   answerAsAppview(appview)
-  reference = await startReference({ plcUrl: plc.url, smtpUrl: post.url, handleDomain: '.test', appview: { url: appview.url, did: APPVIEW } })
+  reference = await startReference({
+    plcUrl: plc.url,
+    smtpUrl: post.url,
+    handleDomain: '.test',
+    appview: { url: appview.url, did: APPVIEW },
+  })
   world = await populate(reference.url, basic('admin', REFERENCE_ADMIN_PASSWORD))
 }, 120_000)
 afterAll(async () => {

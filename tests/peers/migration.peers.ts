@@ -24,8 +24,17 @@ let pds: TestPds
 beforeAll(async () => {
   ;[plc, post] = await Promise.all([startPlcServer(), startPostOffice()])
   appview = startUpstream()
-  reference = await startReference({ plcUrl: plc.url, smtpUrl: post.url, handleDomain: '.peer.test', appview: { url: appview.url, did: APPVIEW_DID } })
-  pds = await startPds({ plcDirectoryUrl: plc.url, rateLimit: { enabled: false }, appview: { url: appview.url, did: `${APPVIEW_DID}#bsky_appview` } })
+  reference = await startReference({
+    plcUrl: plc.url,
+    smtpUrl: post.url,
+    handleDomain: '.peer.test',
+    appview: { url: appview.url, did: APPVIEW_DID },
+  })
+  pds = await startPds({
+    plcDirectoryUrl: plc.url,
+    rateLimit: { enabled: false },
+    appview: { url: appview.url, did: `${APPVIEW_DID}#bsky_appview` },
+  })
 }, 120_000)
 afterAll(async () => {
   await Promise.all([pds, reference].map((server) => server[Symbol.asyncDispose]()))
@@ -49,7 +58,9 @@ async function isHeard(agent: AtpAgent): Promise<string[]> {
   for (let count = 1; !reader.messages.some(({ body }) => isOwn(body)); count++) await reader.until(count)
   reader.close()
   const consumer = new Consumer(service, { startCursor: reader.messages.find(({ body }) => isOwn(body))!.body.seq - 1, plcUrl: plc.url })
-  const events = await consumer.until((seen) => seen.some((event) => isOwn(event) && event.event === 'create' && event.record['text'] === 'from the new home'))
+  const events = await consumer.until((seen) =>
+    seen.some((event) => isOwn(event) && event.event === 'create' && event.record['text'] === 'from the new home'),
+  )
   await consumer.stop()
   expect(consumer.faults).toEqual([])
   return events.filter(isOwn).map(({ event }) => event)
@@ -60,9 +71,19 @@ test('from the reference to here', async () => {
   const before = await belongingsOf(agent, plc.url)
   expect([Object.keys(before.records).length, Object.keys(before.blobs).length]).toEqual([15, 3])
   let mails = 1
-  const moved = await moveAccount({ from: agent, to: pds.url, handle: 'anna.test', email: 'anna@example.com', password: PASSWORD, mailedCode: () => post.lastCode(mails++) })
+  const moved = await moveAccount({
+    from: agent,
+    to: pds.url,
+    handle: 'anna.test',
+    email: 'anna@example.com',
+    password: PASSWORD,
+    mailedCode: () => post.lastCode(mails++),
+  })
   expect(await belongingsOf(moved, plc.url)).toEqual(before)
-  expect(await resolverAt(plc.url).did.resolve(agent.assertDid)).toMatchObject({ alsoKnownAs: ['at://anna.test'], service: [{ serviceEndpoint: pds.url }] })
+  expect(await resolverAt(plc.url).did.resolve(agent.assertDid)).toMatchObject({
+    alsoKnownAs: ['at://anna.test'],
+    service: [{ serviceEndpoint: pds.url }],
+  })
   expect(await isHeard(moved)).toEqual(['identity', 'account', 'identity', 'sync', 'create'])
   await verifiedRepo(moved, plc.url)
 })
@@ -70,7 +91,14 @@ test('from the reference to here', async () => {
 test('from here to the reference', async () => {
   const agent = await settledAt(pds.url, 'otto.test')
   const before = await belongingsOf(agent, plc.url)
-  const moved = await moveAccount({ from: agent, to: reference.url, handle: 'otto.peer.test', email: 'otto@example.com', password: PASSWORD, mailedCode: () => lastCode(pds, 'otto.test@example.com') })
+  const moved = await moveAccount({
+    from: agent,
+    to: reference.url,
+    handle: 'otto.peer.test',
+    email: 'otto@example.com',
+    password: PASSWORD,
+    mailedCode: () => lastCode(pds, 'otto.test@example.com'),
+  })
   // The reference signs nothing anew until the next write.
   await moved.post({ text: 'signed here' })
   const { records, ...rest } = await belongingsOf(moved, plc.url)
@@ -81,7 +109,14 @@ test('from here to the reference', async () => {
 
 test('there and back again', async () => {
   const agent = await settledAt(pds.url, 'rosa.test')
-  const there = await moveAccount({ from: agent, to: reference.url, handle: 'rosa.peer.test', email: 'rosa@example.com', password: PASSWORD, mailedCode: () => lastCode(pds, 'rosa.test@example.com') })
+  const there = await moveAccount({
+    from: agent,
+    to: reference.url,
+    handle: 'rosa.peer.test',
+    email: 'rosa@example.com',
+    password: PASSWORD,
+    mailedCode: () => lastCode(pds, 'rosa.test@example.com'),
+  })
   await there.post({ text: 'written there' })
   const before = await belongingsOf(there, plc.url)
 
@@ -94,7 +129,14 @@ test('a service that remembers keys for a day reads the tokens of an account fro
   const reader = new TokenReader(plc.url)
   const there = await settledAt(reference.url, 'ida.peer.test')
   expect(await reader.hear(there)).toBe(there.assertDid)
-  const here = await moveAccount({ from: there, to: pds.url, handle: 'ida.test', email: 'ida@example.com', password: PASSWORD, mailedCode: () => post.lastCode(3) })
+  const here = await moveAccount({
+    from: there,
+    to: pds.url,
+    handle: 'ida.test',
+    email: 'ida@example.com',
+    password: PASSWORD,
+    mailedCode: () => post.lastCode(3),
+  })
   expect(await reader.hear(here)).toBe(there.assertDid)
   expect(await isHeard(here)).toContain('create')
   await returnHome({ from: here, to: there, mailedCode: () => lastCode(pds, 'ida@example.com') })

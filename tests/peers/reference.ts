@@ -10,7 +10,9 @@ export const BINDING = join(PEERS, 'node_modules/better-sqlite3/build/Release/be
 export const REFERENCE_ADMIN_PASSWORD = 'the password of its operator'
 
 export const referenceNode = (): string => {
-  const packaged = ['linux-x64', 'darwin-x64'].map((platform) => join(PEERS, `node_modules/node-${platform}/bin/node`)).find((path) => existsSync(path))
+  const packaged = ['linux-x64', 'darwin-x64']
+    .map((platform) => join(PEERS, `node_modules/node-${platform}/bin/node`))
+    .find((path) => existsSync(path))
   const found = packaged ?? Bun.which('node')
   if (!found) throw new Error('there is no Node for the reference')
   return found

@@ -6,7 +6,16 @@ import { remotePlcDirectory } from '../../src/platform/network/directory-client.
 import { createOutbound } from '../../src/platform/network/outbound.ts'
 import type { Did, Handle } from '../../src/protocol/identifiers.ts'
 import { formatDidKey, signingKey, type SigningKey } from '../../src/protocol/keys.ts'
-import { genesisDid, genesisOperation, nextOperation, operationCid, signOperation, tombstone, type LogOperation, type PlcState } from '../../src/protocol/plc.ts'
+import {
+  genesisDid,
+  genesisOperation,
+  nextOperation,
+  operationCid,
+  signOperation,
+  tombstone,
+  type LogOperation,
+  type PlcState,
+} from '../../src/protocol/plc.ts'
 import { fakeDns } from '../harness/dns.ts'
 import { request } from '../harness/http.ts'
 import { startPds, type TestPds } from '../harness/pds.ts'
@@ -36,7 +45,10 @@ const [device, recovery, server, stranger] = [makeKey('p256'), makeKey('k256'), 
 const rotationKeys = [device, recovery, server].map(({ did }) => did)
 
 function makeGenesis(handle: string) {
-  return signOperation(genesisOperation({ rotationKeys, signingKey: server.did, handle: handle as Handle, pdsEndpoint: 'https://pds.test' }), server)
+  return signOperation(
+    genesisOperation({ rotationKeys, signingKey: server.did, handle: handle as Handle, pdsEndpoint: 'https://pds.test' }),
+    server,
+  )
 }
 const follow = (last: LogOperation, changes: Partial<PlcState>, key: TestKey) => signOperation(nextOperation(last, changes)!, key)
 
@@ -140,7 +152,9 @@ test('the export holds every operation in order', async () => {
   const { body } = await request(`${pds.url}/export?count=2`)
   const lines = String(body).split('\n')
   expect(lines).toHaveLength(2)
-  expect(lines.map((line) => Object.keys(JSON.parse(line)).sort())).toEqual(Array(2).fill(['cid', 'createdAt', 'did', 'nullified', 'operation']))
+  expect(lines.map((line) => Object.keys(JSON.parse(line)).sort())).toEqual(
+    Array(2).fill(['cid', 'createdAt', 'did', 'nullified', 'operation']),
+  )
   expect((await request(`${pds.url}/export?count=x`)).status).toBe(400)
   const first = makeGenesis('export.test')
   const before = new Date(pds.clock.now()).toISOString()
@@ -156,9 +170,17 @@ test('the client reads both directories alike', async () => {
   const first = makeGenesis('client.test')
   const did = genesisDid(first)
   for (const client of [clients[0]!, clients[1]!]) {
-    expect([await client.document(did), await client.state(did), await client.lastOperation(did), await client.auditLog(did)]).toEqual([null, null, null, null])
+    expect([await client.document(did), await client.state(did), await client.lastOperation(did), await client.auditLog(did)]).toEqual([
+      null,
+      null,
+      null,
+      null,
+    ])
     await client.submit(did, first)
-    await expect(client.submit(did, first)).rejects.toMatchObject({ status: 400, message: expect.stringContaining('not correctly ordered') })
+    await expect(client.submit(did, first)).rejects.toMatchObject({
+      status: 400,
+      message: expect.stringContaining('not correctly ordered'),
+    })
   }
   for (const client of clients) {
     expect(await client.state(did)).toMatchObject({ rotationKeys, alsoKnownAs: ['at://client.test'] })
@@ -169,7 +191,11 @@ test('the client reads both directories alike', async () => {
 })
 
 test('a directory that fails, lies or is gone is told apart from an absent DID', async () => {
-  const answers = [() => new Response('{"message":"down"}', { status: 503 }), () => new Response('<html>'), () => Response.json({ id: 'did:plc:other' })]
+  const answers = [
+    () => new Response('{"message":"down"}', { status: 503 }),
+    () => new Response('<html>'),
+    () => Response.json({ id: 'did:plc:other' }),
+  ]
   const broken = Bun.serve({ hostname: '127.0.0.1', port: 0, fetch: () => answers.shift()!() })
   const client = remotePlcDirectory(`http://127.0.0.1:${broken.port}`, createOutbound({ resolver: fakeDns(), reach: 'anywhere' }))
   const did = 'did:plc:aaaaaaaaaaaaaaaaaaaaaaaa' as Did
@@ -183,7 +209,13 @@ test('a directory that fails, lies or is gone is told apart from an absent DID',
 test('the network’s own clients use it as their directory', async () => {
   const key = await P256Keypair.create()
   const client = new Client(pds.url)
-  const did = await client.createDid({ signingKey: server.did, handle: 'dave.test', pds: 'https://pds.test', rotationKeys: [key.did()], signer: key })
+  const did = await client.createDid({
+    signingKey: server.did,
+    handle: 'dave.test',
+    pds: 'https://pds.test',
+    rotationKeys: [key.did()],
+    signer: key,
+  })
   await client.updateHandle(did, key, 'david.test')
   expect(await client.getDocumentData(did)).toMatchObject({ did, alsoKnownAs: ['at://david.test'], rotationKeys: [key.did()] })
   expect(await client.getDocument(did)).toMatchObject({ id: did, service: [{ id: '#atproto_pds', serviceEndpoint: 'https://pds.test' }] })
@@ -192,6 +224,7 @@ test('the network’s own clients use it as their directory', async () => {
 })
 
 test('other paths are no DIDs', async () => {
-  for (const path of ['nothing', 'nothing/data', 'did:', '%E0%A4', 'did%3Aplc%3Aaaaaaaaaaaaaaaaaaaaaaaaa/log/more']) expect((await request(`${pds.url}/${path}`)).status).toBe(404)
+  for (const path of ['nothing', 'nothing/data', 'did:', '%E0%A4', 'did%3Aplc%3Aaaaaaaaaaaaaaaaaaaaaaaaa/log/more'])
+    expect((await request(`${pds.url}/${path}`)).status).toBe(404)
   expect(await request(`${pds.url}/nothing`, { json: {} })).toMatchObject({ status: 404 })
 })

@@ -10,7 +10,12 @@ let granted: TestAccount
 beforeAll(async () => {
   pds = await startPds({ rateLimit: { enabled: false } })
   alice = await createAccount(pds, 'alice')
-  const logInWith = async (input: object) => logIn(pds, alice, (await alice.call('com.atproto.server.createAppPassword', { json: { name: crypto.randomUUID(), ...input } })).body.password)
+  const logInWith = async (input: object) =>
+    logIn(
+      pds,
+      alice,
+      (await alice.call('com.atproto.server.createAppPassword', { json: { name: crypto.randomUUID(), ...input } })).body.password,
+    )
   app = await logInWith({ privileged: true })
   granted = await logInWith({ personalDetails: true })
 })
@@ -48,7 +53,10 @@ test('an unknown type of the namespace is kept as it came, one of another is ref
   const later = { $type: 'app.bsky.actor.defs#inventedLaterPref', nested: { list: [1, 'two', null] } }
   expect((await put(alice, [later])).status).toBe(200)
   expect(await get(alice)).toEqual([later])
-  expect(await put(alice, [adult, { $type: 'com.example.pref' }])).toMatchObject({ status: 400, body: { error: 'InvalidRequest', message: 'Some preferences are not in the app.bsky namespace' } })
+  expect(await put(alice, [adult, { $type: 'com.example.pref' }])).toMatchObject({
+    status: 400,
+    body: { error: 'InvalidRequest', message: 'Some preferences are not in the app.bsky namespace' },
+  })
   expect(await get(alice)).toEqual([later])
 })
 

@@ -70,7 +70,10 @@ test('a feed needs the grant of its skeleton too', async () => {
   const feed = `app.bsky.feed.getFeed?feed=${encodeURIComponent('at://did:plc:aaaaaaaaaaaaaaaaaaaaaaaa/app.bsky.feed.generator/x')}`
   appview.answer('com.atproto.repo.getRecord', () => Response.json({ value: { did: 'did:web:feeds.test' } }))
   const half = await app(`rpc:app.bsky.feed.getFeed?${ours}`)
-  expect(await half(feed)).toMatchObject({ status: 403, body: { message: `Missing required scope "rpc:app.bsky.feed.getFeedSkeleton?${ours}"` } })
+  expect(await half(feed)).toMatchObject({
+    status: 403,
+    body: { message: `Missing required scope "rpc:app.bsky.feed.getFeedSkeleton?${ours}"` },
+  })
   const whole = await app(`rpc:app.bsky.feed.getFeed?${ours}`, `rpc:app.bsky.feed.getFeedSkeleton?${ours}`)
   expect((await whole(feed)).status).toBe(200)
 })
@@ -84,7 +87,10 @@ test('preferences kept elsewhere need the grant for elsewhere', async () => {
 
 test('the 401 of another service does not end the session of an app', async () => {
   appview.answer('app.bsky.graph.getBlocks', () =>
-    Response.json({ error: 'ExpiredToken', message: 'over' }, { status: 401, headers: { 'www-authenticate': 'DPoP error="invalid_token"', 'dpop-nonce': 'theirs' } }),
+    Response.json(
+      { error: 'ExpiredToken', message: 'over' },
+      { status: 401, headers: { 'www-authenticate': 'DPoP error="invalid_token"', 'dpop-nonce': 'theirs' } },
+    ),
   )
   const call = await app('transition:generic')
   const { status, headers, body } = await call('app.bsky.graph.getBlocks')

@@ -46,7 +46,10 @@ const asked = () => [appview, chat, other].reduce((count, { received }) => count
 // Where requests go
 
 test('social methods go to the AppView and direct messages to the chat service', async () => {
-  expect(await xrpc('app.bsky.graph.getFollows?actor=alice.test')).toMatchObject({ status: 200, body: { path: '/xrpc/app.bsky.graph.getFollows?actor=alice.test' } })
+  expect(await xrpc('app.bsky.graph.getFollows?actor=alice.test')).toMatchObject({
+    status: 200,
+    body: { path: '/xrpc/app.bsky.graph.getFollows?actor=alice.test' },
+  })
   expect(await xrpc('chat.bsky.convo.listConvos')).toMatchObject({ status: 200, body: { path: '/xrpc/chat.bsky.convo.listConvos' } })
   expect([appview.received.length, chat.received.length]).toEqual([1, 1])
   expect(appview.received[0]!.headers.get('atproto-proxy')).toBe('did:web:appview.test#bsky_appview')
@@ -107,7 +110,9 @@ test('only headers about the answer wanted and the body pass', async () => {
     },
   })
   const { headers } = appview.received[0]!
-  expect(Object.fromEntries(['accept-language', 'atproto-accept-labelers', 'x-bsky-topics'].map((name) => [name, headers.get(name)]))).toEqual({
+  expect(
+    Object.fromEntries(['accept-language', 'atproto-accept-labelers', 'x-bsky-topics'].map((name) => [name, headers.get(name)])),
+  ).toEqual({
     'accept-language': 'de',
     'atproto-accept-labelers': 'did:web:labels.test',
     'x-bsky-topics': 'cats',
@@ -213,8 +218,26 @@ test.each(['before the answer', 'in the middle of the answer'])('a client that l
 test('a success passes with the headers that belong to it', async () => {
   const bytes = gzipSync(JSON.stringify({ a: 'b' }))
   appview.answer('app.bsky.test.headers', () => {
-    const headers = { 'content-type': 'application/json', 'content-encoding': 'gzip', 'content-language': 'de', 'atproto-repo-rev': '3abc', 'atproto-content-labelers': 'did:web:l', 'retry-after': '3' }
-    return new Response(bytes, { status: 203, headers: { ...headers, 'set-cookie': 'a=b', 'www-authenticate': 'Bearer', 'dpop-nonce': 'x', server: 'x', 'cache-control': 'public', 'access-control-allow-origin': 'https://x' } })
+    const headers = {
+      'content-type': 'application/json',
+      'content-encoding': 'gzip',
+      'content-language': 'de',
+      'atproto-repo-rev': '3abc',
+      'atproto-content-labelers': 'did:web:l',
+      'retry-after': '3',
+    }
+    return new Response(bytes, {
+      status: 203,
+      headers: {
+        ...headers,
+        'set-cookie': 'a=b',
+        'www-authenticate': 'Bearer',
+        'dpop-nonce': 'x',
+        server: 'x',
+        'cache-control': 'public',
+        'access-control-allow-origin': 'https://x',
+      },
+    })
   })
   const { status, headers, body } = await xrpc('app.bsky.test.headers')
   expect({ status, body }).toEqual({ status: 203, body: { a: 'b' } })
@@ -230,8 +253,14 @@ test('a success passes with the headers that belong to it', async () => {
 
 test('coded bytes are not touched on their way', async () => {
   const bytes = gzipSync('not even json')
-  appview.answer('app.bsky.test.coded', () => new Response(bytes, { headers: { 'content-type': 'text/plain', 'content-encoding': 'gzip' } }))
-  const response = await fetch(`${pds.url}/xrpc/app.bsky.test.coded`, { headers: { ...full, 'accept-encoding': 'gzip;q=0.5, br' }, decompress: false })
+  appview.answer(
+    'app.bsky.test.coded',
+    () => new Response(bytes, { headers: { 'content-type': 'text/plain', 'content-encoding': 'gzip' } }),
+  )
+  const response = await fetch(`${pds.url}/xrpc/app.bsky.test.coded`, {
+    headers: { ...full, 'accept-encoding': 'gzip;q=0.5, br' },
+    decompress: false,
+  })
   expect(appview.received[0]!.headers.get('accept-encoding')).toBe('gzip;q=0.5, br')
   expect(response.headers.get('content-encoding')).toBe('gzip')
   expect(response.headers.get('content-length')).toBe(String(bytes.length))
@@ -247,16 +276,68 @@ test.each([301, 302, 304, 307])('a %i is passed on and not followed', async (sta
 })
 
 const failures: [string, () => Response, number, string, string][] = [
-  ['an error by its name', () => Response.json({ error: 'NotFoundy', message: 'no such thing' }, { status: 400 }), 400, 'NotFoundy', 'no such thing'],
+  [
+    'an error by its name',
+    () => Response.json({ error: 'NotFoundy', message: 'no such thing' }, { status: 400 }),
+    400,
+    'NotFoundy',
+    'no such thing',
+  ],
   ['an error of authentication', () => Response.json({ error: 'BadJwt', message: 'no' }, { status: 401 }), 401, 'BadJwt', 'no'],
   ['a name without a text', () => Response.json({ error: 'Odd' }, { status: 404 }), 404, 'Odd', 'XRPC Not Supported'],
-  ['members that are no text', () => Response.json({ error: 5, message: {} }, { status: 429 }), 429, 'RateLimitExceeded', 'Rate Limit Exceeded'],
-  ['a 500 as a bad gateway', () => Response.json({ error: 'InternalServerError', message: 'oops' }, { status: 500 }), 502, 'InternalServerError', 'oops'],
-  ['a 500 that is a page', () => new Response('<h1>stack trace</h1>', { status: 500, headers: { 'content-type': 'text/html' } }), 502, 'UpstreamFailure', 'Upstream Failure'],
-  ['a page with a status of its own', () => new Response('<h1>teapot</h1>', { status: 418, headers: { 'content-type': 'text/html' } }), 418, 'InvalidRequest', 'Invalid Request'],
-  ['JSON that is none', () => new Response('{"error":', { status: 503, headers: { 'content-type': 'application/json' } }), 503, 'NotEnoughResources', 'Not Enough Resources'],
-  ['a coded error', () => new Response(gzipSync('{"error":"Coded","message":"m"}'), { status: 400, headers: { 'content-type': 'application/json', 'content-encoding': 'gzip' } }), 400, 'Coded', 'm'],
-  ['an error too long to read', () => Response.json({ error: 'Long', message: 'x'.repeat(200_000) }, { status: 400 }), 400, 'InvalidRequest', 'Invalid Request'],
+  [
+    'members that are no text',
+    () => Response.json({ error: 5, message: {} }, { status: 429 }),
+    429,
+    'RateLimitExceeded',
+    'Rate Limit Exceeded',
+  ],
+  [
+    'a 500 as a bad gateway',
+    () => Response.json({ error: 'InternalServerError', message: 'oops' }, { status: 500 }),
+    502,
+    'InternalServerError',
+    'oops',
+  ],
+  [
+    'a 500 that is a page',
+    () => new Response('<h1>stack trace</h1>', { status: 500, headers: { 'content-type': 'text/html' } }),
+    502,
+    'UpstreamFailure',
+    'Upstream Failure',
+  ],
+  [
+    'a page with a status of its own',
+    () => new Response('<h1>teapot</h1>', { status: 418, headers: { 'content-type': 'text/html' } }),
+    418,
+    'InvalidRequest',
+    'Invalid Request',
+  ],
+  [
+    'JSON that is none',
+    () => new Response('{"error":', { status: 503, headers: { 'content-type': 'application/json' } }),
+    503,
+    'NotEnoughResources',
+    'Not Enough Resources',
+  ],
+  [
+    'a coded error',
+    () =>
+      new Response(gzipSync('{"error":"Coded","message":"m"}'), {
+        status: 400,
+        headers: { 'content-type': 'application/json', 'content-encoding': 'gzip' },
+      }),
+    400,
+    'Coded',
+    'm',
+  ],
+  [
+    'an error too long to read',
+    () => Response.json({ error: 'Long', message: 'x'.repeat(200_000) }, { status: 400 }),
+    400,
+    'InvalidRequest',
+    'Invalid Request',
+  ],
 ]
 test.each(failures)('%s', async (_, answerer, status, error, message) => {
   appview.answer('app.bsky.test.fails', answerer)
@@ -267,7 +348,13 @@ test.each(failures)('%s', async (_, answerer, status, error, message) => {
 
 test('an error keeps the few headers that say when and about what', async () => {
   appview.answer('app.bsky.test.later', () =>
-    Response.json({ error: 'Later', message: 'm' }, { status: 429, headers: { 'retry-after': '7', 'atproto-repo-rev': '3abc', 'www-authenticate': 'DPoP error="x"', 'content-language': 'de' } }),
+    Response.json(
+      { error: 'Later', message: 'm' },
+      {
+        status: 429,
+        headers: { 'retry-after': '7', 'atproto-repo-rev': '3abc', 'www-authenticate': 'DPoP error="x"', 'content-language': 'de' },
+      },
+    ),
   )
   const { headers } = await xrpc('app.bsky.test.later')
   expect([headers.get('retry-after'), headers.get('atproto-repo-rev')]).toEqual(['7', '3abc'])
@@ -279,7 +366,10 @@ test('a service that cannot be reached is a bad gateway', async () => {
   gone.services['test_service'] = gone.url
   await xrpc('com.example.once', targeting(`${gone.did}#test_service`))
   await gone[Symbol.asyncDispose]()
-  expect(await xrpc('com.example.twice', targeting(`${gone.did}#test_service`))).toMatchObject({ status: 502, body: { error: 'UpstreamFailure', message: 'Upstream service unreachable' } })
+  expect(await xrpc('com.example.twice', targeting(`${gone.did}#test_service`))).toMatchObject({
+    status: 502,
+    body: { error: 'UpstreamFailure', message: 'Upstream service unreachable' },
+  })
 })
 
 test('an answer that breaks off does not look complete', async () => {
@@ -287,7 +377,10 @@ test('an answer that breaks off does not look complete', async () => {
   await using named = startUpstream()
   named.services['test_service'] = broken.url
   const headers = { ...full, ...targeting(`${named.did}#test_service`).headers }
-  const reading = fetch(`${pds.url}/xrpc/com.example.anything`, { headers }).then(async (response) => ({ status: response.status, text: await response.text() }))
+  const reading = fetch(`${pds.url}/xrpc/com.example.anything`, { headers }).then(async (response) => ({
+    status: response.status,
+    text: await response.text(),
+  }))
   // Whether headers had gone out by then is a matter of timing.
   const outcome = await reading.catch(() => 'broken off' as const)
   if (outcome !== 'broken off') expect(outcome.status).toBe(502)
@@ -297,7 +390,10 @@ test('what is no HTTP is a bad gateway', async () => {
   await using broken = startRawUpstream('hello\r\n')
   await using named = startUpstream()
   named.services['test_service'] = broken.url
-  expect(await xrpc('com.example.anything', targeting(`${named.did}#test_service`))).toMatchObject({ status: 502, body: { error: 'UpstreamFailure' } })
+  expect(await xrpc('com.example.anything', targeting(`${named.did}#test_service`))).toMatchObject({
+    status: 502,
+    body: { error: 'UpstreamFailure' },
+  })
 })
 
 test('an answer of more than 10 MiB is refused', async () => {
@@ -349,18 +445,30 @@ test.each([
 })
 
 test('a service that its document does not list is refused', async () => {
-  expect(await xrpc('com.example.anything', targeting(`${other.did}#absent`))).toMatchObject({ status: 400, body: { message: 'could not resolve proxy did service url' } })
+  expect(await xrpc('com.example.anything', targeting(`${other.did}#absent`))).toMatchObject({
+    status: 400,
+    body: { message: 'could not resolve proxy did service url' },
+  })
 })
 
 test.each(['test_private', 'test_intranet'])('a target inside our own network is not reached: %s', async (fragment) => {
-  expect(await xrpc('com.example.anything', targeting(`${other.did}#${fragment}`))).toMatchObject({ status: 502, body: { error: 'UpstreamFailure' } })
+  expect(await xrpc('com.example.anything', targeting(`${other.did}#${fragment}`))).toMatchObject({
+    status: 502,
+    body: { error: 'UpstreamFailure' },
+  })
 })
 
 test('nobody asks another service without saying who asks', async () => {
   const anonymous = (nsid: string, headers: Record<string, string> = {}) => request(`${pds.url}/xrpc/${nsid}`, { headers })
-  expect(await anonymous('app.bsky.graph.getFollows?actor=a')).toMatchObject({ status: 401, body: { error: 'AuthMissing', message: 'Authentication Required' } })
+  expect(await anonymous('app.bsky.graph.getFollows?actor=a')).toMatchObject({
+    status: 401,
+    body: { error: 'AuthMissing', message: 'Authentication Required' },
+  })
   expect(await anonymous('com.example.anything')).toMatchObject({ status: 401, body: { error: 'AuthMissing' } })
-  expect(await anonymous('com.example.anything', { 'atproto-proxy': 'did:web:nowhere.test#x' })).toMatchObject({ status: 401, body: { error: 'AuthMissing' } })
+  expect(await anonymous('com.example.anything', { 'atproto-proxy': 'did:web:nowhere.test#x' })).toMatchObject({
+    status: 401,
+    body: { error: 'AuthMissing' },
+  })
   expect(await anonymous('com.example.anything', { 'atproto-proxy': '#x' })).toMatchObject({ status: 400 })
   expect(await anonymous('com.atproto.sync.subscribeRepos')).toMatchObject({ status: 401, body: { error: 'AuthMissing' } })
   expect(asked()).toBe(0)
@@ -369,7 +477,10 @@ test('nobody asks another service without saying who asks', async () => {
 test.each(['com.atproto.server.getsession', 'COM.atproto.server.CREATEAPPPASSWORD', 'com.atproto.identity.SignPlcOperation'])(
   '%s is nobody else’s business, however it is written',
   async (nsid) => {
-    expect(await xrpc(nsid, targeting(`${other.did}#test_service`))).toMatchObject({ status: 400, body: { error: 'InvalidToken', message: 'Bad token method' } })
+    expect(await xrpc(nsid, targeting(`${other.did}#test_service`))).toMatchObject({
+      status: 400,
+      body: { error: 'InvalidToken', message: 'Bad token method' },
+    })
     expect(asked()).toBe(0)
   },
 )
@@ -384,7 +495,9 @@ const reach: [SessionKind, string, number][] = [
   ['takendown', 'app.bsky.graph.getFollows', 400],
 ]
 test.each(reach)('a session of kind %s calling %s: %i', async (kind, nsid, status) => {
-  const answer = await request(`${pds.url}/xrpc/${nsid}`, { headers: { ...(await alice.as(kind)), ...targeting('did:web:chat.test#bsky_chat').headers } })
+  const answer = await request(`${pds.url}/xrpc/${nsid}`, {
+    headers: { ...(await alice.as(kind)), ...targeting('did:web:chat.test#bsky_chat').headers },
+  })
   expect(answer.status).toBe(status)
   if (status === 400) expect(answer.body.error).toBe('InvalidToken')
 })
@@ -392,7 +505,10 @@ test.each(reach)('a session of kind %s calling %s: %i', async (kind, nsid, statu
 test('what is no method is not forwarded', async () => {
   expect(await xrpc('not-an-nsid')).toMatchObject({ status: 400, body: { error: 'InvalidRequest', message: 'invalid xrpc path' } })
   expect(await xrpc('app.bsky.graph.getFollows/extra')).toMatchObject({ status: 400, body: { message: 'invalid xrpc path' } })
-  expect(await xrpc('app.bsky.graph.getFollows', { method: 'DELETE' })).toMatchObject({ status: 400, body: { message: 'XRPC requests only supports GET and POST' } })
+  expect(await xrpc('app.bsky.graph.getFollows', { method: 'DELETE' })).toMatchObject({
+    status: 400,
+    body: { message: 'XRPC requests only supports GET and POST' },
+  })
   expect(asked()).toBe(0)
 })
 

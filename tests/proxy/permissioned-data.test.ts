@@ -25,21 +25,41 @@ afterAll(async () => {
   await space[Symbol.asyncDispose]()
 })
 
-const methods = ['com.atproto.space.getSpace', 'com.atproto.space.getSpace/', 'com.atproto.simplespace.createSpace', 'COM.atproto.Space.getSpace', 'com.atproto.SIMPLESPACE.x', 'com.atproto.space.a.b']
+const methods = [
+  'com.atproto.space.getSpace',
+  'com.atproto.space.getSpace/',
+  'com.atproto.simplespace.createSpace',
+  'COM.atproto.Space.getSpace',
+  'com.atproto.SIMPLESPACE.x',
+  'com.atproto.space.a.b',
+]
 
 test('methods of the drafts are not passed on, whoever asks, wherever to', async () => {
   for (const method of methods) {
-    for (const headers of [{}, { 'atproto-proxy': `${space.did}#anything` }, { 'atproto-proxy': `${space.did}#atproto_space_host` }] as Record<string, string>[]) {
+    for (const headers of [
+      {},
+      { 'atproto-proxy': `${space.did}#anything` },
+      { 'atproto-proxy': `${space.did}#atproto_space_host` },
+    ] as Record<string, string>[]) {
       for (const http of ['GET', 'POST']) {
         const asked = { method, headers, http }
-        expect({ asked, status: (await xrpc(pds, method, { method: http, headers: { ...headers, ...bearer(alice.accessJwt) } })).status }).toEqual({ asked, status: 501 })
+        expect({
+          asked,
+          status: (await xrpc(pds, method, { method: http, headers: { ...headers, ...bearer(alice.accessJwt) } })).status,
+        }).toEqual({ asked, status: 501 })
         expect({ asked, status: (await app(method, { method: http, headers })).status }).toEqual({ asked, status: 501 })
       }
     }
   }
-  for (const method of ['com.example.anything', 'app.bsky.feed.getTimeline']) expect((await alice.call(method, { headers: { 'atproto-proxy': `${space.did}#atproto_space_host` } })).status).toBeGreaterThanOrEqual(400)
+  for (const method of ['com.example.anything', 'app.bsky.feed.getTimeline'])
+    expect((await alice.call(method, { headers: { 'atproto-proxy': `${space.did}#atproto_space_host` } })).status).toBeGreaterThanOrEqual(
+      400,
+    )
   expect(space.received).toEqual([])
-  expect((await alice.call('com.example.spaces.get', { headers: { ...bearer(alice.accessJwt), 'atproto-proxy': `${space.did}#anything` } })).status).toBe(200)
+  expect(
+    (await alice.call('com.example.spaces.get', { headers: { ...bearer(alice.accessJwt), 'atproto-proxy': `${space.did}#anything` } }))
+      .status,
+  ).toBe(200)
 })
 
 test('no service token is made for them', async () => {
@@ -64,11 +84,17 @@ test('a URI of a space passes where a lexicon asks for an at-uri, and is no reco
   const uri = `at://${alice.did}/space/com.example.forum/self/${alice.did}/com.example.thread/3jzfcijpj2z2a`
   const subject = { uri, cid: 'bafyreie5737gdxlw5i64vzichcalba3z2v5n6icifvx5xytvske7mr3hpm' }
   const record = { $type: 'app.bsky.feed.like', subject, createdAt: '2026-01-01T00:00:00Z' }
-  expect(await alice.call('com.atproto.repo.createRecord', { json: { repo: alice.did, collection: 'app.bsky.feed.like', record } })).toMatchObject({ status: 200, body: { validationStatus: 'valid' } })
+  expect(
+    await alice.call('com.atproto.repo.createRecord', { json: { repo: alice.did, collection: 'app.bsky.feed.like', record } }),
+  ).toMatchObject({ status: 200, body: { validationStatus: 'valid' } })
   const broken = { ...record, subject: { ...subject, uri: `${uri}/more` } }
-  expect(await alice.call('com.atproto.repo.createRecord', { json: { repo: alice.did, collection: 'app.bsky.feed.like', record: broken } })).toMatchObject({
+  expect(
+    await alice.call('com.atproto.repo.createRecord', { json: { repo: alice.did, collection: 'app.bsky.feed.like', record: broken } }),
+  ).toMatchObject({
     status: 400,
-    body: { message: expect.stringMatching(/^Invalid app.bsky.feed.like record: Invalid at-uri \(got ".*"\) at \$\.record\.subject\.uri$/) },
+    body: {
+      message: expect.stringMatching(/^Invalid app.bsky.feed.like record: Invalid at-uri \(got ".*"\) at \$\.record\.subject\.uri$/),
+    },
   })
   const operator = { headers: basic('admin', ADMIN_TOKEN) }
   expect((await xrpc(pds, `com.atproto.admin.getSubjectStatus?uri=${encodeURIComponent(uri)}`, operator)).status).toBe(400)

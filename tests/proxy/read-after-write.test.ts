@@ -21,8 +21,10 @@ beforeAll(async () => {
   pds = await startPds({ appview: { url: appview.url, did: 'did:web:appview.test#bsky_appview', cdnUrl: 'https://cdn.test' } })
   alice = await createAccount(pds, 'alice')
   bob = await createAccount(pds, 'bob')
-  image = (await alice.call('com.atproto.repo.uploadBlob', { method: 'POST', body: png, headers: { 'content-type': 'image/png' } })).body.blob
-  video = (await alice.call('com.atproto.repo.uploadBlob', { method: 'POST', body: mp4, headers: { 'content-type': 'video/mp4' } })).body.blob
+  image = (await alice.call('com.atproto.repo.uploadBlob', { method: 'POST', body: png, headers: { 'content-type': 'image/png' } })).body
+    .blob
+  video = (await alice.call('com.atproto.repo.uploadBlob', { method: 'POST', body: mp4, headers: { 'content-type': 'video/mp4' } })).body
+    .blob
   await write('app.bsky.actor.profile', { displayName: 'Alice' }, 'self')
 })
 afterAll(async () => {
@@ -45,7 +47,9 @@ const mp4 = Buffer.from('0000001866747970697361360000000069736f6d6d703432', 'hex
 
 async function write(collection: string, record: object, rkey?: string): Promise<{ uri: string; cid: string; rev: string }> {
   const nsid = rkey === undefined ? 'com.atproto.repo.createRecord' : 'com.atproto.repo.putRecord'
-  const { status, body } = await alice.call(nsid, { json: { repo: alice.did, collection, rkey, validate: false, record: { $type: collection, ...record } } })
+  const { status, body } = await alice.call(nsid, {
+    json: { repo: alice.did, collection, rkey, validate: false, record: { $type: collection, ...record } },
+  })
   if (status !== 200) throw new Error(JSON.stringify(body))
   return { uri: body.uri, cid: body.cid, rev: body.commit.rev }
 }
@@ -60,13 +64,18 @@ const view = (account: TestAccount, rkey: string, indexedAt: string, record: obj
   indexedAt,
 })
 /** The AppView answers so, knowing of nothing since. */
-const says = (nsid: string, body: unknown, headers: Record<string, string> = {}) => appview.answer(nsid, () => Response.json(body, { headers: { 'atproto-repo-rev': knownRev, ...headers } }))
+const says = (nsid: string, body: unknown, headers: Record<string, string> = {}) =>
+  appview.answer(nsid, () => Response.json(body, { headers: { 'atproto-repo-rev': knownRev, ...headers } }))
 const texts = ({ body }: { body: any }) => body.feed.map((item: any) => item.post.record.text)
 
 // Feeds
 
 test('a new post is in the timeline, where its time puts it', async () => {
-  says('app.bsky.feed.getTimeline', { cursor: 'next', feed: [{ post: view(bob, 'newer', hour(1)) }, { post: view(bob, 'older', hour(-1)) }] }, { 'atproto-content-labelers': 'did:web:l' })
+  says(
+    'app.bsky.feed.getTimeline',
+    { cursor: 'next', feed: [{ post: view(bob, 'newer', hour(1)) }, { post: view(bob, 'older', hour(-1)) }] },
+    { 'atproto-content-labelers': 'did:web:l' },
+  )
   const { uri, cid } = await post('fresh')
   pds.clock.advance({ secs: 2 })
   const answer = await alice.call('app.bsky.feed.getTimeline?limit=2')
@@ -151,7 +160,8 @@ test('a filtered feed gets what passes its filter', async () => {
   await post('thread', { reply: { root: reference(mine), parent: reference(mine) } })
   await post('picture', { embed: images() })
   says('app.bsky.feed.getAuthorFeed', { feed: [{ post: view(alice, 'mine', hour(-1)) }] })
-  const filtered = async (filter: string) => texts(await alice.call(`app.bsky.feed.getAuthorFeed?actor=${alice.did}&filter=${filter}`)).slice(0, -1)
+  const filtered = async (filter: string) =>
+    texts(await alice.call(`app.bsky.feed.getAuthorFeed?actor=${alice.did}&filter=${filter}`)).slice(0, -1)
   expect(await filtered('posts_with_replies')).toEqual(['picture', 'thread', 'reply', 'plain'])
   expect(await filtered('posts_no_replies')).toEqual(['picture', 'plain'])
   expect(await filtered('posts_and_author_threads')).toEqual(['picture', 'thread', 'plain'])
@@ -163,7 +173,10 @@ test('a filtered feed gets what passes its filter', async () => {
 
 test('a changed profile shows to its owner', async () => {
   await write('app.bsky.actor.profile', { displayName: 'New name', description: 'New words', banner: image }, 'self')
-  const old = { ...author(alice, { description: 'old', avatar: 'https://cdn.test/old', banner: 'https://cdn.test/old' }), followersCount: 5 }
+  const old = {
+    ...author(alice, { description: 'old', avatar: 'https://cdn.test/old', banner: 'https://cdn.test/old' }),
+    followersCount: 5,
+  }
   says('app.bsky.actor.getProfile', old)
   const changed = {
     did: alice.did,
@@ -175,7 +188,9 @@ test('a changed profile shows to its owner', async () => {
   }
   expect((await alice.call(`app.bsky.actor.getProfile?actor=${alice.did}`)).body).toEqual(changed)
   says('app.bsky.actor.getProfiles', { profiles: [author(bob), old] })
-  expect((await alice.call(`app.bsky.actor.getProfiles?actors=${bob.did}&actors=${alice.did}`)).body).toEqual({ profiles: [author(bob), changed] })
+  expect((await alice.call(`app.bsky.actor.getProfiles?actors=${bob.did}&actors=${alice.did}`)).body).toEqual({
+    profiles: [author(bob), changed],
+  })
   says('app.bsky.actor.getProfile', author(bob))
   expect((await alice.call(`app.bsky.actor.getProfile?actor=${bob.did}`)).body).toEqual(author(bob))
 })
@@ -189,13 +204,21 @@ async function embedOf(embed: object): Promise<unknown> {
   return body.feed[0]?.post.embed
 }
 const cdn = (preset: string) => `https://cdn.test/img/${preset}/plain/${alice.did}/${image.ref.$link}@jpeg`
-const quoted = () => ({ uri: `at://${bob.did}/app.bsky.feed.post/quoted`, cid: 'bafyreidfayvfuwqa7qlnopdjiqrxzs6blmoeu4rujcjtnci5beludirz2a' })
+const quoted = () => ({
+  uri: `at://${bob.did}/app.bsky.feed.post/quoted`,
+  cid: 'bafyreidfayvfuwqa7qlnopdjiqrxzs6blmoeu4rujcjtnci5beludirz2a',
+})
 const images = () => ({ $type: 'app.bsky.embed.images', images: [{ image, alt: 'a cat', aspectRatio: { width: 2, height: 1 } }] })
-const imagesView = () => ({ $type: 'app.bsky.embed.images#view', images: [{ thumb: cdn('feed_thumbnail'), fullsize: cdn('feed_fullsize'), alt: 'a cat', aspectRatio: { width: 2, height: 1 } }] })
+const imagesView = () => ({
+  $type: 'app.bsky.embed.images#view',
+  images: [{ thumb: cdn('feed_thumbnail'), fullsize: cdn('feed_fullsize'), alt: 'a cat', aspectRatio: { width: 2, height: 1 } }],
+})
 
 test('images and links are shown from the CDN', async () => {
   expect(await embedOf(images())).toEqual(imagesView())
-  expect(await embedOf({ $type: 'app.bsky.embed.external', external: { uri: 'https://x.test', title: 'x', description: 'y', thumb: image } })).toEqual({
+  expect(
+    await embedOf({ $type: 'app.bsky.embed.external', external: { uri: 'https://x.test', title: 'x', description: 'y', thumb: image } }),
+  ).toEqual({
     $type: 'app.bsky.embed.external#view',
     external: { uri: 'https://x.test', title: 'x', description: 'y', thumb: cdn('feed_thumbnail') },
   })
@@ -217,7 +240,13 @@ test('a quoted post is asked for in the name of the author', async () => {
 
 test('a quoted post that is not there is shown as missing, with the media beside it', async () => {
   const missing = { record: { $type: 'app.bsky.embed.record#viewNotFound', uri: quoted().uri, notFound: true } }
-  expect(await embedOf({ $type: 'app.bsky.embed.recordWithMedia', record: { $type: 'app.bsky.embed.record', record: quoted() }, media: images() })).toEqual({
+  expect(
+    await embedOf({
+      $type: 'app.bsky.embed.recordWithMedia',
+      record: { $type: 'app.bsky.embed.record', record: quoted() },
+      media: images(),
+    }),
+  ).toEqual({
     $type: 'app.bsky.embed.recordWithMedia#view',
     media: imagesView(),
     record: missing,
@@ -260,7 +289,10 @@ test('a new reply stands under its parent', async () => {
   expect(shape((await getThread(middle.uri)).body.thread)).toEqual(['middle', ['to the middle']])
 })
 
-const notFound = (headers: Record<string, string> = {}) => appview.answer('app.bsky.feed.getPostThread', () => Response.json({ error: 'NotFound', message: 'Post not found' }, { status: 400, headers }))
+const notFound = (headers: Record<string, string> = {}) =>
+  appview.answer('app.bsky.feed.getPostThread', () =>
+    Response.json({ error: 'NotFound', message: 'Post not found' }, { status: 400, headers }),
+  )
 
 test('a thread around a post that the AppView does not know is made here, its ancestors are asked for', async () => {
   const root = view(bob, 'root', hour(-3))
@@ -268,13 +300,18 @@ test('a thread around a post that the AppView does not know is made here, its an
   await post('answer to fresh', { reply: { root: reference(root), parent: reference(fresh) } })
   appview.answer('app.bsky.feed.getPostThread', (request) => {
     const params = new URL(request.url).searchParams
-    if (params.get('uri') !== root.uri) return Response.json({ error: 'NotFound', message: 'x' }, { status: 400, headers: { 'atproto-repo-rev': knownRev } })
+    if (params.get('uri') !== root.uri)
+      return Response.json({ error: 'NotFound', message: 'x' }, { status: 400, headers: { 'atproto-repo-rev': knownRev } })
     return Response.json({ thread: threadOf(root), asked: params.get('depth') })
   })
   for (const authority of [alice.did, alice.handle]) {
     const { status, body, headers } = await getThread(fresh.uri.replace(alice.did, authority))
     expect(status).toBe(200)
-    expect(body.thread).toMatchObject({ post: { uri: fresh.uri, author: { did: alice.did } }, parent: { post: { uri: root.uri } }, replies: [{ post: { record: { text: 'answer to fresh' } } }] })
+    expect(body.thread).toMatchObject({
+      post: { uri: fresh.uri, author: { did: alice.did } },
+      parent: { post: { uri: root.uri } },
+      replies: [{ post: { record: { text: 'answer to fresh' } } }],
+    })
     expect(headers.get('atproto-upstream-lag')).toMatch(/^\d+$/)
   }
   const ancestors = appview.received.find(({ path }) => path.includes('depth=0'))!
@@ -311,15 +348,22 @@ test.each([
 
 test('a thread that is blocked stays blocked', async () => {
   await post('fresh')
-  const thread = { $type: 'app.bsky.feed.defs#blockedPost', uri: `at://${bob.did}/app.bsky.feed.post/root`, blocked: true, author: { did: bob.did } }
+  const thread = {
+    $type: 'app.bsky.feed.defs#blockedPost',
+    uri: `at://${bob.did}/app.bsky.feed.post/root`,
+    blocked: true,
+    author: { did: bob.did },
+  }
   says('app.bsky.feed.getPostThread', { thread })
   expect((await getThread(thread.uri)).body).toEqual({ thread })
 })
 
 // What passes untouched
 
-const raw = (headers: Record<string, string> = {}) => fetch(`${pds.url}/xrpc/app.bsky.feed.getTimeline`, { headers: { ...bearer(alice.accessJwt), ...headers }, decompress: false })
-const answers = (body: string | Uint8Array<ArrayBuffer>, headers: Record<string, string>) => appview.answer('app.bsky.feed.getTimeline', () => new Response(body, { headers: { 'content-type': 'application/json', ...headers } }))
+const raw = (headers: Record<string, string> = {}) =>
+  fetch(`${pds.url}/xrpc/app.bsky.feed.getTimeline`, { headers: { ...bearer(alice.accessJwt), ...headers }, decompress: false })
+const answers = (body: string | Uint8Array<ArrayBuffer>, headers: Record<string, string>) =>
+  appview.answer('app.bsky.feed.getTimeline', () => new Response(body, { headers: { 'content-type': 'application/json', ...headers } }))
 
 test('an answer that lacks nothing passes as it is, coding and all', async () => {
   const bytes = gzipSync('{ "feed" : [] }')
@@ -383,7 +427,9 @@ test('a post that was taken down is left out', async () => {
 
 test('errors are told as they are', async () => {
   await post('fresh')
-  appview.answer('app.bsky.feed.getTimeline', () => Response.json({ error: 'BadCursor', message: 'm' }, { status: 400, headers: { 'atproto-repo-rev': knownRev } }))
+  appview.answer('app.bsky.feed.getTimeline', () =>
+    Response.json({ error: 'BadCursor', message: 'm' }, { status: 400, headers: { 'atproto-repo-rev': knownRev } }),
+  )
   expect(await alice.call('app.bsky.feed.getTimeline')).toMatchObject({ status: 400, body: { error: 'BadCursor' } })
   expect(await alice.call('app.bsky.feed.getTimeline?limit=1000')).toMatchObject({ status: 400, body: { error: 'InvalidRequest' } })
 })
@@ -392,7 +438,13 @@ test('codings that nobody speaks are refused', async () => {
   says('app.bsky.feed.getTimeline', { feed: [] })
   expect((await raw({ 'accept-encoding': 'invalid' })).status).toBe(200)
   const refused = await raw({ 'accept-encoding': 'invalid, *;q=0' })
-  expect({ status: refused.status, body: await refused.json() }).toEqual({ status: 406, body: { error: 'NotAcceptable', message: 'this service does not support any of the requested encodings' } })
+  expect({ status: refused.status, body: await refused.json() }).toEqual({
+    status: 406,
+    body: { error: 'NotAcceptable', message: 'this service does not support any of the requested encodings' },
+  })
   const malformed = await raw({ 'accept-encoding': ';q=1' })
-  expect({ status: malformed.status, body: await malformed.json() }).toEqual({ status: 400, body: { error: 'InvalidRequest', message: 'Invalid accept-encoding: ";q=1"' } })
+  expect({ status: malformed.status, body: await malformed.json() }).toEqual({
+    status: 400,
+    body: { error: 'InvalidRequest', message: 'Invalid accept-encoding: ";q=1"' },
+  })
 })

@@ -43,7 +43,10 @@ const spokenFor = (received: Received) => {
 
 // Reports
 
-const report = { reasonType: 'com.atproto.moderation.defs#reasonSpam', subject: { $type: 'com.atproto.admin.defs#repoRef', did: 'did:plc:bbbbbbbbbbbbbbbbbbbbbbbb' } }
+const report = {
+  reasonType: 'com.atproto.moderation.defs#reasonSpam',
+  subject: { $type: 'com.atproto.admin.defs#repoRef', did: 'did:plc:bbbbbbbbbbbbbbbbbbbbbbbb' },
+}
 const createReport = 'com.atproto.moderation.createReport'
 
 test('a report goes to the moderation service in the name of the account', async () => {
@@ -69,8 +72,13 @@ test('a report goes to the labeler that it names', async () => {
 })
 
 test('an account that was taken down reaches the moderators, and hears what they say', async () => {
-  moderation.answer(createReport, () => Response.json({ error: 'AccountTakedown', message: 'Report not accepted from takendown account' }, { status: 400 }))
-  expect(await xrpc(createReport, { json: report }, await alice.as('takendown'))).toMatchObject({ status: 400, body: { error: 'AccountTakedown' } })
+  moderation.answer(createReport, () =>
+    Response.json({ error: 'AccountTakedown', message: 'Report not accepted from takendown account' }, { status: 400 }),
+  )
+  expect(await xrpc(createReport, { json: report }, await alice.as('takendown'))).toMatchObject({
+    status: 400,
+    body: { error: 'AccountTakedown' },
+  })
 })
 
 test('a report that is none reaches nobody', async () => {
@@ -95,7 +103,9 @@ test('a feed is asked for with a token for its generator', async () => {
   appview.answer('app.bsky.feed.getFeed', () => Response.json({ feed: [] }, { headers: { 'atproto-repo-rev': '3abc' } }))
   expect(await xrpc(getFeed)).toMatchObject({ status: 200, body: { feed: [] } })
   const [lookup, asked] = appview.received
-  expect(lookup!.path).toBe('/xrpc/com.atproto.repo.getRecord?repo=did%3Aplc%3Abbbbbbbbbbbbbbbbbbbbbbbb&collection=app.bsky.feed.generator&rkey=cats')
+  expect(lookup!.path).toBe(
+    '/xrpc/com.atproto.repo.getRecord?repo=did%3Aplc%3Abbbbbbbbbbbbbbbbbbbbbbbb&collection=app.bsky.feed.generator&rkey=cats',
+  )
   expect(lookup!.headers.has('authorization')).toBe(false)
   expect(asked!.path).toBe(`/xrpc/${getFeed}`)
   expect(spokenFor(asked!)).toEqual({ iss: alice.did, aud: 'did:web:feeds.test', lxm: 'app.bsky.feed.getFeedSkeleton' })
@@ -122,24 +132,36 @@ test('a generator that the AppView does not know is told as the AppView tells it
 
 const device = { token: 'device-token', platform: 'ios', appId: 'app.test' }
 
-test.each(['app.bsky.notification.registerPush', 'app.bsky.notification.unregisterPush'])('%s tells the notification service', async (nsid) => {
-  let sent: unknown
-  other.answer(nsid, async (incoming) => {
-    sent = await incoming.json()
-    return Response.json({ ignored: true })
-  })
-  expect(await xrpc(nsid, { json: { serviceDid: other.did, ...device } })).toMatchObject({ status: 200, body: '' })
-  expect(sent).toEqual({ serviceDid: other.did, ...device })
-  expect(spokenFor(other.received[0]!)).toEqual({ iss: alice.did, aud: other.did, lxm: nsid })
-})
+test.each(['app.bsky.notification.registerPush', 'app.bsky.notification.unregisterPush'])(
+  '%s tells the notification service',
+  async (nsid) => {
+    let sent: unknown
+    other.answer(nsid, async (incoming) => {
+      sent = await incoming.json()
+      return Response.json({ ignored: true })
+    })
+    expect(await xrpc(nsid, { json: { serviceDid: other.did, ...device } })).toMatchObject({ status: 200, body: '' })
+    expect(sent).toEqual({ serviceDid: other.did, ...device })
+    expect(spokenFor(other.received[0]!)).toEqual({ iss: alice.did, aud: other.did, lxm: nsid })
+  },
+)
 
 test('the AppView is its own notification service', async () => {
-  expect(await xrpc('app.bsky.notification.registerPush', { json: { serviceDid: 'did:web:appview.test', ...device } })).toMatchObject({ status: 200, body: '' })
+  expect(await xrpc('app.bsky.notification.registerPush', { json: { serviceDid: 'did:web:appview.test', ...device } })).toMatchObject({
+    status: 200,
+    body: '',
+  })
   expect(spokenFor(appview.received[0]!)).toMatchObject({ aud: 'did:web:appview.test', lxm: 'app.bsky.notification.registerPush' })
 })
 
 test('a notification service that is nowhere is refused', async () => {
   const register = (serviceDid: string) => xrpc('app.bsky.notification.registerPush', { json: { serviceDid, ...device } })
-  expect(await register('did:web:nowhere.test')).toMatchObject({ status: 400, body: { message: 'could not resolve did document: did:web:nowhere.test' } })
-  expect(await register(moderation.did)).toMatchObject({ status: 400, body: { message: `invalid notification service details in did document: ${moderation.did}` } })
+  expect(await register('did:web:nowhere.test')).toMatchObject({
+    status: 400,
+    body: { message: 'could not resolve did document: did:web:nowhere.test' },
+  })
+  expect(await register(moderation.did)).toMatchObject({
+    status: 400,
+    body: { message: `invalid notification service details in did document: ${moderation.did}` },
+  })
 })

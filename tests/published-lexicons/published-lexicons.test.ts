@@ -23,7 +23,8 @@ beforeEach(() => {
 })
 
 const resolve = (nsid: string) => resolveLexicon(pds.ctx, nsid as Nsid)
-const check = (collection: string, record: object, rkey = 'x') => validateAsPublished(pds.ctx, { collection, rkey, record: { $type: collection, ...record } })
+const check = (collection: string, record: object, rkey = 'x') =>
+  validateAsPublished(pds.ctx, { collection, rkey, record: { $type: collection, ...record } })
 const recordLexicon = (id: string, properties: object, more: object = {}) => ({
   lexicon: 1,
   id,
@@ -94,7 +95,10 @@ test.each([
   ['a type that does not exist', recordLexicon('test.books.broken', { a: { type: 'float' } })],
   ['a definition that is a reference to itself', { lexicon: 1, id: 'test.books.broken', defs: { main: { type: 'ref', ref: '#main' } } }],
   ['a list of nothing', recordLexicon('test.books.broken', { a: { type: 'array' } })],
-  ['a record that is no object', { lexicon: 1, id: 'test.books.broken', defs: { main: { type: 'record', key: 'tid', record: { type: 'string' } } } }],
+  [
+    'a record that is no object',
+    { lexicon: 1, id: 'test.books.broken', defs: { main: { type: 'record', key: 'tid', record: { type: 'string' } } } },
+  ],
   ['a bound that is a text', recordLexicon('test.books.broken', { a: { type: 'string', maxLength: '5' } })],
   ['a prototype for a type', recordLexicon('test.books.broken', { a: { type: 'constructor' } })],
 ])('a document with %s is none', async (_, document) => {
@@ -107,7 +111,9 @@ test('a document that its repository does not prove is none', async () => {
   await using impostor = await startLexiconAuthor()
   pds.dns.setTexts('_lexicon.forged.test', `did=${impostor.did}`)
   await impostor.publish('test.forged.thing', recordLexicon('test.forged.thing', {}))
-  const stolen = await fetch(`${impostor.url}/xrpc/com.atproto.sync.getRecord?did=x&collection=com.atproto.lexicon.schema&rkey=test.forged.thing`).then((response) => response.bytes())
+  const stolen = await fetch(
+    `${impostor.url}/xrpc/com.atproto.sync.getRecord?did=x&collection=com.atproto.lexicon.schema&rkey=test.forged.thing`,
+  ).then((response) => response.bytes())
   for (const [what, bytes] of [
     ['a broken block', stolen.map((byte, index) => (index === stolen.length - 20 ? byte ^ 1 : byte))],
     ['half an archive', stolen.slice(0, stolen.length / 2)],
@@ -135,7 +141,8 @@ test('an author inside our own network is not reached', async () => {
 
 test('what is kept is bounded', async () => {
   await pds.ctx.db.transaction(async (tx) => {
-    for (let i = 0; i < 1100; i++) await tx.run(sql`INSERT INTO published_lexicon (nsid, document, fetched_at) VALUES (${`test.old.n${i}`}, '{}', ${i})`)
+    for (let i = 0; i < 1100; i++)
+      await tx.run(sql`INSERT INTO published_lexicon (nsid, document, fetched_at) VALUES (${`test.old.n${i}`}, '{}', ${i})`)
   })
   await using fresh = await startLexiconAuthor()
   pds.dns.setTexts('_lexicon.fresh.test', `did=${fresh.did}`)
@@ -149,17 +156,48 @@ test('what is kept is bounded', async () => {
 test('a record is checked against the lexicons it leads to, ours and others', async () => {
   await using shop = await startLexiconAuthor()
   pds.dns.setTexts('_lexicon.shop.test', `did=${shop.did}`)
-  await shop.publish('test.shop.order', recordLexicon('test.shop.order', {
-    subject: { type: 'ref', ref: 'com.atproto.repo.strongRef' },
-    lines: { type: 'array', maxLength: 3, items: { type: 'ref', ref: '#line' } },
-    extra: { type: 'union', refs: ['test.shop.gift', 'test.shop.gone#note'] },
-  }, { line: { type: 'object', required: ['count'], properties: { count: { type: 'integer', minimum: 1 }, under: { type: 'ref', ref: '#line' }, shape: { type: 'string', format: 'hexagon' } } } }))
-  await shop.publish('test.shop.gift', { lexicon: 1, id: 'test.shop.gift', defs: { main: { type: 'object', required: ['to'], properties: { to: { type: 'string', format: 'did' } } } } })
+  await shop.publish(
+    'test.shop.order',
+    recordLexicon(
+      'test.shop.order',
+      {
+        subject: { type: 'ref', ref: 'com.atproto.repo.strongRef' },
+        lines: { type: 'array', maxLength: 3, items: { type: 'ref', ref: '#line' } },
+        extra: { type: 'union', refs: ['test.shop.gift', 'test.shop.gone#note'] },
+      },
+      {
+        line: {
+          type: 'object',
+          required: ['count'],
+          properties: {
+            count: { type: 'integer', minimum: 1 },
+            under: { type: 'ref', ref: '#line' },
+            shape: { type: 'string', format: 'hexagon' },
+          },
+        },
+      },
+    ),
+  )
+  await shop.publish('test.shop.gift', {
+    lexicon: 1,
+    id: 'test.shop.gift',
+    defs: { main: { type: 'object', required: ['to'], properties: { to: { type: 'string', format: 'did' } } } },
+  })
 
-  const subject = { uri: 'at://did:plc:aaaaaaaaaaaaaaaaaaaaaaaa/a.b.c/d', cid: 'bafyreidfayvfuwqa7qlnopdjiqrxzs6blmoeu4rujcjtnci5beludirz2a' }
-  const order = { subject, lines: [{ count: 1, under: { count: 2 }, shape: 'x' }], extra: { $type: 'test.shop.gift', to: 'did:plc:aaaaaaaaaaaaaaaaaaaaaaaa' } }
+  const subject = {
+    uri: 'at://did:plc:aaaaaaaaaaaaaaaaaaaaaaaa/a.b.c/d',
+    cid: 'bafyreidfayvfuwqa7qlnopdjiqrxzs6blmoeu4rujcjtnci5beludirz2a',
+  }
+  const order = {
+    subject,
+    lines: [{ count: 1, under: { count: 2 }, shape: 'x' }],
+    extra: { $type: 'test.shop.gift', to: 'did:plc:aaaaaaaaaaaaaaaaaaaaaaaa' },
+  }
   expect(await check('test.shop.order', order)).toEqual({ status: 'valid' })
-  expect(await check('test.shop.order', { ...order, subject: {} })).toMatchObject({ status: 'invalid', message: expect.stringMatching(/^Invalid test.shop.order record: .* at \$\.record\.subject/) })
+  expect(await check('test.shop.order', { ...order, subject: {} })).toMatchObject({
+    status: 'invalid',
+    message: expect.stringMatching(/^Invalid test.shop.order record: .* at \$\.record\.subject/),
+  })
   expect(await check('test.shop.order', { ...order, lines: [{ count: 0 }] })).toMatchObject({ status: 'invalid' })
   expect(await check('test.shop.order', { ...order, lines: [{ count: 1, under: { count: 0 } }] })).toMatchObject({ status: 'invalid' })
   expect(await check('test.shop.order', { ...order, extra: { $type: 'test.shop.gift', to: 'me' } })).toMatchObject({ status: 'invalid' })
@@ -172,9 +210,16 @@ test('a record is checked against the lexicons it leads to, ours and others', as
 test('the key of a record is checked as well', async () => {
   await using keys = await startLexiconAuthor()
   pds.dns.setTexts('_lexicon.keys.test', `did=${keys.did}`)
-  await keys.publish('test.keys.profile', { lexicon: 1, id: 'test.keys.profile', defs: { main: { type: 'record', key: 'literal:self', record: { type: 'object' } } } })
+  await keys.publish('test.keys.profile', {
+    lexicon: 1,
+    id: 'test.keys.profile',
+    defs: { main: { type: 'record', key: 'literal:self', record: { type: 'object' } } },
+  })
   expect(await check('test.keys.profile', {}, 'self')).toEqual({ status: 'valid' })
-  expect(await check('test.keys.profile', {}, 'other')).toEqual({ status: 'invalid', message: 'Invalid record key for test.keys.profile: Expected "self" (got "other") at $.rkey' })
+  expect(await check('test.keys.profile', {}, 'other')).toEqual({
+    status: 'invalid',
+    message: 'Invalid record key for test.keys.profile: Expected "self" (got "other") at $.rkey',
+  })
 })
 
 test('lexicons that lead nowhere, or on and on, describe nothing', async () => {
@@ -186,7 +231,16 @@ test('lexicons that lead nowhere, or on and on, describe nothing', async () => {
   expect(await check('test.maze.token', { a: {} })).toEqual({ status: 'unknown' })
   let deep: object = {}
   for (let i = 30; i >= 0; i--) {
-    await maze.publish(`test.maze.n${i}`, i === 0 ? recordLexicon('test.maze.n0', { a: { type: 'ref', ref: 'test.maze.n1' } }) : { lexicon: 1, id: `test.maze.n${i}`, defs: { main: { type: 'object', properties: { a: { type: 'ref', ref: `test.maze.n${i + 1}` } } } } })
+    await maze.publish(
+      `test.maze.n${i}`,
+      i === 0
+        ? recordLexicon('test.maze.n0', { a: { type: 'ref', ref: 'test.maze.n1' } })
+        : {
+            lexicon: 1,
+            id: `test.maze.n${i}`,
+            defs: { main: { type: 'object', properties: { a: { type: 'ref', ref: `test.maze.n${i + 1}` } } } },
+          },
+    )
     deep = { a: deep }
   }
   maze.received.length = 0
@@ -197,14 +251,35 @@ test('lexicons that lead nowhere, or on and on, describe nothing', async () => {
 test('a write that must be valid is checked against the published lexicon; one that need not is not', async () => {
   await using games = await startLexiconAuthor()
   pds.dns.setTexts('_lexicon.games.test', `did=${games.did}`)
-  await games.publish('test.games.score', { lexicon: 1, id: 'test.games.score', defs: { main: { type: 'record', key: 'tid', record: { type: 'object', required: ['points'], properties: { points: { type: 'integer', minimum: 0 } } } } } })
+  await games.publish('test.games.score', {
+    lexicon: 1,
+    id: 'test.games.score',
+    defs: {
+      main: {
+        type: 'record',
+        key: 'tid',
+        record: { type: 'object', required: ['points'], properties: { points: { type: 'integer', minimum: 0 } } },
+      },
+    },
+  })
   const alice = await createAccount(pds, 'alice')
-  const create = (record: object, more: object = {}) => alice.call('com.atproto.repo.createRecord', { json: { repo: alice.did, collection: 'test.games.score', record, ...more } })
+  const create = (record: object, more: object = {}) =>
+    alice.call('com.atproto.repo.createRecord', { json: { repo: alice.did, collection: 'test.games.score', record, ...more } })
 
   expect(await create({ points: -1 })).toMatchObject({ status: 200, body: { validationStatus: 'unknown' } })
   expect(games.received.length).toBe(0)
   expect(await create({ points: 1 }, { validate: true })).toMatchObject({ status: 200, body: { validationStatus: 'valid' } })
-  expect(await create({ points: -1 }, { validate: true })).toMatchObject({ status: 400, body: { error: 'InvalidRequest', message: 'Invalid test.games.score record: integer too small (minimum 0, got -1) at $.record.points' } })
-  expect(await create({ points: 1 }, { validate: true, rkey: 'self' })).toMatchObject({ status: 400, body: { message: 'Invalid record key for test.games.score: Invalid TID string (got "self") at $.rkey' } })
-  expect(await alice.call('com.atproto.repo.createRecord', { json: { repo: alice.did, collection: 'test.games.nothing', record: {}, validate: true } })).toMatchObject({ status: 400, body: { message: 'Unknown lexicon type: test.games.nothing' } })
+  expect(await create({ points: -1 }, { validate: true })).toMatchObject({
+    status: 400,
+    body: { error: 'InvalidRequest', message: 'Invalid test.games.score record: integer too small (minimum 0, got -1) at $.record.points' },
+  })
+  expect(await create({ points: 1 }, { validate: true, rkey: 'self' })).toMatchObject({
+    status: 400,
+    body: { message: 'Invalid record key for test.games.score: Invalid TID string (got "self") at $.rkey' },
+  })
+  expect(
+    await alice.call('com.atproto.repo.createRecord', {
+      json: { repo: alice.did, collection: 'test.games.nothing', record: {}, validate: true },
+    }),
+  ).toMatchObject({ status: 400, body: { message: 'Unknown lexicon type: test.games.nothing' } })
 })

@@ -31,7 +31,12 @@ const bodies: [name: string, body: () => string | Uint8Array, error: string, mes
   ['JSON that ends early', () => '{"repo":', 'SyntaxError'],
   ['a body that is no object', () => '[]', 'InvalidRequest'],
   ['no body', () => '', 'InvalidRequest'],
-  ['invalid UTF-8', () => Buffer.concat([Buffer.from(withRecord('{"a":"')).subarray(0, -1), Buffer.from([0xff, 0xfe]), Buffer.from('"}}')]), 'InvalidRequest', /UTF-8/],
+  [
+    'invalid UTF-8',
+    () => Buffer.concat([Buffer.from(withRecord('{"a":"')).subarray(0, -1), Buffer.from([0xff, 0xfe]), Buffer.from('"}}')]),
+    'InvalidRequest',
+    /UTF-8/,
+  ],
   ['a float', () => withRecord('{"a":1.5}'), 'InvalidRequest', /integers/],
   ['a huge number', () => withRecord('{"a":9007199254740993}'), 'InvalidRequest', /integers/],
   ['an infinite number', () => withRecord('{"a":1e999}'), 'InvalidRequest', /integers/],
@@ -42,26 +47,70 @@ const bodies: [name: string, body: () => string | Uint8Array, error: string, mes
   ['a record that is a list', () => withRecord('[1]'), 'InvalidRequest'],
   ['a record that is null', () => withRecord('null'), 'InvalidRequest'],
   ['a record that is a link', () => withRecord(`{"$link":"${cid}"}`), 'InvalidRequest'],
-  ['another type than the collection', () => withRecord('{"$type":"app.bsky.feed.post"}'), 'InvalidRequest', /^Invalid \$type: expected com.example.thing, got app.bsky.feed.post$/],
-  ['another type, without validation', () => withRecord('{"$type":"com.example.other"}', ',"validate":false'), 'InvalidRequest', /^Invalid \$type/],
+  [
+    'another type than the collection',
+    () => withRecord('{"$type":"app.bsky.feed.post"}'),
+    'InvalidRequest',
+    /^Invalid \$type: expected com.example.thing, got app.bsky.feed.post$/,
+  ],
+  [
+    'another type, without validation',
+    () => withRecord('{"$type":"com.example.other"}', ',"validate":false'),
+    'InvalidRequest',
+    /^Invalid \$type/,
+  ],
   ['a type that is no text', () => withRecord('{"$type":5}'), 'InvalidRequest', /^Invalid \$type/],
   ['an empty type inside', () => withRecord('{"a":{"$type":""}}'), 'InvalidRequest', /\$type/],
   ['a malformed link', () => withRecord('{"a":{"$link":"bafynonsense"}}'), 'InvalidRequest', /\$link/],
   ['a link with company', () => withRecord(`{"a":{"$link":"${cid}","b":1}}`), 'InvalidRequest', /\$link/],
   ['bytes that are no base64', () => withRecord('{"a":{"$bytes":"%%%"}}'), 'InvalidRequest', /base64/],
-  ['a blob in the old shape', () => withRecord(`{"a":{"cid":"${cid}","mimeType":"image/png"}}`), 'InvalidRequest', /^Legacy blobs are not allowed/],
-  ['a blob in the old shape, without validation', () => withRecord(`{"a":{"cid":"${cid}","mimeType":"image/png"}}`, ',"validate":false'), 'InvalidRequest', /^Legacy blobs/],
-  ['a blob without a size', () => withRecord(`{"a":{"$type":"blob","ref":{"$link":"${cid}"},"mimeType":"image/png"}}`), 'InvalidRequest', /blob/],
-  ['a blob that is not there', () => withRecord(`{"a":{"$type":"blob","ref":{"$link":"${cid}"},"mimeType":"image/png","size":4}}`), 'BlobNotFound'],
+  [
+    'a blob in the old shape',
+    () => withRecord(`{"a":{"cid":"${cid}","mimeType":"image/png"}}`),
+    'InvalidRequest',
+    /^Legacy blobs are not allowed/,
+  ],
+  [
+    'a blob in the old shape, without validation',
+    () => withRecord(`{"a":{"cid":"${cid}","mimeType":"image/png"}}`, ',"validate":false'),
+    'InvalidRequest',
+    /^Legacy blobs/,
+  ],
+  [
+    'a blob without a size',
+    () => withRecord(`{"a":{"$type":"blob","ref":{"$link":"${cid}"},"mimeType":"image/png"}}`),
+    'InvalidRequest',
+    /blob/,
+  ],
+  [
+    'a blob that is not there',
+    () => withRecord(`{"a":{"$type":"blob","ref":{"$link":"${cid}"},"mimeType":"image/png","size":4}}`),
+    'BlobNotFound',
+  ],
   ['a record key with a slash', () => withRecord('{}', ',"rkey":"a/b"'), 'InvalidRequest'],
   ['a record key of dots', () => withRecord('{}', ',"rkey":".."'), 'InvalidRequest'],
   ['a record key that is too long', () => withRecord('{}', `,"rkey":"${'k'.repeat(513)}"`), 'InvalidRequest'],
-  ['a record key that is no TID', () => `{"repo":"${alice.did}","collection":"${collection}","rkey":"abc","record":{"text":"","createdAt":"${createdAt}"}}`, 'InvalidRequest', /^Invalid record key for app.bsky.feed.post/],
+  [
+    'a record key that is no TID',
+    () => `{"repo":"${alice.did}","collection":"${collection}","rkey":"abc","record":{"text":"","createdAt":"${createdAt}"}}`,
+    'InvalidRequest',
+    /^Invalid record key for app.bsky.feed.post/,
+  ],
   ['a collection that is no NSID', () => `{"repo":"${alice.did}","collection":"nonsense","record":{}}`, 'InvalidRequest'],
   ['a repository that is nothing', () => '{"repo":"","collection":"com.example.thing","record":{}}', 'InvalidRequest'],
   ['a swap that is no CID', () => withRecord('{}', ',"swapCommit":"nonsense"'), 'InvalidRequest', /CID|cid/],
-  ['an invalid record of a known type', () => `{"repo":"${alice.did}","collection":"${collection}","record":{"text":5,"createdAt":"${createdAt}"}}`, 'InvalidRequest', /^Invalid app.bsky.feed.post record/],
-  ['a time that is none', () => `{"repo":"${alice.did}","collection":"${collection}","record":{"text":"","createdAt":"yesterday"}}`, 'InvalidRequest', /^Invalid app.bsky.feed.post record/],
+  [
+    'an invalid record of a known type',
+    () => `{"repo":"${alice.did}","collection":"${collection}","record":{"text":5,"createdAt":"${createdAt}"}}`,
+    'InvalidRequest',
+    /^Invalid app.bsky.feed.post record/,
+  ],
+  [
+    'a time that is none',
+    () => `{"repo":"${alice.did}","collection":"${collection}","record":{"text":"","createdAt":"yesterday"}}`,
+    'InvalidRequest',
+    /^Invalid app.bsky.feed.post record/,
+  ],
   ['validate that is no boolean', () => withRecord('{}', ',"validate":"yes"'), 'InvalidRequest'],
 ]
 
@@ -88,7 +137,9 @@ test('keys of the prototype are keys like others', async () => {
   const record = '{"__proto__":{"admin":true},"constructor":"c","toString":1}'
   const { status, body } = await send(withRecord(record, ',"rkey":"proto"'))
   expect(status).toBe(200)
-  const stored = await (await fetch(`${pds.url}/xrpc/com.atproto.repo.getRecord?repo=${alice.did}&collection=com.example.thing&rkey=proto`)).text()
+  const stored = await (
+    await fetch(`${pds.url}/xrpc/com.atproto.repo.getRecord?repo=${alice.did}&collection=com.example.thing&rkey=proto`)
+  ).text()
   expect(stored).toContain('"__proto__":{"admin":true}')
   expect(body.uri).toEndWith('/proto')
   head = await latest()

@@ -50,71 +50,77 @@ function random(seed: number): () => number {
   }
 }
 
-test.each([1, 2, 3])('every commit of a random history undoes itself over its own blocks (%i)', async (seed) => {
-  const alice = await createAccount(pds, `history${seed}`)
-  const next = random(seed)
-  const pick = (count: number) => Math.floor(next() * count)
-  const keys = new Set<string>()
-  let commits = 1
-  const call = async (nsid: string, json: Record<string, unknown>) => {
-    const answer = await alice.call(`com.atproto.repo.${nsid}`, { json: { repo: alice.did, validate: false, ...json } })
-    expect(answer.status).toBe(200)
-    if (answer.body.commit) commits++
-  }
-  const known = () => [...keys][pick(keys.size)]!
-  const place = (key: string) => ({ collection: key.split('/')[0]!, rkey: key.split('/')[1]! })
-  const fresh = () => {
-    const key = `${['app.bsky.feed.post', 'com.example.thing', 'com.example.thing.more'][pick(3)]}/${pick(1e9).toString(36)}`
-    keys.add(key)
-    return place(key)
-  }
-  const record = ({ collection }: { collection: string }) => ({ $type: collection, n: pick(1e9) })
-  for (let i = 0; i < 60; i++) {
-    const choice = keys.size < 5 ? 0 : pick(6)
-    if (choice <= 1) {
-      const key = fresh()
-      await call('createRecord', { ...key, record: record(key) })
-    } else if (choice === 2) {
-      const key = place(known())
-      await call('putRecord', { ...key, record: record(key) })
-    } else if (choice === 3) {
-      const key = known()
-      keys.delete(key)
-      await call('deleteRecord', place(key))
-    } else {
-      const touched = new Set<string>()
-      const writes: unknown[] = []
-      for (let n = pick(40) + 1; n > 0; n--) {
-        const key = pick(3) === 0 ? known() : ''
-        if (key === '' || touched.has(key)) {
-          const created = fresh()
-          touched.add(`${created.collection}/${created.rkey}`)
-          writes.push({ $type: 'com.atproto.repo.applyWrites#create', ...created, value: record(created) })
-        } else {
-          touched.add(key)
-          const isDelete = pick(2) === 0
-          if (isDelete) keys.delete(key)
-          writes.push(
-            isDelete
-              ? { $type: 'com.atproto.repo.applyWrites#delete', ...place(key) }
-              : { $type: 'com.atproto.repo.applyWrites#update', ...place(key), value: record(place(key)) },
-          )
-        }
-      }
-      await call('applyWrites', { writes })
+test.each([1, 2, 3])(
+  'every commit of a random history undoes itself over its own blocks (%i)',
+  async (seed) => {
+    const alice = await createAccount(pds, `history${seed}`)
+    const next = random(seed)
+    const pick = (count: number) => Math.floor(next() * count)
+    const keys = new Set<string>()
+    let commits = 1
+    const call = async (nsid: string, json: Record<string, unknown>) => {
+      const answer = await alice.call(`com.atproto.repo.${nsid}`, { json: { repo: alice.did, validate: false, ...json } })
+      expect(answer.status).toBe(200)
+      if (answer.body.commit) commits++
     }
-  }
-  for (const key of keys) await call('deleteRecord', place(key))
-  const followed = await follow(alice)
-  expect(followed.commits).toBe(commits)
-  expect(followed.records.size).toBe(0)
-}, 60_000)
+    const known = () => [...keys][pick(keys.size)]!
+    const place = (key: string) => ({ collection: key.split('/')[0]!, rkey: key.split('/')[1]! })
+    const fresh = () => {
+      const key = `${['app.bsky.feed.post', 'com.example.thing', 'com.example.thing.more'][pick(3)]}/${pick(1e9).toString(36)}`
+      keys.add(key)
+      return place(key)
+    }
+    const record = ({ collection }: { collection: string }) => ({ $type: collection, n: pick(1e9) })
+    for (let i = 0; i < 60; i++) {
+      const choice = keys.size < 5 ? 0 : pick(6)
+      if (choice <= 1) {
+        const key = fresh()
+        await call('createRecord', { ...key, record: record(key) })
+      } else if (choice === 2) {
+        const key = place(known())
+        await call('putRecord', { ...key, record: record(key) })
+      } else if (choice === 3) {
+        const key = known()
+        keys.delete(key)
+        await call('deleteRecord', place(key))
+      } else {
+        const touched = new Set<string>()
+        const writes: unknown[] = []
+        for (let n = pick(40) + 1; n > 0; n--) {
+          const key = pick(3) === 0 ? known() : ''
+          if (key === '' || touched.has(key)) {
+            const created = fresh()
+            touched.add(`${created.collection}/${created.rkey}`)
+            writes.push({ $type: 'com.atproto.repo.applyWrites#create', ...created, value: record(created) })
+          } else {
+            touched.add(key)
+            const isDelete = pick(2) === 0
+            if (isDelete) keys.delete(key)
+            writes.push(
+              isDelete
+                ? { $type: 'com.atproto.repo.applyWrites#delete', ...place(key) }
+                : { $type: 'com.atproto.repo.applyWrites#update', ...place(key), value: record(place(key)) },
+            )
+          }
+        }
+        await call('applyWrites', { writes })
+      }
+    }
+    for (const key of keys) await call('deleteRecord', place(key))
+    const followed = await follow(alice)
+    expect(followed.commits).toBe(commits)
+    expect(followed.records.size).toBe(0)
+  },
+  60_000,
+)
 
 test('a head is replaced only where it is the one that was read', async () => {
   const { ctx } = pds
   const { did } = await createAccount(pds, 'overtaken')
   const read = (await repoHead(ctx.db, did as Did))!
-  await ctx.db.transaction(async (tx) => updateTree(tx, read, { ...read, rev: nextRev(ctx, read.rev) }, (await findTree(tx, did as Did))!.fresh))
+  await ctx.db.transaction(async (tx) =>
+    updateTree(tx, read, { ...read, rev: nextRev(ctx, read.rev) }, (await findTree(tx, did as Did))!.fresh),
+  )
   const overtaken = (await repoHead(ctx.db, did as Did))!
   const late = { ...read, rev: nextRev(ctx, overtaken.rev) }
   await expect(ctx.db.transaction((tx) => updateTree(tx, read, late, new Uint8Array()))).rejects.toThrow(WriteConflict)
@@ -129,7 +135,11 @@ test('fifty writers on one repository lose nothing and make one history', async 
     Array.from({ length: 50 }, async (_, writer) => {
       const results = []
       for (let i = 0; i < 5; i++) {
-        results.push(await alice.call('com.atproto.repo.createRecord', { json: { repo: alice.did, collection: 'app.bsky.feed.post', record: post(`${writer} ${i}`) } }))
+        results.push(
+          await alice.call('com.atproto.repo.createRecord', {
+            json: { repo: alice.did, collection: 'app.bsky.feed.post', record: post(`${writer} ${i}`) },
+          }),
+        )
       }
       return results
     }),
@@ -152,10 +162,19 @@ test('an archive of changes holds whatever the archive before lacks', async () =
   }
   let written = 0
   const write = async (count: number) => {
-    const writes = Array.from({ length: count }, () => ({ $type: 'com.atproto.repo.applyWrites#create', collection: 'com.example.thing', rkey: `r${(written++ * 7919) % 100_003}`, value: { written } }))
+    const writes = Array.from({ length: count }, () => ({
+      $type: 'com.atproto.repo.applyWrites#create',
+      collection: 'com.example.thing',
+      rkey: `r${(written++ * 7919) % 100_003}`,
+      value: { written },
+    }))
     return (await alice.call('com.atproto.repo.applyWrites', { json: { repo: alice.did, writes } })).body.commit.rev as string
   }
-  for (const [size, changes] of [[5, 30], [150, 3], [150, 60]] as const) {
+  for (const [size, changes] of [
+    [5, 30],
+    [150, 3],
+    [150, 60],
+  ] as const) {
     const since = await write(size)
     const before = await blocks()
     for (let i = 0; i < changes; i++) await write(1)
@@ -169,7 +188,8 @@ test('an archive of changes holds whatever the archive before lacks', async () =
 test('revisions grow though the clock steps back', async () => {
   const alice = await createAccount(pds, 'timewarp')
   const write = async () =>
-    (await alice.call('com.atproto.repo.createRecord', { json: { repo: alice.did, collection: 'app.bsky.feed.post', record: post('x') } })).body
+    (await alice.call('com.atproto.repo.createRecord', { json: { repo: alice.did, collection: 'app.bsky.feed.post', record: post('x') } }))
+      .body
   const before = await write()
   pds.clock.jump({ secs: -3600 })
   const after = await write()

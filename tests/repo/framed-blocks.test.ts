@@ -21,7 +21,8 @@ const randomBlock = (length: number) => blockOf(crypto.getRandomValues(new Uint8
 const pathOf = (i: number) => `com.example.thing/${String(i).padStart(6, '0')}`
 
 /** A repository of these records, or of these nodes: its id. */
-const storedRecords = (blocks: readonly Block[]) => stored({ nodes: [], records: blocks.map(({ cid, bytes }, i) => ({ path: pathOf(i), cid, subject: null, value: bytes })) })
+const storedRecords = (blocks: readonly Block[]) =>
+  stored({ nodes: [], records: blocks.map(({ cid, bytes }, i) => ({ path: pathOf(i), cid, subject: null, value: bytes })) })
 const storedNodes = (blocks: readonly Block[]) => stored({ nodes: blocks, records: [] })
 
 const stored = (parts: Parameters<typeof stageBlocks>[3]) =>

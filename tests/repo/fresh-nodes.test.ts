@@ -39,7 +39,8 @@ const flat = async (pages: AsyncIterable<Block[]>) => (await Array.fromAsync(pag
 /** Sections of an archive, as they come: blocks, or many of them framed. */
 async function sectionBytes(stored: StoredNodes): Promise<number> {
   let count = 0
-  for await (const section of stored.sections()) count += section instanceof Uint8Array ? section.length : section.reduce((sum, { bytes }) => sum + framed(bytes.length), 0)
+  for await (const section of stored.sections())
+    count += section instanceof Uint8Array ? section.length : section.reduce((sum, { bytes }) => sum + framed(bytes.length), 0)
   return count
 }
 /** Length, CID and block: lengths are varints of the CID and the block together. */
@@ -63,7 +64,9 @@ test.each([1, 2, 3, 4])('after any commits the nodes are those of a plain map (%
   /** Nodes that were there once and are not now. */
   const gone = new Map<string, Block>()
   const revs: Tid[] = [nextTid(null, 1_700_000_000_000_000, seed)]
-  await ctx.db.transaction((tx) => insertRepo(tx, did, { rev: revs[0]!, head: someCid, data: someCid, commitBlock }, FreshNodes.none.packed))
+  await ctx.db.transaction((tx) =>
+    insertRepo(tx, did, { rev: revs[0]!, head: someCid, data: someCid, commitBlock }, FreshNodes.none.packed),
+  )
   const seen = { spills: 0, staleAtOnce: 0, backWhileStale: 0 }
 
   for (let commit = 0; commit < 250; commit++) {

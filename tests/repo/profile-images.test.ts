@@ -16,13 +16,20 @@ beforeAll(async () => {
 afterAll(() => pds[Symbol.asyncDispose]())
 
 const put = (record: object, collection = PROFILE) =>
-  request(`${pds.url}/xrpc/com.atproto.repo.putRecord`, { json: { repo: alice.did, collection, rkey: 'self', record, ...(collection !== PROFILE && { validate: false }) }, headers: bearer(alice.token) })
-const profile = async () => (await request(`${pds.url}/xrpc/com.atproto.repo.getRecord?repo=${alice.did}&collection=${PROFILE}&rkey=self`)).body.value
+  request(`${pds.url}/xrpc/com.atproto.repo.putRecord`, {
+    json: { repo: alice.did, collection, rkey: 'self', record, ...(collection !== PROFILE && { validate: false }) },
+    headers: bearer(alice.token),
+  })
+const profile = async () =>
+  (await request(`${pds.url}/xrpc/com.atproto.repo.getRecord?repo=${alice.did}&collection=${PROFILE}&rkey=self`)).body.value
 
 test('avatar and banner of the old form are stored in the present one, and hold their blobs', async () => {
   const [avatar, banner] = [await alice.upload('an avatar', 'image/png'), await alice.upload('a banner', 'image/jpeg')]
   const old = ({ ref, mimeType }: typeof avatar) => ({ cid: ref.$link, mimeType })
-  expect(await put({ $type: PROFILE, displayName: 'Alice', avatar: old(avatar), banner: old(banner) })).toMatchObject({ status: 200, body: { validationStatus: 'valid' } })
+  expect(await put({ $type: PROFILE, displayName: 'Alice', avatar: old(avatar), banner: old(banner) })).toMatchObject({
+    status: 200,
+    body: { validationStatus: 'valid' },
+  })
   expect(await profile()).toEqual({ $type: PROFILE, displayName: 'Alice', avatar, banner })
   const { body } = await request(`${pds.url}/xrpc/com.atproto.sync.listBlobs?did=${alice.did}`)
   expect(body.cids.toSorted()).toEqual([avatar.ref.$link, banner.ref.$link].toSorted())

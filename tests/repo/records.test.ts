@@ -56,7 +56,11 @@ test('a record is written, read, changed and deleted by a real client', async ()
   expect((await refusal(repo().getRecord({ ...place, cid: created.data.cid }))).error).toBe('RecordNotFound')
 
   expect((await repo().deleteRecord(place)).data.commit).toBeDefined()
-  expect(await refusal(repo().getRecord(place))).toEqual({ status: 400, error: 'RecordNotFound', message: `Could not locate record: ${created.data.uri}` })
+  expect(await refusal(repo().getRecord(place))).toEqual({
+    status: 400,
+    error: 'RecordNotFound',
+    message: `Could not locate record: ${created.data.uri}`,
+  })
 })
 
 test('the type is filled in, and an unknown one is stored as it is', async () => {
@@ -68,15 +72,26 @@ test('the type is filled in, and an unknown one is stored as it is', async () =>
 })
 
 test('without validation a known type may be anything, and nothing is said about it', async () => {
-  const { data } = await repo().createRecord({ repo: alice.did, collection, rkey: 'anything', record: { $type: collection, odd: 1 }, validate: false })
+  const { data } = await repo().createRecord({
+    repo: alice.did,
+    collection,
+    rkey: 'anything',
+    record: { $type: collection, odd: 1 },
+    validate: false,
+  })
   expect(data).not.toHaveProperty('validationStatus')
-  expect((await refusal(repo().createRecord({ repo: alice.did, collection: 'com.example.thing', record: {}, validate: true }))).message).toBe('Unknown lexicon type: com.example.thing')
+  expect(
+    (await refusal(repo().createRecord({ repo: alice.did, collection: 'com.example.thing', record: {}, validate: true }))).message,
+  ).toBe('Unknown lexicon type: com.example.thing')
 })
 
 test('a put of the same record and the delete of a missing one change nothing, whatever the swap', async () => {
   const place = { repo: alice.did, collection, rkey: '3jzfcijpj2z2a' }
   const first = await repo().putRecord({ ...place, record: post('same') })
-  const stale = { swapCommit: first.data.cid, swapRecord: (await repo().createRecord({ repo: alice.did, collection, record: post('other') })).data.cid }
+  const stale = {
+    swapCommit: first.data.cid,
+    swapRecord: (await repo().createRecord({ repo: alice.did, collection, record: post('other') })).data.cid,
+  }
   const before = await head()
   const again = await repo().putRecord({ ...place, record: post('same'), ...stale })
   expect(again.data).toEqual({ uri: first.data.uri, cid: first.data.cid, validationStatus: 'valid' })
@@ -95,17 +110,37 @@ test('stale swaps are refused and say where the repository is', async () => {
   expect(await refusal(repo().createRecord({ repo: alice.did, collection, record: post('x'), swapCommit }))).toEqual(commitFault)
   expect(await refusal(repo().putRecord({ ...place, record: post('x'), swapCommit, swapRecord: first.data.cid }))).toEqual(commitFault)
   expect(await refusal(repo().deleteRecord({ ...place, swapCommit }))).toEqual(commitFault)
-  expect(await refusal(repo().applyWrites({ repo: alice.did, writes: [{ $type: 'com.atproto.repo.applyWrites#delete', collection, rkey: place.rkey }], swapCommit }))).toEqual(commitFault)
+  expect(
+    await refusal(
+      repo().applyWrites({
+        repo: alice.did,
+        writes: [{ $type: 'com.atproto.repo.applyWrites#delete', collection, rkey: place.rkey }],
+        swapCommit,
+      }),
+    ),
+  ).toEqual(commitFault)
   expect(await refusal(repo().putRecord({ ...place, record: post('x'), swapRecord: first.data.cid }))).toEqual(recordFault)
   expect(await refusal(repo().putRecord({ ...place, record: post('x'), swapRecord: null }))).toEqual(recordFault)
   expect(await refusal(repo().deleteRecord({ ...place, swapRecord: first.data.cid }))).toEqual(recordFault)
-  expect((await refusal(repo().putRecord({ ...place, rkey: '3jzfcijpj2z3b', record: post('x'), swapRecord: first.data.cid }))).message).toBe('Record was at null')
+  expect(
+    (await refusal(repo().putRecord({ ...place, rkey: '3jzfcijpj2z3b', record: post('x'), swapRecord: first.data.cid }))).message,
+  ).toBe('Record was at null')
   expect(await head()).toEqual(before)
 })
 
 test('a batch is one commit, or nothing', async () => {
-  const create = (rkey: string, text = rkey) => ({ $type: 'com.atproto.repo.applyWrites#create' as const, collection: 'com.example.batch', rkey, value: { text } })
-  const update = (rkey: string, text: string) => ({ $type: 'com.atproto.repo.applyWrites#update' as const, collection: 'com.example.batch', rkey, value: { text } })
+  const create = (rkey: string, text = rkey) => ({
+    $type: 'com.atproto.repo.applyWrites#create' as const,
+    collection: 'com.example.batch',
+    rkey,
+    value: { text },
+  })
+  const update = (rkey: string, text: string) => ({
+    $type: 'com.atproto.repo.applyWrites#update' as const,
+    collection: 'com.example.batch',
+    rkey,
+    value: { text },
+  })
   const remove = (rkey: string) => ({ $type: 'com.atproto.repo.applyWrites#delete' as const, collection: 'com.example.batch', rkey })
   const apply = (...writes: object[]) => repo().applyWrites({ repo: alice.did, writes: writes as never })
   const first = await apply(create('a'), create('b'), create('c'))
@@ -115,7 +150,10 @@ test('a batch is one commit, or nothing', async () => {
     { uri: `at://${alice.did}/com.example.batch/c` },
   ])
   const second = await apply(update('a', 'changed'), remove('b'))
-  expect(second.data.results).toMatchObject([{ $type: 'com.atproto.repo.applyWrites#updateResult' }, { $type: 'com.atproto.repo.applyWrites#deleteResult' }])
+  expect(second.data.results).toMatchObject([
+    { $type: 'com.atproto.repo.applyWrites#updateResult' },
+    { $type: 'com.atproto.repo.applyWrites#deleteResult' },
+  ])
   const before = await head()
   expect(before.cid).toBe(second.data.commit!.cid)
   for (const writes of [
@@ -126,7 +164,11 @@ test('a batch is one commit, or nothing', async () => {
   ]) {
     expect((await refusal(apply(...writes))).status).toBe(400)
   }
-  expect(await refusal(apply(...Array.from({ length: 201 }, (_, i) => create(`n${i}`))))).toEqual({ status: 400, error: 'InvalidRequest', message: 'Too many writes. Max: 200' })
+  expect(await refusal(apply(...Array.from({ length: 201 }, (_, i) => create(`n${i}`))))).toEqual({
+    status: 400,
+    error: 'InvalidRequest',
+    message: 'Too many writes. Max: 200',
+  })
   expect(await head()).toEqual(before)
   const { data } = await repo().listRecords({ repo: alice.did, collection: 'com.example.batch', reverse: true })
   expect(data.records.map(({ uri }) => uri.split('/').at(-1))).toEqual(['a', 'c'])
@@ -158,20 +200,27 @@ test('a second like, repost, follow or block of the same subject takes the place
   const { rev } = await head(bob.did)
   for (let count = 1; subscriber.messages.at(-1)?.body['rev'] !== (rev as string); count++) await subscriber.until(count)
   subscriber.close()
-  const ops = subscriber.messages.filter(({ type, body }) => type === '#commit' && body['repo'] === bob.did).map(({ body }) => (body['ops'] as { action: string }[]).map(({ action }) => action))
+  const ops = subscriber.messages
+    .filter(({ type, body }) => type === '#commit' && body['repo'] === bob.did)
+    .map(({ body }) => (body['ops'] as { action: string }[]).map(({ action }) => action))
   expect(ops.slice(1, 3)).toEqual([['create'], ['delete', 'create']])
 })
 
 test('a collection is listed in pages, both ways', async () => {
   const carol = await createAccount(pds, 'carol')
   const rkeys = Array.from({ length: 7 }, (_, i) => `k${i}`)
-  for (const rkey of rkeys) await carol.call('com.atproto.repo.createRecord', { json: { repo: carol.did, collection: 'com.example.list', rkey, record: { rkey } } })
-  for (const rkey of ['other', '~', '_.-:~9Zz']) await carol.call('com.atproto.repo.createRecord', { json: { repo: carol.did, collection: 'com.example.list.more', rkey, record: {} } })
+  for (const rkey of rkeys)
+    await carol.call('com.atproto.repo.createRecord', { json: { repo: carol.did, collection: 'com.example.list', rkey, record: { rkey } } })
+  for (const rkey of ['other', '~', '_.-:~9Zz'])
+    await carol.call('com.atproto.repo.createRecord', { json: { repo: carol.did, collection: 'com.example.list.more', rkey, record: {} } })
   const pages = async (query: string) => {
     const seen: string[][] = []
     let cursor = ''
     do {
-      const { body } = await xrpc(pds, `com.atproto.repo.listRecords?repo=${carol.handle}&collection=com.example.list&limit=3${query}${cursor}`)
+      const { body } = await xrpc(
+        pds,
+        `com.atproto.repo.listRecords?repo=${carol.handle}&collection=com.example.list&limit=3${query}${cursor}`,
+      )
       seen.push(body.records.map(({ value }: { value: { rkey: string } }) => value.rkey))
       cursor = body.cursor === undefined ? '' : `&cursor=${body.cursor}`
     } while (cursor !== '')
@@ -190,7 +239,10 @@ test('a collection is listed in pages, both ways', async () => {
 
 test('reading takes few statements, whatever there is to be read', async () => {
   const gina = await createAccount(pds, 'gina')
-  for (const name of ['one', 'two', 'three']) await gina.call('com.atproto.repo.putRecord', { json: { repo: gina.did, collection: `com.example.${name}`, rkey: 'self', record: { name } } })
+  for (const name of ['one', 'two', 'three'])
+    await gina.call('com.atproto.repo.putRecord', {
+      json: { repo: gina.did, collection: `com.example.${name}`, rkey: 'self', record: { name } },
+    })
   const asked = async (read: () => Promise<{ status: number }>) => {
     await read()
     const before = pds.ctx.db.counters.statements
@@ -210,7 +262,8 @@ test('a record that was taken down is not shown, and can come back', async () =>
   const dave = await createAccount(pds, 'dave')
   const place = { collection: 'com.example.thing', rkey: 'hidden' }
   await dave.call('com.atproto.repo.createRecord', { json: { repo: dave.did, ...place, record: {} } })
-  const setTakedown = (ref: string | null) => pds.ctx.db.transaction((tx) => setRecordTakedown(tx, { did: dave.did as Did, path: 'com.example.thing/hidden', ref }))
+  const setTakedown = (ref: string | null) =>
+    pds.ctx.db.transaction((tx) => setRecordTakedown(tx, { did: dave.did as Did, path: 'com.example.thing/hidden', ref }))
   const read = () => xrpc(pds, `com.atproto.repo.getRecord?repo=${dave.did}&collection=${place.collection}&rkey=${place.rkey}`)
   const list = async () => (await xrpc(pds, `com.atproto.repo.listRecords?repo=${dave.did}&collection=${place.collection}`)).body.records
   expect(await setTakedown('ref')).toBe(true)
@@ -228,8 +281,12 @@ test('a page that was read before takes two statements, and is right after every
     const json = { ...place, rkey, ...(text !== undefined && { record: { text } }) }
     expect((await hana.call(`com.atproto.repo.${method}`, { json })).status).toBe(200)
   }
-  const list = async () => (await xrpc(pds, `com.atproto.repo.listRecords?repo=${place.repo}&collection=${place.collection}`)).body.records.map(({ value }: { value: { text: string } }) => value.text)
-  const takeDown = (ref: string | null) => pds.ctx.db.transaction((tx) => setRecordTakedown(tx, { did: hana.did as Did, path: `${place.collection}/b`, ref }))
+  const list = async () =>
+    (await xrpc(pds, `com.atproto.repo.listRecords?repo=${place.repo}&collection=${place.collection}`)).body.records.map(
+      ({ value }: { value: { text: string } }) => value.text,
+    )
+  const takeDown = (ref: string | null) =>
+    pds.ctx.db.transaction((tx) => setRecordTakedown(tx, { did: hana.did as Did, path: `${place.collection}/b`, ref }))
   const changes: [string, () => Promise<unknown>, string[]][] = [
     ['created', () => write('createRecord', 'a', 'one'), ['one']],
     ['another', () => write('putRecord', 'b', 'two'), ['two', 'one']],
@@ -252,13 +309,19 @@ test('a page that was read before takes two statements, and is right after every
 test('only the owner writes, while the account is active', async () => {
   const eve = await createAccount(pds, 'eve')
   const json = { repo: alice.did, collection, record: post('mine') }
-  expect((await eve.call('com.atproto.repo.createRecord', { json })).body).toEqual({ error: 'AuthenticationRequired', message: 'Authentication Required' })
+  expect((await eve.call('com.atproto.repo.createRecord', { json })).body).toEqual({
+    error: 'AuthenticationRequired',
+    message: 'Authentication Required',
+  })
   expect((await xrpc(pds, 'com.atproto.repo.createRecord', { json })).body.error).toBe('AuthMissing')
   expect((await eve.call('com.atproto.repo.createRecord', { json: { ...json, repo: 'nobody.test' } })).body.error).toBe('AccountNotFound')
   await pds.ctx.db.run(sql`UPDATE account SET deactivated_at = 1 WHERE did = ${eve.did}`)
   const { status, body } = await eve.call('com.atproto.repo.createRecord', { json: { ...json, repo: eve.did } })
   expect({ status, error: body.error }).toEqual({ status: 401, error: 'AccountDeactivated' })
-  expect((await xrpc(pds, `com.atproto.repo.listRecords?repo=${eve.did}&collection=${collection}`)).body).toEqual({ error: 'InvalidRequest', message: `Could not find repo: ${eve.did}` })
+  expect((await xrpc(pds, `com.atproto.repo.listRecords?repo=${eve.did}&collection=${collection}`)).body).toEqual({
+    error: 'InvalidRequest',
+    message: `Could not find repo: ${eve.did}`,
+  })
   expect((await xrpc(pds, `com.atproto.repo.describeRepo?repo=${eve.did}`)).body.error).toBe('RepoDeactivated')
 })
 

@@ -21,7 +21,12 @@ const post = (n: number) => ({ $type: 'com.example.note', text: `post ${n}`, tag
 async function joined(posts: number): Promise<TestAccount> {
   const account = await createAccount(pds, `opinion${accounts++}`)
   for (let n = 0; n < posts; n += 100) {
-    const writes = Array.from({ length: Math.min(100, posts - n) }, (_, i) => ({ $type: 'com.atproto.repo.applyWrites#create', collection: 'com.example.note', rkey: `post${n + i}`, value: post(n + i) }))
+    const writes = Array.from({ length: Math.min(100, posts - n) }, (_, i) => ({
+      $type: 'com.atproto.repo.applyWrites#create',
+      collection: 'com.example.note',
+      rkey: `post${n + i}`,
+      value: post(n + i),
+    }))
     expect((await account.call('com.atproto.repo.applyWrites', { json: { repo: account.did, writes } })).status).toBe(200)
   }
   return account
@@ -50,13 +55,20 @@ test('records that are missing, left over or changed are found', async () => {
   await pds.ctx.db.run(sql`DELETE FROM record WHERE repo_id = ${id} AND path = ${path(7)}`)
   await pds.ctx.db.run(sql`UPDATE record SET path = ${'zzz.zzz.zzz/last'} WHERE repo_id = ${id} AND path = ${path(50)}`)
   await pds.ctx.db.run(sql`UPDATE record SET value = ${new Uint8Array([0xa0])} WHERE repo_id = ${id} AND path = ${path(60)}`)
-  expect((await opinion(alice)).toSorted()).toEqual([`record ${path(50)} is missing`, `record ${path(60)} has other bytes`, `record ${path(7)} is missing`, 'record zzz.zzz.zzz/last is not in the tree'])
+  expect((await opinion(alice)).toSorted()).toEqual([
+    `record ${path(50)} is missing`,
+    `record ${path(60)} has other bytes`,
+    `record ${path(7)} is missing`,
+    'record zzz.zzz.zzz/last is not in the tree',
+  ])
 })
 
 test('a node that is missing, or is another, is found', async () => {
   const alice = await joined(450)
   const { id } = await repoOf(alice)
-  const nodes = await pds.ctx.db.all<{ cid: Uint8Array; bytes: Uint8Array }>(sql`SELECT cid, bytes FROM repo_node WHERE repo_id = ${id} ORDER BY cid LIMIT 2`)
+  const nodes = await pds.ctx.db.all<{ cid: Uint8Array; bytes: Uint8Array }>(
+    sql`SELECT cid, bytes FROM repo_node WHERE repo_id = ${id} ORDER BY cid LIMIT 2`,
+  )
   await pds.ctx.db.run(sql`UPDATE repo_node SET bytes = ${nodes[1]!.bytes} WHERE repo_id = ${id} AND cid = ${nodes[0]!.cid}`)
   expect((await opinion(alice)).length).toBeGreaterThan(0)
   await pds.ctx.db.run(sql`DELETE FROM repo_node WHERE repo_id = ${id} AND cid = ${nodes[0]!.cid}`)

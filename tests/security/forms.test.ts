@@ -15,7 +15,11 @@ afterAll(() => pds[Symbol.asyncDispose]())
 type Fields = Record<string, string>
 
 const post = (path: string, fields: Fields, headers: Fields = {}) =>
-  request(`${pds.url}${path}`, { method: 'POST', headers: { 'content-type': 'application/x-www-form-urlencoded', ...headers }, body: new URLSearchParams(fields).toString() })
+  request(`${pds.url}${path}`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/x-www-form-urlencoded', ...headers },
+    body: new URLSearchParams(fields).toString(),
+  })
 
 /** A browser without Fetch Metadata, which hides the origin of forms on pages without referrer. */
 async function openIn(path: string, cookie = '') {
@@ -27,12 +31,21 @@ const bare = (setCookie: string | null) => setCookie!.split(';')[0]!
 
 describe.each([
   ['/account/sign-in', () => ({ identifier: alice.handle, password: alice.password }), 303],
-  ['/account/sign-up', () => ({ handle: `x${crypto.randomUUID().slice(0, 8)}`, email: `${crypto.randomUUID()}@example.com`, password: 'a long password' }), 303],
+  [
+    '/account/sign-up',
+    () => ({ handle: `x${crypto.randomUUID().slice(0, 8)}`, email: `${crypto.randomUUID()}@example.com`, password: 'a long password' }),
+    303,
+  ],
   ['/account/reset-password', () => ({ email: alice.email }), 303],
   ['/account/reset-password/code', () => ({ code: 'wrong', password: 'a long password' }), 400],
 ] as [string, () => Fields, number][])('%s', (path, fields, status) => {
   test('is sent from a page of ours', async () => {
-    for (const headers of [{ 'origin': pds.url }, { 'sec-fetch-site': 'same-origin' }, { 'sec-fetch-site': 'same-origin', 'origin': 'null' }] as Fields[]) expect((await post(path, fields(), headers)).status).toBe(status)
+    for (const headers of [
+      { origin: pds.url },
+      { 'sec-fetch-site': 'same-origin' },
+      { 'sec-fetch-site': 'same-origin', origin: 'null' },
+    ] as Fields[])
+      expect((await post(path, fields(), headers)).status).toBe(status)
   })
 
   test('is refused from elsewhere', async () => {
@@ -41,9 +54,9 @@ describe.each([
       { origin: 'https://evil.example' },
       { origin: `${pds.url}.evil.example` },
       { 'sec-fetch-site': 'cross-site' },
-      { 'sec-fetch-site': 'same-site', 'origin': pds.url },
+      { 'sec-fetch-site': 'same-site', origin: pds.url },
       { 'sec-fetch-site': 'none' },
-      { 'sec-fetch-site': 'cross-site', 'origin': pds.url },
+      { 'sec-fetch-site': 'cross-site', origin: pds.url },
     ]
     for (const headers of elsewhere) {
       const answer = await post(path, fields(), headers)
@@ -69,11 +82,18 @@ describe.each([
       [{ form_token: page.token! }, { cookie, origin: 'https://evil.example' }],
       [{ form_token: page.token! }, { cookie, 'sec-fetch-site': 'cross-site' }],
     ]
-    for (const [token, headers] of planted) expect([token, headers, (await post(path, { ...fields(), ...token }, { ...HIDDEN, ...headers })).status]).toEqual([token, headers, 403])
+    for (const [token, headers] of planted)
+      expect([token, headers, (await post(path, { ...fields(), ...token }, { ...HIDDEN, ...headers })).status]).toEqual([
+        token,
+        headers,
+        403,
+      ])
   })
 
   test('needs no cookie in a browser that says where forms come from', async () => {
-    const { headers, body } = await request(`${pds.url}${path}`, { headers: { 'sec-fetch-site': 'none', 'sec-fetch-mode': 'navigate', 'sec-fetch-dest': 'document' } })
+    const { headers, body } = await request(`${pds.url}${path}`, {
+      headers: { 'sec-fetch-site': 'none', 'sec-fetch-mode': 'navigate', 'sec-fetch-dest': 'document' },
+    })
     expect(headers.get('set-cookie')).toBeNull()
     expect(body).not.toContain('form_token')
   })
@@ -81,7 +101,11 @@ describe.each([
 
 test('somebody who is signed in can act in such a browser, and no other site for them', async () => {
   const page = await openIn('/account/sign-in')
-  const signedIn = await post('/account/sign-in', { identifier: alice.handle, password: alice.password, form_token: page.token! }, { ...HIDDEN, cookie: bare(page.cookie) })
+  const signedIn = await post(
+    '/account/sign-in',
+    { identifier: alice.handle, password: alice.password, form_token: page.token! },
+    { ...HIDDEN, cookie: bare(page.cookie) },
+  )
   const cookie = `${bare(page.cookie)}; ${bare(signedIn.headers.get('set-cookie'))}`
   const account = await openIn('/account', cookie)
   const act = (form_token: string) => post('/account/browsers', { account: alice.did, form_token }, { ...HIDDEN, cookie })
@@ -99,5 +123,8 @@ test('the cookie of forms is for this host alone, and out of reach of scripts', 
 
 test('a page is out of the hands of whoever opened it', async () => {
   for (const path of ['/', '/account/sign-in', '/account/sign-up', '/oauth/authorize', '/account/reset-password'])
-    expect([path, (await request(`${pds.url}${path}`, { headers: { accept: 'text/html' } })).headers.get('cross-origin-opener-policy')]).toEqual([path, 'same-origin'])
+    expect([
+      path,
+      (await request(`${pds.url}${path}`, { headers: { accept: 'text/html' } })).headers.get('cross-origin-opener-policy'),
+    ]).toEqual([path, 'same-origin'])
 })

@@ -124,17 +124,25 @@ beforeAll(async () => {
 afterAll(() => pds[Symbol.asyncDispose]())
 
 const form = (path: string, fields: Record<string, string>, headers: Record<string, string> = {}) =>
-  request(`${pds.url}${path}`, { method: 'POST', headers: { 'content-type': 'application/x-www-form-urlencoded', ...headers }, body: new URLSearchParams(fields).toString() })
+  request(`${pds.url}${path}`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/x-www-form-urlencoded', ...headers },
+    body: new URLSearchParams(fields).toString(),
+  })
 
 const pathOf = (route: string) => route.split(' ')[1]!.replace(':did', alice.did).replace(/:\w+/, 'something')
 const call = (route: string, headers: Record<string, string>): Promise<Answer> => {
   const [method] = route.split(' ') as [string]
-  return method === 'GET' ? request(`${pds.url}${pathOf(route)}`, { headers }) : request(`${pds.url}${pathOf(route)}`, { method, json: {}, headers })
+  return method === 'GET'
+    ? request(`${pds.url}${pathOf(route)}`, { headers })
+    : request(`${pds.url}${pathOf(route)}`, { method, json: {}, headers })
 }
 const routesFor = (...kinds: For[]) => Object.keys(routes).filter((route) => kinds.includes(routes[route]!))
 
 test('the table names every route', () => {
-  const declared = features.flatMap(({ routes: endpoints = [] }) => endpoints).flatMap((endpoint) => (endpoint.kind === 'route' ? [`${endpoint.method} ${endpoint.path}`] : []))
+  const declared = features
+    .flatMap(({ routes: endpoints = [] }) => endpoints)
+    .flatMap((endpoint) => (endpoint.kind === 'route' ? [`${endpoint.method} ${endpoint.path}`] : []))
   expect(declared.toSorted()).toEqual(Object.keys(routes).toSorted())
 })
 
@@ -150,7 +158,12 @@ test.each(routesFor('operator', 'master', 'metrics'))('%s is closed to everybody
     basic('admin', alice.password),
     basic(alice.handle, ADMIN_TOKEN),
     { cookie },
-    { 'x-admin-device': 'nobody', 'x-admin-timestamp': String(Math.floor(pds.clock.now() / 1000)), 'x-admin-nonce': 'nonce', 'x-admin-signature': 'c2ln' },
+    {
+      'x-admin-device': 'nobody',
+      'x-admin-timestamp': String(Math.floor(pds.clock.now() / 1000)),
+      'x-admin-nonce': 'nonce',
+      'x-admin-signature': 'c2ln',
+    },
   ]
   for (const headers of strangers) {
     const { status, body } = await call(route, headers)
@@ -160,14 +173,25 @@ test.each(routesFor('operator', 'master', 'metrics'))('%s is closed to everybody
 })
 
 test.each(routesFor('holder'))('%s is for who is signed in in this browser, on a page of ours', async (route) => {
-  for (const headers of [{}, bearer(alice.accessJwt), basic('admin', ADMIN_TOKEN), { cookie: 'holdfast=AAAA' }] as Record<string, string>[]) {
+  for (const headers of [{}, bearer(alice.accessJwt), basic('admin', ADMIN_TOKEN), { cookie: 'holdfast=AAAA' }] as Record<
+    string,
+    string
+  >[]) {
     const path = pathOf(route)
-    const { status, headers: answered } = route.startsWith('GET') ? await call(route, headers) : await form(path, { account: alice.did }, headers)
+    const { status, headers: answered } = route.startsWith('GET')
+      ? await call(route, headers)
+      : await form(path, { account: alice.did }, headers)
     expect({ headers, status, location: answered.get('location') }).toEqual({ headers, status: 303, location: '/account/sign-in' })
   }
   if (route.startsWith('GET')) return
-  const elsewhere: Record<string, string>[] = [{ origin: 'https://evil.example' }, { 'sec-fetch-site': 'cross-site' }, { 'sec-fetch-site': 'same-site' }, {}]
-  for (const headers of elsewhere) expect((await form(pathOf(route), { account: alice.did, form_token: 'guess' }, { cookie, ...headers })).status).toBe(403)
+  const elsewhere: Record<string, string>[] = [
+    { origin: 'https://evil.example' },
+    { 'sec-fetch-site': 'cross-site' },
+    { 'sec-fetch-site': 'same-site' },
+    {},
+  ]
+  for (const headers of elsewhere)
+    expect((await form(pathOf(route), { account: alice.did, form_token: 'guess' }, { cookie, ...headers })).status).toBe(403)
 })
 
 test.each(routesFor('client'))('%s answers no client without its parameters', async (route) => {
@@ -176,7 +200,14 @@ test.each(routesFor('client'))('%s answers no client without its parameters', as
 })
 
 test('a device is paired with a code, once, and never with a guess', async () => {
-  const guess = { pairingCode: 'guess', label: 'phone', platform: 'ios', publicKey: 'x', timestamp: Math.floor(pds.clock.now() / 1000), signature: 'x' }
+  const guess = {
+    pairingCode: 'guess',
+    label: 'phone',
+    platform: 'ios',
+    publicKey: 'x',
+    timestamp: Math.floor(pds.clock.now() / 1000),
+    signature: 'x',
+  }
   expect(await request(`${pds.url}/v1/admin/devices`, { json: guess })).toMatchObject({ status: 401 })
 })
 
@@ -184,11 +215,20 @@ test('browsers of other origins read nothing that is for operators or shown to p
   const origin = 'https://evil.example'
   for (const route of routesFor('operator', 'master', 'metrics', 'holder', 'code')) {
     for (const method of ['OPTIONS', 'GET']) {
-      const { headers } = await request(`${pds.url}${pathOf(route)}`, { method, headers: { origin, ...bearer(ADMIN_TOKEN), 'access-control-request-method': 'POST', 'access-control-request-headers': 'authorization' } })
+      const { headers } = await request(`${pds.url}${pathOf(route)}`, {
+        method,
+        headers: {
+          origin,
+          ...bearer(ADMIN_TOKEN),
+          'access-control-request-method': 'POST',
+          'access-control-request-headers': 'authorization',
+        },
+      })
       expect([route, method, headers.get('access-control-allow-origin')]).toEqual([route, method, null])
     }
   }
-  for (const path of ['/oauth/authorize', '/account/sign-in']) expect((await request(`${pds.url}${path}`, { headers: { origin } })).headers.get('access-control-allow-origin')).toBeNull()
+  for (const path of ['/oauth/authorize', '/account/sign-in'])
+    expect((await request(`${pds.url}${path}`, { headers: { origin } })).headers.get('access-control-allow-origin')).toBeNull()
 })
 
 describe('methods of the standard lexicons', () => {
@@ -216,7 +256,9 @@ describe('methods of the standard lexicons', () => {
   test('name a guard, unless they are for everybody', () => {
     const unguarded = features
       .flatMap(({ routes: endpoints = [] }) => endpoints)
-      .flatMap((endpoint) => ('nsid' in endpoint && (endpoint.kind === 'subscription' || endpoint.spec.auth === undefined) ? [endpoint.nsid as string] : []))
+      .flatMap((endpoint) =>
+        'nsid' in endpoint && (endpoint.kind === 'subscription' || endpoint.spec.auth === undefined) ? [endpoint.nsid as string] : [],
+      )
     expect(unguarded.toSorted()).toEqual(open)
   })
 })

@@ -41,7 +41,13 @@ beforeAll(async () => {
       telemetry: { enabled: true, otlpEndpoint: collector.url },
       signingKeyMasterKey: new Secret(Uint8Array.fromHex(MASTER_KEY)),
       // Nobody answers there, so that its faults are told too.
-      blobMirror: { bucket: 'copies', endpoint: 'http://127.0.0.1:1', accessKeyId: 'mirror-key-id', secretAccessKey: new Secret(MIRROR_SECRET), forcePathStyle: true },
+      blobMirror: {
+        bucket: 'copies',
+        endpoint: 'http://127.0.0.1:1',
+        accessKeyId: 'mirror-key-id',
+        secretAccessKey: new Secret(MIRROR_SECRET),
+        forcePathStyle: true,
+      },
     },
     { onFile: true, log: createLog({ format: 'json', level: 'debug', now: Date.now, write: (line) => lines.push(line) }) },
   )
@@ -50,7 +56,11 @@ afterAll(() => collector[Symbol.asyncDispose]())
 
 const xrpc = (nsid: string, init?: Parameters<typeof request>[1]) => request(`${pds.url}/xrpc/${nsid}`, init)
 const form = (path: string, fields: Record<string, string>, headers: Record<string, string> = {}) =>
-  request(`${pds.url}${path}`, { method: 'POST', headers: { 'content-type': 'application/x-www-form-urlencoded', ...headers }, body: new URLSearchParams(fields).toString() })
+  request(`${pds.url}${path}`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/x-www-form-urlencoded', ...headers },
+    body: new URLSearchParams(fields).toString(),
+  })
 
 async function everything(): Promise<void> {
   keep('the admin token', ADMIN_TOKEN)
@@ -65,24 +75,42 @@ async function everything(): Promise<void> {
   const alice = await createAccount(pds, 'alice', { email, inviteCode: keep('the invite code', invite.body.code) })
   keepTokens('sign-up', alice)
   keepTokens('a login', await logIn(pds, alice, PASSWORD))
-  await xrpc('com.atproto.server.createSession', { json: { identifier: email, password: keep('a wrong password', 'not the password at all') } })
+  await xrpc('com.atproto.server.createSession', {
+    json: { identifier: email, password: keep('a wrong password', 'not the password at all') },
+  })
   keepTokens('a refresh', (await xrpc('com.atproto.server.refreshSession', { method: 'POST', headers: bearer(alice.refreshJwt) })).body)
 
   const app = await alice.call('com.atproto.server.createAppPassword', { json: { name: 'app' } })
   keepTokens('an app', await logIn(pds, alice, keep('the app password', app.body.password)))
-  const service = await alice.call(`com.atproto.server.getServiceAuth?${new URLSearchParams({ aud: pds.ctx.config.serverDid, lxm: 'com.atproto.repo.uploadBlob' })}`)
-  await xrpc('com.atproto.repo.uploadBlob', { method: 'POST', body: 'bytes', headers: { 'content-type': 'text/plain', ...bearer(keep('the service token', service.body.token)) } })
-  await alice.call('com.atproto.repo.createRecord', { json: { repo: alice.did, collection: 'org.example.note', record: { text: 'words' } } })
+  const service = await alice.call(
+    `com.atproto.server.getServiceAuth?${new URLSearchParams({ aud: pds.ctx.config.serverDid, lxm: 'com.atproto.repo.uploadBlob' })}`,
+  )
+  await xrpc('com.atproto.repo.uploadBlob', {
+    method: 'POST',
+    body: 'bytes',
+    headers: { 'content-type': 'text/plain', ...bearer(keep('the service token', service.body.token)) },
+  })
+  await alice.call('com.atproto.repo.createRecord', {
+    json: { repo: alice.did, collection: 'org.example.note', record: { text: 'words' } },
+  })
   // Nobody answers there either.
   await alice.call('app.bsky.feed.getTimeline')
-  await alice.call('com.atproto.moderation.createReport', { json: { reasonType: 'com.atproto.moderation.defs#reasonSpam', subject: { $type: 'com.atproto.admin.defs#repoRef', did: alice.did } } })
+  await alice.call('com.atproto.moderation.createReport', {
+    json: { reasonType: 'com.atproto.moderation.defs#reasonSpam', subject: { $type: 'com.atproto.admin.defs#repoRef', did: alice.did } },
+  })
 
   await alice.call('com.atproto.server.requestEmailConfirmation', { method: 'POST' })
   expect((await alice.call('com.atproto.server.confirmEmail', { json: { email, token: mailedCode('confirm') } })).status).toBe(200)
   await alice.call('com.atproto.identity.requestPlcOperationSignature', { method: 'POST' })
   expect((await alice.call('com.atproto.identity.signPlcOperation', { json: { token: mailedCode('sign') } })).status).toBe(200)
   await alice.call('com.atproto.server.requestEmailUpdate', { method: 'POST' })
-  expect((await alice.call('com.atproto.server.updateEmail', { json: { email: keep('the new address', 'alice.moved@example.com'), token: mailedCode('move') } })).status).toBe(200)
+  expect(
+    (
+      await alice.call('com.atproto.server.updateEmail', {
+        json: { email: keep('the new address', 'alice.moved@example.com'), token: mailedCode('move') },
+      })
+    ).status,
+  ).toBe(200)
 
   const client = new OAuthClient(pds)
   const requestUri = keep('the request', await client.requestUri())
@@ -101,22 +129,33 @@ async function everything(): Promise<void> {
   keep('the cookie', cookie.split('=')[1])
   const page = await request(`${pds.url}/account`, { headers: { cookie } })
   const form_token = keep('the form token', /name="form_token" value="([^"]+)"/.exec(page.body)?.[1])
-  expect((await form('/account/password', { account: alice.did, form_token, current: PASSWORD, next: NEW_PASSWORD }, { cookie })).status).toBe(303)
+  expect(
+    (await form('/account/password', { account: alice.did, form_token, current: PASSWORD, next: NEW_PASSWORD }, { cookie })).status,
+  ).toBe(303)
 
   const pairing = await request(`${pds.url}/v1/admin/pairing-codes`, { json: {}, headers: bearer(ADMIN_TOKEN) })
   keep('the pairing code', pairing.body.pairingCode)
-  await request(`${pds.url}/v1/admin/devices`, { json: { pairingCode: pairing.body.pairingCode, label: 'phone', publicKey: 'x', platform: 'ios', timestamp: 1, signature: 'wrong' } })
+  await request(`${pds.url}/v1/admin/devices`, {
+    json: { pairingCode: pairing.body.pairingCode, label: 'phone', publicKey: 'x', platform: 'ios', timestamp: 1, signature: 'wrong' },
+  })
   const claims = await request(`${pds.url}/v1/accounts/claim-codes`, { json: { count: 1 }, headers: bearer(ADMIN_TOKEN) })
-  for (const [i, claim] of (JSON.stringify(claims.body).match(/[A-Z0-9]{4,}-[A-Z0-9-]{4,}/g) ?? []).entries()) keep(`claim code ${i}`, claim)
+  for (const [i, claim] of (JSON.stringify(claims.body).match(/[A-Z0-9]{4,}-[A-Z0-9-]{4,}/g) ?? []).entries())
+    keep(`claim code ${i}`, claim)
   await request(`${pds.url}/waitlist`, { json: { email: keep('an address on the waitlist', 'waiting@example.com') } })
-  await xrpc('com.atproto.admin.sendEmail', { json: { recipientDid: alice.did, senderDid: pds.ctx.config.serverDid, content: keep('what operators write', 'between you and me') }, headers: operator })
+  await xrpc('com.atproto.admin.sendEmail', {
+    json: { recipientDid: alice.did, senderDid: pds.ctx.config.serverDid, content: keep('what operators write', 'between you and me') },
+    headers: operator,
+  })
   await request(`${pds.url}/v1/admin/accounts/${alice.did}/reset-token`, { json: {}, headers: bearer(ADMIN_TOKEN) })
 
   await xrpc('com.atproto.server.requestPasswordReset', { json: { email: 'alice.moved@example.com' } })
   for (const sweep of pds.ctx.sweeps.sweeps) await pds.runSweep(sweep.name).catch(() => undefined)
   const last = await logIn(pds, { handle: alice.handle, email }, NEW_PASSWORD)
   await last.call('com.atproto.server.requestAccountDelete', { method: 'POST' })
-  expect((await xrpc('com.atproto.server.deleteAccount', { json: { did: alice.did, password: NEW_PASSWORD, token: mailedCode('delete') } })).status).toBe(200)
+  expect(
+    (await xrpc('com.atproto.server.deleteAccount', { json: { did: alice.did, password: NEW_PASSWORD, token: mailedCode('delete') } }))
+      .status,
+  ).toBe(200)
 }
 
 test('nothing of it is written down', async () => {

@@ -41,7 +41,10 @@ test('the identity names the handle, this server and the key of the account, and
   const { did, handle } = await createAccount(pds, 'plc-alice')
   const operation = await pds.ctx.plc.lastOperation(did as Did)
   const state = stateOf(operation!)!
-  expect(state).toMatchObject({ alsoKnownAs: [`at://${handle}`], services: { atproto_pds: { type: 'AtprotoPersonalDataServer', endpoint: pds.url } } })
+  expect(state).toMatchObject({
+    alsoKnownAs: [`at://${handle}`],
+    services: { atproto_pds: { type: 'AtprotoPersonalDataServer', endpoint: pds.url } },
+  })
   expect(state.rotationKeys).toHaveLength(1)
   expect(signerOf(operation!, state.rotationKeys)).toBe(state.rotationKeys[0]!)
   expect(state.verificationMethods['atproto']).toStartWith('did:key:zDn')
@@ -100,7 +103,10 @@ test('a label may be as long as DNS lets it be', async () => {
 
 test('handle and address belong to one account, whatever their case', async () => {
   const alice = await createAccount(pds, 'taken')
-  expect(await signUp({ ...fresh(), handle: 'TAKEN.test' })).toMatchObject({ status: 400, body: { error: 'InvalidRequest', message: 'Handle already taken: taken.test' } })
+  expect(await signUp({ ...fresh(), handle: 'TAKEN.test' })).toMatchObject({
+    status: 400,
+    body: { error: 'InvalidRequest', message: 'Handle already taken: taken.test' },
+  })
   expect((await signUp({ ...fresh(), email: alice.email.toUpperCase() })).status).toBe(400)
 })
 
@@ -119,7 +125,11 @@ test('of many who want one handle at once, one gets it and the others learn so b
   const answers = await Promise.all(wanted.map((json) => signUp(json, racing)))
   expect(answers.filter(({ status }) => status === 200)).toHaveLength(1)
   for (const { status, body } of answers.filter((answer) => answer.status !== 200)) {
-    expect({ status, error: body.error, message: body.message }).toEqual({ status: 400, error: 'InvalidRequest', message: 'Handle already taken: racer.test' })
+    expect({ status, error: body.error, message: body.message }).toEqual({
+      status: 400,
+      error: 'InvalidRequest',
+      message: 'Handle already taken: racer.test',
+    })
   }
   expect(submitted).toBe(1)
 })
@@ -132,7 +142,9 @@ test('an address for minutes is let in where the operator says so', async () => 
 test('an account without a password is possible where the operator allows it', async () => {
   await using open = await startPds({ accounts: { passwordOptional: true } })
   const alice = await createAccount(open, 'alice', { password: undefined })
-  expect(await xrpc(open, 'com.atproto.server.createSession', { json: { identifier: alice.handle, password: '' } })).toMatchObject({ status: 401 })
+  expect(await xrpc(open, 'com.atproto.server.createSession', { json: { identifier: alice.handle, password: '' } })).toMatchObject({
+    status: 401,
+  })
   expect(await signUp({ ...fresh(), password: '' }, open)).toMatchObject({ status: 400, body: { error: 'InvalidPassword' } })
 })
 

@@ -40,7 +40,10 @@ async function namesInDirectory(did: string): Promise<string[] | null | undefine
 }
 
 /** What becomes of operations; everything else is answered. */
-const operations = (fate: Fate) => ({ method }: PassingRequest) => (method === 'POST' ? fate : 'answered')
+const operations =
+  (fate: Fate) =>
+  ({ method }: PassingRequest) =>
+    method === 'POST' ? fate : 'answered'
 const isDown = () => 'question lost' as const
 /** The answer to the next operation is lost, and nothing gets through after it. */
 const downAfterOperation = () => {
@@ -74,7 +77,9 @@ test('a sign-up whose operation arrived, and whose answer was lost, is a sign-up
 test('when the directory is down, whoever tries next signs up, the same person or another', async () => {
   for (const next of [alice, mallory]) {
     line.fate = isDown
-    expect(await signUp({ ...alice, handle: `for-${next.email.split('@')[0]}.test`, email: `old-${next.email}` })).toMatchObject({ status: 502 })
+    expect(await signUp({ ...alice, handle: `for-${next.email.split('@')[0]}.test`, email: `old-${next.email}` })).toMatchObject({
+      status: 502,
+    })
     line.fate = () => 'answered'
     expect(await signUp({ ...next, handle: `for-${next.email.split('@')[0]}.test` })).toMatchObject({ status: 200 })
   }
@@ -85,19 +90,33 @@ test('a sign-up that the directory knows already goes on with the same identity,
   expect(await signUp(alice)).toMatchObject({ status: 502 })
   const [operation] = writes()
   expect(await resolves('alice.test')).toBeUndefined()
-  expect(await xrpc(pds, 'com.atproto.server.createSession', { json: { identifier: alice.email, password: PASSWORD } })).toMatchObject({ status: 401 })
+  expect(await xrpc(pds, 'com.atproto.server.createSession', { json: { identifier: alice.email, password: PASSWORD } })).toMatchObject({
+    status: 401,
+  })
 
   line.fate = () => 'answered'
   const { status, body } = await signUp({ ...alice, password: 'changed my mind about it' })
   expect(status).toBe(200)
   expect(operation!.path).toBe(`/${body.did}`)
   expect(new Set(writes().map((each) => each.body)).size).toBe(1)
-  expect(await xrpc(pds, 'com.atproto.server.createSession', { json: { identifier: alice.email, password: PASSWORD } })).toMatchObject({ status: 401 })
-  const { body: session } = await xrpc(pds, 'com.atproto.server.createSession', { json: { identifier: alice.email, password: 'changed my mind about it' } })
+  expect(await xrpc(pds, 'com.atproto.server.createSession', { json: { identifier: alice.email, password: PASSWORD } })).toMatchObject({
+    status: 401,
+  })
+  const { body: session } = await xrpc(pds, 'com.atproto.server.createSession', {
+    json: { identifier: alice.email, password: 'changed my mind about it' },
+  })
   // The key that was made by the first attempt signs for the account of the second.
-  const post = { repo: body.did, collection: 'app.bsky.feed.post', record: { $type: 'app.bsky.feed.post', text: 'here', createdAt: '2026-01-01T00:00:00Z' } }
-  expect(await xrpc(pds, 'com.atproto.repo.createRecord', { json: post, headers: { authorization: `Bearer ${session.accessJwt}` } })).toMatchObject({ status: 200 })
-  expect(await xrpc(pds, 'com.atproto.server.checkAccountStatus', { headers: { authorization: `Bearer ${session.accessJwt}` } })).toMatchObject({ body: { validDid: true } })
+  const post = {
+    repo: body.did,
+    collection: 'app.bsky.feed.post',
+    record: { $type: 'app.bsky.feed.post', text: 'here', createdAt: '2026-01-01T00:00:00Z' },
+  }
+  expect(
+    await xrpc(pds, 'com.atproto.repo.createRecord', { json: post, headers: { authorization: `Bearer ${session.accessJwt}` } }),
+  ).toMatchObject({ status: 200 })
+  expect(
+    await xrpc(pds, 'com.atproto.server.checkAccountStatus', { headers: { authorization: `Bearer ${session.accessJwt}` } }),
+  ).toMatchObject({ body: { validDid: true } })
 })
 
 test('an address is held with its handle, and is free as soon as the attempt has failed', async () => {
@@ -236,7 +255,11 @@ test('of three accounts that race for one handle, one tells the directory', asyn
   await held.reached
   held.open()
   const statuses = (await answers).map(({ status, body }) => [status, body.error ?? null])
-  expect(statuses.toSorted()).toEqual([[200, null], [400, 'HandleNotAvailable'], [400, 'HandleNotAvailable']])
+  expect(statuses.toSorted()).toEqual([
+    [200, null],
+    [400, 'HandleNotAvailable'],
+    [400, 'HandleNotAvailable'],
+  ])
   expect(writes()).toHaveLength(before + 1)
   const named = await Promise.all(racers.map(async ({ did }) => (await namesInDirectory(did))!.includes('at://alice.test')))
   expect(named.filter(Boolean)).toHaveLength(1)

@@ -67,7 +67,10 @@ test('whoever has the address is told, whatever the state of the account, and on
   await setTakedown(limited, did, true)
   await signUp(wanted(email), limited)
   await mailed(1, email, limited)
-  expect(mailsTo(email, limited)[0]).toMatchObject({ subject: expect.stringContaining('You already have an account'), text: expect.stringContaining(handle) })
+  expect(mailsTo(email, limited)[0]).toMatchObject({
+    subject: expect.stringContaining('You already have an account'),
+    text: expect.stringContaining(handle),
+  })
   for (let hour = 0; hour < 24; hour++) {
     await signUp(wanted(email), limited)
     limited.clock.advance({ secs: 3600 })
@@ -91,8 +94,13 @@ test('an account that asks for addresses of others is refused as often as a stra
   const { email } = await createAccount(limited, 'erin')
   const mallory = await createAccount(limited, 'mallory')
   const take = (address: string) => mallory.call('com.atproto.server.updateEmail', { json: { email: address } })
-  for (let count = 0; count < 5; count++) expect(await take(email)).toMatchObject({ status: 400, body: { message: expect.stringContaining('already in use') } })
-  expect([(await take(email)).status, (await take(FREE)).status, (await signUp(wanted(email, { handle: 'more.test' }), limited)).status]).toEqual([429, 429, 429])
+  for (let count = 0; count < 5; count++)
+    expect(await take(email)).toMatchObject({ status: 400, body: { message: expect.stringContaining('already in use') } })
+  expect([
+    (await take(email)).status,
+    (await take(FREE)).status,
+    (await signUp(wanted(email, { handle: 'more.test' }), limited)).status,
+  ]).toEqual([429, 429, 429])
   await mailed(5, email, limited)
 })
 

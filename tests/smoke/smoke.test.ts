@@ -52,7 +52,10 @@ async function commitOf(path: string, action: string) {
   for (let next = 0; ; next++) {
     const { type, body } = (await firehose.until(next + 1))[next]!
     const commit = body as unknown as Commit
-    const op = type === '#commit' && commit.repo === agent.assertDid ? commit.ops.find((each) => each.action === action && each.path === path) : undefined
+    const op =
+      type === '#commit' && commit.repo === agent.assertDid
+        ? commit.ops.find((each) => each.action === action && each.path === path)
+        : undefined
     if (op) return { ...commit, op }
   }
 }

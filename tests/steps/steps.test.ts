@@ -18,24 +18,56 @@ const messageId = ({ source }: Received) => /^Message-ID: (.*)\r$/im.exec(source
 
 /** A server whose mail goes to a port, where at first nobody listens. */
 async function withMailAt(port: number, smtpTimeoutSecs = 15): Promise<TestPds> {
-  return startPds({ rateLimit: { enabled: false }, email: { provider: 'smtp', from: 'pds@example.org', smtpHost: 'localhost', smtpPort: port, smtpTls: 'none', smtpTimeoutSecs, httpTimeoutSecs: smtpTimeoutSecs } }, { mailer: undefined })
+  return startPds(
+    {
+      rateLimit: { enabled: false },
+      email: {
+        provider: 'smtp',
+        from: 'pds@example.org',
+        smtpHost: 'localhost',
+        smtpPort: port,
+        smtpTls: 'none',
+        smtpTimeoutSecs,
+        httpTimeoutSecs: smtpTimeoutSecs,
+      },
+    },
+    { mailer: undefined },
+  )
 }
 
 const operator = bearer(ADMIN_TOKEN)
 const stepsOf = async (pds: TestPds, query = '') => (await request(`${pds.url}/v1/admin/steps${query}`, { headers: operator })).body
 const kindOf = async (pds: TestPds, kind: string) => (await stepsOf(pds)).kinds.find((one: { kind: string }) => one.kind === kind)
 const requestReset = (pds: TestPds, email: string) => xrpc(pds, 'com.atproto.server.requestPasswordReset', { json: { email } })
-const reset = (pds: TestPds, token: string, password: string) => xrpc(pds, 'com.atproto.server.resetPassword', { json: { token, password } })
-const sendEmail = (pds: TestPds, recipientDid: string, content: string) => xrpc(pds, 'com.atproto.admin.sendEmail', { headers: basic('admin', ADMIN_TOKEN), json: { recipientDid, senderDid: recipientDid, content } })
-const doctorOn = ({ ctx, clock }: TestPds) => examine(checks.find(({ name }) => name === 'steps')!, { ...ctx, now: () => clock.now() })
+const reset = (pds: TestPds, token: string, password: string) =>
+  xrpc(pds, 'com.atproto.server.resetPassword', { json: { token, password } })
+const sendEmail = (pds: TestPds, recipientDid: string, content: string) =>
+  xrpc(pds, 'com.atproto.admin.sendEmail', {
+    headers: basic('admin', ADMIN_TOKEN),
+    json: { recipientDid, senderDid: recipientDid, content },
+  })
+const doctorOn = ({ ctx, clock }: TestPds) =>
+  examine(
+    checks.find(({ name }) => name === 'steps')!,
+    { ...ctx, now: () => clock.now() },
+  )
 const payloads = (pds: TestPds) => pds.ctx.db.all<{ wrapped: string }>(sql`SELECT payload_wrapped AS wrapped FROM step`)
 
 test('a code that the mail server could not take is told to whoever waits, and arrives when the mail server is back', async () => {
   const port = await freePort()
   await using pds = await withMailAt(port)
   const ann = await createAccount(pds, 'ann')
-  expect(await ann.call('com.atproto.server.requestEmailConfirmation', { method: 'POST' })).toMatchObject({ status: 503, body: { error: 'ServiceUnavailable' } })
-  expect(await kindOf(pds, 'mail')).toMatchObject({ waiting: 1, failed: 0, oldestAt: expect.any(String), nextAt: expect.any(String), lastError: expect.stringContaining('ECONNREFUSED') })
+  expect(await ann.call('com.atproto.server.requestEmailConfirmation', { method: 'POST' })).toMatchObject({
+    status: 503,
+    body: { error: 'ServiceUnavailable' },
+  })
+  expect(await kindOf(pds, 'mail')).toMatchObject({
+    waiting: 1,
+    failed: 0,
+    oldestAt: expect.any(String),
+    nextAt: expect.any(String),
+    lastError: expect.stringContaining('ECONNREFUSED'),
+  })
 
   await using box = await startMailbox({ tls: 'none', port })
   await pds.runSteps()
@@ -43,7 +75,9 @@ test('a code that the mail server could not take is told to whoever waits, and a
   pds.clock.advance({ secs: 6 })
   await pds.runSteps()
   expect(await kindOf(pds, 'mail')).toMatchObject({ waiting: 0, failed: 0, oldestAt: null, lastError: null })
-  expect(await ann.call('com.atproto.server.confirmEmail', { json: { email: ann.email, token: codeIn(box.received[0]!) } })).toMatchObject({ status: 200 })
+  expect(await ann.call('com.atproto.server.confirmEmail', { json: { email: ann.email, token: codeIn(box.received[0]!) } })).toMatchObject({
+    status: 200,
+  })
 })
 
 test('a password reset is answered when it is written down, whatever the mail server does', async () => {
@@ -106,7 +140,9 @@ test('a code that is void is not mailed any more: too old, replaced with the add
   expect(await kindOf(pds, 'mail')).toMatchObject({ waiting: 3 })
 
   expect(await moved.call('com.atproto.server.updateEmail', { json: { email: 'elsewhere@example.com' } })).toMatchObject({ status: 200 })
-  expect(await xrpc(pds, 'com.atproto.admin.deleteAccount', { headers: basic('admin', ADMIN_TOKEN), json: { did: gone.did } })).toMatchObject({ status: 200 })
+  expect(
+    await xrpc(pds, 'com.atproto.admin.deleteAccount', { headers: basic('admin', ADMIN_TOKEN), json: { did: gone.did } }),
+  ).toMatchObject({ status: 200 })
   await using box = await startMailbox({ tls: 'none', port })
   pds.clock.advance({ days: 7 })
   await pds.runSteps()
@@ -128,8 +164,22 @@ test('a mail is tried for days, then stays for the operator, who retries or drop
   }
   expect(pds.clock.now() - begun).toBeGreaterThan(3 * 86_400_000)
   const { steps } = await stepsOf(pds, '?kind=mail')
-  expect(steps).toEqual([0, 1].map(() => expect.objectContaining({ kind: 'mail', did: ann.did, status: 'failed', dueAt: null, lastError: expect.stringContaining('ECONNREFUSED') })))
-  expect((await request(`${pds.url}/v1/admin/health`, { headers: operator })).body.steps).toEqual({ waiting: 0, failed: 2, oldestAgeSeconds: null })
+  expect(steps).toEqual(
+    [0, 1].map(() =>
+      expect.objectContaining({
+        kind: 'mail',
+        did: ann.did,
+        status: 'failed',
+        dueAt: null,
+        lastError: expect.stringContaining('ECONNREFUSED'),
+      }),
+    ),
+  )
+  expect((await request(`${pds.url}/v1/admin/health`, { headers: operator })).body.steps).toEqual({
+    waiting: 0,
+    failed: 2,
+    oldestAgeSeconds: null,
+  })
   const { body: metrics } = await request(`${pds.url}/metrics`, { headers: operator })
   for (const line of ['steps_failed{kind="mail"} 2', 'steps_waiting{kind="crawl"} 0']) expect(metrics).toContain(line)
 
@@ -144,7 +194,10 @@ test('a mail is tried for days, then stays for the operator, who retries or drop
   expect(box.received).toMatchObject([{ to: [ann.email], source: expect.stringContaining('Hello Ann') }])
   expect(await tell('retry', { kind: 'mail' })).toMatchObject({ body: { retried: 0 } })
   const { body: audit } = await request(`${pds.url}/v1/admin/audit`, { headers: operator })
-  expect(audit.events.map(({ action, subject }: { action: string; subject: string }) => [action, subject])).toEqual([['steps_retried', 'mail'], ['steps_dropped', given.id]])
+  expect(audit.events.map(({ action, subject }: { action: string; subject: string }) => [action, subject])).toEqual([
+    ['steps_retried', 'mail'],
+    ['steps_dropped', given.id],
+  ])
 })
 
 test('what an operator left undone for a month is forgotten', async () => {
@@ -172,7 +225,9 @@ test('no code and no address stands in the rows, or in what operators see', asyn
   await requestReset(pds, ann.email)
   await pds.runSteps()
   const [{ wrapped }] = (await payloads(pds)) as [{ wrapped: string }]
-  const code = codeLine.exec((JSON.parse(Buffer.from(pds.ctx.vault.unwrap(wrapped)).toString()) as { mail: { text: string } }).mail.text)![1]!
+  const code = codeLine.exec(
+    (JSON.parse(Buffer.from(pds.ctx.vault.unwrap(wrapped)).toString()) as { mail: { text: string } }).mail.text,
+  )![1]!
   const rows = JSON.stringify(await pds.ctx.db.all(sql`SELECT * FROM step`))
   const shown = JSON.stringify(await stepsOf(pds))
   for (const text of [rows, shown]) {
@@ -320,10 +375,15 @@ test('the operator lists, retries and drops steps from the command line, and the
   const ann = await createAccount(pds, 'ann')
   await sendEmail(pds, ann.did, 'Hello')
   await sendEmail(pds, ann.did, 'Hello again')
-  expect((await run('list')).out).toMatch(/^KIND +WAITING +FAILED +OLDEST +NEXT TRY +LAST ERROR\n(?:.*\n)*mail +2 +0 +\S+ \S+ +\S+ \S+ +.*ECONNREFUSED/)
+  expect((await run('list')).out).toMatch(
+    /^KIND +WAITING +FAILED +OLDEST +NEXT TRY +LAST ERROR\n(?:.*\n)*mail +2 +0 +\S+ \S+ +\S+ \S+ +.*ECONNREFUSED/,
+  )
   expect(await doctorOn(pds)).toMatchObject({ state: 'ok' })
   pds.clock.advance({ secs: 3600 })
-  expect(await doctorOn(pds)).toMatchObject({ state: 'warning', text: expect.stringMatching(/^mail: 2 waiting, for up to 1 hours \(.*ECONNREFUSED/) })
+  expect(await doctorOn(pds)).toMatchObject({
+    state: 'warning',
+    text: expect.stringMatching(/^mail: 2 waiting, for up to 1 hours \(.*ECONNREFUSED/),
+  })
   const listed = JSON.parse((await run('list', 'mail', '--json')).out) as { id: string }[]
   expect(listed).toMatchObject([{ kind: 'mail', status: 'waiting', tries: expect.any(Number) }, { kind: 'mail' }])
   expect(await run('drop', listed[1]!.id)).toMatchObject({ code: 0, out: '1 step dropped.\n' })

@@ -29,7 +29,11 @@ afterAll(() => pds[Symbol.asyncDispose]())
 const foreignKey = signingKey('k256', new Uint8Array(32).fill(9))
 const revAt = (millis: number) => nextTid(null, millis * 1000, 7)
 const importCar = (account: TestAccount, body: NonNullable<RequestInit['body']>, headers: Record<string, string> = {}): Promise<Answer> =>
-  request(`${pds.url}/xrpc/com.atproto.repo.importRepo`, { method: 'POST', body, headers: { 'content-type': CAR, ...bearer(account.accessJwt), ...headers } })
+  request(`${pds.url}/xrpc/com.atproto.repo.importRepo`, {
+    method: 'POST',
+    body,
+    headers: { 'content-type': CAR, ...bearer(account.accessJwt), ...headers },
+  })
 const asBody = (bytes: Uint8Array) => bytes as Uint8Array<ArrayBuffer>
 
 async function exported(did: string): Promise<Uint8Array> {
@@ -37,7 +41,9 @@ async function exported(did: string): Promise<Uint8Array> {
 }
 
 async function write(account: TestAccount, text: string): Promise<{ uri: string; cid: string }> {
-  const { status, body } = await account.call('com.atproto.repo.createRecord', { json: { repo: account.did, collection, record: post(text) } })
+  const { status, body } = await account.call('com.atproto.repo.createRecord', {
+    json: { repo: account.did, collection, record: post(text) },
+  })
   expect(status).toBe(200)
   return body
 }
@@ -63,7 +69,8 @@ async function abandonedRows(): Promise<number> {
   return counts!.count
 }
 
-const records = (count: number) => Object.fromEntries(Array.from({ length: count }, (_, i) => [`${collection}/${String(i).padStart(6, '0')}`, post(`imported ${i}`)]))
+const records = (count: number) =>
+  Object.fromEntries(Array.from({ length: count }, (_, i) => [`${collection}/${String(i).padStart(6, '0')}`, post(`imported ${i}`)]))
 
 test('an archive takes the place of the repository, under a commit of ours that is newer than both', async () => {
   const alice = await createAccount(pds, 'alice')
@@ -137,7 +144,14 @@ test('a record that was taken down stays so, whatever the archive holds in its p
   await write(walt, 'third')
   const setTakedown = async (uri: string, applied: boolean) => {
     const subject = { $type: 'com.atproto.repo.strongRef', uri, cid: first.cid }
-    expect((await request(`${pds.url}/xrpc/com.atproto.admin.updateSubjectStatus`, { headers: basic('admin', ADMIN_TOKEN), json: { subject, takedown: { applied, ref: 'spam' } } })).status).toBe(200)
+    expect(
+      (
+        await request(`${pds.url}/xrpc/com.atproto.admin.updateSubjectStatus`, {
+          headers: basic('admin', ADMIN_TOKEN),
+          json: { subject, takedown: { applied, ref: 'spam' } },
+        })
+      ).status,
+    ).toBe(200)
   }
   await setTakedown(first.uri, true)
   expect((await importCar(walt, asBody(saved))).status).toBe(200)
@@ -153,7 +167,13 @@ test('a record that was taken down stays so, whatever the archive holds in its p
 test('thousands of records arrive whole, and blobs that they point at are known to be missing', async () => {
   const carol = await createAccount(pds, 'carol')
   const blob = cidOfBlob(Buffer.from('picture'))
-  const many = { ...records(3000), 'app.bsky.actor.profile/self': { $type: 'app.bsky.actor.profile', avatar: { $type: 'blob', ref: blob, mimeType: 'image/png', size: 7 } } }
+  const many = {
+    ...records(3000),
+    'app.bsky.actor.profile/self': {
+      $type: 'app.bsky.actor.profile',
+      avatar: { $type: 'blob', ref: blob, mimeType: 'image/png', size: 7 },
+    },
+  }
   expect((await importCar(carol, asBody(archiveOf(carol.did, revAt(pds.clock.now()), many, foreignKey).bytes))).status).toBe(200)
   expect(await verified(carol)).toHaveLength(3001)
   const missing = await carol.call('com.atproto.repo.listMissingBlobs')
@@ -184,7 +204,10 @@ test('an archive that breaks at its end leaves everything as it was', async () =
   const unparsed = archiveOf(dave.did, revAt(pds.clock.now()), { ...records(2000), [`${collection}/zzz`]: { text: 'no type' } }, foreignKey)
   expect([root.toString(), blocks.length]).toEqual([blocks[0]!.cid.toString(), blocks.length])
   expect(await importCar(dave, asBody(bytes.subarray(0, -5)))).toMatchObject({ status: 400, body: { error: 'InvalidRequest' } })
-  expect(await importCar(dave, asBody(unparsed.bytes))).toMatchObject({ status: 400, body: { message: `Could not parse record at '${collection}/zzz'` } })
+  expect(await importCar(dave, asBody(unparsed.bytes))).toMatchObject({
+    status: 400,
+    body: { message: `Could not parse record at '${collection}/zzz'` },
+  })
   expect(await state(dave)).toEqual(before)
   expect(await verified(dave)).toHaveLength(1)
   expect(await abandonedRows()).toBe(0)
@@ -227,7 +250,11 @@ test('archives that stand still keep nobody else from moving in, and one client 
         controller.close()
       },
     })
-    const answer = request(`${crowded.url}/xrpc/com.atproto.repo.importRepo`, { method: 'POST', body, headers: { 'content-type': CAR, 'x-forwarded-for': client, ...bearer(account.accessJwt) } })
+    const answer = request(`${crowded.url}/xrpc/com.atproto.repo.importRepo`, {
+      method: 'POST',
+      body,
+      headers: { 'content-type': CAR, 'x-forwarded-for': client, ...bearer(account.accessJwt) },
+    })
     return { send, answer }
   }
   const accounts = await Promise.all(Array.from({ length: 6 }, (_, index) => createAccount(crowded, `mover${index}`)))
@@ -281,7 +308,10 @@ test('a commit must be signed by the key of the DID, unless that has become ours
   await directory.submit(frank.did as Did, signOperation(nextOperation(last, { verificationMethods })!, await serverRotationKey(pds.ctx)))
 
   const forged = archiveOf(frank.did, revAt(pds.clock.now()), records(2), signingKey('k256', new Uint8Array(32).fill(3)))
-  expect(await importCar(frank, asBody(forged.bytes))).toMatchObject({ status: 400, body: { message: 'The commit is not signed by the key of the DID document' } })
+  expect(await importCar(frank, asBody(forged.bytes))).toMatchObject({
+    status: 400,
+    body: { message: 'The commit is not signed by the key of the DID document' },
+  })
   const signed = archiveOf(frank.did, revAt(pds.clock.now()), records(2), foreignKey)
   expect((await importCar(frank, asBody(signed.bytes))).status).toBe(200)
   expect(await verified(frank)).toHaveLength(2)
@@ -293,7 +323,9 @@ test('only the whole account may import, into itself, what is announced as an ar
   expect(await importCar(heidi, asBody(bytes))).toMatchObject({ status: 403, body: { error: 'Forbidden' } })
   expect(await importCar(grace, asBody(bytes), { authorization: '' })).toMatchObject({ status: 401 })
   expect(await importCar(grace, asBody(bytes), { 'content-type': 'application/json' })).toMatchObject({ status: 400 })
-  expect(await importCar(grace, asBody(archiveOf(grace.did, revAt(pds.clock.now() + 3_600_000), records(2), foreignKey).bytes))).toMatchObject({ status: 400, body: { message: 'The revision of the commit is in the future' } })
+  expect(
+    await importCar(grace, asBody(archiveOf(grace.did, revAt(pds.clock.now() + 3_600_000), records(2), foreignKey).bytes)),
+  ).toMatchObject({ status: 400, body: { message: 'The revision of the commit is in the future' } })
   await pds.ctx.db.run(sql`UPDATE account SET takedown_ref = 'x' WHERE did = ${grace.did}`)
   expect(await importCar(grace, asBody(bytes))).toMatchObject({ status: 401, body: { error: 'AccountTakedown' } })
 })

@@ -17,7 +17,9 @@ afterAll(() => rmSync(dir, { recursive: true }))
 const did = 'did:plc:7iza6de2dwap2sbkpav7c6c6' as Did
 const rev = '3jzfcijpj2z2a'
 const key = signingKey('p256', new Uint8Array(32).fill(7))
-const many = Object.fromEntries(Array.from({ length: 4500 }, (_, i) => [`app.bsky.feed.post/${i.toString(36).padStart(13, '0')}`, post(`post ${i}`)]))
+const many = Object.fromEntries(
+  Array.from({ length: 4500 }, (_, i) => [`app.bsky.feed.post/${i.toString(36).padStart(13, '0')}`, post(`post ${i}`)]),
+)
 
 async function* inChunks(bytes: Uint8Array, size: number): AsyncGenerator<Uint8Array> {
   for (let at = 0; at < bytes.length; at += size) yield bytes.subarray(at, at + size)
@@ -35,7 +37,10 @@ async function read(bytes: Uint8Array, chunkBytes = 4096): Promise<{ repo: Impor
 }
 
 const refusal = async (bytes: Uint8Array): Promise<Refusal> => {
-  const error = await read(bytes).then(() => null, (thrown: unknown) => thrown)
+  const error = await read(bytes).then(
+    () => null,
+    (thrown: unknown) => thrown,
+  )
   expect(error).toBeInstanceOf(Refusal)
   return error as Refusal
 }
@@ -47,7 +52,12 @@ test('a whole repository is taken in pages, every block once, in the order in wh
     expect(repo.root.equals(archive.root)).toBe(true)
     expect(pages.length).toBeGreaterThan(1)
     const cids = pages.flatMap(({ nodes, records }) => [...nodes, ...records].map(({ cid }) => cid.toString()))
-    expect(cids.toSorted()).toEqual(archive.blocks.slice(1).map(({ cid }) => cid.toString()).toSorted())
+    expect(cids.toSorted()).toEqual(
+      archive.blocks
+        .slice(1)
+        .map(({ cid }) => cid.toString())
+        .toSorted(),
+    )
     expect(pages.flatMap(({ records }) => records.map(({ path }) => path))).toEqual(Object.keys(many).toSorted())
     for (const { nodes } of pages) {
       const order = nodes.map(({ cid }) => Buffer.from(cid.bytes).toString('hex'))
@@ -75,10 +85,21 @@ test('blocks in any order, repeated, or beside the tree do not matter, and the l
 test('references to blobs are found, in the new shape and in the old one', async () => {
   const [blob, old] = [cidOfBlob(Buffer.from('a')), cidOfBlob(Buffer.from('b'))]
   const image = { image: { $type: 'blob', ref: blob, mimeType: 'image/png', size: 1 } }
-  const archive = archiveOf(did, rev, { 'app.bsky.feed.post/a': post('x', { embed: [image, image] }), 'app.bsky.actor.profile/self': { $type: 'app.bsky.actor.profile', avatar: { cid: old.toString(), mimeType: 'image/png' } } }, key)
+  const archive = archiveOf(
+    did,
+    rev,
+    {
+      'app.bsky.feed.post/a': post('x', { embed: [image, image] }),
+      'app.bsky.actor.profile/self': { $type: 'app.bsky.actor.profile', avatar: { cid: old.toString(), mimeType: 'image/png' } },
+    },
+    key,
+  )
   const { pages } = await read(archive.bytes)
   const records = pages.flatMap((page) => page.records)
-  expect(Object.fromEntries(records.map(({ path, blobs }) => [path, blobs]))).toEqual({ 'app.bsky.feed.post/a': [blob.toString()], 'app.bsky.actor.profile/self': [old.toString()] })
+  expect(Object.fromEntries(records.map(({ path, blobs }) => [path, blobs]))).toEqual({
+    'app.bsky.feed.post/a': [blob.toString()],
+    'app.bsky.actor.profile/self': [old.toString()],
+  })
 })
 
 describe('refused is', () => {

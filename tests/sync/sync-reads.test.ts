@@ -22,7 +22,10 @@ afterAll(() => pds[Symbol.asyncDispose]())
 const collection = 'app.bsky.feed.post'
 const asAdmin = { headers: basic('admin', ADMIN_TOKEN) }
 
-async function post(account: TestAccount, text: string): Promise<{ uri: string; cid: string; rkey: string; commit: { cid: string; rev: string } }> {
+async function post(
+  account: TestAccount,
+  text: string,
+): Promise<{ uri: string; cid: string; rkey: string; commit: { cid: string; rev: string } }> {
   const record = { $type: collection, text, createdAt: new Date().toISOString() }
   const { status, body } = await account.call('com.atproto.repo.createRecord', { json: { repo: account.did, collection, record } })
   expect(status).toBe(200)
@@ -30,8 +33,12 @@ async function post(account: TestAccount, text: string): Promise<{ uri: string; 
 }
 
 const keyOf = async (did: string) => formatDidKey((await signingKeyOf(pds.ctx, pds.ctx.db, did as Did))!.publicKey)
-const query = (params: Record<string, string | readonly string[]>) => new URLSearchParams(Object.entries(params).flatMap(([name, values]) => [values].flat().map((value) => [name, value] as [string, string]))).toString()
-const sync = (method: string, params: Record<string, string | readonly string[]>, init?: Parameters<typeof xrpc>[2]) => xrpc(pds, `com.atproto.sync.${method}?${query(params)}`, init)
+const query = (params: Record<string, string | readonly string[]>) =>
+  new URLSearchParams(
+    Object.entries(params).flatMap(([name, values]) => [values].flat().map((value) => [name, value] as [string, string])),
+  ).toString()
+const sync = (method: string, params: Record<string, string | readonly string[]>, init?: Parameters<typeof xrpc>[2]) =>
+  xrpc(pds, `com.atproto.sync.${method}?${query(params)}`, init)
 
 async function car(method: string, params: Record<string, string | readonly string[]>, headers = {}): Promise<Uint8Array> {
   const response = await fetch(`${pds.url}/xrpc/com.atproto.sync.${method}?${query(params)}`, { headers })
@@ -105,10 +112,25 @@ test('an export while others write is of one state', async () => {
 test('a proof shows a record, and another shows that there is none', async () => {
   const { rkey, cid } = await post(alice, 'to be proven')
   const key = await keyOf(alice.did)
-  const claims = { there: [{ collection, rkey, cid: (await readTheirCar(await car('getRecord', { did: alice.did, collection, rkey }))).blocks.cids().find((one) => String(one) === cid)! }] }
+  const claims = {
+    there: [
+      {
+        collection,
+        rkey,
+        cid: (await readTheirCar(await car('getRecord', { did: alice.did, collection, rkey }))).blocks
+          .cids()
+          .find((one) => String(one) === cid)!,
+      },
+    ],
+  }
   const there = await verifyProofs(await car('getRecord', { did: alice.did, collection, rkey }), claims.there, alice.did, key)
   expect([there.verified.length, there.unverified.length]).toEqual([1, 0])
-  const absent = await verifyProofs(await car('getRecord', { did: alice.did, collection, rkey: 'nobody' }), [{ collection, rkey: 'nobody', cid: null }], alice.did, key)
+  const absent = await verifyProofs(
+    await car('getRecord', { did: alice.did, collection, rkey: 'nobody' }),
+    [{ collection, rkey: 'nobody', cid: null }],
+    alice.did,
+    key,
+  )
   expect([absent.verified.length, absent.unverified.length]).toEqual([1, 0])
 })
 
@@ -125,7 +147,11 @@ test('blocks are given by their CIDs, in an archive without a root, or none of t
 
 test('blocks of every kind are given in one archive, a record that stands twice once', async () => {
   const record = { $type: collection, text: 'the same', createdAt: '2026-01-01T00:00:00.000Z' }
-  const twins = await Promise.all(['twin1', 'twin2'].map((rkey) => alice.call('com.atproto.repo.createRecord', { json: { repo: alice.did, collection, rkey, record, validate: false } })))
+  const twins = await Promise.all(
+    ['twin1', 'twin2'].map((rkey) =>
+      alice.call('com.atproto.repo.createRecord', { json: { repo: alice.did, collection, rkey, record, validate: false } }),
+    ),
+  )
   expect(twins[0]!.body.cid).toBe(twins[1]!.body.cid)
   const all = [...new Set((await cidsOf(await car('getRepo', { did: alice.did }))).cids)]
   expect(await cidsOf(await car('getBlocks', { did: alice.did, cids: all }))).toEqual({ roots: [], cids: all })
@@ -136,7 +162,11 @@ test('records that are asked for by CID take a statement each, and none until th
   const { db } = pds.ctx
   const statements = async () => {
     const before = db.counters.statements
-    await exportBlocks(pds.ctx, alice.did as Did, posts.map(({ cid }) => parseCid(cid)!))
+    await exportBlocks(
+      pds.ctx,
+      alice.did as Did,
+      posts.map(({ cid }) => parseCid(cid)!),
+    )
     return db.counters.statements - before
   }
   expect([await statements(), await statements()]).toEqual([1 + posts.length, 1])
@@ -150,7 +180,10 @@ test('a block that was given is not given once its record is gone, nor as one of
   expect((await sync('getBlocks', { did: alice.did, cids: [cid] })).status).toBe(200)
   expect((await sync('getBlocks', { did: dora.did, cids: [cid] })).status).toBe(400)
   await alice.call('com.atproto.repo.deleteRecord', { json: { repo: alice.did, collection, rkey } })
-  expect(await sync('getBlocks', { did: alice.did, cids: [cid] })).toMatchObject({ status: 400, body: { error: 'BlockNotFound', message: `Could not find cids: ${cid}` } })
+  expect(await sync('getBlocks', { did: alice.did, cids: [cid] })).toMatchObject({
+    status: 400,
+    body: { error: 'BlockNotFound', message: `Could not find cids: ${cid}` },
+  })
 })
 
 test('a proof of nodes that were read before takes two statements', async () => {
@@ -174,9 +207,14 @@ test('repositories are listed by age, page by page', async () => {
   const { commit } = await post(carol, 'hello')
   const all = (await sync('listRepos', {})).body
   expect(all.cursor).toBeUndefined()
-  expect(all.repos.find(({ did }: { did: string }) => did === carol.did)).toEqual({ did: carol.did, head: commit.cid, rev: commit.rev, active: true })
+  expect(all.repos.find(({ did }: { did: string }) => did === carol.did)).toEqual({
+    did: carol.did,
+    head: commit.cid,
+    rev: commit.rev,
+    active: true,
+  })
   const pages: string[] = []
-  for (let cursor: string | undefined; ; ) {
+  for (let cursor: string | undefined; ;) {
     const { body } = await sync('listRepos', { limit: '1', ...(cursor && { cursor }) })
     pages.push(...body.repos.map(({ did }: { did: string }) => did))
     cursor = body.cursor
@@ -184,12 +222,20 @@ test('repositories are listed by age, page by page', async () => {
     expect(cursor).toMatch(/^\d+::did:/)
   }
   expect(pages).toEqual(all.repos.map(({ did }: { did: string }) => did))
-  for (const cursor of ['x', '12', '12::x', '::did:plc:x']) expect(await sync('listRepos', { cursor })).toMatchObject({ status: 400, body: { message: 'Malformed cursor' } })
+  for (const cursor of ['x', '12', '12::x', '::did:plc:x'])
+    expect(await sync('listRepos', { cursor })).toMatchObject({ status: 400, body: { message: 'Malformed cursor' } })
 })
 
 test('nobody reads what does not exist', async () => {
   const did = 'did:plc:nobodynobodynobodynobody'
-  for (const [method, params] of [['getRepo', {}], ['getCheckout', {}], ['getHead', {}], ['getLatestCommit', {}], ['getRepoStatus', {}], ['getRecord', { collection, rkey: 'a' }]] as const) {
+  for (const [method, params] of [
+    ['getRepo', {}],
+    ['getCheckout', {}],
+    ['getHead', {}],
+    ['getLatestCommit', {}],
+    ['getRepoStatus', {}],
+    ['getRecord', { collection, rkey: 'a' }],
+  ] as const) {
     expect(await sync(method, { did, ...params })).toMatchObject({ status: 400, body: { error: 'RepoNotFound' } })
   }
 })
@@ -199,7 +245,13 @@ test('a deactivated repository is for its owner and the operator; its status is 
   const { commit, cid, rkey } = await post(dave, 'hidden soon')
   await pds.ctx.db.run(sql`UPDATE account SET deactivated_at = ${pds.clock.now()} WHERE did = ${dave.did}`)
   const owner = { headers: { authorization: `Bearer ${dave.accessJwt}` } }
-  const reads = [['getRepo', {}], ['getLatestCommit', {}], ['getHead', {}], ['getRecord', { collection, rkey }], ['getBlocks', { cids: [cid] }]] as const
+  const reads = [
+    ['getRepo', {}],
+    ['getLatestCommit', {}],
+    ['getHead', {}],
+    ['getRecord', { collection, rkey }],
+    ['getBlocks', { cids: [cid] }],
+  ] as const
   for (const [method, params] of reads) {
     const wanted = { did: dave.did, ...params } as Record<string, string | readonly string[]>
     expect(await sync(method, wanted)).toMatchObject({ status: 400, body: { error: 'RepoDeactivated' } })

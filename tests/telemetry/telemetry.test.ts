@@ -38,7 +38,8 @@ test('a completed sweep leaves its time and its counts', async () => {
 
 test('metrics are open to clients nearby, to operators from elsewhere, and to all where that is configured', async () => {
   await using pds = await startPds()
-  const ask = async (forwardedFor: string, credentials = {}) => (await request(`${pds.url}/metrics`, { headers: { 'x-forwarded-for': forwardedFor, ...credentials } })).status
+  const ask = async (forwardedFor: string, credentials = {}) =>
+    (await request(`${pds.url}/metrics`, { headers: { 'x-forwarded-for': forwardedFor, ...credentials } })).status
   expect(await ask('10.0.0.3')).toBe(200)
   expect(await ask('203.0.113.9')).toBe(401)
   expect(await ask('10.0.0.3, 203.0.113.9')).toBe(401)
@@ -58,12 +59,18 @@ test('metrics can be kept for operators, or switched off', async () => {
 test('each request is a span of the trace it belongs to, without its query', async () => {
   await using collector = await startCollector()
   await using pds = await startPds({ telemetry: { enabled: true, otlpEndpoint: collector.url, serviceName: 'pds-under-test' } })
-  await request(`${pds.url}/xrpc/com.atproto.server.describeServer?code=hunter2`, { headers: { traceparent: `00-${TRACE_ID}-00f067aa0ba902b7-01`, authorization: 'Bearer hunter2' } })
+  await request(`${pds.url}/xrpc/com.atproto.server.describeServer?code=hunter2`, {
+    headers: { traceparent: `00-${TRACE_ID}-00f067aa0ba902b7-01`, authorization: 'Bearer hunter2' },
+  })
   await request(`${pds.url}/xrpc/not_an_nsid`)
   await pds.stop()
   const span = collector.spans.find(({ name }) => name === 'com.atproto.server.describeServer')!
   expect(span).toMatchObject({ traceId: TRACE_ID, parentSpanId: '00f067aa0ba902b7', status: 0 })
-  expect(span.attributes).toMatchObject({ 'http.method': 'GET', 'http.target': '/xrpc/com.atproto.server.describeServer', 'http.status_code': 200 })
+  expect(span.attributes).toMatchObject({
+    'http.method': 'GET',
+    'http.target': '/xrpc/com.atproto.server.describeServer',
+    'http.status_code': 200,
+  })
   expect(span.resource).toMatchObject({ 'service.name': 'pds-under-test', 'service.version': VERSION })
   expect(collector.spans.find(({ name }) => name === 'unmatched')?.attributes['http.status_code']).toBe(400)
   expect(JSON.stringify(collector.spans)).not.toContain('hunter2')
@@ -87,13 +94,22 @@ test('each request is a line at debug with its route, and every line that it cau
   ])
   const ids = answered.map(({ requestId }) => requestId)
   expect(new Set(ids).size).toBe(3)
-  expect(pds.log.find(({ message }) => message === 'operator action')).toMatchObject({ level: 'info', actor: 'master-token', action: 'claim_codes_minted', requestId: ids[2] })
+  expect(pds.log.find(({ message }) => message === 'operator action')).toMatchObject({
+    level: 'info',
+    actor: 'master-token',
+    action: 'claim_codes_minted',
+    requestId: ids[2],
+  })
   expect(JSON.stringify(pds.log)).not.toMatch(/hunter2|secret-path/)
 })
 
 test('requests that run at a time keep their ids apart', async () => {
   await using pds = await startPds()
-  await Promise.all(Array.from({ length: 20 }, () => request(`${pds.url}/xrpc/com.atproto.server.createInviteCode`, { json: { useCount: 1 }, headers: bearer(ADMIN_TOKEN) })))
+  await Promise.all(
+    Array.from({ length: 20 }, () =>
+      request(`${pds.url}/xrpc/com.atproto.server.createInviteCode`, { json: { useCount: 1 }, headers: bearer(ADMIN_TOKEN) }),
+    ),
+  )
   const idsOf = (message: string) => pds.log.filter((line) => line.message === message).map(({ requestId }) => requestId)
   expect(new Set(idsOf('request answered')).size).toBe(20)
   expect(idsOf('operator action').toSorted()).toEqual(idsOf('request answered').toSorted())
@@ -101,15 +117,28 @@ test('requests that run at a time keep their ids apart', async () => {
 
 test('a server that logs in JSON writes nothing else', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'holdfast-log-'))
-  const env = { SERVICE_LOG_FORMAT: 'json', SERVICE_LOG_LEVEL: 'debug', SERVICE_PORT: '0', SERVICE_BIND_ADDRESS: '127.0.0.1', SERVICE_DATA_DIR: join(folder, 'data') }
-  const place = { SERVICE_PUBLIC_URL: 'https://pds.example.com', SERVICE_AVAILABLE_USER_DOMAINS: 'example.com', SERVICE_CRAWLERS: '', SERVICE_ADMIN_TOKEN: 'short' }
+  const env = {
+    SERVICE_LOG_FORMAT: 'json',
+    SERVICE_LOG_LEVEL: 'debug',
+    SERVICE_PORT: '0',
+    SERVICE_BIND_ADDRESS: '127.0.0.1',
+    SERVICE_DATA_DIR: join(folder, 'data'),
+  }
+  const place = {
+    SERVICE_PUBLIC_URL: 'https://pds.example.com',
+    SERVICE_AVAILABLE_USER_DOMAINS: 'example.com',
+    SERVICE_CRAWLERS: '',
+    SERVICE_ADMIN_TOKEN: 'short',
+  }
   try {
     await using server = await startProgram(['serve'], { ...env, ...place }, folder)
     await request(`${server.url}/xrpc/_health`, { headers: { host: 'pds.example.com' } })
     server.signal('SIGTERM')
     expect(await server.exited).toBe(0)
     const lines = server.output().trimEnd().split('\n')
-    expect(lines.map((line) => JSON.parse(line).message)).toEqual(expect.arrayContaining(['configuration', 'listening', 'request answered', 'stopping', 'stopped']))
+    expect(lines.map((line) => JSON.parse(line).message)).toEqual(
+      expect.arrayContaining(['configuration', 'listening', 'request answered', 'stopping', 'stopped']),
+    )
     expect(lines.map(lineFault)).toEqual(lines.map(() => null))
   } finally {
     rmSync(folder, { recursive: true, force: true })

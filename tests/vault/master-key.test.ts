@@ -40,7 +40,11 @@ async function rewrap(env: Record<string, string>) {
 async function isSigning(): Promise<boolean> {
   for (const account of [alice, moved]) {
     const session = await logIn(pds, account, PASSWORD)
-    expect(await session.call('com.atproto.repo.createRecord', { json: { repo: account.did, collection: 'org.example.note', record: { text: 'signed' } } })).toMatchObject({ status: 200 })
+    expect(
+      await session.call('com.atproto.repo.createRecord', {
+        json: { repo: account.did, collection: 'org.example.note', record: { text: 'signed' } },
+      }),
+    ).toMatchObject({ status: 200 })
     const { body } = await session.call(`com.atproto.server.getServiceAuth?aud=${READER_DID}&lxm=${READER_METHOD}`)
     expect(await new TokenReader(pds.url).read(body.token)).toBe(account.did)
   }
@@ -80,14 +84,23 @@ test('secrets move from the file to a configured key and on to another, and keep
   expect(running).toMatchObject({ code: 1, text: expect.stringContaining('in use by another process') })
   await pds.stop()
   expect(await rewrap({})).toMatchObject({ code: 1, text: expect.stringContaining('SERVICE_REWRAP_NEW_MASTER_KEY is required') })
-  expect(await rewrap({ SERVICE_REWRAP_NEW_MASTER_KEY: 'short' })).toMatchObject({ code: 1, text: expect.stringContaining('64 hexadecimal') })
-  expect(await rewrap({ SERVICE_REWRAP_NEW_MASTER_KEY: hex(first) })).toMatchObject({ code: 0, text: expect.stringContaining('account.signing_key_wrapped: 2') })
+  expect(await rewrap({ SERVICE_REWRAP_NEW_MASTER_KEY: 'short' })).toMatchObject({
+    code: 1,
+    text: expect.stringContaining('64 hexadecimal'),
+  })
+  expect(await rewrap({ SERVICE_REWRAP_NEW_MASTER_KEY: hex(first) })).toMatchObject({
+    code: 0,
+    text: expect.stringContaining('account.signing_key_wrapped: 2'),
+  })
   expect(existsSync(join(pds.dataDir, 'master.key'))).toBe(false)
   await pds.restart({ signingKeyMasterKey: new Secret(first) })
   expect(await isSigning()).toBe(true)
 
   await pds.stop()
-  const keys = (old: Uint8Array, next: Uint8Array) => ({ SERVICE_REWRAP_OLD_MASTER_KEY: hex(old), SERVICE_REWRAP_NEW_MASTER_KEY: hex(next) })
+  const keys = (old: Uint8Array, next: Uint8Array) => ({
+    SERVICE_REWRAP_OLD_MASTER_KEY: hex(old),
+    SERVICE_REWRAP_NEW_MASTER_KEY: hex(next),
+  })
   expect(await rewrap(keys(first, first))).toMatchObject({ code: 1, text: expect.stringContaining('the same') })
   expect(await rewrap(keys(randomBytes(32), second))).toMatchObject({ code: 1, text: expect.stringContaining('nothing was changed') })
   expect(await rewrap(keys(first, second))).toMatchObject({ code: 0 })

@@ -22,7 +22,10 @@ test('signing up twice answers the same bytes and changes nothing', async () => 
 
 test('a blank handle is none, a wrong one is refused', async () => {
   expect(await join({ email: 'bob@example.org', handle: ' ' })).toMatchObject({ status: 200 })
-  expect(await join({ email: 'eve@example.org', handle: 'no handle' })).toMatchObject({ status: 400, body: { error: { code: 'INVALID_HANDLE' } } })
+  expect(await join({ email: 'eve@example.org', handle: 'no handle' })).toMatchObject({
+    status: 400,
+    body: { error: { code: 'INVALID_HANDLE' } },
+  })
 })
 
 test.each(['', 'a', '@b', 'a@', 'a@b@c', 'a b@c.d', 'a\u0000@b.c', `${'x'.repeat(320)}@y.z`])('%p is no address', async (email) => {
@@ -31,8 +34,16 @@ test.each(['', 'a', '@b', 'a@', 'a@b@c', 'a b@c.d', 'a\u0000@b.c', `${'x'.repeat
 
 test('bodies of the wrong kind are told apart', async () => {
   expect(await join({})).toMatchObject({ status: 422 })
-  expect(await request(`${pds.url}/waitlist`, { method: 'POST', body: 'email=a', headers: { 'content-type': 'application/x-www-form-urlencoded' } })).toMatchObject({ status: 415 })
-  expect(await request(`${pds.url}/waitlist`, { method: 'POST', body: '{', headers: { 'content-type': 'application/json' } })).toMatchObject({ status: 400 })
+  expect(
+    await request(`${pds.url}/waitlist`, {
+      method: 'POST',
+      body: 'email=a',
+      headers: { 'content-type': 'application/x-www-form-urlencoded' },
+    }),
+  ).toMatchObject({ status: 415 })
+  expect(
+    await request(`${pds.url}/waitlist`, { method: 'POST', body: '{', headers: { 'content-type': 'application/json' } }),
+  ).toMatchObject({ status: 400 })
 })
 
 test('the list is for operators, newest first, in pages', async () => {

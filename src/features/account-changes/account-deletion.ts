@@ -8,7 +8,19 @@ import type { Context } from '../../platform/context.ts'
 import type { Tx } from '../../platform/database/database.ts'
 import { deleteStepsOf } from '../../platform/running/steps.ts'
 import type { Did } from '../../protocol/identifiers.ts'
-import { accountOf, announce, type By, codeRefused, deleteAccountRow, deleteMailedCodesOf, isDueForDeletion, loginRefused, loginWithPassword, MAX_TRIED_PASSWORD_CHARS, redeemCode } from '../accounts/accounts.ts'
+import {
+  accountOf,
+  announce,
+  type By,
+  codeRefused,
+  deleteAccountRow,
+  deleteMailedCodesOf,
+  isDueForDeletion,
+  loginRefused,
+  loginWithPassword,
+  MAX_TRIED_PASSWORD_CHARS,
+  redeemCode,
+} from '../accounts/accounts.ts'
 import { deleteAppPasswordsOf, signOutEverywhere } from '../auth/auth.ts'
 import { deleteAccountBlobs, removeBlobFiles } from '../blobs/blobs.ts'
 import { sequenceEvents } from '../firehose/firehose.ts'
@@ -24,7 +36,10 @@ import { deleteRepo } from '../repo/repo.ts'
  * missing, `AuthenticationRequired` for a wrong password, `InvalidToken` or `ExpiredToken` for the code, and
  * `RateLimitExceeded` after too many failures.
  */
-export async function deleteOwnAccount(exchange: Exchange, { did, password, token }: { did: Did; password: string; token: string }): Promise<void> {
+export async function deleteOwnAccount(
+  exchange: Exchange,
+  { did, password, token }: { did: Did; password: string; token: string },
+): Promise<void> {
   if (token.trim() === '' || password === '') throw invalidRequest('A password and a token are required')
   if (password.length > MAX_TRIED_PASSWORD_CHARS) throw authenticationRequired('Password too long. Consider resetting your password.')
   const { ctx } = exchange

@@ -57,7 +57,11 @@ async function activate(ctx: Context, tx: Tx, did: Did): Promise<void> {
   const { handle } = account
   await updateActivation(tx, did, { deactivatedAt: null, deleteAfter: null })
   const sync = await resignHead(ctx, tx, did, key)
-  await sequenceEvents(ctx, tx, [{ type: 'account', did, status: 'active' }, { type: 'identity', did, ...(handle === null ? {} : { handle }) }, sync])
+  await sequenceEvents(ctx, tx, [
+    { type: 'account', did, status: 'active' },
+    { type: 'identity', did, ...(handle === null ? {} : { handle }) },
+    sync,
+  ])
 }
 
 const userNotFound = () => new Refusal(400, 'AccountNotFound', 'user not found')

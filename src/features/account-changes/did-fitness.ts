@@ -26,9 +26,11 @@ export async function didFault(ctx: Context, did: Did): Promise<string | null> {
   const claims = await claimsOf(ctx, did)
   if (!claims) return 'Could not resolve DID'
   const key = await signingKeyOf(ctx, ctx.db, did)
-  if (claims.rotationKeys && !(await heldRotationKey(ctx, did, claims.rotationKeys))) return 'Server rotation key not included in PLC DID data'
+  if (claims.rotationKeys && !(await heldRotationKey(ctx, did, claims.rotationKeys)))
+    return 'Server rotation key not included in PLC DID data'
   if (!claims.isHere) return 'DID document atproto_pds service endpoint does not match PDS public url'
-  if (!key || claims.signingKey !== formatDidKey(key.publicKey)) return 'DID document verification method does not match expected signing key'
+  if (!key || claims.signingKey !== formatDidKey(key.publicKey))
+    return 'DID document verification method does not match expected signing key'
   return null
 }
 
@@ -47,8 +49,16 @@ export async function claimsOf(ctx: Context, did: Did): Promise<Claims | null> {
   const isHere = (endpoint: string | null = null) => endpoint?.replace(/\/$/, '') === ctx.config.publicUrl
   if (isPlcDid(did)) {
     const state = await ctx.plc.state(did)
-    return state && { isHere: isHere(state.services[PDS_SERVICE_NAME]?.endpoint), signingKey: state.verificationMethods[SIGNING_KEY_NAME] ?? null, rotationKeys: state.rotationKeys }
+    return (
+      state && {
+        isHere: isHere(state.services[PDS_SERVICE_NAME]?.endpoint),
+        signingKey: state.verificationMethods[SIGNING_KEY_NAME] ?? null,
+        rotationKeys: state.rotationKeys,
+      }
+    )
   }
   const resolution = await resolveDid(ctx, did, { live: true })
-  return resolution.ok ? { isHere: isHere(pdsEndpoint(resolution.document)), signingKey: publishedSigningKey(resolution.document), rotationKeys: null } : null
+  return resolution.ok
+    ? { isHere: isHere(pdsEndpoint(resolution.document)), signingKey: publishedSigningKey(resolution.document), rotationKeys: null }
+    : null
 }

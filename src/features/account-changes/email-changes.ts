@@ -3,7 +3,25 @@ import type { Exchange } from '../../http/endpoint.ts'
 import { invalidRequest, Refusal } from '../../http/errors.ts'
 import { isUniqueViolation, type Tx } from '../../platform/database/database.ts'
 import type { Did } from '../../protocol/identifiers.ts'
-import { accountOf, addressOf, AddressTaken, announce, announceIn, askedBy, type CodeFault, codeRefused, deleteMailedCodesOf, emailNotSupported, mailCode, parseEmailAddress, presentAccount, redeemCode, requireLastingAddress, updateEmail, updateEmailConfirmed } from '../accounts/accounts.ts'
+import {
+  accountOf,
+  addressOf,
+  AddressTaken,
+  announce,
+  announceIn,
+  askedBy,
+  type CodeFault,
+  codeRefused,
+  deleteMailedCodesOf,
+  emailNotSupported,
+  mailCode,
+  parseEmailAddress,
+  presentAccount,
+  redeemCode,
+  requireLastingAddress,
+  updateEmail,
+  updateEmailConfirmed,
+} from '../accounts/accounts.ts'
 import { isEmailUnderWay } from '../identity/identity.ts'
 
 /**
@@ -17,14 +35,22 @@ export async function changeEmail(exchange: Exchange, did: Did, wanted: string, 
   const { emailConfirmedAt } = await presentAccount(ctx, did)
   if (emailConfirmedAt !== null && token === undefined) throw new Refusal(400, 'TokenRequired', 'confirmation token required')
   await requireLastingAddress(ctx, wanted)
-  await replaceEmail(exchange, did, wanted, async (tx) => (token === undefined ? null : redeemCode(ctx, tx, { did, purpose: 'update_email', code: token })))
+  await replaceEmail(exchange, did, wanted, async (tx) =>
+    token === undefined ? null : redeemCode(ctx, tx, { did, purpose: 'update_email', code: token }),
+  )
 }
 
 /**
  * Set a new address if `permits`, which runs in the same transaction, returns null. `actor` is the operator, if one
  * does it. Throws as `changeEmail` does.
  */
-export async function replaceEmail(exchange: Exchange, did: Did, wanted: string, permits: (tx: Tx) => Promise<CodeFault | null>, actor?: string): Promise<void> {
+export async function replaceEmail(
+  exchange: Exchange,
+  did: Did,
+  wanted: string,
+  permits: (tx: Tx) => Promise<CodeFault | null>,
+  actor?: string,
+): Promise<void> {
   const { ctx } = exchange
   const email = parseEmailAddress(wanted)
   if (email === null) throw emailNotSupported()
@@ -46,7 +72,8 @@ export async function replaceEmail(exchange: Exchange, did: Did, wanted: string,
   }
 }
 
-const emailTaken = (email: string) => new AddressTaken(email, invalidRequest('This email address is already in use, please use a different email.'))
+const emailTaken = (email: string) =>
+  new AddressTaken(email, invalidRequest('This email address is already in use, please use a different email.'))
 
 /** Returns whether a change requires a code. If so, the code has been mailed to the account's current address. */
 export async function requestEmailUpdate(exchange: Exchange, did: Did): Promise<boolean> {

@@ -6,7 +6,23 @@ import type { Context } from '../../platform/context.ts'
 import type { Tx } from '../../platform/database/database.ts'
 import type { StepKind } from '../../platform/running/steps.ts'
 import type { Did } from '../../protocol/identifiers.ts'
-import { accountWithEmail, addMail, announceIn, askedBy, codeRefused, deleteMailedCode, hashPassword, loginRefused, loginWithPassword, orderCode, passwordFault, redeemAnonymousCode, updatePassword, type StillHolds, type Told } from '../accounts/accounts.ts'
+import {
+  accountWithEmail,
+  addMail,
+  announceIn,
+  askedBy,
+  codeRefused,
+  deleteMailedCode,
+  hashPassword,
+  loginRefused,
+  loginWithPassword,
+  orderCode,
+  passwordFault,
+  redeemAnonymousCode,
+  updatePassword,
+  type StillHolds,
+  type Told,
+} from '../accounts/accounts.ts'
 import { signOutEverywhere, signOutPasswords } from '../auth/auth.ts'
 
 /** No email address is longer. RFC 5321 section 4.5.3.1. */
@@ -76,7 +92,12 @@ export async function changePassword(exchange: Exchange, did: Did, current: stri
  * Set a new password, and end every session that the old one opened; OAuth apps stay. If `stillHolds` is given, the
  * transaction checks it first. `actor` is the operator, if one does it.
  */
-export async function setPassword(exchange: Exchange, did: Did, password: string, { stillHolds, actor }: { stillHolds?: StillHolds; actor?: string }): Promise<void> {
+export async function setPassword(
+  exchange: Exchange,
+  did: Did,
+  password: string,
+  { stillHolds, actor }: { stillHolds?: StillHolds; actor?: string },
+): Promise<void> {
   const { ctx } = exchange
   const hash = await hashAcceptable(ctx, password)
   await ctx.db.transaction(async (tx) => {

@@ -32,7 +32,8 @@ export async function suitReturningKey(ctx: Context, did: Did): Promise<void> {
 /**
  * Whether its holder deactivated it. An account that arrives for the first time already has a key of the right curve.
  */
-const isLeftBehind = ({ deactivatedAt, createdAt, takedownRef }: Account): boolean => deactivatedAt !== null && deactivatedAt !== createdAt && takedownRef === null
+const isLeftBehind = ({ deactivatedAt, createdAt, takedownRef }: Account): boolean =>
+  deactivatedAt !== null && deactivatedAt !== createdAt && takedownRef === null
 
 /**
  * Returns the curve of the key that the identity names; null if it names this server or no key, or if the account's own

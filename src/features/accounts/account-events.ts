@@ -30,7 +30,11 @@ const accountEvents = {
   appLetIn: { message: 'app authorized' },
   handleChanged: {
     message: 'handle changed',
-    notice: { subject: 'Your handle was changed', what: ({ handle }) => `The handle of your account is now ${handle}.`, remedies: ['password', 'account', 'operator'] },
+    notice: {
+      subject: 'Your handle was changed',
+      what: ({ handle }) => `The handle of your account is now ${handle}.`,
+      remedies: ['password', 'account', 'operator'],
+    },
   },
   emailChanged: {
     message: 'email address changed',
@@ -44,7 +48,11 @@ const accountEvents = {
   emailConfirmed: { message: 'email address confirmed' },
   passwordChanged: {
     message: 'password changed',
-    notice: { subject: 'Your password was changed', what: () => 'Your account has a new password. Everything that was signed in with the old one has been signed out.', remedies: ['password', 'account', 'operator'] },
+    notice: {
+      subject: 'Your password was changed',
+      what: () => 'Your account has a new password. Everything that was signed in with the old one has been signed out.',
+      remedies: ['password', 'account', 'operator'],
+    },
   },
   passwordReset: {
     message: 'password reset',
@@ -57,7 +65,12 @@ const accountEvents = {
   },
   appPasswordMade: {
     message: 'app password created',
-    notice: { subject: 'An app password was created', what: ({ name }) => `Your account has a new app password${name === undefined ? '' : `, called "${name.replaceAll(/\p{Cc}+/gu, ' ')}"`}. Whoever has it can use your account.`, remedies: ['account', 'password', 'operator'] },
+    notice: {
+      subject: 'An app password was created',
+      what: ({ name }) =>
+        `Your account has a new app password${name === undefined ? '' : `, called "${name.replaceAll(/\p{Cc}+/gu, ' ')}"`}. Whoever has it can use your account.`,
+      remedies: ['account', 'password', 'operator'],
+    },
   },
   appPasswordRevoked: { message: 'app password revoked' },
   identityOperationSigned: { message: 'identity operation signed' },
@@ -68,7 +81,8 @@ const accountEvents = {
     message: 'account deactivated and scheduled for deletion',
     notice: {
       subject: 'Your account is scheduled for deletion',
-      what: ({ deleteAfter }) => `Your account is deactivated, and will be deleted after ${deleteAfter === undefined ? 'a time' : inWords(deleteAfter)}. To keep it, activate it again before then.`,
+      what: ({ deleteAfter }) =>
+        `Your account is deactivated, and will be deleted after ${deleteAfter === undefined ? 'a time' : inWords(deleteAfter)}. To keep it, activate it again before then.`,
       remedies: ['account', 'password', 'operator'],
     },
   },
@@ -102,7 +116,8 @@ type EventName = keyof typeof accountEvents
 type NoticedEvent = { [Name in EventName]: (typeof accountEvents)[Name] extends { notice: unknown } ? Name : never }[EventName]
 
 /** Log an event that causes no mail. Call it once the change is durable. */
-export const announce = (by: By, event: Exclude<EventName, NoticedEvent>, did: Did, details: Details = {}): void => logEvent(by, event, did, details)
+export const announce = (by: By, event: Exclude<EventName, NoticedEvent>, did: Did, details: Details = {}): void =>
+  logEvent(by, event, did, details)
 
 /** Order the mail about an event, in the transaction that causes it. The event is logged after the commit. */
 export async function announceIn(tx: Tx, by: By, event: NoticedEvent, did: Did, details: Details = {}): Promise<void> {
@@ -181,7 +196,8 @@ export function announceSignIn(exchange: Exchange, did: Did, means: Means, { isK
       await forgetOldPlaces(tx, did)
       const account = await accountOf(tx, did)
       const email = account?.email
-      if (!isKnownBrowser && account && email) await addNotice(ctx, tx, { ...account, email }, signInNotice, { at: origin.openedAt, origin })
+      if (!isKnownBrowser && account && email)
+        await addNotice(ctx, tx, { ...account, email }, signInNotice, { at: origin.openedAt, origin })
     })
   })
 }

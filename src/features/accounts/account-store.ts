@@ -32,13 +32,18 @@ async function findBy(reader: Reader, condition: Sql): Promise<Account | null> {
 const fromRow = (row: Row): Account => ({ ...row, invitesDisabled: row.invitesDisabled === 1, hasPassword: row.hasPassword === 1 })
 
 export const accountOf = (reader: Reader, did: Did): Promise<Account | null> => findBy(reader, sql`did = ${did}`)
-export const accountWithEmail = (reader: Reader, email: string): Promise<Account | null> => findBy(reader, sql`email = ${email.toLowerCase()}`)
+export const accountWithEmail = (reader: Reader, email: string): Promise<Account | null> =>
+  findBy(reader, sql`email = ${email.toLowerCase()}`)
 
 /** Position of an account in the list of all accounts, oldest first. */
 export type AccountPlace = Pick<Account, 'createdAt' | 'did'>
 
 /** Returns the accounts after a place, or the first ones if it is null. */
-export function accountsAfter(reader: Reader, place: AccountPlace | null, limit: number): Promise<(AccountPlace & Pick<Account, 'deactivatedAt' | 'takedownRef'>)[]> {
+export function accountsAfter(
+  reader: Reader,
+  place: AccountPlace | null,
+  limit: number,
+): Promise<(AccountPlace & Pick<Account, 'deactivatedAt' | 'takedownRef'>)[]> {
   const condition = place === null ? sql`1 = 1` : sql`(created_at, did) > (${place.createdAt}, ${place.did})`
   return reader.all(sql`
     SELECT did, created_at AS "createdAt", deactivated_at AS "deactivatedAt", takedown_ref AS "takedownRef"
@@ -50,7 +55,9 @@ export async function accountsByEmail(reader: Reader, text: string, place: Accou
   const pattern = `%${text.toLowerCase().replace(/[\\%_]/g, '\\$&')}%`
   const matches = text === '' ? sql`1 = 1` : sql`email LIKE ${pattern} ESCAPE '\\'`
   const after = place === null ? sql`1 = 1` : sql`(created_at, did) > (${place.createdAt}, ${place.did})`
-  const rows = await reader.all<Row>(sql`SELECT ${columns} FROM account WHERE ${matches} AND ${after} ORDER BY created_at, did LIMIT ${limit}`)
+  const rows = await reader.all<Row>(
+    sql`SELECT ${columns} FROM account WHERE ${matches} AND ${after} ORDER BY created_at, did LIMIT ${limit}`,
+  )
   return rows.map(fromRow)
 }
 
@@ -61,7 +68,8 @@ export async function accountAt(reader: Reader, identifier: string): Promise<Acc
 }
 
 /** Finds an account by DID, handle or email address. Returns null if there is none. */
-export const accountNamed = (reader: Reader, name: string): Promise<Account | null> => (name.includes('@') ? accountWithEmail(reader, name) : accountAt(reader, name))
+export const accountNamed = (reader: Reader, name: string): Promise<Account | null> =>
+  name.includes('@') ? accountWithEmail(reader, name) : accountAt(reader, name)
 
 function identifiedBy(identifier: string): Sql | null {
   const did = parseDid(identifier)
@@ -120,7 +128,8 @@ export async function insertAccount(tx: Tx, account: NewAccount): Promise<void> 
 }
 
 /** Throws a unique violation if the handle belongs to another account. */
-export const setHandle = (tx: Tx, did: Did, handle: Handle): Promise<number> => tx.run(sql`UPDATE account SET handle = ${handle} WHERE did = ${did}`)
+export const setHandle = (tx: Tx, did: Did, handle: Handle): Promise<number> =>
+  tx.run(sql`UPDATE account SET handle = ${handle} WHERE did = ${did}`)
 
 export const findPasswordHash = async (reader: Reader, did: Did): Promise<string | null> =>
   (await reader.get<{ hash: string | null }>(sql`SELECT password_hash AS hash FROM account WHERE did = ${did}`))?.hash ?? null
@@ -130,7 +139,9 @@ export const findSigningKey = (reader: Reader, did: Did): Promise<WrappedKey | n
 
 /** Returns 0 if the current key is no longer `before`. */
 export const updateSigningKey = (tx: Tx, did: Did, before: string, { signingKey, wrapped }: WrappedKey): Promise<number> =>
-  tx.run(sql`UPDATE account SET signing_key = ${signingKey}, signing_key_wrapped = ${wrapped} WHERE did = ${did} AND signing_key = ${before}`)
+  tx.run(
+    sql`UPDATE account SET signing_key = ${signingKey}, signing_key_wrapped = ${wrapped} WHERE did = ${did} AND signing_key = ${before}`,
+  )
 
 /** Returns everything that a commit needs to know of its account. */
 export const findSigner = (reader: Reader, did: Did): Promise<(WrappedKey & Pick<Account, 'deactivatedAt' | 'takedownRef'>) | null> =>
@@ -150,8 +161,11 @@ export const updateEmailConfirmed = (tx: Tx, did: Did, confirmedAt: Millis): Pro
   tx.run(sql`UPDATE account SET email_confirmed_at = ${confirmedAt} WHERE did = ${did}`)
 
 /** A null `deactivatedAt` activates the account, and a null `deleteAfter` cancels its deletion. */
-export const updateActivation = (tx: Tx, did: Did, { deactivatedAt, deleteAfter }: Pick<Account, 'deactivatedAt' | 'deleteAfter'>): Promise<number> =>
-  tx.run(sql`UPDATE account SET deactivated_at = ${deactivatedAt}, delete_after = ${deleteAfter} WHERE did = ${did}`)
+export const updateActivation = (
+  tx: Tx,
+  did: Did,
+  { deactivatedAt, deleteAfter }: Pick<Account, 'deactivatedAt' | 'deleteAfter'>,
+): Promise<number> => tx.run(sql`UPDATE account SET deactivated_at = ${deactivatedAt}, delete_after = ${deleteAfter} WHERE did = ${did}`)
 
 export const updateTakedown = (tx: Tx, did: Did, takedownRef: string | null): Promise<number> =>
   tx.run(sql`UPDATE account SET takedown_ref = ${takedownRef} WHERE did = ${did}`)
@@ -165,7 +179,9 @@ export const deleteAccountRow = (tx: Tx, did: Did): Promise<number> => tx.run(sq
 const isDue = (now: Millis) => sql`delete_after <= ${now} AND deactivated_at IS NOT NULL`
 
 export const listDueForDeletion = async (reader: Reader, now: Millis, limit: number): Promise<Did[]> =>
-  (await reader.all<{ did: Did }>(sql`SELECT did FROM account WHERE ${isDue(now)} ORDER BY delete_after LIMIT ${limit}`)).map(({ did }) => did)
+  (await reader.all<{ did: Did }>(sql`SELECT did FROM account WHERE ${isDue(now)} ORDER BY delete_after LIMIT ${limit}`)).map(
+    ({ did }) => did,
+  )
 
 export const isDueForDeletion = async (reader: Reader, did: Did, now: Millis): Promise<boolean> =>
   (await reader.get(sql`SELECT 1 FROM account WHERE did = ${did} AND ${isDue(now)}`)) !== null

@@ -22,7 +22,8 @@ async function present(reader: Reader, did: Did): Promise<Account> {
 }
 
 /** Mail a code to the account holder at their own request. Throws as `mailCode` does. */
-export const requestCode = (exchange: Exchange, did: Did, purpose: CodePurpose): Promise<void> => mailCode(exchange.ctx, did, purpose, askedBy(exchange))
+export const requestCode = (exchange: Exchange, did: Did, purpose: CodePurpose): Promise<void> =>
+  mailCode(exchange.ctx, did, purpose, askedBy(exchange))
 
 /** Returns what a mail says about the request that caused it. */
 export const askedBy = (exchange: Exchange): Told => ({ at: exchange.ctx.clock.now(), origin: originOf(exchange) })
@@ -52,9 +53,13 @@ export async function orderCode(ctx: Context, tx: Tx, did: Did, purpose: CodePur
 /**
  * Limits codes per account and purpose, not per client address, so that others behind the same address are unaffected.
  */
-export const mailsOf = (purpose: CodePurpose): CallLimit<{ caller: { did: Did } }> => ({ name: 'requestMail', key: ({ caller }) => mailKey(caller.did, purpose) })
+export const mailsOf = (purpose: CodePurpose): CallLimit<{ caller: { did: Did } }> => ({
+  name: 'requestMail',
+  key: ({ caller }) => mailKey(caller.did, purpose),
+})
 
 /** The same for a page, which shows the refusal in its form. Throws `RateLimitExceeded`. */
-export const chargeMail = (exchange: Exchange, did: Did, purpose: CodePurpose): void => charge(exchange, 'requestMail', mailKey(did, purpose))
+export const chargeMail = (exchange: Exchange, did: Did, purpose: CodePurpose): void =>
+  charge(exchange, 'requestMail', mailKey(did, purpose))
 
 const mailKey = (did: Did, purpose: CodePurpose): string => `${purpose} ${did}`

@@ -2,7 +2,8 @@ import { expect, test } from 'bun:test'
 import { parseEmailAddress } from './email-address.ts'
 
 test('addresses as people write them are taken, in lower case', () => {
-  for (const address of ['a@example.com', 'First.Last+tag@Sub.Example.CO.UK', "o'neill_42@xn--bcher-kva.example"]) expect(parseEmailAddress(address)).toBe(address.toLowerCase())
+  for (const address of ['a@example.com', 'First.Last+tag@Sub.Example.CO.UK', "o'neill_42@xn--bcher-kva.example"])
+    expect(parseEmailAddress(address)).toBe(address.toLowerCase())
 })
 
 test('what is none, and what could end up in a header or as another address, is not', () => {

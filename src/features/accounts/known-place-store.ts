@@ -7,7 +7,9 @@ import type { Did } from '../../protocol/identifiers.ts'
 const MAX_PLACES = 100
 
 export const isKnownPlace = async (reader: Reader, did: Did, { openedWith, openedFrom }: Origin): Promise<boolean> =>
-  (await reader.get(sql`SELECT 1 FROM known_place WHERE did = ${did} AND program = ${openedWith ?? ''} AND network = ${openedFrom ?? ''}`)) !== null
+  (await reader.get(
+    sql`SELECT 1 FROM known_place WHERE did = ${did} AND program = ${openedWith ?? ''} AND network = ${openedFrom ?? ''}`,
+  )) !== null
 
 /** Returns 0 if the place is already known. */
 export const insertPlace = (writer: Writer, did: Did, { openedAt, openedWith, openedFrom }: Origin): Promise<number> =>

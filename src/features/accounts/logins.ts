@@ -78,7 +78,11 @@ type LoginOutcome<T> = { ok: true; value: T } | { ok: false; fault: LoginFault }
  * Let `attempt` check the password. It receives the account with that handle, DID or email address, or null if there is
  * none, and returns null for a wrong password; it must do the same work in both cases. A success clears the failures.
  */
-export async function attemptLogin<T>(exchange: Exchange, identifier: string, attempt: (account: Account | null) => Promise<T | null>): Promise<LoginOutcome<T>> {
+export async function attemptLogin<T>(
+  exchange: Exchange,
+  identifier: string,
+  attempt: (account: Account | null) => Promise<T | null>,
+): Promise<LoginOutcome<T>> {
   const { ctx } = exchange
   const name = identifier.trim().toLowerCase().slice(0, MAX_IDENTIFIER_CHARS)
   const attempts = loginAttempts(ctx)
@@ -129,4 +133,5 @@ export const loginWithPassword = (exchange: Exchange, identifier: string, passwo
 /** Returns the refusal for a failed login: `RateLimitExceeded` if it was blocked, else `wrong`. */
 export const loginRefused = (fault: LoginFault, wrong: Refusal): Refusal => (fault === 'blocked' ? tooManyFailedLogins() : wrong)
 
-const tooManyFailedLogins = () => new Refusal(429, 'RateLimitExceeded', 'Too many failed logins', { headers: { 'Retry-After': String(WINDOW_MILLIS / 1000) } })
+const tooManyFailedLogins = () =>
+  new Refusal(429, 'RateLimitExceeded', 'Too many failed logins', { headers: { 'Retry-After': String(WINDOW_MILLIS / 1000) } })

@@ -44,7 +44,11 @@ export interface MailOrder {
 }
 
 /** Queue a mail in the caller's transaction; it is sent once that is durable. */
-export async function addMail({ steps }: Pick<Context, 'steps'>, tx: Tx, { key, mail, did = null, carries = null }: MailOrder): Promise<void> {
+export async function addMail(
+  { steps }: Pick<Context, 'steps'>,
+  tx: Tx,
+  { key, mail, did = null, carries = null }: MailOrder,
+): Promise<void> {
   if (!mail.to.endsWith(NOBODYS_DOMAIN)) await steps.add(tx, mailStep, { key, did, payload: { mail, carries } })
 }
 

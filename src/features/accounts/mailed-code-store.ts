@@ -32,4 +32,5 @@ export const deleteMailedCode = (tx: Tx, did: Did, purpose: CodePurpose): Promis
   tx.run(sql`DELETE FROM mailed_code WHERE did = ${did} AND purpose = ${purpose}`)
 
 export const deleteMailedCodesOf = (tx: Tx, did: Did): Promise<number> => tx.run(sql`DELETE FROM mailed_code WHERE did = ${did}`)
-export const deleteMailedCodesBefore = (writer: Writer, instant: Millis): Promise<number> => writer.run(sql`DELETE FROM mailed_code WHERE requested_at < ${instant}`)
+export const deleteMailedCodesBefore = (writer: Writer, instant: Millis): Promise<number> =>
+  writer.run(sql`DELETE FROM mailed_code WHERE requested_at < ${instant}`)

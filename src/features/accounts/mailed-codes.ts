@@ -9,7 +9,15 @@ import type { Context } from '../../platform/context.ts'
 import type { Tx } from '../../platform/database/database.ts'
 import { base32 } from '../../protocol/cid.ts'
 import type { Did, Millis } from '../../protocol/identifiers.ts'
-import { countFailure, deleteMailedCode, findMailedCode, findMailedCodeByHash, putMailedCode, type CodePurpose, type MailedCode } from './mailed-code-store.ts'
+import {
+  countFailure,
+  deleteMailedCode,
+  findMailedCode,
+  findMailedCodeByHash,
+  putMailedCode,
+  type CodePurpose,
+  type MailedCode,
+} from './mailed-code-store.ts'
 
 export const CODE_TTL_SECS = 15 * 60
 const MAX_FAILURES = 5
@@ -29,7 +37,11 @@ export type CodeFault = 'invalid' | 'expired'
  * Redeem a code. Returns null if it was valid, else the fault. After a fault the transaction must do nothing else, but
  * must still commit, because it counts the failure.
  */
-export async function redeemCode({ clock }: Pick<Context, 'clock'>, tx: Tx, { did, purpose, code }: { did: Did; purpose: CodePurpose; code: string }): Promise<CodeFault | null> {
+export async function redeemCode(
+  { clock }: Pick<Context, 'clock'>,
+  tx: Tx,
+  { did, purpose, code }: { did: Did; purpose: CodePurpose; code: string },
+): Promise<CodeFault | null> {
   const known = await findMailedCode(tx, did, purpose)
   if (!known || known.failures >= MAX_FAILURES) return 'invalid'
   if (known.codeHash !== hashOf(code)) {
@@ -44,7 +56,12 @@ export async function redeemCode({ clock }: Pick<Context, 'clock'>, tx: Tx, { di
 /**
  * Redeem a code from a caller who names no account. Returns the DID of the account that it was sent to, or the fault.
  */
-export async function redeemAnonymousCode({ clock }: Pick<Context, 'clock'>, tx: Tx, purpose: CodePurpose, code: string): Promise<{ ok: true; did: Did } | { ok: false; fault: CodeFault }> {
+export async function redeemAnonymousCode(
+  { clock }: Pick<Context, 'clock'>,
+  tx: Tx,
+  purpose: CodePurpose,
+  code: string,
+): Promise<{ ok: true; did: Did } | { ok: false; fault: CodeFault }> {
   const known = await findMailedCodeByHash(tx, purpose, hashOf(code))
   if (!known) return { ok: false, fault: 'invalid' }
   if (isOver(known, clock.now())) return { ok: false, fault: 'expired' }
@@ -53,13 +70,17 @@ export async function redeemAnonymousCode({ clock }: Pick<Context, 'clock'>, tx:
 }
 
 /** Whether the code could still be redeemed. */
-export async function isCodeAlive({ db, clock }: Pick<Context, 'db' | 'clock'>, { did, purpose, code }: { did: Did; purpose: CodePurpose; code: string }): Promise<boolean> {
+export async function isCodeAlive(
+  { db, clock }: Pick<Context, 'db' | 'clock'>,
+  { did, purpose, code }: { did: Did; purpose: CodePurpose; code: string },
+): Promise<boolean> {
   const known = await findMailedCode(db, did, purpose)
   return known !== null && known.codeHash === hashOf(code) && known.failures < MAX_FAILURES && !isOver(known, clock.now())
 }
 
 /** Returns `ExpiredToken` or `InvalidToken`. */
-export const codeRefused = (fault: CodeFault): Refusal => (fault === 'expired' ? expiredToken('Token is expired') : invalidToken('Token is invalid'))
+export const codeRefused = (fault: CodeFault): Refusal =>
+  fault === 'expired' ? expiredToken('Token is expired') : invalidToken('Token is invalid')
 
 const isOver = ({ requestedAt }: MailedCode, now: Millis) => now > requestedAt + CODE_TTL_SECS * 1000
 

@@ -30,7 +30,8 @@ const texts: Record<CodePurpose, Text> = {
   reset_password: {
     subject: 'Password Reset Requested',
     purpose: 'set a new password',
-    warning: 'A new password signs out every app and browser. If you did not ask for it, you need not do anything, but do not give the code to anybody.',
+    warning:
+      'A new password signs out every app and browser. If you did not ask for it, you need not do anything, but do not give the code to anybody.',
   },
   delete_account: {
     subject: 'Account Deletion Requested',
@@ -88,11 +89,17 @@ export interface Notice {
 const remedies = {
   mailbox: () => 'Whoever did this can read your mail, so change the password of your mailbox first.',
   password: ({ publicUrl }: Config) => `Set a new password at ${publicUrl}/account/reset-password. That signs out every app and browser.`,
-  account: ({ publicUrl }: Config) => `Open ${publicUrl}/account to see what is signed in and what was changed, and end every session that you do not recognise.`,
+  account: ({ publicUrl }: Config) =>
+    `Open ${publicUrl}/account to see what is signed in and what was changed, and end every session that you do not recognise.`,
   operator: ({ contact }: Config) => `Contact the operator of this server${contact.email === null ? '' : `: ${contact.email}`}.`,
 }
 
-export function noticeMail({ config }: Pick<Context, 'config'>, account: Addressee, { subject, what, remedies: wanted }: Notice, told: Told): Mail {
+export function noticeMail(
+  { config }: Pick<Context, 'config'>,
+  account: Addressee,
+  { subject, what, remedies: wanted }: Notice,
+  told: Told,
+): Mail {
   const { host } = new URL(config.publicUrl)
   const steps = wanted.map((remedy) => `- ${remedies[remedy](config)}`).join('\n')
   const said = sayable(told, account)

@@ -22,7 +22,8 @@ const MAX_PASSWORD_CHARS = 256
 export const MAX_TRIED_PASSWORD_CHARS = 512
 
 /** Hash of a password that nobody knows, compared if there is no other. */
-const NOBODYS_HASH = '$argon2id$v=19$m=19456,t=2,p=1$ESIY5SbNRjpH+nySQKp5oqpmN2sh3Yj49jQv8tg7gNM$jLYvZv34g/0p0cZc8dc5dp/ftlvN+Qesa16LDSqOI3o'
+const NOBODYS_HASH =
+  '$argon2id$v=19$m=19456,t=2,p=1$ESIY5SbNRjpH+nySQKp5oqpmN2sh3Yj49jQv8tg7gNM$jLYvZv34g/0p0cZc8dc5dp/ftlvN+Qesa16LDSqOI3o'
 
 const hashing = perContext(() => new Semaphore(MAX_CONCURRENT, MAX_WAITING))
 
@@ -39,8 +40,10 @@ export type PasswordFault = { fault: 'short' | 'long'; message: string }
 
 /** Returns why the password cannot be set, or null if it can. */
 export function passwordFault(password: string): PasswordFault | null {
-  if (password.length < MIN_PASSWORD_CHARS) return { fault: 'short', message: `Password too short. Minimum length is ${MIN_PASSWORD_CHARS} characters.` }
-  if (password.length > MAX_PASSWORD_CHARS) return { fault: 'long', message: `Password too long. Maximum length is ${MAX_PASSWORD_CHARS} characters.` }
+  if (password.length < MIN_PASSWORD_CHARS)
+    return { fault: 'short', message: `Password too short. Minimum length is ${MIN_PASSWORD_CHARS} characters.` }
+  if (password.length > MAX_PASSWORD_CHARS)
+    return { fault: 'long', message: `Password too long. Maximum length is ${MAX_PASSWORD_CHARS} characters.` }
   return null
 }
 

@@ -16,6 +16,9 @@ let hosts: Promise<ReadonlySet<string>> | undefined
 /** Whether the address is at a listed host or at a subdomain of one. */
 export async function isThrowAway(address: string): Promise<boolean> {
   const known = await (hosts ??= read())
-  const labels = address.slice(address.lastIndexOf('@') + 1).toLowerCase().split('.')
+  const labels = address
+    .slice(address.lastIndexOf('@') + 1)
+    .toLowerCase()
+    .split('.')
   return labels.slice(1).some((_, above) => known.has(labels.slice(above).join('.')))
 }

@@ -6,7 +6,16 @@ import type { Context } from '../../platform/context.ts'
 import type { Reader, Tx } from '../../platform/database/database.ts'
 import { wireTime, type Did } from '../../protocol/identifiers.ts'
 import { deleteAccount, replaceEmail, setPassword } from '../account-changes/account-changes.ts'
-import { accountAt, accountCursor, accountOf, accountsByEmail, addressOf, parseAccountCursor, sendMail, type Account } from '../accounts/accounts.ts'
+import {
+  accountAt,
+  accountCursor,
+  accountOf,
+  accountsByEmail,
+  addressOf,
+  parseAccountCursor,
+  sendMail,
+  type Account,
+} from '../accounts/accounts.ts'
 import { admin, moderator } from '../auth/auth.ts'
 import { changeHandle, INVALID_HANDLE } from '../identity/identity.ts'
 import { codeView, codeViewsOf, findCodeUsedBy } from '../invites/invites.ts'
@@ -57,7 +66,12 @@ export const accountAdminRoutes = [
     auth: moderator,
     async handler({ ctx, params: { dids } }) {
       const accounts = await Promise.all([...new Set(dids)].map((did) => accountOf(ctx.db, did)))
-      return { infos: await views(ctx.db, accounts.filter((account) => account !== null)) }
+      return {
+        infos: await views(
+          ctx.db,
+          accounts.filter((account) => account !== null),
+        ),
+      }
     },
   }),
   query('com.atproto.admin.searchAccounts', {

@@ -50,7 +50,9 @@ export const accountRepairRoutes = [
       const { did, hasPassword } = await namedAccount(ctx.db, path)
       if (!hasPassword) throw noPassword()
       const actor = actorOf(caller)
-      await mailCode(ctx, did, 'reset_password', { at: ctx.clock.now(), origin: null, actor }, (tx) => recordAudit(call, tx, { actor, action: 'reset_token_issued', subject: did }))
+      await mailCode(ctx, did, 'reset_password', { at: ctx.clock.now(), origin: null, actor }, (tx) =>
+        recordAudit(call, tx, { actor, action: 'reset_token_issued', subject: did }),
+      )
       return { did, expiresIn: CODE_TTL_SECS }
     },
   }),
@@ -63,9 +65,19 @@ export const accountRepairRoutes = [
       return ctx.db.transaction(async (tx) => {
         const { sessions, oauthSessions, oauthCodes } = await signOutEverywhere(tx, did)
         const appPasswords = await deleteAppPasswordsOf(tx, did)
-        const revoked = { sessionsRevoked: sessions, appPasswordsRevoked: appPasswords, oauthTokensRevoked: oauthSessions, oauthCodesRevoked: oauthCodes }
+        const revoked = {
+          sessionsRevoked: sessions,
+          appPasswordsRevoked: appPasswords,
+          oauthTokensRevoked: oauthSessions,
+          oauthCodesRevoked: oauthCodes,
+        }
         if (Object.values(revoked).some((count) => count > 0)) {
-          await recordAudit(call, tx, { actor: actorOf(caller), action: 'credentials_revoked', subject: did, detail: JSON.stringify(revoked) })
+          await recordAudit(call, tx, {
+            actor: actorOf(caller),
+            action: 'credentials_revoked',
+            subject: did,
+            detail: JSON.stringify(revoked),
+          })
         }
         return revoked
       })

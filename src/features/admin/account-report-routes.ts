@@ -39,9 +39,17 @@ export const accountReportRoutes = [
     async handler({ ctx: { db, clock, config }, url: { searchParams } }) {
       const now = clock.now()
       const limit = clamp(integerParam(searchParams, 'limit', DEFAULT_PAGE), 1, MAX_PAGE)
-      const filter = { status: parseStatus(searchParams.get('status')), text: searchParams.get('q') || null, after: parseCursor(searchParams.get('cursor')) }
+      const filter = {
+        status: parseStatus(searchParams.get('status')),
+        text: searchParams.get('q') || null,
+        after: parseCursor(searchParams.get('cursor')),
+      }
       const rows = await listAccounts(db, filter, now, limit)
-      const flags = await findFlags(db, rows.map(({ did }) => did), now)
+      const flags = await findFlags(
+        db,
+        rows.map(({ did }) => did),
+        now,
+      )
       const quotaBytes = config.blobs.maxStoragePerAccount
       const last = rows.at(-1)
       return {

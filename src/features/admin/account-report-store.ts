@@ -38,7 +38,9 @@ export function listAccounts(reader: Reader, { status, text, after }: AccountFil
   if (status !== null) conditions.push(statusConditions[status])
   if (text !== null) {
     const pattern = `%${text.toLowerCase().replace(/[%_\\]/g, '\\$&')}%`
-    conditions.push(sql`(handle LIKE ${pattern} ESCAPE '\\' OR lower(did) LIKE ${pattern} ESCAPE '\\' OR email LIKE ${pattern} ESCAPE '\\')`)
+    conditions.push(
+      sql`(handle LIKE ${pattern} ESCAPE '\\' OR lower(did) LIKE ${pattern} ESCAPE '\\' OR email LIKE ${pattern} ESCAPE '\\')`,
+    )
   }
   if (after !== null) conditions.push(sql`(${flagged} < ${after.flagged} OR (${flagged} = ${after.flagged} AND did > ${after.did}))`)
   return reader.all<AccountRow>(sql`

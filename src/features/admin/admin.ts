@@ -11,6 +11,14 @@ import { subjectStatusRoutes } from './subject-status-routes.ts'
 
 export const admin: Feature = {
   name: 'admin',
-  routes: [...accountAdminRoutes, ...subjectStatusRoutes, ...accountReportRoutes, ...accountRepairRoutes, ...claimCodeRoutes, ...serviceReportRoutes, ...stepRoutes],
+  routes: [
+    ...accountAdminRoutes,
+    ...subjectStatusRoutes,
+    ...accountReportRoutes,
+    ...accountRepairRoutes,
+    ...claimCodeRoutes,
+    ...serviceReportRoutes,
+    ...stepRoutes,
+  ],
   sweeps: [stepSweep],
 }

@@ -47,7 +47,10 @@ export const claimCodeRoutes = [
     auth: operator(),
     async handler(call) {
       const { ctx, caller, body } = call
-      const { count, expiresInHours = DEFAULT_HOURS } = await readJson(body, Type.Object({ count: Type.Integer(), expiresInHours: Type.Optional(Type.Integer()) }))
+      const { count, expiresInHours = DEFAULT_HOURS } = await readJson(
+        body,
+        Type.Object({ count: Type.Integer(), expiresInHours: Type.Optional(Type.Integer()) }),
+      )
       if (count < 1 || count > MAX_BATCH) throw outOfRange(`count must be from 1 to ${MAX_BATCH}`)
       if (expiresInHours < 1 || expiresInHours > MAX_HOURS) throw outOfRange(`expiresInHours must be from 1 to ${MAX_HOURS}`)
       const now = ctx.clock.now()
@@ -56,7 +59,11 @@ export const claimCodeRoutes = [
         try {
           await ctx.db.transaction(async (tx) => {
             await insertClaimCodes(tx, codes, { createdBy: actorOf(caller), now, expiresAt: now + expiresInHours * 3_600_000 })
-            await recordAudit(call, tx, { actor: actorOf(caller), action: 'claim_codes_minted', detail: JSON.stringify({ count, expiresInHours }) })
+            await recordAudit(call, tx, {
+              actor: actorOf(caller),
+              action: 'claim_codes_minted',
+              detail: JSON.stringify({ count, expiresInHours }),
+            })
           })
           return { codes }
         } catch (error) {

@@ -17,7 +17,11 @@ export const findClaimCode = (reader: Reader, code: string) =>
   reader.get<ClaimCode>(sql`SELECT ${columns} FROM invite_code WHERE code = ${code} AND expires_at IS NOT NULL`)
 
 /** Throws on a code that exists. */
-export async function insertClaimCodes(tx: Tx, codes: readonly string[], { createdBy, now, expiresAt }: { createdBy: string; now: Millis; expiresAt: Millis }): Promise<void> {
+export async function insertClaimCodes(
+  tx: Tx,
+  codes: readonly string[],
+  { createdBy, now, expiresAt }: { createdBy: string; now: Millis; expiresAt: Millis },
+): Promise<void> {
   await tx.run(sql`
     INSERT INTO invite_code (code, available_uses, for_account, created_by, created_at, expires_at)
     VALUES ${sqlRows(codes.map((code) => [code, 1, 'admin', createdBy, now, expiresAt]))}`)

@@ -48,7 +48,13 @@ interface RelayView {
   detail: string | null
 }
 
-const unknownTo = (reachable: boolean, detail: string): RelayView => ({ reachable, relayStatus: null, relaySeq: null, accountCount: null, detail })
+const unknownTo = (reachable: boolean, detail: string): RelayView => ({
+  reachable,
+  relayStatus: null,
+  relaySeq: null,
+  accountCount: null,
+  detail,
+})
 
 /** What the relay at a base URL knows of this host. */
 async function askRelay({ config, upstream, log }: Context, relay: string): Promise<RelayView> {
@@ -63,7 +69,13 @@ async function askRelay({ config, upstream, log }: Context, relay: string): Prom
     if (answer['error'] === 'HostNotFound') return unknownTo(true, 'the relay has not crawled this host')
     if (!response.ok) return unknownTo(true, `the relay answered ${response.status}`)
     const status = typeof answer['status'] === 'string' ? answer['status'] : null
-    return { reachable: true, relayStatus: status, relaySeq: numberOrNull(answer['seq']), accountCount: numberOrNull(answer['accountCount']), detail: null }
+    return {
+      reachable: true,
+      relayStatus: status,
+      relaySeq: numberOrNull(answer['seq']),
+      accountCount: numberOrNull(answer['accountCount']),
+      detail: null,
+    }
   } catch (error) {
     log.info('relay not reached', { relay, error })
     return unknownTo(false, 'the relay could not be reached')
@@ -76,7 +88,11 @@ async function stepTotals({ steps, clock }: Context) {
   const summaries = await steps.summaries()
   const total = (count: (summary: StepSummary) => number) => summaries.reduce((sum, summary) => sum + count(summary), 0)
   const oldestAt = Math.min(...summaries.map((summary) => summary.oldestAt ?? Infinity))
-  return { waiting: total(({ waiting }) => waiting), failed: total(({ failed }) => failed), oldestAgeSeconds: oldestAt === Infinity ? null : Math.max(0, Math.floor((clock.now() - oldestAt) / 1000)) }
+  return {
+    waiting: total(({ waiting }) => waiting),
+    failed: total(({ failed }) => failed),
+    oldestAgeSeconds: oldestAt === Infinity ? null : Math.max(0, Math.floor((clock.now() - oldestAt) / 1000)),
+  }
 }
 
 export const serviceReportRoutes = [
@@ -131,7 +147,8 @@ export const serviceReportRoutes = [
       const { caller, path } = call
       const { sweeps } = call.ctx
       const { name = '' } = path
-      if (!sweeps.sweeps.some((sweep) => sweep.name === name)) throw notFound(`There is no such sweep; there are ${sweeps.sweeps.map((sweep) => sweep.name).join(', ')}`)
+      if (!sweeps.sweeps.some((sweep) => sweep.name === name))
+        throw notFound(`There is no such sweep; there are ${sweeps.sweeps.map((sweep) => sweep.name).join(', ')}`)
       logOperator(call, { actor: actorOf(caller), action: 'sweep_run', subject: name })
       return sweeps.run(name)
     },

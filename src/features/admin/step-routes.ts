@@ -14,7 +14,11 @@ const DEFAULT_PAGE = 50
 
 const wireTimeOrNull = (at: Millis | null) => (at === null ? null : wireTime(at))
 
-const summaryView = ({ oldestAt, nextAt, ...counts }: StepSummary) => ({ ...counts, oldestAt: wireTimeOrNull(oldestAt), nextAt: wireTimeOrNull(nextAt) })
+const summaryView = ({ oldestAt, nextAt, ...counts }: StepSummary) => ({
+  ...counts,
+  oldestAt: wireTimeOrNull(oldestAt),
+  nextAt: wireTimeOrNull(nextAt),
+})
 
 /** Without what is to be done, which may hold a code. */
 const stepView = ({ createdAt, dueAt, triedAt, ...step }: Omit<StepRow, 'payload'>) => ({
@@ -36,12 +40,22 @@ async function choiceIn(body: RequestBody): Promise<StepChoice> {
 }
 
 /** Returns how many steps it was; none is a 404 where one was named. */
-async function change(call: RouteCall<Operator>, action: AuditAction, work: (tx: Tx, choice: StepChoice) => Promise<number>): Promise<number> {
+async function change(
+  call: RouteCall<Operator>,
+  action: AuditAction,
+  work: (tx: Tx, choice: StepChoice) => Promise<number>,
+): Promise<number> {
   const { ctx, caller, body } = call
   const choice = await choiceIn(body)
   const count = await ctx.db.transaction(async (tx) => {
     const count = await work(tx, choice)
-    if (count > 0) await recordAudit(call, tx, { actor: actorOf(caller), action, subject: 'id' in choice ? choice.id : choice.kind, detail: JSON.stringify({ count }) })
+    if (count > 0)
+      await recordAudit(call, tx, {
+        actor: actorOf(caller),
+        action,
+        subject: 'id' in choice ? choice.id : choice.kind,
+        detail: JSON.stringify({ count }),
+      })
     tx.afterCommit(() => ctx.steps.wake())
     return count
   })

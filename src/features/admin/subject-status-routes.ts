@@ -18,7 +18,8 @@ const subjectNotFound = () => new Refusal(400, 'NotFound', 'Subject not found')
 const attr = (ref: string | null): StatusAttr => (ref === null ? { applied: false } : { applied: true, ref })
 
 /** What the takedown is remembered by; null lifts it. */
-const takedownRef = ({ clock }: Context, takedown: StatusAttr): string | null => (takedown.applied ? (takedown.ref ?? wireTime(clock.now())) : null)
+const takedownRef = ({ clock }: Context, takedown: StatusAttr): string | null =>
+  takedown.applied ? (takedown.ref ?? wireTime(clock.now())) : null
 
 /** An account is down or up again: everybody hears of it, once. */
 async function takeAccountDown(exchange: Exchange, tx: Tx, did: Did, ref: string | null, actor: string): Promise<void> {
@@ -29,7 +30,11 @@ async function takeAccountDown(exchange: Exchange, tx: Tx, did: Did, ref: string
   await recordAudit(exchange, tx, { actor, action: ref === null ? 'account_restore' : 'account_takedown', subject: did })
 }
 
-async function updateAccount(exchange: Exchange, did: Did, { takedown, deactivated, actor }: { takedown?: StatusAttr; deactivated?: StatusAttr; actor: string }): Promise<void> {
+async function updateAccount(
+  exchange: Exchange,
+  did: Did,
+  { takedown, deactivated, actor }: { takedown?: StatusAttr; deactivated?: StatusAttr; actor: string },
+): Promise<void> {
   const { ctx } = exchange
   if (!(await accountOf(ctx.db, did))) throw subjectNotFound()
   if (takedown) await ctx.db.transaction((tx) => takeAccountDown(exchange, tx, did, takedownRef(ctx, takedown), actor))
@@ -79,7 +84,8 @@ export const subjectStatusRoutes = [
     async handler(call) {
       const { ctx, caller, input } = call
       const { subject, takedown, deactivated } = input
-      if (takedown?.applied === true && deactivated?.applied === false) throw invalidRequest('Cannot activate and takedown an account at the same time')
+      if (takedown?.applied === true && deactivated?.applied === false)
+        throw invalidRequest('Cannot activate and takedown an account at the same time')
       const ref = takedown && takedownRef(ctx, takedown)
       switch (subject.$type) {
         case 'com.atproto.admin.defs#repoRef':
@@ -88,13 +94,19 @@ export const subjectStatusRoutes = [
         case 'com.atproto.repo.strongRef': {
           const place = await placeOf(ctx.db, subject.uri)
           if (ref !== undefined && !(await ctx.db.transaction((tx) => setRecordTakedown(tx, { ...place, ref })))) throw subjectNotFound()
-          if (ref !== undefined) logOperator(call, { actor: caller.actor, action: ref === null ? 'record_restore' : 'record_takedown', subject: recordUri(place.did, place.path) })
+          if (ref !== undefined)
+            logOperator(call, {
+              actor: caller.actor,
+              action: ref === null ? 'record_restore' : 'record_takedown',
+              subject: recordUri(place.did, place.path),
+            })
           break
         }
         case 'com.atproto.admin.defs#repoBlobRef': {
           const { did, cid } = subject
           if (ref !== undefined && !(await ctx.db.transaction((tx) => setBlobTakedown(tx, { did, cid, ref })))) throw subjectNotFound()
-          if (ref !== undefined) logOperator(call, { actor: caller.actor, action: ref === null ? 'blob_restore' : 'blob_takedown', subject: cid })
+          if (ref !== undefined)
+            logOperator(call, { actor: caller.actor, action: ref === null ? 'blob_restore' : 'blob_takedown', subject: cid })
           break
         }
         default:

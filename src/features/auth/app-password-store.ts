@@ -20,7 +20,12 @@ const select = (condition: Sql) => sql`
 const fromRow = (row: Row): AppPassword => ({ ...row, privileged: row.privileged === 1, personalDetails: row.personalDetails === 1 })
 
 /** Insert an app password. Throws a unique violation if the account has one with that name. */
-export async function insertAppPassword(tx: Tx, did: Did, { name, privileged, personalDetails, createdAt }: AppPassword, hash: string): Promise<void> {
+export async function insertAppPassword(
+  tx: Tx,
+  did: Did,
+  { name, privileged, personalDetails, createdAt }: AppPassword,
+  hash: string,
+): Promise<void> {
   await tx.run(sql`
     INSERT INTO app_password (did, name, password_hash, privileged, personal_details, created_at)
     VALUES (${did}, ${name}, ${hash}, ${privileged ? 1 : 0}, ${personalDetails ? 1 : 0}, ${createdAt})`)
@@ -31,7 +36,9 @@ export const listAppPasswords = async (reader: Reader, did: Did): Promise<AppPas
   (await reader.all<Row>(select(sql`did = ${did}`))).map(fromRow)
 
 export async function findAppPassword(reader: Reader, did: Did, by: { name: string } | { hash: string }): Promise<AppPassword | null> {
-  const row = await reader.get<Row>(select('name' in by ? sql`did = ${did} AND name = ${by.name}` : sql`did = ${did} AND password_hash = ${by.hash}`))
+  const row = await reader.get<Row>(
+    select('name' in by ? sql`did = ${did} AND name = ${by.name}` : sql`did = ${did} AND password_hash = ${by.hash}`),
+  )
   return row && fromRow(row)
 }
 

@@ -20,16 +20,22 @@ const SECRET_BYTES = 10
  * Throws `InvalidRequest` if the name is blank, too long or taken, or if the account has too many, and
  * `AccountTakedown`.
  */
-export async function createAppPassword(exchange: Exchange, did: Did, wanted: Omit<AppPassword, 'createdAt'>): Promise<AppPassword & { password: string }> {
+export async function createAppPassword(
+  exchange: Exchange,
+  did: Did,
+  wanted: Omit<AppPassword, 'createdAt'>,
+): Promise<AppPassword & { password: string }> {
   const { ctx } = exchange
-  if (wanted.name.trim() === '' || wanted.name.length > MAX_NAME_CHARS) throw invalidRequest('The name must not be blank, nor longer than 255 characters')
+  if (wanted.name.trim() === '' || wanted.name.length > MAX_NAME_CHARS)
+    throw invalidRequest('The name must not be blank, nor longer than 255 characters')
   const password = base32(crypto.getRandomValues(new Uint8Array(SECRET_BYTES))).replace(/(.{4})(?=.)/g, '$1-')
   const hash = await hashGeneratedPassword(ctx, did, password)
   const made = { ...wanted, createdAt: ctx.clock.now() }
   try {
     await ctx.db.transaction(async (tx) => {
       refuseTakendown(await accountStatus(tx, did))
-      if ((await listAppPasswords(tx, did)).length >= MAX_PER_ACCOUNT) throw invalidRequest('The account has reached the maximum number of app passwords')
+      if ((await listAppPasswords(tx, did)).length >= MAX_PER_ACCOUNT)
+        throw invalidRequest('The account has reached the maximum number of app passwords')
       await insertAppPassword(tx, did, made, hash)
       await announceIn(tx, exchange, 'appPasswordMade', did, { name: made.name })
     })
@@ -56,7 +62,11 @@ const NOBODY = 'did:plc:aaaaaaaaaaaaaaaaaaaaaaaa' as Did
  * Returns the account's app password that matches the text, and a check that it still exists, for the transaction that
  * opens the session; null if none matches. Text without the format of an app password is rejected without hashing.
  */
-export async function matchAppPassword(ctx: Context, did: Did | null, password: string): Promise<{ appPassword: AppPassword; stillHolds: StillHolds } | null> {
+export async function matchAppPassword(
+  ctx: Context,
+  did: Did | null,
+  password: string,
+): Promise<{ appPassword: AppPassword; stillHolds: StillHolds } | null> {
   if (!formatPattern.test(password)) return null
   const hash = await hashGeneratedPassword(ctx, did ?? NOBODY, password)
   const appPassword = did && (await findAppPassword(ctx.db, did, { hash }))

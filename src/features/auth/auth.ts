@@ -68,10 +68,12 @@ export function requirePermission({ permissions }: Pick<AccessCaller, 'permissio
  * Whether the caller may have this method of another service called on its behalf. The grants of apps and agents are
  * checked elsewhere.
  */
-export const mayHaveCalled = (caller: AccessCaller, nsid: string): boolean => caller.permissions !== null || reachesMethod(caller.credential, nsid)
+export const mayHaveCalled = (caller: AccessCaller, nsid: string): boolean =>
+  caller.permissions !== null || reachesMethod(caller.credential, nsid)
 
 /** Guard for the holder of a refresh token. `expired` accepts an expired one too. */
-export const refresh = ({ expired = false } = {}): Guard<RefreshCaller> => taking([expired ? credentials.expiredRefresh : credentials.refresh], refuseOthers)
+export const refresh = ({ expired = false } = {}): Guard<RefreshCaller> =>
+  taking([expired ? credentials.expiredRefresh : credentials.refresh], refuseOthers)
 
 function refuseStrangers(): never {
   throw authenticationRequired()

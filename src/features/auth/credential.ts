@@ -46,7 +46,11 @@ export type SessionDemand = 'everyday' | 'owner' | 'leaving' | 'every'
  * Returns a guard that accepts these credentials under one demand. The first credential that the request presents
  * decides. If it presents none, `otherwise` returns the caller or throws.
  */
-export const taking = <Caller>(credentials: readonly Credential<Caller>[], otherwise: (exchange: Exchange) => Caller, demand: Demand = {}): Guard<Caller> => ({
+export const taking = <Caller>(
+  credentials: readonly Credential<Caller>[],
+  otherwise: (exchange: Exchange) => Caller,
+  demand: Demand = {},
+): Guard<Caller> => ({
   personal: true,
   takes: credentials.map(({ name }) => name),
   async check(exchange) {

@@ -47,10 +47,19 @@ export const serviceAuthRoutes = [
         throw invalidRequest(`insufficient access to request a service auth token for the following method: ${lxm}`)
       const now = ctx.clock.now()
       const expiresAt = expiry(now, exp, lxm)
-      if (lxm !== undefined && isProtectedMethod(lxm)) throw invalidRequest(`cannot request a service auth token for the following protected method: ${lxm}`)
-      if (isDraftAudience(aud) || (lxm !== undefined && isDraftMethod(lxm))) throw invalidRequest('this server does not support permissioned data and issues no service tokens for it')
+      if (lxm !== undefined && isProtectedMethod(lxm))
+        throw invalidRequest(`cannot request a service auth token for the following protected method: ${lxm}`)
+      if (isDraftAudience(aud) || (lxm !== undefined && isDraftMethod(lxm)))
+        throw invalidRequest('this server does not support permissioned data and issues no service tokens for it')
       refuseMissing(signer?.status ?? null)
-      const claims = { iss: did, aud, ...(lxm === undefined ? {} : { lxm }), iat: Math.floor(now / 1000), exp: expiresAt, jti: randomBytes(16).toString('hex') }
+      const claims = {
+        iss: did,
+        aud,
+        ...(lxm === undefined ? {} : { lxm }),
+        iat: Math.floor(now / 1000),
+        exp: expiresAt,
+        jti: randomBytes(16).toString('hex'),
+      }
       return { token: formatServiceToken(signer!.key, claims) }
     },
   }),

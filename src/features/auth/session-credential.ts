@@ -47,7 +47,12 @@ export const sessionCredential: Credential<SessionCaller> = {
     if (!read.ok && claimsToBeAccessToken(token)) throw boundTokenAsBearer()
     const { did, kind, personalDetails: isGranted } = acceptedToken(read)
     const { personalDetails } = reach[kind]
-    return { did, credential: kind, permissions: null, personalDetails: personalDetails === 'always' || (personalDetails === 'granted' && isGranted) }
+    return {
+      did,
+      credential: kind,
+      permissions: null,
+      personalDetails: personalDetails === 'always' || (personalDetails === 'granted' && isGranted),
+    }
   },
   may({ did, credential }, { sessions = 'everyday', refusesTakendown }, exchange) {
     if (!reach[credential].meets.includes(sessions)) throw invalidToken('Bad token scope')

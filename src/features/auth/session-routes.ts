@@ -2,15 +2,40 @@
 import { type Exchange, procedure, query } from '../../http/endpoint.ts'
 import { authenticationRequired } from '../../http/errors.ts'
 import { originOf } from '../../http/origin.ts'
-import { accountOf, accountStatus, accountTakedown, announceSignIn, attemptLogin, loginRefused, MAX_TRIED_PASSWORD_CHARS, provePassword, refuseTakendown, type Account } from '../accounts/accounts.ts'
+import {
+  accountOf,
+  accountStatus,
+  accountTakedown,
+  announceSignIn,
+  attemptLogin,
+  loginRefused,
+  MAX_TRIED_PASSWORD_CHARS,
+  provePassword,
+  refuseTakendown,
+  type Account,
+} from '../accounts/accounts.ts'
 import { matchAppPassword } from './app-passwords.ts'
 import { access, refresh } from './auth.ts'
-import { endSession, openSession, refreshSession, sessionAccount, sessionTokens, takendownTokens, userInfoNotFound, type Tokens } from './sessions.ts'
+import {
+  endSession,
+  openSession,
+  refreshSession,
+  sessionAccount,
+  sessionTokens,
+  takendownTokens,
+  userInfoNotFound,
+  type Tokens,
+} from './sessions.ts'
 
 const wrongCredentials = () => authenticationRequired('Invalid identifier or password')
 
 /** Returns null if no password matches. Throws `AccountTakedown` unless the client allows a limited session. */
-async function logIn(exchange: Exchange, account: Account | null, password: string, allowTakendown: boolean): Promise<{ account: Account; tokens: Tokens } | null> {
+async function logIn(
+  exchange: Exchange,
+  account: Account | null,
+  password: string,
+  allowTakendown: boolean,
+): Promise<{ account: Account; tokens: Tokens } | null> {
   const { ctx } = exchange
   const ownHolds = await provePassword(ctx, account, password)
   const match = ownHolds ? null : await matchAppPassword(ctx, account?.did ?? null, password)

@@ -12,7 +12,11 @@ export interface Session {
   rotatedAt: Millis | null
 }
 
-export async function insertSession(tx: Tx, session: Omit<Session, 'previousToken' | 'rotatedAt'> & { expiresAt: Millis }, { openedAt, openedWith, openedFrom }: Origin): Promise<void> {
+export async function insertSession(
+  tx: Tx,
+  session: Omit<Session, 'previousToken' | 'rotatedAt'> & { expiresAt: Millis },
+  { openedAt, openedWith, openedFrom }: Origin,
+): Promise<void> {
   const { id, did, appPassword, currentToken, expiresAt } = session
   await tx.run(sql`
     INSERT INTO session (id, did, app_password, current_token, expires_at, opened_at, opened_with, opened_from)
@@ -37,7 +41,11 @@ export const listSessions = (reader: Reader, did: Did, now: Millis): Promise<Lis
     WHERE did = ${did} AND expires_at > ${now} ORDER BY expires_at DESC`)
 
 /** Make `token` the current one, and the current one the previous. Returns the number of rows changed. */
-export const rotateSession = (tx: Tx, id: string, { token, now, expiresAt }: { token: string; now: Millis; expiresAt: Millis }): Promise<number> =>
+export const rotateSession = (
+  tx: Tx,
+  id: string,
+  { token, now, expiresAt }: { token: string; now: Millis; expiresAt: Millis },
+): Promise<number> =>
   tx.run(sql`
     UPDATE session SET previous_token = current_token, current_token = ${token}, rotated_at = ${now}, expires_at = ${expiresAt} WHERE id = ${id}`)
 
@@ -45,4 +53,5 @@ export const deleteSession = (tx: Tx, id: string): Promise<number> => tx.run(sql
 export const deleteSessionsOf = (tx: Tx, did: Did): Promise<number> => tx.run(sql`DELETE FROM session WHERE did = ${did}`)
 export const deleteSessionsOfAppPassword = (tx: Tx, did: Did, name: string): Promise<number> =>
   tx.run(sql`DELETE FROM session WHERE did = ${did} AND app_password = ${name}`)
-export const deleteExpiredSessions = (writer: Writer, now: Millis): Promise<number> => writer.run(sql`DELETE FROM session WHERE expires_at <= ${now}`)
+export const deleteExpiredSessions = (writer: Writer, now: Millis): Promise<number> =>
+  writer.run(sql`DELETE FROM session WHERE expires_at <= ${now}`)

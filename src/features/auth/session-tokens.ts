@@ -87,7 +87,13 @@ export async function issueAccessToken(ctx: Context, { did, kind, personalDetail
 
 export async function issueRefreshToken(ctx: Context, { did, tokenId }: RefreshClaims): Promise<string> {
   const times = lifetime(ctx.clock.now(), REFRESH_TTL_SECS)
-  return issue(REFRESH_HEADER, await sessionTokenKey(ctx), { scope: REFRESH_SCOPE, aud: ctx.config.serverDid, sub: did, ...times, jti: tokenId })
+  return issue(REFRESH_HEADER, await sessionTokenKey(ctx), {
+    scope: REFRESH_SCOPE,
+    aud: ctx.config.serverDid,
+    sub: did,
+    ...times,
+    jti: tokenId,
+  })
 }
 
 /** Returns the claims of an access token, or the fault. Never throws on bad input. */
@@ -108,7 +114,9 @@ function verifiedToken(ctx: Context, key: KeyObject, token: string): VerifiedTok
   const { sub, scope, exp, personal_details: personalDetails } = read.payload
   const did = parseDid(sub)
   const kind = kinds.get(scope)
-  return did === null || kind === undefined ? null : { answer: { ok: true, did, kind, personalDetails: personalDetails === true }, expiresAt: exp * 1000 }
+  return did === null || kind === undefined
+    ? null
+    : { answer: { ok: true, did, kind, personalDetails: personalDetails === true }, expiresAt: exp * 1000 }
 }
 
 /** Returns the claims of a refresh token, even an expired one, which may still end its session; or the fault. */
@@ -142,7 +150,12 @@ function issue(header: string, key: KeyObject, payload: Payload): string {
   return `${signed}.${mac(key, signed).toString('base64url')}`
 }
 
-function open(ctx: Context, key: KeyObject, header: string, token: string): { ok: true; payload: Payload; expired: boolean } | { ok: false; fault: 'unverifiable' } {
+function open(
+  ctx: Context,
+  key: KeyObject,
+  header: string,
+  token: string,
+): { ok: true; payload: Payload; expired: boolean } | { ok: false; fault: 'unverifiable' } {
   const unverifiable = { ok: false, fault: 'unverifiable' } as const
   const end = token.lastIndexOf('.')
   if (!token.startsWith(`${header}.`) || end <= header.length) return unverifiable

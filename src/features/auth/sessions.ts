@@ -42,13 +42,20 @@ export interface Tokens {
 export async function openSession(tx: Tx, did: Did, credential: OpenedWith, origin: Origin): Promise<string> {
   const tokenId = randomBytes(TOKEN_ID_BYTES).toString('base64')
   const expiresAt = expiry(origin.openedAt)
-  await insertSession(tx, { id: sessionIdOf(tokenId), did, appPassword: credential?.name ?? null, currentToken: tokenId, expiresAt }, origin)
+  await insertSession(
+    tx,
+    { id: sessionIdOf(tokenId), did, appPassword: credential?.name ?? null, currentToken: tokenId, expiresAt },
+    origin,
+  )
   return tokenId
 }
 
 /** Returns the tokens of a stored session. */
 export async function sessionTokens(ctx: Context, did: Did, credential: OpenedWith, tokenId: string): Promise<Tokens> {
-  const [accessJwt, refreshJwt] = await Promise.all([issueAccessToken(ctx, claimsOf(did, credential)), issueRefreshToken(ctx, { did, tokenId })])
+  const [accessJwt, refreshJwt] = await Promise.all([
+    issueAccessToken(ctx, claimsOf(did, credential)),
+    issueRefreshToken(ctx, { did, tokenId }),
+  ])
   return { accessJwt, refreshJwt }
 }
 
@@ -68,8 +75,7 @@ function claimsOf(did: Did, credential: OpenedWith): AccessClaims {
 }
 
 type TokenExchange =
-  | { ok: true; account: Account; credential: OpenedWith; tokenId: string }
-  | { ok: false; fault: 'no-account' | 'takendown' | 'revoked' }
+  { ok: true; account: Account; credential: OpenedWith; tokenId: string } | { ok: false; fault: 'no-account' | 'takendown' | 'revoked' }
 
 /**
  * Exchange a refresh token for new tokens. Throws `InvalidRequest` if the account is gone, `AccountTakedown`, or
@@ -136,5 +142,12 @@ export function sessionAccount(account: Account, { seesEmail = true } = {}) {
   const { did, handle, emailConfirmedAt } = account
   const email = seesEmail && account.email !== null ? account.email : undefined
   const { active, status } = activityOf(account)
-  return { did, handle: handle ?? INVALID_HANDLE, email, emailConfirmed: email === undefined ? undefined : emailConfirmedAt !== null, active, status }
+  return {
+    did,
+    handle: handle ?? INVALID_HANDLE,
+    email,
+    emailConfirmed: email === undefined ? undefined : emailConfirmedAt !== null,
+    active,
+    status,
+  }
 }

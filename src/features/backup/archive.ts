@@ -42,10 +42,12 @@ function folderArchive(dir: string): Archive {
       return (await file.exists()) ? file.stream() : null
     },
     async *names(prefix) {
-      const found = await readdir(join(dir, dirname(`${prefix}x`)), { recursive: true, withFileTypes: true }).catch((error: { code?: string }) => {
-        if (error.code === 'ENOENT') return []
-        throw error
-      })
+      const found = await readdir(join(dir, dirname(`${prefix}x`)), { recursive: true, withFileTypes: true }).catch(
+        (error: { code?: string }) => {
+          if (error.code === 'ENOENT') return []
+          throw error
+        },
+      )
       for (const entry of found) {
         const name = join(entry.parentPath, entry.name).slice(join(dir).length + 1)
         if (entry.isFile() && name.startsWith(prefix) && !name.endsWith('.part')) yield name
@@ -104,7 +106,7 @@ export async function spool(path: string, content: AsyncIterable<Uint8Array>): P
     for await (const chunk of content) {
       hasher.update(chunk)
       size += chunk.byteLength
-      for (let written = 0; written < chunk.byteLength; ) written += (await file.write(chunk, written)).bytesWritten
+      for (let written = 0; written < chunk.byteLength;) written += (await file.write(chunk, written)).bytesWritten
     }
     await file.sync()
   } finally {

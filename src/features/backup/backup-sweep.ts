@@ -10,10 +10,17 @@ export const backupSweep: Sweep = {
     const { destination, keep } = config.backup
     if (destination === null) throw new Error('backup.destination is not set')
     // The configuration reaches it as it reached this process: by the environment and the file.
-    const child = Bun.spawn(selfCommand('backup', destination, '--keep', String(keep), ...(config.development ? ['--dev'] : [])), { stdout: 'pipe', stderr: 'pipe' })
+    const child = Bun.spawn(selfCommand('backup', destination, '--keep', String(keep), ...(config.development ? ['--dev'] : [])), {
+      stdout: 'pipe',
+      stderr: 'pipe',
+    })
     // Whoever waits for an answer goes first.
     setPriority(child.pid, constants.priority.PRIORITY_LOW)
-    const [exitCode, output, errors] = await Promise.all([child.exited, new Response(child.stdout).text(), new Response(child.stderr).text()])
+    const [exitCode, output, errors] = await Promise.all([
+      child.exited,
+      new Response(child.stdout).text(),
+      new Response(child.stderr).text(),
+    ])
     if (exitCode !== 0) throw new Error(`the backup failed: ${errors.trim()}`)
     log.info('backup made', { report: output.trim() })
     return { made: 1, errors: 0 }

@@ -51,11 +51,20 @@ export async function makeBackup(config: Config, archive: Archive, { passphrase,
     try {
       const blobs = await writeSnapshot(config, archive, { snapshot, seal, copy, database, now, log }).catch(async (error: unknown) => {
         // It does not count, and must not take the room of the next one.
-        await dropSnapshot(archive, snapshot).catch((cause: unknown) => log.warn('parts of a failed backup stay', { snapshot, error: cause }))
+        await dropSnapshot(archive, snapshot).catch((cause: unknown) =>
+          log.warn('parts of a failed backup stay', { snapshot, error: cause }),
+        )
         throw error
       })
       const snapshotsDropped = keep === null ? 0 : await dropOld(archive, { made: snapshot, keep, suffix: seal.suffix, database })
-      return { snapshot, databaseBytes: (await stat(copy)).size, blobsCopied: blobs.copied, blobsKept: blobs.kept, missingBlobs: blobs.missing.length, snapshotsDropped }
+      return {
+        snapshot,
+        databaseBytes: (await stat(copy)).size,
+        blobsCopied: blobs.copied,
+        blobsKept: blobs.kept,
+        missingBlobs: blobs.missing.length,
+        snapshotsDropped,
+      }
     } finally {
       database.close()
     }
@@ -87,7 +96,8 @@ interface Parts {
 async function writeSnapshot(config: Config, archive: Archive, { snapshot, seal, copy, database, now, log }: Parts) {
   await archive.write(inSnapshot(snapshot, 'database') + seal.suffix, await seal.close(Bun.file(copy).stream()))
   const keyFile = masterKeyFile(config.dataDir)
-  if (config.signingKeyMasterKey === null && existsSync(keyFile)) await archive.write(inSnapshot(snapshot, 'master-key') + seal.suffix, await seal.close(Bun.file(keyFile).stream()))
+  if (config.signingKeyMasterKey === null && existsSync(keyFile))
+    await archive.write(inSnapshot(snapshot, 'master-key') + seal.suffix, await seal.close(Bun.file(keyFile).stream()))
 
   const blobs = await copyBlobs(database, blobFilesIn(config.dataDir), archive, seal, log)
   await archive.write(inSnapshot(snapshot, 'blobs') + seal.suffix, await seal.close(blobList(database)))
@@ -132,7 +142,7 @@ const BLOB_PAGE = 1000
 
 function* blobCids(database: Database): Generator<string> {
   const page = database.prepare<{ cid: string }, [string]>(`SELECT DISTINCT cid FROM blob WHERE cid > ? ORDER BY cid LIMIT ${BLOB_PAGE}`)
-  for (let after = ''; ; ) {
+  for (let after = ''; ;) {
     const rows = page.all(after)
     for (const { cid } of rows) yield cid
     if (rows.length < BLOB_PAGE) return
@@ -171,9 +181,15 @@ async function copyBlobs(database: Database, files: BlobFiles, archive: Archive,
  * Keep the snapshot that was just made, and of the others the newest ones. Drop the rest, and the blobs that no snapshot
  * speaks of any more. Returns how many snapshots were deleted.
  */
-async function dropOld(archive: Archive, { made, keep, suffix, database }: { made: string; keep: number; suffix: string; database: Database }): Promise<number> {
+async function dropOld(
+  archive: Archive,
+  { made, keep, suffix, database }: { made: string; keep: number; suffix: string; database: Database },
+): Promise<number> {
   // A clock that was wrong names snapshots too: what claims to be newer than the newest is older than the rest.
-  const others = (await listSnapshots(archive)).filter((snapshot) => snapshot !== made).toReversed().toSorted((a, b) => Number(a > made) - Number(b > made))
+  const others = (await listSnapshots(archive))
+    .filter((snapshot) => snapshot !== made)
+    .toReversed()
+    .toSorted((a, b) => Number(a > made) - Number(b > made))
   const kept = others.slice(0, keep - 1)
   const old = others.slice(keep - 1)
   if (old.length === 0) return 0
@@ -186,11 +202,14 @@ async function dropOld(archive: Archive, { made, keep, suffix, database }: { mad
     const list = await archive.read(inSnapshot(snapshot, 'blobs'))
     if (list !== null) for await (const cid of linesOf(list)) needed.add(cid)
   }
-  for await (const name of archive.names(BLOBS)) if (!needed.has(name.slice(name.lastIndexOf('/') + 1).replace(/\.age$/, ''))) await archive.delete(name)
+  for await (const name of archive.names(BLOBS))
+    if (!needed.has(name.slice(name.lastIndexOf('/') + 1).replace(/\.age$/, ''))) await archive.delete(name)
   return old.length
 }
 
 /** The highest number of the event log. */
 function headOf(database: Database): number {
-  return database.query<{ head: number }, []>('SELECT max(coalesce((SELECT max(seq) FROM repo_seq), 0), spent_through) AS head FROM repo_seq_past').get()!.head
+  return database
+    .query<{ head: number }, []>('SELECT max(coalesce((SELECT max(seq) FROM repo_seq), 0), spent_through) AS head FROM repo_seq_past')
+    .get()!.head
 }

@@ -39,10 +39,12 @@ export interface Fetched {
 
 /** Fetch a snapshot into the data directory of `config`, which must hold none. */
 export async function fetchSnapshot(config: Config, archive: Archive, unseal: Unseal, snapshot: string): Promise<Fetched> {
-  if (isPostgresUrl(config.databaseUrl)) throw new OperatorError('a backup is brought back into a database in a file, and database_url names a PostgreSQL server')
+  if (isPostgresUrl(config.databaseUrl))
+    throw new OperatorError('a backup is brought back into a database in a file, and database_url names a PostgreSQL server')
   const target = sqlitePath(config.databaseUrl)
   // A log without its database would be read as a part of the next database of that name.
-  for (const path of [target, `${target}-wal`]) if (isDatabaseThere(path)) throw new OperatorError(`${path} exists; a restore needs an empty data directory`)
+  for (const path of [target, `${target}-wal`])
+    if (isDatabaseThere(path)) throw new OperatorError(`${path} exists; a restore needs an empty data directory`)
   const manifest = await readManifest(archive, snapshot)
   if (manifest === null) throw new OperatorError(`there is no complete backup named ${snapshot}`)
   const part = async (name: string) => {
@@ -56,7 +58,8 @@ export async function fetchSnapshot(config: Config, archive: Archive, unseal: Un
   const database = await part(inSnapshot(snapshot, 'database'))
   if (database === null) throw new OperatorError('the backup has lost its database')
   const { sha256 } = await spool(databasePath, database)
-  if (sha256 !== manifest.database.sha256) throw new OperatorError('the database of the backup is not what the manifest says; the backup is damaged')
+  if (sha256 !== manifest.database.sha256)
+    throw new OperatorError('the database of the backup is not what the manifest says; the backup is damaged')
 
   const masterKey = await part(inSnapshot(snapshot, 'master-key'))
   if (masterKey !== null && config.signingKeyMasterKey === null) await placeMasterKey(masterKeyFile(config.dataDir), masterKey)
@@ -77,7 +80,8 @@ export async function fetchSnapshot(config: Config, archive: Archive, unseal: Un
 /** Never in place of another key, which may be all that opens a database somewhere else. */
 async function placeMasterKey(path: string, content: AsyncIterable<Uint8Array>): Promise<void> {
   const key = Buffer.concat(await Array.fromAsync(content))
-  if (existsSync(path) && !readFileSync(path).equals(key)) throw new OperatorError(`${path} holds another key than the backup; a restore needs an empty data directory`)
+  if (existsSync(path) && !readFileSync(path).equals(key))
+    throw new OperatorError(`${path} holds another key than the backup; a restore needs an empty data directory`)
   await spoolWhole(path, bytesOf(key))
 }
 
@@ -90,7 +94,8 @@ async function placeBlob(files: BlobFiles, cid: string, content: AsyncIterable<U
 }
 
 /** The checked database takes its name. Its context is closed by then. */
-export const installDatabase = (config: Config, { databasePath }: Fetched): Promise<void> => rename(databasePath, sqlitePath(config.databaseUrl))
+export const installDatabase = (config: Config, { databasePath }: Fetched): Promise<void> =>
+  rename(databasePath, sqlitePath(config.databaseUrl))
 
 /** Continue where the network may be already. Returns the first number that will be given and how many accounts were told again. */
 export async function continueSequence(ctx: Context): Promise<{ seq: number; accounts: number }> {

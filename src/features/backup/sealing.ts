@@ -30,13 +30,18 @@ export interface Unseal {
   open(content: AsyncIterable<Uint8Array>): Promise<AsyncIterable<Uint8Array>>
 }
 
-const plain = { suffix: '' as const, close: async (content: AsyncIterable<Uint8Array>) => content, open: async (content: AsyncIterable<Uint8Array>) => content }
+const plain = {
+  suffix: '' as const,
+  close: async (content: AsyncIterable<Uint8Array>) => content,
+  open: async (content: AsyncIterable<Uint8Array>) => content,
+}
 
 /** For writing. The first use of an archive decides whether it is sealed. */
 export async function sealOf(archive: Archive, passphrase: string | null): Promise<Seal> {
   const existing = await archiveFile(archive)
   const { recipient } = existing ?? (await found(archive, passphrase))
-  if (recipient === null && passphrase !== null) throw new OperatorError('this archive holds backups that are not encrypted; choose another place for encrypted ones')
+  if (recipient === null && passphrase !== null)
+    throw new OperatorError('this archive holds backups that are not encrypted; choose another place for encrypted ones')
   if (recipient === null) return plain
   return {
     suffix: '.age',
@@ -98,4 +103,5 @@ async function openIdentity(sealed: Uint8Array | null, passphrase: string): Prom
   }
 }
 
-const streamOf = (content: AsyncIterable<Uint8Array>): ReadableStream<Uint8Array> => Readable.toWeb(Readable.from(content)) as ReadableStream<Uint8Array>
+const streamOf = (content: AsyncIterable<Uint8Array>): ReadableStream<Uint8Array> =>
+  Readable.toWeb(Readable.from(content)) as ReadableStream<Uint8Array>

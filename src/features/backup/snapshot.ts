@@ -40,7 +40,8 @@ export const snapshotName = (at: Date): string => at.toISOString().replace(/[-:]
 /** Complete snapshots, oldest first. */
 export async function listSnapshots(archive: Archive): Promise<string[]> {
   const names: string[] = []
-  for await (const name of archive.names(SNAPSHOTS)) if (name.endsWith(`/${MANIFEST}`)) names.push(name.slice(SNAPSHOTS.length, -MANIFEST.length - 1))
+  for await (const name of archive.names(SNAPSHOTS))
+    if (name.endsWith(`/${MANIFEST}`)) names.push(name.slice(SNAPSHOTS.length, -MANIFEST.length - 1))
   return names.sort()
 }
 

@@ -24,7 +24,10 @@ export interface VerifyOptions {
   quick?: boolean
 }
 
-export async function verifyEverything(ctx: Context, { onFault, lostBlobs = new Set(), quick = false }: VerifyOptions): Promise<VerifyReport> {
+export async function verifyEverything(
+  ctx: Context,
+  { onFault, lostBlobs = new Set(), quick = false }: VerifyOptions,
+): Promise<VerifyReport> {
   let faults = 0
   const blame = (fault: string) => {
     faults++
@@ -40,7 +43,9 @@ type Blame = VerifyOptions['onFault']
 
 async function verifyDatabase({ db }: Context, blame: Blame): Promise<void> {
   for (const fault of await db.integrityFaults()) blame(`database: ${fault}`)
-  const ahead = await db.get<{ count: number }>(sql`SELECT count(*) AS count FROM account WHERE NOT EXISTS (SELECT 1 FROM repo WHERE repo.did = account.did)`)
+  const ahead = await db.get<{ count: number }>(
+    sql`SELECT count(*) AS count FROM account WHERE NOT EXISTS (SELECT 1 FROM repo WHERE repo.did = account.did)`,
+  )
   if (ahead!.count > 0) blame(`${ahead!.count} accounts have no repository`)
 }
 

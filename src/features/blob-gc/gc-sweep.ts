@@ -53,7 +53,15 @@ export const gcSweep: Sweep = {
     // A grace clock that starts during the pass does not expire in it, even if the grace period is 0.
     const until = Math.min(startedAt - ctx.config.blobs.tempTtlSecs * 1000, startedAt - 1)
     const report = { swept: 0, errors: 0, mended: 0, adopted: 0 }
-    const pass: Pass = { ctx, stopping, throttled: throttle(stopping), startedAt, until, reconciled: new BoundedCache(MAX_REMEMBERED_ACCOUNTS), report }
+    const pass: Pass = {
+      ctx,
+      stopping,
+      throttled: throttle(stopping),
+      startedAt,
+      until,
+      reconciled: new BoundedCache(MAX_REMEMBERED_ACCOUNTS),
+      report,
+    }
     await reconcileChanged(pass)
     await finishRemovals(pass)
     await deleteAllExpired(pass)
@@ -66,7 +74,10 @@ async function reconcileChanged(pass: Pass): Promise<void> {
   const { ctx, throttled } = pass
   const start: { did: Did | null } = { did: null }
   for await (const heads of inPages(PAGE_HEADS, start, ({ did }, limit) => throttled(() => repoHeads(ctx.db, did, limit)))) {
-    const known = await findReconciled(ctx.db, heads.map(({ did }) => did))
+    const known = await findReconciled(
+      ctx.db,
+      heads.map(({ did }) => did),
+    )
     const compared: { did: Did; rev: string }[] = []
     for (const { did, rev } of heads) if (known.get(did) !== rev && (await isReconciled(pass, did))) compared.push({ did, rev })
     if (compared.length > 0) await throttled(() => ctx.db.transaction((tx) => upsertReconciled(tx, compared)))
@@ -96,7 +107,7 @@ async function isReconciled(pass: Pass, did: Did): Promise<boolean> {
 
 /** Remove files whose rows were deleted before a crash. */
 async function finishRemovals({ ctx, stopping, throttled, report }: Pass): Promise<void> {
-  for (let last = ''; ; ) {
+  for (let last = ''; ;) {
     const cids = await listRemovals(ctx.db, last, PAGE_ROWS)
     if (cids.length === 0) return
     last = cids.at(-1)!
@@ -114,7 +125,7 @@ async function deleteAllExpired(pass: Pass): Promise<void> {
   const { ctx, stopping, throttled, until, report } = pass
   /** CIDs whose files were removed. The next page's transaction notes it, which saves every other commit. */
   let gone: string[] = []
-  for (let last: ExpiredBlob | null = null; ; ) {
+  for (let last: ExpiredBlob | null = null; ;) {
     const page: ExpiredBlob[] = await findExpired(ctx.db, until, last, PAGE_ROWS)
     if (page.length === 0) break
     last = page.at(-1)!

@@ -51,7 +51,7 @@ export async function reconcileAccount(ctx: Context, did: Did, now: Millis, thro
 
 async function mendReferences(ctx: Context, did: Did, throttled: Throttle): Promise<number> {
   let mended = 0
-  for (let after: string | null = ''; after !== null; ) {
+  for (let after: string | null = ''; after !== null;) {
     const { end, differing }: Page = await throttled(() => comparePage(ctx, did, after!))
     for (const path of differing) {
       if (!(await throttled(() => ctx.db.transaction((tx) => mendRecord(tx, did, path))))) continue
@@ -75,7 +75,13 @@ async function comparePage({ db }: Context, did: Did, after: string): Promise<Pa
   const truth = new Map(records.map(({ path, value }) => [path, blobsIn(value)]))
   const claimed = Map.groupBy(await listReferences(db, did, { after, end }), ({ record }) => record)
   const paths = [...new Set([...truth.keys(), ...claimed.keys()])]
-  const differing = paths.filter((path) => !sameSet(truth.get(path) ?? [], (claimed.get(path) ?? []).map(({ cid }) => cid)))
+  const differing = paths.filter(
+    (path) =>
+      !sameSet(
+        truth.get(path) ?? [],
+        (claimed.get(path) ?? []).map(({ cid }) => cid),
+      ),
+  )
   return { end, differing }
 }
 
@@ -84,8 +90,17 @@ async function mendRecord(tx: Tx, did: Did, path: string): Promise<boolean> {
   const record = await readRecord(tx, did, path)
   const truth = record === null ? [] : blobsIn(record.value)
   const claimed = await deleteReferences(tx, did, [path])
-  if (record !== null) await insertReferences(tx, did, record.rev, truth.map((cid) => ({ record: path, cid })))
-  return !sameSet(truth, claimed.map(({ cid }) => cid))
+  if (record !== null)
+    await insertReferences(
+      tx,
+      did,
+      record.rev,
+      truth.map((cid) => ({ record: path, cid })),
+    )
+  return !sameSet(
+    truth,
+    claimed.map(({ cid }) => cid),
+  )
 }
 
 function blobsIn(value: Uint8Array): readonly string[] {

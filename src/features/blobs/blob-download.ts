@@ -38,7 +38,8 @@ export async function downloadBlob(exchange: Exchange, viewer: Viewer, did: Did,
   const described = { ...headers, 'Content-Type': blob.mimeType, 'Content-Disposition': `attachment; filename="${cid}"` }
   const range = byteRangeOf(request.headers, { size: blob.size, etag })
   if (range === null) return new Response(file, { headers: described })
-  if (range === 'unsatisfiable') return new Response(null, { status: 416, headers: { ...headers, 'Content-Range': `bytes */${blob.size}` } })
+  if (range === 'unsatisfiable')
+    return new Response(null, { status: 416, headers: { ...headers, 'Content-Range': `bytes */${blob.size}` } })
   return new Response(file.slice(range.first, range.last + 1), {
     status: 206,
     headers: { ...described, 'Content-Range': `bytes ${range.first}-${range.last}/${blob.size}` },

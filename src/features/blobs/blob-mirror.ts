@@ -22,7 +22,12 @@ const opened = perContext(({ config: { blobMirror } }): BlobMirror | null => {
 export const blobMirror = (ctx: Context): BlobMirror | null => opened(ctx)
 
 /** Copy a file into the bucket. Returns false, and copies nothing, if the content does not match its CID. */
-export async function copyToMirror(ctx: Context, { bucket, keyPrefix }: BlobMirror, { cid, size }: StoredBlob, pace: Pace): Promise<boolean> {
+export async function copyToMirror(
+  ctx: Context,
+  { bucket, keyPrefix }: BlobMirror,
+  { cid, size }: StoredBlob,
+  pace: Pace,
+): Promise<boolean> {
   const files = blobFiles(ctx)
   const content = await files.contentOf(cid, pace)
   const digest = parseCid(cid)?.digest

@@ -9,11 +9,16 @@ import { listMissing, listReferencedCids } from './reference-store.ts'
 
 export const blobRoutes = [
   procedure('com.atproto.repo.uploadBlob', {
-    auth: accessOrServiceAuth({ refusesTakendown: true, grants: (permissions, { body }) => permissions.assertBlob({ mime: body.contentType ?? '*/*' }) }),
+    auth: accessOrServiceAuth({
+      refusesTakendown: true,
+      grants: (permissions, { body }) => permissions.assertBlob({ mime: body.contentType ?? '*/*' }),
+    }),
     limit: { name: 'uploadBlob', key: ({ caller }) => caller.did },
     async handler(call) {
       const { ctx, caller, body } = call
-      const { cid, mimeType, size } = await uploadBlob(ctx, caller.did, body, (mime) => requirePermission(caller, (granted) => granted.assertBlob({ mime })))
+      const { cid, mimeType, size } = await uploadBlob(ctx, caller.did, body, (mime) =>
+        requirePermission(caller, (granted) => granted.assertBlob({ mime })),
+      )
       return { blob: { $type: 'blob' as const, ref: { $link: cid }, mimeType, size } }
     },
   }),

@@ -95,7 +95,11 @@ export function findExpired(reader: Reader, until: Millis, after: ExpiredBlob | 
 }
 
 /** Delete those blobs that are still expired and unreferenced. `blobs` must not be empty. */
-export async function deleteExpired(tx: Tx, blobs: readonly ExpiredBlob[], until: Millis): Promise<{ deleted: number; removals: string[] }> {
+export async function deleteExpired(
+  tx: Tx,
+  blobs: readonly ExpiredBlob[],
+  until: Millis,
+): Promise<{ deleted: number; removals: string[] }> {
   const deleted = await tx.all<{ cid: string }>(sql`
     DELETE FROM blob
     WHERE (did, cid) IN (VALUES ${sqlRows(blobs.map(({ did, cid }) => [did, cid]))})
@@ -106,7 +110,10 @@ export async function deleteExpired(tx: Tx, blobs: readonly ExpiredBlob[], until
 
 async function recordRemovals(tx: Tx, deleted: readonly { cid: string }[]): Promise<string[]> {
   if (deleted.length === 0) return []
-  const owned = await ownedAmong(tx, deleted.map(({ cid }) => cid))
+  const owned = await ownedAmong(
+    tx,
+    deleted.map(({ cid }) => cid),
+  )
   const removals = deleted.map(({ cid }) => cid).filter((cid) => !owned.has(cid))
   for (const piece of inPieces(removals)) {
     await tx.run(sql`INSERT INTO blob_removal (cid) VALUES ${sqlRows(piece.map((cid) => [cid]))} ON CONFLICT (cid) DO NOTHING`)
@@ -184,7 +191,7 @@ export interface StoredBlob {
 
 /** Every stored blob, ascending by CID, in pages; yields to other work between pages. */
 export async function* storedBlobs(reader: Reader, pageSize: number): AsyncGenerator<StoredBlob[]> {
-  for (let last = ''; ; ) {
+  for (let last = ''; ;) {
     const page = await reader.all<StoredBlob>(sql`
       SELECT cid, MAX(size) AS size FROM blob WHERE cid > ${last} GROUP BY cid ORDER BY cid LIMIT ${pageSize}`)
     if (page.length === 0) return
@@ -198,7 +205,8 @@ export async function* storedBlobs(reader: Reader, pageSize: number): AsyncGener
 export async function ownedAmong(reader: Reader, cids: readonly string[]): Promise<Set<string>> {
   const owned = new Set<string>()
   for (const piece of inPieces(cids)) {
-    for (const { cid } of await reader.all<{ cid: string }>(sql`SELECT DISTINCT cid FROM blob WHERE cid IN ${sqlList(piece)}`)) owned.add(cid)
+    for (const { cid } of await reader.all<{ cid: string }>(sql`SELECT DISTINCT cid FROM blob WHERE cid IN ${sqlList(piece)}`))
+      owned.add(cid)
   }
   return owned
 }

@@ -1,7 +1,8 @@
 import { expect, test } from 'bun:test'
 import { byteRangeOf } from './byte-range.ts'
 
-const range = (value: string, size = 100, more: Record<string, string> = {}) => byteRangeOf(new Headers({ range: value, ...more }), { size, etag: '"x"' })
+const range = (value: string, size = 100, more: Record<string, string> = {}) =>
+  byteRangeOf(new Headers({ range: value, ...more }), { size, etag: '"x"' })
 
 test.each([
   ['bytes=0-9', { first: 0, last: 9 }],

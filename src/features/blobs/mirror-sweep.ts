@@ -96,7 +96,10 @@ async function deleteUnowned({ ctx, mirror, pace, report }: Pass, keys: readonly
 }
 
 /** Blobs and keys that only one side has. A copy of a different size counts as missing. */
-async function* differences({ ctx, mirror: { bucket, keyPrefix }, pace }: Pass, tally: { rows: number; keys: number }): AsyncGenerator<Difference> {
+async function* differences(
+  { ctx, mirror: { bucket, keyPrefix }, pace }: Pass,
+  tally: { rows: number; keys: number },
+): AsyncGenerator<Difference> {
   const rows = flat(storedBlobs(ctx.db, PAGE_ROWS), pace)
   const objects = flat(bucket.list(keyPrefix), pace)
   let row = await rows.next()

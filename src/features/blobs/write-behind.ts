@@ -53,5 +53,5 @@ export class WriteBehind {
 }
 
 async function writeAll(file: FileHandle, bytes: Uint8Array): Promise<void> {
-  for (let at = 0; at < bytes.byteLength; ) at += (await file.write(bytes, at)).bytesWritten
+  for (let at = 0; at < bytes.byteLength;) at += (await file.write(bytes, at)).bytesWritten
 }

@@ -38,7 +38,8 @@ async function checkDisk({ config }: Patient): Promise<Finding> {
   try {
     statSync(dataDir)
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') return fault(`${dataDir} is closed to this user`, 'run the doctor as the user of the server, or as root')
+    if ((error as NodeJS.ErrnoException).code !== 'ENOENT')
+      return fault(`${dataDir} is closed to this user`, 'run the doctor as the user of the server, or as root')
     return fault(`${dataDir} does not exist`, 'create it, or set data_dir to where the data is')
   }
   const unwritable = writeFault(config)
@@ -62,7 +63,10 @@ function writeFault({ dataDir, databaseUrl }: Config): Finding | null {
         closeSync(file)
       }
     } catch (error) {
-      const { what, remedy } = explain(error, { path: folder, folder: dataDir }) ?? { what: `${folder} cannot be written: ${wordsOf(error)}`, remedy: 'see that the disk is whole and mounted for writing' }
+      const { what, remedy } = explain(error, { path: folder, folder: dataDir }) ?? {
+        what: `${folder} cannot be written: ${wordsOf(error)}`,
+        remedy: 'see that the disk is whole and mounted for writing',
+      }
       return fault(what, remedy)
     }
   }
@@ -74,7 +78,10 @@ async function checkOwners({ config }: Patient): Promise<Finding> {
   const owners = ownersOf(config)
   if (owners.size < 2) return ok('the data belongs to one user')
   const examples = [...owners].map(([owner, path]) => `${path} to ${userName(owner)}`)
-  return fault(`the data belongs to several users: ${examples.join(', ')}`, `give all of it to the user that the server runs as ("chown -R … ${config.dataDir}"), and run commands as that user`)
+  return fault(
+    `the data belongs to several users: ${examples.join(', ')}`,
+    `give all of it to the user that the server runs as ("chown -R … ${config.dataDir}"), and run commands as that user`,
+  )
 }
 
 /** The server closes what is its own when it starts, and what belongs to others never. */
@@ -87,19 +94,30 @@ async function checkPrivacy({ config }: Patient): Promise<Finding> {
 
 async function checkDatabase({ config }: Patient): Promise<Finding> {
   if (isPostgresUrl(config.databaseUrl)) {
-    return onServer(config, async () => ok(`${withoutPassword(config.databaseUrl)} answers`)).catch((error) => fault(wordsOf(error), 'see that the server runs, and that database_url is right'))
+    return onServer(config, async () => ok(`${withoutPassword(config.databaseUrl)} answers`)).catch((error) =>
+      fault(wordsOf(error), 'see that the server runs, and that database_url is right'),
+    )
   }
   const path = sqlitePath(config.databaseUrl)
   if (!isDatabaseThere(path)) {
     const traces = tracesOf(config)
-    if (traces.length > 0) return fault(`${path} is missing or empty, and a server has been here (${traces.join(', ')})`, 'bring it back with "holdfast restore" and the place of the backups')
+    if (traces.length > 0)
+      return fault(
+        `${path} is missing or empty, and a server has been here (${traces.join(', ')})`,
+        'bring it back with "holdfast restore" and the place of the backups',
+      )
     return warning(`no database at ${path} yet`, 'start the server once; it makes one')
   }
   try {
     const row = reading(path, (database) => database.query<{ quick_check: string }, []>('PRAGMA quick_check(1)').get())
-    return row?.quick_check === 'ok' ? ok('whole') : fault(`damaged: ${row?.quick_check}`, 'stop the server, keep a copy, and restore a backup ("holdfast restore")')
+    return row?.quick_check === 'ok'
+      ? ok('whole')
+      : fault(`damaged: ${row?.quick_check}`, 'stop the server, keep a copy, and restore a backup ("holdfast restore")')
   } catch (error) {
-    const { what, remedy } = explain(error, { path, folder: config.dataDir }) ?? { what: wordsOf(error), remedy: 'look at the message, and restore a backup ("holdfast restore") if the file is damaged' }
+    const { what, remedy } = explain(error, { path, folder: config.dataDir }) ?? {
+      what: wordsOf(error),
+      remedy: 'look at the message, and restore a backup ("holdfast restore") if the file is damaged',
+    }
     return fault(what, remedy)
   }
 }
@@ -143,13 +161,26 @@ async function checkMasterKey({ config }: Patient): Promise<Finding> {
 
 function secretsIn(database: Connection): string[] {
   const isMigrated = database.query("SELECT 1 FROM sqlite_schema WHERE name = 'server_secret'").get() !== null
-  return isMigrated ? database.query<{ wrapped: string }, SqlValue[]>(secretsQuery.texts.join('?')).all(...secretsQuery.values).map(({ wrapped }) => wrapped) : []
+  return isMigrated
+    ? database
+        .query<{ wrapped: string }, SqlValue[]>(secretsQuery.texts.join('?'))
+        .all(...secretsQuery.values)
+        .map(({ wrapped }) => wrapped)
+    : []
 }
 
 async function checkBackups(patient: Patient): Promise<Finding> {
   const { backup, databaseUrl } = patient.config
-  if (isPostgresUrl(databaseUrl)) return warning("whether the database is backed up is known to PostgreSQL's own tools", 'see that they make backups (pg_dump, or a base backup and its log), and that the data directory is copied after them')
-  if (backup.destination === null) return warning('no backups are configured', 'set backup.destination and backup.interval_secs, or run "holdfast backup" from a timer of your own')
+  if (isPostgresUrl(databaseUrl))
+    return warning(
+      "whether the database is backed up is known to PostgreSQL's own tools",
+      'see that they make backups (pg_dump, or a base backup and its log), and that the data directory is copied after them',
+    )
+  if (backup.destination === null)
+    return warning(
+      'no backups are configured',
+      'set backup.destination and backup.interval_secs, or run "holdfast backup" from a timer of your own',
+    )
   try {
     return await examineArchive(patient, backup.destination)
   } catch (error) {
@@ -160,7 +191,10 @@ async function checkBackups(patient: Patient): Promise<Finding> {
 /** Throws what would keep a backup from being made. */
 async function examineArchive({ config, now }: Patient, destination: string): Promise<Finding> {
   const { intervalSecs, passphrase } = config.backup
-  const none = warning(`there is no backup in ${destination} yet`, intervalSecs > 0 ? 'run "holdfast backup", or wait for the first one' : 'run "holdfast backup", and set backup.interval_secs')
+  const none = warning(
+    `there is no backup in ${destination} yet`,
+    intervalSecs > 0 ? 'run "holdfast backup", or wait for the first one' : 'run "holdfast backup", and set backup.interval_secs',
+  )
   // Looking must not make what the server makes when it has a backup to write.
   if (!destination.startsWith('s3://') && !existsSync(destination)) return none
   const archive = openArchive(destination, config)
@@ -174,9 +208,17 @@ async function examineArchive({ config, now }: Patient, destination: string): Pr
   const manifest = await readManifest(archive, newest)
   const ageHours = (now() - Date.parse(manifest!.createdAt)) / HOUR_MILLIS
   const text = `the newest backup is ${ageHours < 1 ? 'less than an hour' : `${Math.floor(ageHours)} hours`} old`
-  if (intervalSecs > 0 && ageHours > (LATE_INTERVALS * intervalSecs) / 3600) return fault(`${text}, though one is due every ${(intervalSecs / 3600).toFixed(1)} hours`, 'run "holdfast backup" and see what it says; the server logs "sweep failed" with the reason')
-  if (intervalSecs === 0 && ageHours > UNSCHEDULED_WARNING_HOURS) return warning(text, 'set backup.interval_secs, or see why the timer that runs "holdfast backup" does not')
-  if (manifest!.missingBlobs.length > 0) return warning(`${text}, and lacks ${manifest!.missingBlobs.length} blobs that were missing or damaged`, 'run "holdfast sweep blob-scrub" and look at its report')
+  if (intervalSecs > 0 && ageHours > (LATE_INTERVALS * intervalSecs) / 3600)
+    return fault(
+      `${text}, though one is due every ${(intervalSecs / 3600).toFixed(1)} hours`,
+      'run "holdfast backup" and see what it says; the server logs "sweep failed" with the reason',
+    )
+  if (intervalSecs === 0 && ageHours > UNSCHEDULED_WARNING_HOURS)
+    return warning(text, 'set backup.interval_secs, or see why the timer that runs "holdfast backup" does not')
+  if (manifest!.missingBlobs.length > 0)
+    return warning(
+      `${text}, and lacks ${manifest!.missingBlobs.length} blobs that were missing or damaged`,
+      'run "holdfast sweep blob-scrub" and look at its report',
+    )
   return ok(text)
 }
-

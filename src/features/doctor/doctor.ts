@@ -20,7 +20,8 @@ export interface Examined {
 export async function* examineAll(patient: Patient): AsyncGenerator<Examined> {
   const blocked = new Set<string>()
   for (const check of checks) {
-    const finding = check.needs !== undefined && blocked.has(check.needs) ? skipped(`not looked at: see ${check.needs}`) : await examine(check, patient)
+    const finding =
+      check.needs !== undefined && blocked.has(check.needs) ? skipped(`not looked at: see ${check.needs}`) : await examine(check, patient)
     if (finding.state === 'fault' || finding.state === 'skipped') blocked.add(check.name)
     yield { name: check.name, finding }
   }

@@ -38,7 +38,11 @@ const MAX_ANSWER_BYTES = 64 * 1024
 /** The status and the JSON of an answer, undefined when it is none; a text when there was no answer. */
 export async function ask({ upstream }: Patient, url: string): Promise<{ status: number; json: unknown } | string> {
   try {
-    const response = await upstream.fetch(url, { headersTimeoutMillis: TIMEOUT_MILLIS, bodyTimeoutMillis: TIMEOUT_MILLIS, maxBytes: MAX_ANSWER_BYTES })
+    const response = await upstream.fetch(url, {
+      headersTimeoutMillis: TIMEOUT_MILLIS,
+      bodyTimeoutMillis: TIMEOUT_MILLIS,
+      maxBytes: MAX_ANSWER_BYTES,
+    })
     return { status: response.status, json: parsed(await response.text()) }
   } catch (error) {
     return wordsOf(error)

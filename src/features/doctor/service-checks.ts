@@ -25,23 +25,32 @@ async function checkClock({ config, upstream, now }: Patient): Promise<Finding> 
   if (Number.isNaN(date)) return warning('no other clock could be asked', `see why ${new URL(witness).host} cannot be reached`)
   const offSecs = Math.round((now() - date) / 1000)
   const text = `${Math.abs(offSecs)} s ${offSecs < 0 ? 'behind' : 'ahead of'} ${new URL(witness).host}`
-  if (Math.abs(offSecs) > CLOCK_FAULT_SECS) return fault(text, 'switch time synchronisation on (for example systemd-timesyncd): relays refuse commits from the future')
+  if (Math.abs(offSecs) > CLOCK_FAULT_SECS)
+    return fault(text, 'switch time synchronisation on (for example systemd-timesyncd): relays refuse commits from the future')
   return Math.abs(offSecs) > CLOCK_WARNING_SECS ? warning(text, 'switch time synchronisation on') : ok(text)
 }
 
 async function checkMail({ config, mailer }: Patient): Promise<Finding> {
-  if (config.email.provider === 'log') return warning('mail goes to the log', 'set email.provider: without mail nobody can reset a password, delete an account or move away')
+  if (config.email.provider === 'log')
+    return warning('mail goes to the log', 'set email.provider: without mail nobody can reset a password, delete an account or move away')
   const refusal = await mailer.check()
-  return refusal === null ? ok(`${config.email.provider} accepts us`) : fault(`${config.email.provider}: ${refusal}`, 'check the email.* keys with "holdfast mail test you@example.com"')
+  return refusal === null
+    ? ok(`${config.email.provider} accepts us`)
+    : fault(`${config.email.provider}: ${refusal}`, 'check the email.* keys with "holdfast mail test you@example.com"')
 }
 
 async function checkPlc({ config, upstream }: Patient): Promise<Finding> {
   if (config.plcDirectoryUrl === null) return ok('runs inside this process')
   const { host } = new URL(config.plcDirectoryUrl)
-  const response = await upstream.fetch(`${config.plcDirectoryUrl}/_health`, { headersTimeoutMillis: TIMEOUT_MILLIS }).catch((error: unknown) => wordsOf(error))
-  if (typeof response === 'string') return fault(`${host} cannot be reached: ${response}`, 'allow outgoing https: accounts cannot be created without the directory')
+  const response = await upstream
+    .fetch(`${config.plcDirectoryUrl}/_health`, { headersTimeoutMillis: TIMEOUT_MILLIS })
+    .catch((error: unknown) => wordsOf(error))
+  if (typeof response === 'string')
+    return fault(`${host} cannot be reached: ${response}`, 'allow outgoing https: accounts cannot be created without the directory')
   await response.body?.cancel()
-  return response.ok ? ok(`${host} answers`) : warning(`${host} answers ${response.status}`, 'try again later; if it stays so, check plc_directory_url')
+  return response.ok
+    ? ok(`${host} answers`)
+    : warning(`${host} answers ${response.status}`, 'try again later; if it stays so, check plc_directory_url')
 }
 
 async function checkRelay(patient: Patient): Promise<Finding> {
@@ -52,9 +61,18 @@ async function checkRelay(patient: Patient): Promise<Finding> {
   const answer = await ask(patient, `${relay}/xrpc/com.atproto.sync.getHostStatus?hostname=${encodeURIComponent(host)}`)
   if (typeof answer === 'string') return fault(`${new URL(relay).host} cannot be reached: ${answer}`, 'allow outgoing https')
   const body = (answer.json ?? null) as { error?: string; status?: string } | null
-  if (body?.error === 'HostNotFound') return warning(`${new URL(relay).host} has not crawled ${host}`, 'start the server: it asks to be crawled; or POST /v1/admin/request-crawl')
+  if (body?.error === 'HostNotFound')
+    return warning(
+      `${new URL(relay).host} has not crawled ${host}`,
+      'start the server: it asks to be crawled; or POST /v1/admin/request-crawl',
+    )
   if (answer.status !== 200 || body === null) return warning(`${new URL(relay).host} answers ${answer.status}`, 'try again later')
-  return body.status === 'active' ? ok(`${new URL(relay).host} follows us`) : warning(`${new URL(relay).host} says "${body.status}" of us`, 'if it stays so, ask to be crawled again (POST /v1/admin/request-crawl), then ask its operator')
+  return body.status === 'active'
+    ? ok(`${new URL(relay).host} follows us`)
+    : warning(
+        `${new URL(relay).host} says "${body.status}" of us`,
+        'if it stays so, ask to be crawled again (POST /v1/admin/request-crawl), then ask its operator',
+      )
 }
 
 interface StepKindView {
@@ -69,7 +87,11 @@ interface StepKindView {
 async function checkSteps({ config, upstream, now }: Patient): Promise<Finding> {
   if (config.adminToken === null) return skipped('needs the admin token')
   const headers = { authorization: `Bearer ${config.adminToken.reveal()}` }
-  const response = await upstream.fetch(`${ownUrl(config)}/v1/admin/steps?limit=1`, { headers, headersTimeoutMillis: TIMEOUT_MILLIS, bodyTimeoutMillis: TIMEOUT_MILLIS })
+  const response = await upstream.fetch(`${ownUrl(config)}/v1/admin/steps?limit=1`, {
+    headers,
+    headersTimeoutMillis: TIMEOUT_MILLIS,
+    bodyTimeoutMillis: TIMEOUT_MILLIS,
+  })
   const answer = parsed(await response.text()) as { kinds?: StepKindView[] } | undefined
   if (!response.ok || !Array.isArray(answer?.kinds)) return skipped(`the running server answers ${response.status}`)
   const minutesOf = ({ oldestAt }: StepKindView) => (oldestAt === null ? 0 : Math.floor((now() - Date.parse(oldestAt)) / 60_000))
@@ -77,7 +99,8 @@ async function checkSteps({ config, upstream, now }: Patient): Promise<Finding> 
   if (late.length === 0) return ok('nothing is left undone')
   const told = late.map((kind) => {
     const failed = kind.failed > 0 ? [`${kind.failed} failed`] : []
-    const waiting = minutesOf(kind) >= STEP_WARNING_MINUTES ? [`${kind.waiting} waiting, for up to ${Math.floor(minutesOf(kind) / 60)} hours`] : []
+    const waiting =
+      minutesOf(kind) >= STEP_WARNING_MINUTES ? [`${kind.waiting} waiting, for up to ${Math.floor(minutesOf(kind) / 60)} hours`] : []
     return `${kind.kind}: ${[...failed, ...waiting].join(', ')}${kind.lastError === null ? '' : ` (${kind.lastError})`}`
   })
   return warning(told.join('; '), 'put right what the messages say, then "holdfast step retry" or "holdfast step drop" with the kind')

@@ -28,6 +28,7 @@ export const retentionSweep: Sweep = {
 async function watermark({ config: { firehose }, db, clock }: Context): Promise<number> {
   const head = await headSeq(db)
   const byCount = firehose.logRetentionCount === 0 ? 0 : head - firehose.logRetentionCount
-  const byAge = firehose.logRetentionSecs === 0 ? 0 : ((await firstSeqSince(db, clock.now() - firehose.logRetentionSecs * 1000)) ?? head) - 1
+  const byAge =
+    firehose.logRetentionSecs === 0 ? 0 : ((await firstSeqSince(db, clock.now() - firehose.logRetentionSecs * 1000)) ?? head) - 1
   return Math.min(Math.max(byCount, byAge), head - 1)
 }

@@ -46,7 +46,8 @@ class Subscribers {
 }
 
 const isReached = (count: number, limit: number) => limit > 0 && count >= limit
-const refused = (status: number, name: string, message: string) => new Refusal(status, name, message, { headers: { 'Retry-After': String(RETRY_SECS) } })
+const refused = (status: number, name: string, message: string) =>
+  new Refusal(status, name, message, { headers: { 'Retry-After': String(RETRY_SECS) } })
 
 const subscribersOf = perContext((ctx) => new Subscribers(ctx))
 

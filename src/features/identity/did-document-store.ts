@@ -22,4 +22,5 @@ export const putDidDocument = (writer: Writer, document: DidDocument, fetchedAt:
 
 export const forgetDidDocument = (writer: Writer, did: Did): Promise<number> => writer.run(sql`DELETE FROM did_document WHERE did = ${did}`)
 
-export const deleteDidDocumentsBefore = (writer: Writer, instant: Millis): Promise<number> => writer.run(sql`DELETE FROM did_document WHERE fetched_at < ${instant}`)
+export const deleteDidDocumentsBefore = (writer: Writer, instant: Millis): Promise<number> =>
+  writer.run(sql`DELETE FROM did_document WHERE fetched_at < ${instant}`)

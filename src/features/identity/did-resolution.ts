@@ -44,7 +44,10 @@ export async function resolveDid(ctx: Context, did: Did, { live = false } = {}):
   const ageMillis = cached ? ageOf(cached.fetchedAt, ctx.clock.now()) : Infinity
   if (!cached || ageMillis >= DOCUMENT_KEPT_MILLIS) return fetches(ctx).run(did, () => fetchAndKeep(ctx, did))
   // If there are too many lookups, the next request tries again.
-  if (ageMillis >= FRESH_MILLIS) void fetches(ctx).run(did, () => fetchAndKeep(ctx, did)).catch(() => null)
+  if (ageMillis >= FRESH_MILLIS)
+    void fetches(ctx)
+      .run(did, () => fetchAndKeep(ctx, did))
+      .catch(() => null)
   return { ok: true, document: cached.document }
 }
 

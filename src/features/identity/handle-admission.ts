@@ -11,7 +11,8 @@ export const handlePolicy = ({ config }: Pick<Context, 'config'>): HandlePolicy 
   blockedWords: config.blockedHandleWords,
 })
 
-export const isServedHandle = ({ config }: Pick<Context, 'config'>, handle: Handle): boolean => servedDomain(handle, config.availableUserDomains) !== null
+export const isServedHandle = ({ config }: Pick<Context, 'config'>, handle: Handle): boolean =>
+  servedDomain(handle, config.availableUserDomains) !== null
 
 /** Whether the name is under one of our domains, or is one of them: nobody else can resolve it. */
 export const isOwnName = (ctx: Pick<Context, 'config'>, handle: Handle): boolean =>

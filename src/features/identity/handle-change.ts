@@ -22,7 +22,12 @@ const changeQueue = perContext(() => new KeyedQueue())
  *
  * When the directory was told and the row cannot be written, trying again goes on where it ended; so does the sweep.
  */
-export async function changeHandle(by: By, did: Did, text: string, { actor, ...options }: { allowReserved?: boolean; actor?: string } = {}): Promise<void> {
+export async function changeHandle(
+  by: By,
+  did: Did,
+  text: string,
+  { actor, ...options }: { allowReserved?: boolean; actor?: string } = {},
+): Promise<void> {
   const { ctx } = by
   if (!(await accountOf(ctx.db, did))) throw accountNotFound()
   const handle = await admitHandle(ctx, text, did, options)

@@ -14,7 +14,9 @@ import { findReservedKey, forgetReservedKey, insertReservedKey } from './reserve
 
 const ROTATION_KEY_NAME = 'plc-rotation-key'
 
-const rotationKeys = perContext((ctx) => serverSecret(ctx.db, ctx.vault, ROTATION_KEY_NAME, () => newSigningSecret('p256')).then((secret) => signingKey('p256', secret)))
+const rotationKeys = perContext((ctx) =>
+  serverSecret(ctx.db, ctx.vault, ROTATION_KEY_NAME, () => newSigningSecret('p256')).then((secret) => signingKey('p256', secret)),
+)
 
 /** The rotation key that the service puts, below the account's own, into the identities it makes. */
 export const serverRotationKey = (ctx: Context): Promise<SigningKey> => rotationKeys(ctx)

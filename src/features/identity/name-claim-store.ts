@@ -44,7 +44,10 @@ export async function findClaim(reader: Reader, handle: Handle): Promise<Claim |
 }
 
 /** Claims that nobody holds any more: of accounts that are here, and of sign-ups that were left at rest until an instant. */
-export const listUnheldClaims = (reader: Reader, { now, restingSince, limit }: { now: Millis; restingSince: Millis; limit: number }): Promise<Pick<Claim, 'handle' | 'heldUntil'>[]> =>
+export const listUnheldClaims = (
+  reader: Reader,
+  { now, restingSince, limit }: { now: Millis; restingSince: Millis; limit: number },
+): Promise<Pick<Claim, 'handle' | 'heldUntil'>[]> =>
   reader.all(sql`
     SELECT handle, held_until AS "heldUntil" FROM name_claim
     WHERE held_until <= ${restingSince} OR (held_until <= ${now} AND genesis IS NULL) ORDER BY held_until LIMIT ${limit}`)
@@ -74,7 +77,9 @@ export async function insertClaim(tx: Tx, { handle, attempt, heldUntil, email, i
 
 /** Another attempt at a handle that is claimed already. Who is to have it stays as it is. */
 export const takeUpClaim = (tx: Tx, { handle, attempt, heldUntil, email, inviteCode }: Hold): Promise<number> =>
-  tx.run(sql`UPDATE name_claim SET attempt = ${attempt}, held_until = ${heldUntil}, email = ${email}, invite_code = ${inviteCode} WHERE handle = ${handle}`)
+  tx.run(
+    sql`UPDATE name_claim SET attempt = ${attempt}, held_until = ${heldUntil}, email = ${email}, invite_code = ${inviteCode} WHERE handle = ${handle}`,
+  )
 
 /** 0 rows: another attempt has the handle. */
 export function replaceClaimant(tx: Tx, { handle, attempt }: Pick<Hold, 'handle' | 'attempt'>, claimant: Claimant): Promise<number> {
@@ -88,20 +93,28 @@ export function replaceClaimant(tx: Tx, { handle, attempt }: Pick<Hold, 'handle'
 export const deleteClaim = (tx: Tx, { handle, attempt }: Pick<Hold, 'handle' | 'attempt'>): Promise<number> =>
   tx.run(sql`DELETE FROM name_claim WHERE handle = ${handle} AND attempt = ${attempt}`)
 
-export const endAttempt = (writer: Writer, { handle, attempt, heldUntil }: Pick<Hold, 'handle' | 'attempt' | 'heldUntil'>): Promise<number> =>
+export const endAttempt = (
+  writer: Writer,
+  { handle, attempt, heldUntil }: Pick<Hold, 'handle' | 'attempt' | 'heldUntil'>,
+): Promise<number> =>
   writer.run(sql`
     UPDATE name_claim SET attempt = NULL, email = NULL, invite_code = NULL, held_until = ${heldUntil}
     WHERE handle = ${handle} AND attempt = ${attempt}`)
 
 /** Whose: of the same sign-up, as far as it tells. `did`: null where the identity is made along with the account. */
-export const endAttemptOf = (writer: Writer, { handle, did, email, inviteCode, heldUntil }: Omit<Hold, 'attempt'> & { did: Did | null }): Promise<number> =>
+export const endAttemptOf = (
+  writer: Writer,
+  { handle, did, email, inviteCode, heldUntil }: Omit<Hold, 'attempt'> & { did: Did | null },
+): Promise<number> =>
   writer.run(sql`
     UPDATE name_claim SET attempt = NULL, email = NULL, invite_code = NULL, held_until = ${heldUntil}
     WHERE handle = ${handle} AND email = ${email} AND COALESCE(invite_code, '') = ${inviteCode ?? ''} AND attempt IS NOT NULL
       AND ${did === null ? sql`genesis IS NOT NULL` : sql`genesis IS NULL AND did = ${did}`}`)
 
 export const endAttempts = (writer: Writer, heldUntil: Millis): Promise<number> =>
-  writer.run(sql`UPDATE name_claim SET attempt = NULL, email = NULL, invite_code = NULL, held_until = ${heldUntil} WHERE attempt IS NOT NULL`)
+  writer.run(
+    sql`UPDATE name_claim SET attempt = NULL, email = NULL, invite_code = NULL, held_until = ${heldUntil} WHERE attempt IS NOT NULL`,
+  )
 
 /** Of attempts that took longer than any may. */
 export const releaseOverdueEmail = (tx: Tx, email: string, now: Millis): Promise<number> =>

@@ -15,7 +15,11 @@ export const nameClaimSweep: Sweep = {
   async run(ctx) {
     const report = { seen: 0, settled: 0, failed: 0 }
     const now = ctx.clock.now()
-    for (const { handle, heldUntil } of await listUnheldClaims(ctx.db, { now, restingSince: now - RESTING_SECS * 1000, limit: PAGE_CLAIMS })) {
+    for (const { handle, heldUntil } of await listUnheldClaims(ctx.db, {
+      now,
+      restingSince: now - RESTING_SECS * 1000,
+      limit: PAGE_CLAIMS,
+    })) {
       report.seen++
       try {
         await settleUnheld(ctx, handle, heldUntil)

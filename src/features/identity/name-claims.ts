@@ -82,7 +82,8 @@ export async function claimName(ctx: Context, wanted: WantedName, admit: (tx: Tx
 }
 
 /** A time far ahead was written before the clock was set back. */
-const isHeld = ({ heldUntil }: Pick<Claim, 'heldUntil'>, now: Millis): boolean => heldUntil > now && heldUntil <= now + MAX_ATTEMPT_SECS * 1000
+const isHeld = ({ heldUntil }: Pick<Claim, 'heldUntil'>, now: Millis): boolean =>
+  heldUntil > now && heldUntil <= now + MAX_ATTEMPT_SECS * 1000
 
 /** Whether an attempt is one more at what was begun: the same account, or an identity that differs in nothing but its key. */
 function goesOn(found: Claimant, wanted: Claimant): boolean {
@@ -93,10 +94,12 @@ function goesOn(found: Claimant, wanted: Claimant): boolean {
 const withoutKeys = (genesis: LogOperation) => ({ ...stateOf(genesis), verificationMethods: null })
 
 /** Put the wanted claimant in the place of one that is settled, or of an identity that the directory refused. */
-export const replaceName = async (ctx: Context, held: HeldName): Promise<boolean> => (await ctx.db.transaction((tx) => replaceClaimant(tx, held, held))) > 0
+export const replaceName = async (ctx: Context, held: HeldName): Promise<boolean> =>
+  (await ctx.db.transaction((tx) => replaceClaimant(tx, held, held))) > 0
 
 /** Give a handle back that the directory has not heard of, or has refused. */
-export const forgetName = (ctx: Context, held: Pick<HeldName, 'handle' | 'attempt'>): Promise<number> => ctx.db.transaction((tx) => deleteClaim(tx, held))
+export const forgetName = (ctx: Context, held: Pick<HeldName, 'handle' | 'attempt'>): Promise<number> =>
+  ctx.db.transaction((tx) => deleteClaim(tx, held))
 
 /** End an attempt that the directory may have heard of. */
 export const leaveName = ({ db, clock }: Context, { handle, attempt }: Pick<HeldName, 'handle' | 'attempt'>): Promise<number> =>
@@ -106,8 +109,10 @@ export const leaveName = ({ db, clock }: Context, { handle, attempt }: Pick<Held
  * Somebody tries once more at a sign-up that is under way, and perhaps waits for a directory that is silent: the earlier
  * attempt is over, whatever it still hears, and the new one goes on with what it began.
  */
-export const leaveOwnName = async ({ db, clock }: Context, sameSignup: Omit<Parameters<typeof endAttemptOf>[1], 'heldUntil'>): Promise<void> =>
-  void (await endAttemptOf(db, { ...sameSignup, heldUntil: clock.now() + DOUBT_SECS * 1000 }))
+export const leaveOwnName = async (
+  { db, clock }: Context,
+  sameSignup: Omit<Parameters<typeof endAttemptOf>[1], 'heldUntil'>,
+): Promise<void> => void (await endAttemptOf(db, { ...sameSignup, heldUntil: clock.now() + DOUBT_SECS * 1000 }))
 
 /** At start: whatever was under way was cut off. */
 export const leaveAllNames = async ({ db, clock }: Context): Promise<void> => void (await endAttempts(db, clock.now() + DOUBT_SECS * 1000))
@@ -175,8 +180,10 @@ export const isDirectoryRefusal = (error: unknown): boolean =>
 
 /** Whether an account has the name, or somebody is about to get it. */
 export const isNameTaken = {
-  handle: async (reader: Reader, handle: Handle, now: Millis): Promise<boolean> => (await accountAt(reader, handle)) !== null || isHandleUnderWay(reader, handle, now),
-  email: async (reader: Reader, email: string, now: Millis): Promise<boolean> => (await accountWithEmail(reader, email)) !== null || isEmailUnderWay(reader, email, now),
+  handle: async (reader: Reader, handle: Handle, now: Millis): Promise<boolean> =>
+    (await accountAt(reader, handle)) !== null || isHandleUnderWay(reader, handle, now),
+  email: async (reader: Reader, email: string, now: Millis): Promise<boolean> =>
+    (await accountWithEmail(reader, email)) !== null || isEmailUnderWay(reader, email, now),
 }
 
 /** Settles a claim that nobody came back for. `heldUntil` is what was read of it: nothing is done if somebody has come since. */

@@ -4,8 +4,30 @@ import { forbidden, invalidRequest } from '../../http/errors.ts'
 import type { Context } from '../../platform/context.ts'
 import type { Did } from '../../protocol/identifiers.ts'
 import { formatDidKey } from '../../protocol/keys.ts'
-import { isPlcDid, nextOperation, parseOperation, parseState, pdsService, PDS_SERVICE_NAME, SIGNING_KEY_NAME, signOperation, stateOf, type Operation, type PlcState } from '../../protocol/plc.ts'
-import { type Account, accountNotFound, accountOf, announce, codeRefused, mailsOf, redeemCode, requestCode, signingKeyOf } from '../accounts/accounts.ts'
+import {
+  isPlcDid,
+  nextOperation,
+  parseOperation,
+  parseState,
+  pdsService,
+  PDS_SERVICE_NAME,
+  SIGNING_KEY_NAME,
+  signOperation,
+  stateOf,
+  type Operation,
+  type PlcState,
+} from '../../protocol/plc.ts'
+import {
+  type Account,
+  accountNotFound,
+  accountOf,
+  announce,
+  codeRefused,
+  mailsOf,
+  redeemCode,
+  requestCode,
+  signingKeyOf,
+} from '../accounts/accounts.ts'
 import { suitReturningKey } from '../account-changes/account-changes.ts'
 import { access } from '../auth/auth.ts'
 import type { Permissions } from '../../protocol/scopes.ts'

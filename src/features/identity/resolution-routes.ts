@@ -35,7 +35,9 @@ export const resolutionRoutes = [
       const name = parseHandle(handle)!
       const did = await resolveHandle(ctx, name)
       if (did) return { did }
-      throw isOwnName(ctx, name) ? new Refusal(400, 'HandleNotFound', 'Unable to resolve handle') : invalidRequest('Unable to resolve handle')
+      throw isOwnName(ctx, name)
+        ? new Refusal(400, 'HandleNotFound', 'Unable to resolve handle')
+        : invalidRequest('Unable to resolve handle')
     },
   }),
   query('com.atproto.identity.resolveDid', {

@@ -12,8 +12,7 @@ import { fetchWebDocument } from './did-resolution.ts'
 
 export type SigningAuthority =
   /** did:keys, to be compared as exact strings. No key: nobody may. `head` is there for did:plc. */
-  | { ok: true; keys: string[]; head: AuditEntry | null }
-  | { ok: false; fault: 'not-found' | 'deactivated' | 'unreachable' | 'unreadable' }
+  { ok: true; keys: string[]; head: AuditEntry | null } | { ok: false; fault: 'not-found' | 'deactivated' | 'unreachable' | 'unreadable' }
 
 const nobody: SigningAuthority = { ok: true, keys: [], head: null }
 
@@ -43,7 +42,9 @@ async function plcAuthority({ plc }: Context, did: Did): Promise<SigningAuthorit
 
 /** Exactly one Multikey named `#device`, under the DID's own control. `#atproto` never counts: we hold that key. */
 function deviceKeys({ id, verificationMethod = [] }: DidDocument): string[] {
-  const named = verificationMethod.filter((method) => method.id === `${id}#device` && method.type === 'Multikey' && method.controller === id)
+  const named = verificationMethod.filter(
+    (method) => method.id === `${id}#device` && method.type === 'Multikey' && method.controller === id,
+  )
   const multikey = named.length === 1 ? named[0]!.publicKeyMultibase : undefined
   return multikey && parseMultikey(multikey) ? [`did:key:${multikey}`] : []
 }

@@ -10,15 +10,16 @@ import { accountAt, activityOf } from '../accounts/accounts.ts'
 import { isServedHandle } from './handle-admission.ts'
 
 /** Returns the host that the client requested, as the outermost proxy saw it. */
-const requestedHost = ({ headers }: Request): Host | null => parseHost(headers.get('x-forwarded-host')?.split(',')[0]?.trim() || headers.get('host') || '')
+const requestedHost = ({ headers }: Request): Host | null =>
+  parseHost(headers.get('x-forwarded-host')?.split(',')[0]?.trim() || headers.get('host') || '')
 
 /** The document of the service itself: where it is. It signs nothing, so there is no key. */
 function serverDocument({ config: { publicUrl, serverDid } }: Context) {
   const { type, endpoint } = pdsService(publicUrl)
   return {
     '@context': ['https://www.w3.org/ns/did/v1'],
-    'id': serverDid,
-    'service': [{ id: `#${PDS_SERVICE_NAME}`, type, serviceEndpoint: endpoint }],
+    id: serverDid,
+    service: [{ id: `#${PDS_SERVICE_NAME}`, type, serviceEndpoint: endpoint }],
   }
 }
 

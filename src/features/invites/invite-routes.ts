@@ -23,7 +23,8 @@ function parsePlace(cursor: string | undefined): CodePlace | null {
 }
 
 function requireSensible(uses: number, count: number): void {
-  if (uses < 1 || count < 1 || count > MAX_CODES) throw invalidRequest(`A request creates 1 to ${MAX_CODES} codes, each for at least one use`)
+  if (uses < 1 || count < 1 || count > MAX_CODES)
+    throw invalidRequest(`A request creates 1 to ${MAX_CODES} codes, each for at least one use`)
 }
 
 export const inviteRoutes = [
@@ -51,7 +52,10 @@ export const inviteRoutes = [
         const made: { account: string; codes: string[] }[] = []
         for (const account of owners) {
           await recordAudit(call, tx, { actor: caller.actor, action: 'claim_codes_minted', subject: account, detail: String(codeCount) })
-          made.push({ account, codes: await makeCodes(ctx, tx, { forAccount: account, createdBy: OPERATOR, uses: useCount, count: codeCount }) })
+          made.push({
+            account,
+            codes: await makeCodes(ctx, tx, { forAccount: account, createdBy: OPERATOR, uses: useCount, count: codeCount }),
+          })
         }
         return made
       })

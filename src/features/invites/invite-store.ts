@@ -22,7 +22,14 @@ const columns = sql`c.code, available_uses AS available, disabled, for_account A
 
 export async function insertCodes(tx: Tx, codes: readonly NewCode[]): Promise<void> {
   if (codes.length === 0) return
-  const rows = codes.map(({ code, available, disabled, forAccount, createdBy, createdAt }) => [code, available, disabled ? 1 : 0, forAccount, createdBy, createdAt])
+  const rows = codes.map(({ code, available, disabled, forAccount, createdBy, createdAt }) => [
+    code,
+    available,
+    disabled ? 1 : 0,
+    forAccount,
+    createdBy,
+    createdAt,
+  ])
   await tx.run(sql`INSERT INTO invite_code (code, available_uses, disabled, for_account, created_by, created_at) VALUES ${sqlRows(rows)}`)
 }
 
@@ -62,7 +69,12 @@ const sortedBy = { recent: sql`created_at`, usage: uses }
 export type CodeSort = keyof typeof sortedBy
 
 /** Returns a page of all codes, newest or most used first, and its end; `end` is null if the page is empty. */
-export async function listCodePage(reader: Reader, sort: CodeSort, after: CodePlace | null, limit: number): Promise<{ codes: InviteCode[]; end: CodePlace | null }> {
+export async function listCodePage(
+  reader: Reader,
+  sort: CodeSort,
+  after: CodePlace | null,
+  limit: number,
+): Promise<{ codes: InviteCode[]; end: CodePlace | null }> {
   const by = sortedBy[sort]
   const condition = after === null ? sql`1 = 1` : sql`(${by} < ${after.value} OR (${by} = ${after.value} AND c.code < ${after.code}))`
   const codes = await listCodes(reader, sql`FROM invite_code c WHERE ${condition} ORDER BY ${by} DESC, c.code DESC LIMIT ${limit}`)
@@ -83,7 +95,8 @@ async function listCodes(reader: Reader, from: Sql): Promise<InviteCode[]> {
   }))
 }
 
-export const disableCodes = (tx: Tx, codes: readonly string[]): Promise<number> => tx.run(sql`UPDATE invite_code SET disabled = 1 WHERE code IN ${sqlList(codes)}`)
+export const disableCodes = (tx: Tx, codes: readonly string[]): Promise<number> =>
+  tx.run(sql`UPDATE invite_code SET disabled = 1 WHERE code IN ${sqlList(codes)}`)
 export const disableCodesOf = (tx: Tx, accounts: readonly string[]): Promise<number> =>
   tx.run(sql`UPDATE invite_code SET disabled = 1 WHERE for_account IN ${sqlList(accounts)}`)
 

@@ -28,15 +28,26 @@ export interface Batch {
 }
 
 /** Create codes in the caller's transaction. Returns them. */
-export async function makeCodes(ctx: Pick<Context, 'config' | 'clock'>, tx: Tx, { forAccount, createdBy, uses, count, disabled = false }: Batch): Promise<string[]> {
+export async function makeCodes(
+  ctx: Pick<Context, 'config' | 'clock'>,
+  tx: Tx,
+  { forAccount, createdBy, uses, count, disabled = false }: Batch,
+): Promise<string[]> {
   const codes = Array.from({ length: count }, () => newCode(ctx))
   const createdAt = ctx.clock.now()
-  await insertCodes(tx, codes.map((code) => ({ code, available: uses, disabled, forAccount, createdBy, createdAt })))
+  await insertCodes(
+    tx,
+    codes.map((code) => ({ code, available: uses, disabled, forAccount, createdBy, createdAt })),
+  )
   return codes
 }
 
 /** Create the codes that an account has earned since the last call. If its invites are disabled, so are the codes. */
-export async function makeEarnedCodes(ctx: Context, tx: Tx, { did, createdAt, invitesDisabled }: { did: Did; createdAt: Millis; invitesDisabled: boolean }): Promise<void> {
+export async function makeEarnedCodes(
+  ctx: Context,
+  tx: Tx,
+  { did, createdAt, invitesDisabled }: { did: Did; createdAt: Millis; invitesDisabled: boolean },
+): Promise<void> {
   const { intervalSecs, epochSecs } = ctx.config.invites
   if (!ctx.config.inviteCodeRequired || intervalSecs === 0) return
   const epochAt = epochSecs * 1000

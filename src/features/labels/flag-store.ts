@@ -19,7 +19,8 @@ export const findFlags = (reader: Reader, dids: readonly Did[], now: Millis): Pr
   reader.all(sql`SELECT ${columns} FROM account_flag WHERE did IN ${sqlList(dids)} AND ${holds(now)} ORDER BY did, labelled_at, val`)
 
 /** A condition on a column that holds a DID. */
-export const isFlagged = (did: Sql, now: Millis): Sql => sql`EXISTS (SELECT 1 FROM account_flag WHERE account_flag.did = ${did} AND ${holds(now)})`
+export const isFlagged = (did: Sql, now: Millis): Sql =>
+  sql`EXISTS (SELECT 1 FROM account_flag WHERE account_flag.did = ${did} AND ${holds(now)})`
 
 export async function countFlaggedAccounts(reader: Reader, now: Millis): Promise<number> {
   const row = await reader.get<{ count: number }>(sql`SELECT COUNT(*) AS count FROM account WHERE ${isFlagged(sql`account.did`, now)}`)
@@ -27,11 +28,14 @@ export async function countFlaggedAccounts(reader: Reader, now: Millis): Promise
 }
 
 /** Every flag of a labeler, those that have run out included. */
-export const findFlagsBy = (reader: Reader, labeler: Did): Promise<Flag[]> => reader.all(sql`SELECT ${columns} FROM account_flag WHERE labeler = ${labeler}`)
+export const findFlagsBy = (reader: Reader, labeler: Did): Promise<Flag[]> =>
+  reader.all(sql`SELECT ${columns} FROM account_flag WHERE labeler = ${labeler}`)
 
 export async function putFlags(tx: Tx, flags: readonly Flag[]): Promise<void> {
   for (let start = 0; start < flags.length; start += CHUNK_ROWS) {
-    const rows = flags.slice(start, start + CHUNK_ROWS).map(({ labeler, did, val, labelledAt, expiresAt }) => [labeler, did, val, labelledAt, expiresAt])
+    const rows = flags
+      .slice(start, start + CHUNK_ROWS)
+      .map(({ labeler, did, val, labelledAt, expiresAt }) => [labeler, did, val, labelledAt, expiresAt])
     await tx.run(sql`
       INSERT INTO account_flag (labeler, did, val, labelled_at, expires_at) VALUES ${sqlRows(rows)}
       ON CONFLICT (labeler, did, val) DO UPDATE SET labelled_at = excluded.labelled_at, expires_at = excluded.expires_at`)

@@ -31,7 +31,15 @@ export const labelerWatchSweep: Sweep = {
   counts: { swept: 'labeler_watch_changes_total' },
   async run(ctx) {
     const { watched } = ctx.config.labeler
-    const report = { swept: await ctx.db.transaction((tx) => deleteFlagsOfOthers(tx, watched.map(({ did }) => did))), errors: 0 }
+    const report = {
+      swept: await ctx.db.transaction((tx) =>
+        deleteFlagsOfOthers(
+          tx,
+          watched.map(({ did }) => did),
+        ),
+      ),
+      errors: 0,
+    }
     for (const labeler of watched) {
       try {
         report.swept += await reconcileFlags(ctx, labeler.did, await askLabeler(ctx, labeler))
@@ -80,7 +88,11 @@ async function* labelsAbout(ctx: Context, endpoint: string, labeler: Did, dids: 
 }
 
 async function labelPage({ outbound }: Context, url: string): Promise<{ labels: unknown[]; cursor: string | null }> {
-  const response = await outbound.fetch(url, { headersTimeoutMillis: TIMEOUT_MILLIS, bodyTimeoutMillis: TIMEOUT_MILLIS, maxBytes: MAX_PAGE_BYTES })
+  const response = await outbound.fetch(url, {
+    headersTimeoutMillis: TIMEOUT_MILLIS,
+    bodyTimeoutMillis: TIMEOUT_MILLIS,
+    maxBytes: MAX_PAGE_BYTES,
+  })
   const text = await response.text()
   if (!response.ok) throw new LabelerFault(`it answered ${response.status}`)
   const { labels, cursor } = parsed(text)

@@ -23,7 +23,9 @@ interface Row {
 const grantOf = (row: Row | null, now: Millis): Grant | null => (row && row.expiresAt > now ? (JSON.parse(row.content) as Grant) : null)
 
 export const insertAuthorizationCode = (tx: Tx, codeHash: string, grant: Grant, expiresAt: Millis): Promise<number> =>
-  tx.run(sql`INSERT INTO oauth_code (code_hash, did, content, expires_at) VALUES (${codeHash}, ${grant.did}, ${JSON.stringify(grant)}, ${expiresAt})`)
+  tx.run(
+    sql`INSERT INTO oauth_code (code_hash, did, content, expires_at) VALUES (${codeHash}, ${grant.did}, ${JSON.stringify(grant)}, ${expiresAt})`,
+  )
 
 export async function findAuthorizationCode(reader: Reader, codeHash: string, now: Millis): Promise<Grant | null> {
   return grantOf(await reader.get<Row>(sql`SELECT content, expires_at AS "expiresAt" FROM oauth_code WHERE code_hash = ${codeHash}`), now)
@@ -31,9 +33,13 @@ export async function findAuthorizationCode(reader: Reader, codeHash: string, no
 
 /** What the code stands for. It is gone from then on, whatever comes of it. */
 export async function takeAuthorizationCode(tx: Tx, codeHash: string, now: Millis): Promise<Grant | null> {
-  return grantOf(await tx.get<Row>(sql`DELETE FROM oauth_code WHERE code_hash = ${codeHash} RETURNING content, expires_at AS "expiresAt"`), now)
+  return grantOf(
+    await tx.get<Row>(sql`DELETE FROM oauth_code WHERE code_hash = ${codeHash} RETURNING content, expires_at AS "expiresAt"`),
+    now,
+  )
 }
 
 export const deleteAuthorizationCodesOf = (tx: Tx, did: Did): Promise<number> => tx.run(sql`DELETE FROM oauth_code WHERE did = ${did}`)
 
-export const deleteAuthorizationCodesBefore = (writer: Writer, now: Millis): Promise<number> => writer.run(sql`DELETE FROM oauth_code WHERE expires_at <= ${now}`)
+export const deleteAuthorizationCodesBefore = (writer: Writer, now: Millis): Promise<number> =>
+  writer.run(sql`DELETE FROM oauth_code WHERE expires_at <= ${now}`)

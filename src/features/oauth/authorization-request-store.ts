@@ -17,10 +17,13 @@ interface Row {
   expiresAt: Millis
 }
 
-const pendingOf = (row: Row | null, now: Millis): PendingRequest | null => (row && row.expiresAt > now ? (JSON.parse(row.content) as PendingRequest) : null)
+const pendingOf = (row: Row | null, now: Millis): PendingRequest | null =>
+  row && row.expiresAt > now ? (JSON.parse(row.content) as PendingRequest) : null
 
 export const insertRequest = (writer: Writer, idHash: string, pending: PendingRequest, expiresAt: Millis): Promise<number> =>
-  writer.run(sql`INSERT INTO oauth_request (id_hash, client_id, content, expires_at) VALUES (${idHash}, ${pending.request.clientId}, ${JSON.stringify(pending)}, ${expiresAt})`)
+  writer.run(
+    sql`INSERT INTO oauth_request (id_hash, client_id, content, expires_at) VALUES (${idHash}, ${pending.request.clientId}, ${JSON.stringify(pending)}, ${expiresAt})`,
+  )
 
 export async function findRequest(reader: Reader, idHash: string, now: Millis): Promise<PendingRequest | null> {
   return pendingOf(await reader.get<Row>(sql`SELECT content, expires_at AS "expiresAt" FROM oauth_request WHERE id_hash = ${idHash}`), now)
@@ -31,9 +34,14 @@ export const extendRequest = (writer: Writer, idHash: string, expiresAt: Millis)
 
 /** The request, which is gone from then on. */
 export async function takeRequest(tx: Tx, idHash: string, now: Millis): Promise<PendingRequest | null> {
-  return pendingOf(await tx.get<Row>(sql`DELETE FROM oauth_request WHERE id_hash = ${idHash} RETURNING content, expires_at AS "expiresAt"`), now)
+  return pendingOf(
+    await tx.get<Row>(sql`DELETE FROM oauth_request WHERE id_hash = ${idHash} RETURNING content, expires_at AS "expiresAt"`),
+    now,
+  )
 }
 
-export const deleteRequest = (writer: Writer, idHash: string): Promise<number> => writer.run(sql`DELETE FROM oauth_request WHERE id_hash = ${idHash}`)
+export const deleteRequest = (writer: Writer, idHash: string): Promise<number> =>
+  writer.run(sql`DELETE FROM oauth_request WHERE id_hash = ${idHash}`)
 
-export const deleteRequestsBefore = (writer: Writer, now: Millis): Promise<number> => writer.run(sql`DELETE FROM oauth_request WHERE expires_at <= ${now}`)
+export const deleteRequestsBefore = (writer: Writer, now: Millis): Promise<number> =>
+  writer.run(sql`DELETE FROM oauth_request WHERE expires_at <= ${now}`)

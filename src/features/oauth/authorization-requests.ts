@@ -48,7 +48,8 @@ export async function decideRequest({ clock, config }: Context, tx: Tx, idHash: 
   const now = clock.now()
   const pending = await takeRequest(tx, idHash, now)
   if (!pending) return null
-  if (decision.kind === 'refuse') return answerUrl(config.publicUrl, pending.request, { error: decision.error, error_description: decision.reason })
+  if (decision.kind === 'refuse')
+    return answerUrl(config.publicUrl, pending.request, { error: decision.error, error_description: decision.reason })
   const { token: code, hash } = newToken()
   const { did, scopes, scopeIsFixed, origin } = decision
   await insertAuthorizationCode(tx, hash, { ...pending, did, scopes, scopeIsFixed, origin }, now + CODE_TTL_SECS * 1000)

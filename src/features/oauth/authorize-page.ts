@@ -30,7 +30,8 @@ export interface Filled {
 /** Says that whoever comes back from the sign-up page needs no account any more. */
 export const HAS_ACCOUNT = 'has_account'
 
-export const signUpUrl = (requestUri: string, clientId: string): string => `/account/sign-up?${new URLSearchParams({ request_uri: requestUri, client_id: clientId })}`
+export const signUpUrl = (requestUri: string, clientId: string): string =>
+  `/account/sign-up?${new URLSearchParams({ request_uri: requestUri, client_id: clientId })}`
 
 /** The one name that nobody else can have: the host of the client's id. */
 export const appHost = (clientId: string): string => (isLoopbackClientId(clientId) ? 'an app on this device' : new URL(clientId).host)
@@ -74,7 +75,12 @@ function appBox({ client }: PendingRequest): Html {
   const { clientId, name, policyUri, tosUri } = client
   const isLoopback = isLoopbackClientId(clientId)
   const host = isLoopback ? 'An app on this device' : appHost(clientId)
-  const badge = isLoopback ? deviceIcon : host.replace(/^www\./, '').charAt(0).toUpperCase()
+  const badge = isLoopback
+    ? deviceIcon
+    : host
+        .replace(/^www\./, '')
+        .charAt(0)
+        .toUpperCase()
   return html`
 <section class="app" aria-label="The app">
   <span class="badge" aria-hidden="true">${badge}</span>
@@ -87,7 +93,10 @@ function appBox({ client }: PendingRequest): Html {
 const deviceIcon = html`<svg viewBox="0 0 24 24"><path d="M4 5h16v11H4zM9 20h6M12 16v4" fill="none" stroke="currentColor" stroke-width="2" stroke-linecap="round" stroke-linejoin="round"/></svg>`
 
 const links = (policyUri: string | null, tosUri: string | null): Html[] =>
-  [{ uri: policyUri, text: 'Its privacy policy' }, { uri: tosUri, text: 'Its terms' }]
+  [
+    { uri: policyUri, text: 'Its privacy policy' },
+    { uri: tosUri, text: 'Its terms' },
+  ]
     .filter(({ uri }) => uri !== null)
     .map(({ uri, text }) => html`<a href="${uri}" rel="noreferrer noopener" target="_blank">${text}</a> `)
 

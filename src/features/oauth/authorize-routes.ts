@@ -48,7 +48,8 @@ async function openedRequest({ ctx }: PageCall, given: URLSearchParams): Promise
     throw pageRefusal('The request belongs to another app.')
   }
   const client = await clientOf(ctx, pending.request.clientId, { mayFetch: false })
-  if (!isRegistered(pending.request.redirectUri, client.redirectUris)) throw pageRefusal('The app wants you to go on to an address that it does not list.')
+  if (!isRegistered(pending.request.redirectUri, client.redirectUris))
+    throw pageRefusal('The app wants you to go on to an address that it does not list.')
   return { requestUri, idHash, pending }
 }
 
@@ -57,12 +58,17 @@ async function show(call: PageCall): Promise<Response> {
   if (!call.url.searchParams.has('client_id')) throw pageRefusal('The address lacks the identifier of the app.')
   const opened = await openedRequest(call, call.url.searchParams)
   const { prompt } = opened.pending.request
-  if (prompt === 'create' && !call.url.searchParams.has(HAS_ACCOUNT)) return seeOther(signUpUrl(opened.requestUri, opened.pending.request.clientId))
+  if (prompt === 'create' && !call.url.searchParams.has(HAS_ACCOUNT))
+    return seeOther(signUpUrl(opened.requestUri, opened.pending.request.clientId))
   if (prompt === 'none') return decided(call, opened, { kind: 'refuse', error: 'login_required', reason: 'The person has to be asked' })
   return renderConsent(call, opened, { filled: null, fault: null })
 }
 
-async function renderConsent(call: PageCall, opened: Opened, { filled, fault }: { filled: Filled | null; fault: Fault | null }): Promise<Response> {
+async function renderConsent(
+  call: PageCall,
+  opened: Opened,
+  { filled, fault }: { filled: Filled | null; fault: Fault | null },
+): Promise<Response> {
   const expansion = await expanded(call.ctx, opened.pending.request.scopes)
   if (!expansion.ok) return decided(call, opened, { kind: 'refuse', error: 'invalid_scope', reason: expansion.reason })
   const device = await deviceOf(call)
@@ -97,7 +103,8 @@ async function decide(call: PageCall): Promise<Response> {
 async function approve(call: PageCall, opened: Opened, form: URLSearchParams): Promise<Response> {
   const granted = new Set(form.getAll('granted_scope'))
   const accept = async (account: Account, confirm?: Confirm): Promise<Response> => {
-    if (!activityOf(account).active) return decided(call, opened, { kind: 'refuse', error: 'access_denied', reason: 'The account is not active' })
+    if (!activityOf(account).active)
+      return decided(call, opened, { kind: 'refuse', error: 'access_denied', reason: 'The account is not active' })
     const scopes = narrowedScopes(opened.pending.request.scopes, granted)
     return decided(call, opened, { kind: 'approve', did: account.did, scopes, scopeIsFixed: false, origin: originOf(call) }, confirm)
   }
@@ -109,7 +116,12 @@ async function approve(call: PageCall, opened: Opened, form: URLSearchParams): P
     if (!chosen.isStale && opened.pending.request.prompt !== 'login') return accept(chosen.account)
   }
   const identifier = chosen?.account.did ?? form.get('identifier') ?? ''
-  const filled = { identifier: form.get('identifier') ?? '', account: chosen?.account.did ?? (form.has('account') ? 'other' : null), granted, remember }
+  const filled = {
+    identifier: form.get('identifier') ?? '',
+    account: chosen?.account.did ?? (form.has('account') ? 'other' : null),
+    granted,
+    remember,
+  }
   const limited = await faultOf(() => chargeAddress(call, ['createSession']))
   if (limited) return renderConsent(call, opened, { filled, fault: limited })
   const outcome = await withPassword(call, identifier, form.get('password') ?? '', async (account, confirm) => {

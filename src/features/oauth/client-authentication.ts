@@ -33,7 +33,11 @@ export interface AuthenticatedClient {
 }
 
 /** The client that sends these parameters, or a refusal. `mayFetch`: also one that was never seen here. */
-export async function authenticateClient(ctx: Context, parameters: Parameters, { mayFetch }: { mayFetch: boolean }): Promise<AuthenticatedClient> {
+export async function authenticateClient(
+  ctx: Context,
+  parameters: Parameters,
+  { mayFetch }: { mayFetch: boolean },
+): Promise<AuthenticatedClient> {
   const client = await clientOf(ctx, required(parameters, 'client_id'), { mayFetch })
   const { client_assertion: assertion, client_assertion_type: type } = parameters
   if (parameters.client_secret !== undefined) throw invalidClient('client secrets are not supported')
@@ -41,7 +45,8 @@ export async function authenticateClient(ctx: Context, parameters: Parameters, {
     if (assertion !== undefined || type !== undefined) throw invalidClient('the client is public and must not send an assertion')
     return { client, key: null, assertion: null }
   }
-  if (assertion === undefined || type !== ASSERTION_TYPE) throw invalidClient(`the client must authenticate with client_assertion_type ${ASSERTION_TYPE}`)
+  if (assertion === undefined || type !== ASSERTION_TYPE)
+    throw invalidClient(`the client must authenticate with client_assertion_type ${ASSERTION_TYPE}`)
   return verifyAssertion(ctx, client, client.authentication.alg, assertion)
 }
 
@@ -56,8 +61,10 @@ async function verifyAssertion(ctx: Context, client: ClientMetadata, alg: string
   const { publicUrl } = ctx.config
   const audiences = [aud ?? []].flat()
   if (iss !== client.clientId || sub !== client.clientId) throw invalidClient('iss and sub of the assertion must be the client id')
-  if (!audiences.includes(publicUrl) && !audiences.includes(`${publicUrl}/oauth/token`)) throw invalidClient('aud of the assertion must be this issuer')
-  if (iat === undefined || iat < nowSecs - MAX_AGE_SECS || iat > nowSecs + LEEWAY_SECS) throw invalidClient('iat of the assertion must be of this minute')
+  if (!audiences.includes(publicUrl) && !audiences.includes(`${publicUrl}/oauth/token`))
+    throw invalidClient('aud of the assertion must be this issuer')
+  if (iat === undefined || iat < nowSecs - MAX_AGE_SECS || iat > nowSecs + LEEWAY_SECS)
+    throw invalidClient('iat of the assertion must be of this minute')
   if (typeof jti !== 'string' || jti === '') throw invalidClient('the assertion must have a jti')
   // It cannot be used later than this whatever its own end is.
   const expiresAt = Math.ceil(Math.min(exp ?? Infinity, iat + LEEWAY_SECS + MEMORY_SECS) * 1000)
@@ -88,7 +95,8 @@ function publicKeyOf(jwk: Record<string, unknown>): KeyObject {
 /** What is left to check when the proof is known, and the end of the assertion's use. */
 export async function spendAssertion(ctx: Context, { key, assertion }: AuthenticatedClient, proofJkt: string | null): Promise<void> {
   if (key !== null && key.jkt === proofJkt) throw invalidOAuthRequest('the key of the assertion must not be the key of the DPoP proof')
-  if (assertion !== null && !(await useOnce(ctx.db, 'assertion', assertion.id, assertion.expiresAt))) throw invalidClient('the assertion was used before')
+  if (assertion !== null && !(await useOnce(ctx.db, 'assertion', assertion.id, assertion.expiresAt)))
+    throw invalidClient('the assertion was used before')
 }
 
 /** Whether the client still publishes the key that a session is bound to. */

@@ -18,7 +18,10 @@ export async function fetchDocument({ outbound, log }: Pick<Context, 'outbound' 
     const contentType = response.headers.get('content-type')?.split(';')[0]!.trim().toLowerCase()
     if (response.status !== 200 || contentType !== 'application/json') {
       await response.body?.cancel()
-      return { ok: false, reason: `it answered ${response.status} and ${contentType ?? 'no content type'} instead of 200 and application/json` }
+      return {
+        ok: false,
+        reason: `it answered ${response.status} and ${contentType ?? 'no content type'} instead of 200 and application/json`,
+      }
     }
     return { ok: true, document: await response.json() }
   } catch (error) {

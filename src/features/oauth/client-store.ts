@@ -21,7 +21,12 @@ export const deleteClientDocumentsBefore = (writer: Writer, fetchedBefore: Milli
 
 /** Remember that a value was used. False when it was used before. */
 export async function useOnce(writer: Writer, kind: 'assertion' | 'challenge', value: string, expiresAt: Millis): Promise<boolean> {
-  return (await writer.run(sql`INSERT INTO oauth_replay (kind, value, expires_at) VALUES (${kind}, ${value}, ${expiresAt}) ON CONFLICT (kind, value) DO NOTHING`)) === 1
+  return (
+    (await writer.run(
+      sql`INSERT INTO oauth_replay (kind, value, expires_at) VALUES (${kind}, ${value}, ${expiresAt}) ON CONFLICT (kind, value) DO NOTHING`,
+    )) === 1
+  )
 }
 
-export const deleteUsedBefore = (writer: Writer, now: Millis): Promise<number> => writer.run(sql`DELETE FROM oauth_replay WHERE expires_at <= ${now}`)
+export const deleteUsedBefore = (writer: Writer, now: Millis): Promise<number> =>
+  writer.run(sql`DELETE FROM oauth_replay WHERE expires_at <= ${now}`)

@@ -10,7 +10,14 @@ import { sql } from '../../platform/database/database.ts'
 import { SingleFlight } from '../../base/single-flight.ts'
 import { BoundedCache } from '../../base/bounded-cache.ts'
 import type { Millis } from '../../protocol/identifiers.ts'
-import { clientDocumentUrl, discoverableClient, isLoopbackClientId, loopbackClient, type ClientMetadata, type ClientOutcome } from '../../protocol/client-metadata.ts'
+import {
+  clientDocumentUrl,
+  discoverableClient,
+  isLoopbackClientId,
+  loopbackClient,
+  type ClientMetadata,
+  type ClientOutcome,
+} from '../../protocol/client-metadata.ts'
 import { fetchDocument } from './client-documents.ts'
 import { findClientDocument, keepClientDocument, type KeptDocument } from './client-store.ts'
 
@@ -38,7 +45,8 @@ export async function clientOf(ctx: Context, clientId: string, { mayFetch }: { m
 }
 
 async function discovered(ctx: Context, clientId: string, mayFetch: boolean): Promise<ClientOutcome> {
-  if (clientDocumentUrl(clientId) === null) return { ok: false, reason: 'client_id must be an https URL of a document, or of the form http://localhost' }
+  if (clientDocumentUrl(clientId) === null)
+    return { ok: false, reason: 'client_id must be an https URL of a document, or of the form http://localhost' }
   const now = ctx.clock.now()
   const { fetches, faults } = state(ctx)
   const kept = await findClientDocument(ctx.db, clientId)
@@ -51,7 +59,9 @@ async function discovered(ctx: Context, clientId: string, mayFetch: boolean): Pr
 
 async function refetched(ctx: Context, clientId: string, kept: KeptDocument | null): Promise<ClientOutcome> {
   const fetched = await fetchDocument(ctx, clientId)
-  const outcome: ClientOutcome = fetched.ok ? discoverableClient(clientId, fetched.document) : { ok: false, reason: `the document at ${clientId}: ${fetched.reason}` }
+  const outcome: ClientOutcome = fetched.ok
+    ? discoverableClient(clientId, fetched.document)
+    : { ok: false, reason: `the document at ${clientId}: ${fetched.reason}` }
   const now = ctx.clock.now()
   if (fetched.ok && outcome.ok) {
     await keepClientDocument(ctx.db, clientId, JSON.stringify(fetched.document), now)

@@ -15,7 +15,15 @@ import { findAuthorizationCode, takeAuthorizationCode, type Grant } from './auth
 import { required, type Parameters } from './parameters.ts'
 import { effectiveScope } from './permission-sets.ts'
 import { firstRefreshToken, refreshSecret, SESSION_ID_BYTES, sessionIdOf, successorOf } from './oauth-refresh-tokens.ts'
-import { deleteOAuthSession, findOAuthSession, insertOAuthSession, rotateOAuthSession, oauthSessionOfCode, type OAuthSession, type RefreshState } from './oauth-session-store.ts'
+import {
+  deleteOAuthSession,
+  findOAuthSession,
+  insertOAuthSession,
+  rotateOAuthSession,
+  oauthSessionOfCode,
+  type OAuthSession,
+  type RefreshState,
+} from './oauth-session-store.ts'
 
 const DAY_SECS = 86_400
 /** A public client cannot keep a secret, so its sessions are short. */
@@ -58,7 +66,13 @@ export async function redeemAuthorizationCode(ctx: Context, requester: Requester
 type GrantOutcome = { ok: true; session: OAuthSession; refreshToken: string | null } | { ok: false; reason: string }
 
 /** The code is used up first, whatever comes of it; one that was used before ends what came of it then. */
-async function exchangeCode({ clock }: Context, tx: Tx, hash: string | null, requester: Requester, parameters: Parameters): Promise<GrantOutcome> {
+async function exchangeCode(
+  { clock }: Context,
+  tx: Tx,
+  hash: string | null,
+  requester: Requester,
+  parameters: Parameters,
+): Promise<GrantOutcome> {
   const now = clock.now()
   const grant = hash && (await takeAuthorizationCode(tx, hash, now))
   if (!hash || !grant) {
@@ -68,7 +82,8 @@ async function exchangeCode({ clock }: Context, tx: Tx, hash: string | null, req
   }
   const reason = codeFault(grant, requester, parameters)
   if (reason !== null) return { ok: false, reason }
-  if (!(await useOnce(tx, 'challenge', grant.request.codeChallenge, now + CHALLENGE_MEMORY_SECS * 1000))) return { ok: false, reason: 'the code challenge was used before' }
+  if (!(await useOnce(tx, 'challenge', grant.request.codeChallenge, now + CHALLENGE_MEMORY_SECS * 1000)))
+    return { ok: false, reason: 'the code challenge was used before' }
   if ((await accountStatus(tx, grant.did)) !== 'active') return { ok: false, reason: 'the account is not active' }
   const id = randomBytes(SESSION_ID_BYTES).toString('hex')
   const refreshToken = requester.client.mayRefresh ? firstRefreshToken(id) : null
@@ -77,12 +92,17 @@ async function exchangeCode({ clock }: Context, tx: Tx, hash: string | null, req
   return { ok: true, session, refreshToken: refreshToken?.text ?? null }
 }
 
-function codeFault({ request, clientKey }: Grant, { client, key, jkt }: Requester, { redirect_uri, code_verifier = '' }: Parameters): string | null {
+function codeFault(
+  { request, clientKey }: Grant,
+  { client, key, jkt }: Requester,
+  { redirect_uri, code_verifier = '' }: Parameters,
+): string | null {
   if (request.clientId !== client.clientId) return 'the code was issued to another client'
   if (clientKey !== null && clientKey.jkt !== key?.jkt) return 'the code was asked for with another key of the client'
   if (request.dpopJkt !== null && request.dpopJkt !== jkt) return 'the code is bound to another DPoP key'
   if (request.redirectUri !== redirect_uri) return 'redirect_uri is not that of the request'
-  if (!isCodeVerifier(code_verifier) || codeChallengeOf(code_verifier) !== request.codeChallenge) return 'code_verifier does not match the challenge'
+  if (!isCodeVerifier(code_verifier) || codeChallengeOf(code_verifier) !== request.codeChallenge)
+    return 'code_verifier does not match the challenge'
   return null
 }
 
@@ -135,18 +155,24 @@ interface RefreshAttempt {
 }
 
 /** Whoever lacks the session's key cannot end it; a token that is used too late does, for two parties hold it. */
-async function exchangeRefreshToken({ clock }: Context, tx: Tx, { id, text, requester, isKeyGone, secret }: RefreshAttempt): Promise<GrantOutcome> {
+async function exchangeRefreshToken(
+  { clock }: Context,
+  tx: Tx,
+  { id, text, requester, isKeyGone, secret }: RefreshAttempt,
+): Promise<GrantOutcome> {
   const now = clock.now()
   const session = await findOAuthSession(tx, id)
   if (!session?.refresh) return { ok: false, reason: 'the refresh token is not valid' }
   const { client, key, jkt } = requester
-  if (session.clientId !== client.clientId || session.jkt !== jkt) return { ok: false, reason: 'the refresh token belongs to another client or key' }
+  if (session.clientId !== client.clientId || session.jkt !== jkt)
+    return { ok: false, reason: 'the refresh token belongs to another client or key' }
   const ended = async (reason: string): Promise<GrantOutcome> => {
     await deleteOAuthSession(tx, id)
     return { ok: false, reason }
   }
   if (isKeyGone) return ended('the client has withdrawn the key of the session')
-  if (session.clientKey !== null && session.clientKey.jkt !== key?.jkt) return { ok: false, reason: 'the session is bound to another key of the client' }
+  if (session.clientKey !== null && session.clientKey.jkt !== key?.jkt)
+    return { ok: false, reason: 'the session is bound to another key of the client' }
   if (now >= session.expiresAt || now >= session.idleExpiresAt) return ended('the session has expired')
   const status = await accountStatus(tx, session.did)
   if (status === null) return ended('the account is gone')
@@ -157,7 +183,13 @@ async function exchangeRefreshToken({ clock }: Context, tx: Tx, { id, text, requ
   const successor = successorOf(text, secret)
   if (use === 'first') {
     const idleExpiresAt = Math.min(session.expiresAt, now + lifetimeOf(session.clientKey ?? key).idleSecs * 1000)
-    await rotateOAuthSession(tx, id, { tokenHash: successor.hash, previousHash: session.refresh.tokenHash, now, idleExpiresAt, clientKey: session.clientKey ?? key })
+    await rotateOAuthSession(tx, id, {
+      tokenHash: successor.hash,
+      previousHash: session.refresh.tokenHash,
+      now,
+      idleExpiresAt,
+      clientKey: session.clientKey ?? key,
+    })
   }
   return { ok: true, session, refreshToken: successor.text }
 }

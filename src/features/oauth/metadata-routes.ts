@@ -58,8 +58,12 @@ const authorizationServer = ({ config, capabilities }: Context) => ({
 const agentGrants = ['urn:ietf:params:oauth:grant-type:jwt-bearer', 'urn:workos:agent-auth:grant-type:claim']
 
 export const metadataRoutes = [
-  route('GET', '/.well-known/oauth-protected-resource', { handler: ({ ctx }) => cached(protectedResource(ctx.config), METADATA_MAX_AGE_SECS) }),
-  route('GET', '/.well-known/oauth-authorization-server', { handler: ({ ctx }) => cached(authorizationServer(ctx), METADATA_MAX_AGE_SECS) }),
+  route('GET', '/.well-known/oauth-protected-resource', {
+    handler: ({ ctx }) => cached(protectedResource(ctx.config), METADATA_MAX_AGE_SECS),
+  }),
+  route('GET', '/.well-known/oauth-authorization-server', {
+    handler: ({ ctx }) => cached(authorizationServer(ctx), METADATA_MAX_AGE_SECS),
+  }),
   route('GET', '/oauth/jwks', {
     async handler({ ctx }) {
       const { jwk, kid } = await serverKey(ctx)

@@ -29,16 +29,23 @@ export interface AccessToken {
 export type ReadOutcome = { ok: true; token: AccessToken } | { ok: false; fault: 'unverifiable' | 'expired'; token: AccessToken | null }
 
 /** Issue a token with the standard claims and those given. */
-export async function issueOAuthAccessToken(ctx: Context, { expiresAtSecs, ...claims }: { sub: Did; scope: string; expiresAtSecs: number } & Record<string, unknown>): Promise<string> {
+export async function issueOAuthAccessToken(
+  ctx: Context,
+  { expiresAtSecs, ...claims }: { sub: Did; scope: string; expiresAtSecs: number } & Record<string, unknown>,
+): Promise<string> {
   const key = await serverKey(ctx)
-  return signJws(key, { typ: ACCESS_TOKEN_TYPE, kid: key.kid }, {
-    iss: ctx.config.publicUrl,
-    aud: ctx.config.serverDid,
-    iat: Math.floor(ctx.clock.now() / 1000),
-    exp: expiresAtSecs,
-    jti: randomBytes(16).toString('base64url'),
-    ...claims,
-  })
+  return signJws(
+    key,
+    { typ: ACCESS_TOKEN_TYPE, kid: key.kid },
+    {
+      iss: ctx.config.publicUrl,
+      aud: ctx.config.serverDid,
+      iat: Math.floor(ctx.clock.now() / 1000),
+      exp: expiresAtSecs,
+      jti: randomBytes(16).toString('base64url'),
+      ...claims,
+    },
+  )
 }
 
 /** Whether a token claims to be of this kind. Says nothing about its worth. */
@@ -68,7 +75,16 @@ async function verified(ctx: Context, text: string): Promise<AccessToken | null>
   if (iss !== ctx.config.publicUrl || (aud !== ctx.config.serverDid && aud !== ctx.config.publicUrl) || did === null) return null
   if (typeof scope !== 'string' || typeof jti !== 'string' || typeof iat !== 'number' || typeof exp !== 'number') return null
   const jkt = (cnf as { jkt?: unknown } | undefined)?.jkt
-  return { did, scope, tokenId: jti, issuedAtSecs: iat, expiresAtSecs: exp, jkt: typeof jkt === 'string' ? jkt : null, hash: accessTokenHash(text), claims: jws.payload }
+  return {
+    did,
+    scope,
+    tokenId: jti,
+    issuedAtSecs: iat,
+    expiresAtSecs: exp,
+    jkt: typeof jkt === 'string' ? jkt : null,
+    hash: accessTokenHash(text),
+    claims: jws.payload,
+  }
 }
 
 /** Tokens that are remembered: an app sends the same one many times, and its signature does not change. */

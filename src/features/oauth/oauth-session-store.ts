@@ -57,7 +57,23 @@ function sessionOf({ refreshHash, previousHash, rotatedAt, ...row }: SessionRow)
 }
 
 export function insertOAuthSession(tx: Tx, session: OAuthSession, codeHash: string): Promise<number> {
-  const { id, did, clientId, clientName, scope, scopeIsFixed, jkt, clientKey, openedWith, openedFrom, createdAt, refreshedAt, expiresAt, idleExpiresAt, refresh } = session
+  const {
+    id,
+    did,
+    clientId,
+    clientName,
+    scope,
+    scopeIsFixed,
+    jkt,
+    clientKey,
+    openedWith,
+    openedFrom,
+    createdAt,
+    refreshedAt,
+    expiresAt,
+    idleExpiresAt,
+    refresh,
+  } = session
   return tx.run(sql`
     INSERT INTO oauth_session (id, did, client_id, client_name, scope, scope_is_fixed, jkt, client_key, code_hash, refresh_hash,
       opened_with, opened_from, created_at, refreshed_at, expires_at, idle_expires_at)
@@ -88,7 +104,13 @@ export async function oauthSessionOfCode(reader: Reader, codeHash: string): Prom
 export function rotateOAuthSession(
   tx: Tx,
   id: string,
-  { tokenHash, previousHash, now, idleExpiresAt, clientKey }: { tokenHash: string; previousHash: string; now: Millis; idleExpiresAt: Millis; clientKey: ClientKey | null },
+  {
+    tokenHash,
+    previousHash,
+    now,
+    idleExpiresAt,
+    clientKey,
+  }: { tokenHash: string; previousHash: string; now: Millis; idleExpiresAt: Millis; clientKey: ClientKey | null },
 ): Promise<number> {
   return tx.run(sql`
     UPDATE oauth_session SET refresh_hash = ${tokenHash}, previous_refresh_hash = ${previousHash}, rotated_at = ${now},

@@ -36,7 +36,8 @@ export async function verifyDpopToken(exchange: Exchange, token: string): Promis
   const read = await readOAuthAccessToken(ctx, token)
   const proof = await useProof(exchange, read.token?.hash ?? accessTokenHash(token))
   if (!proof.ok) throw refusedToken('DPoP', proof.error, proof.reason)
-  if (!read.ok) throw read.fault === 'expired' ? refusedToken('DPoP', 'invalid_token', 'Token has expired', 'ExpiredToken') : invalidAccessToken()
+  if (!read.ok)
+    throw read.fault === 'expired' ? refusedToken('DPoP', 'invalid_token', 'Token has expired', 'ExpiredToken') : invalidAccessToken()
   const { did, jkt, scope, tokenId, claims } = read.token
   if (jkt === null) throw refusedToken('Bearer', 'invalid_token', 'The access token is not bound to a key')
   const { sid, client_id: clientId } = claims
@@ -54,7 +55,12 @@ const invalidAccessToken = () => refusedToken('DPoP', 'invalid_token', 'The acce
 /** Clients act on the challenge; the ones that know sessions only read the name in the body. */
 function refusedToken(scheme: 'DPoP' | 'Bearer', error: string, description: string, name = error): Refusal {
   const headers = { 'WWW-Authenticate': `${scheme} error="${error}", error_description="${description}"` }
-  return new Refusal(401, name, description, name === error && error !== 'use_dpop_nonce' ? { headers, code: 'INVALID_TOKEN' } : { headers })
+  return new Refusal(
+    401,
+    name,
+    description,
+    name === error && error !== 'use_dpop_nonce' ? { headers, code: 'INVALID_TOKEN' } : { headers },
+  )
 }
 
 /** Everything that apps and browsers hold of an account: after a takedown, a deletion, a repair. Counts what apps held. */

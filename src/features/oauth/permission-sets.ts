@@ -13,7 +13,8 @@ async function permissionSet(ctx: Context, name: string): Promise<LexiconPermiss
   return main?.type === 'permission-set' && Array.isArray(main.permissions) ? (main as LexiconPermissionSet) : null
 }
 
-export const expanded = (ctx: Context, scopes: readonly string[]): Promise<Expansion> => expandScopes(scopes, (nsid) => permissionSet(ctx, nsid))
+export const expanded = (ctx: Context, scopes: readonly string[]): Promise<Expansion> =>
+  expandScopes(scopes, (nsid) => permissionSet(ctx, nsid))
 
 /** What granted scopes come to now, separated by spaces. A set that cannot be found at the moment is no reason to sign anybody out. */
 export async function effectiveScope(ctx: Context, scope: string, { isFixed }: { isFixed: boolean }): Promise<string> {

@@ -50,8 +50,15 @@ function listed(words: readonly string[]): string {
 }
 
 function repoWords({ collection, action }: RepoPermission): Words {
-  const doing = sentence(listed((Object.keys(verbs) as (keyof typeof verbs)[]).filter((verb) => action.includes(verb)).map((verb) => verbs[verb])))
-  if (collection.includes('*')) return { what: `${doing} any of your public data`, more: 'Every kind of record in your repository.', isGrave: action.includes('delete') }
+  const doing = sentence(
+    listed((Object.keys(verbs) as (keyof typeof verbs)[]).filter((verb) => action.includes(verb)).map((verb) => verbs[verb])),
+  )
+  if (collection.includes('*'))
+    return {
+      what: `${doing} any of your public data`,
+      more: 'Every kind of record in your repository.',
+      isGrave: action.includes('delete'),
+    }
   const known = collection.map((name) => collections[name] ?? name)
   return { what: `${doing} ${listed(known)}`, more: 'Records of these kinds in your public repository, and no others.' }
 }
@@ -69,7 +76,13 @@ function rpcWords({ aud, lxm }: RpcPermission): Words {
   return { what: `Use ${service} in your name`, more: `For: ${lxm.map(methodWords).join(', ')}.` }
 }
 
-const mediaKinds: Record<string, string> = { 'image/*': 'images', 'video/*': 'videos', 'audio/*': 'sound', 'text/*': 'text files', '*/*': 'files of any kind' }
+const mediaKinds: Record<string, string> = {
+  'image/*': 'images',
+  'video/*': 'videos',
+  'audio/*': 'sound',
+  'text/*': 'text files',
+  '*/*': 'files of any kind',
+}
 
 const blobWords = ({ accept }: BlobPermission): Words => ({
   what: `Upload ${listed(accept.map((type) => mediaKinds[type] ?? `${type} files`))}`,
@@ -79,7 +92,11 @@ const blobWords = ({ accept }: BlobPermission): Words => ({
 const accountWords: Record<AccountPermission['attr'], Record<'read' | 'manage', Words>> = {
   email: {
     read: { what: 'See your email address', more: 'And whether you have confirmed it.' },
-    manage: { what: 'See and change your email address', more: 'Whoever controls your email address can take over your account.', isGrave: true },
+    manage: {
+      what: 'See and change your email address',
+      more: 'Whoever controls your email address can take over your account.',
+      isGrave: true,
+    },
   },
   repo: {
     read: { what: 'See the state of your repository', more: 'Its size and what is missing.' },
@@ -93,7 +110,11 @@ const accountWords: Record<AccountPermission['attr'], Record<'read' | 'manage', 
 
 const identityWords = ({ attr }: IdentityPermission): Words =>
   attr === '*'
-    ? { what: 'Control your identity', more: 'Your handle, and the keys and server of your account. This can move your account away for good.', isGrave: true }
+    ? {
+        what: 'Control your identity',
+        more: 'Your handle, and the keys and server of your account. This can move your account away for good.',
+        isGrave: true,
+      }
     : { what: 'Change your handle', more: 'The name by which others find you.', isGrave: true }
 
 /** What one scope allows. A permission set is described by what it comes to, not by what its author says. */

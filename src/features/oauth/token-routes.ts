@@ -97,7 +97,8 @@ async function revoke(call: Call): Promise<object> {
     if (session?.clientId === client.clientId && session.jkt === jkt) await deleteOAuthSession(tx, session.id)
     const codeHash = opaqueTokenHash(text)
     const code = codeHash && (await findAuthorizationCode(tx, codeHash, clock.now()))
-    if (code && code.request.clientId === client.clientId && (code.request.dpopJkt ?? jkt) === jkt) await takeAuthorizationCode(tx, codeHash, clock.now())
+    if (code && code.request.clientId === client.clientId && (code.request.dpopJkt ?? jkt) === jkt)
+      await takeAuthorizationCode(tx, codeHash, clock.now())
   })
   return {}
 }

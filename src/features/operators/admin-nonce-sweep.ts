@@ -14,7 +14,7 @@ export const adminNonceSweep: Sweep = {
   async run({ db, clock, config }) {
     const seenBefore = clock.now() - config.adminDevices.nonceMaxAgeSecs * 1000
     const report = { swept: 0, errors: 0 }
-    for (let deleted = SWEEP_ROWS; deleted === SWEEP_ROWS; ) {
+    for (let deleted = SWEEP_ROWS; deleted === SWEEP_ROWS;) {
       deleted = await db.transaction((tx) => deleteNonces(tx, { seenBefore, limit: SWEEP_ROWS }))
       report.swept += deleted
     }

@@ -15,12 +15,17 @@ export interface OperatorDevice {
 
 const columns = sql`id, label, public_key AS "publicKey", platform, created_at AS "createdAt", last_seen_at AS "lastSeenAt", revoked_at AS "revokedAt"`
 
-export const findOperatorDevice = (reader: Reader, id: string) => reader.get<OperatorDevice>(sql`SELECT ${columns} FROM operator_device WHERE id = ${id}`)
+export const findOperatorDevice = (reader: Reader, id: string) =>
+  reader.get<OperatorDevice>(sql`SELECT ${columns} FROM operator_device WHERE id = ${id}`)
 
 /** Returns all devices, newest first. */
-export const listOperatorDevices = (reader: Reader) => reader.all<OperatorDevice>(sql`SELECT ${columns} FROM operator_device ORDER BY created_at DESC, id`)
+export const listOperatorDevices = (reader: Reader) =>
+  reader.all<OperatorDevice>(sql`SELECT ${columns} FROM operator_device ORDER BY created_at DESC, id`)
 
-export async function insertOperatorDevice(tx: Tx, { id, label, publicKey, platform, createdAt }: Omit<OperatorDevice, 'lastSeenAt' | 'revokedAt'>): Promise<void> {
+export async function insertOperatorDevice(
+  tx: Tx,
+  { id, label, publicKey, platform, createdAt }: Omit<OperatorDevice, 'lastSeenAt' | 'revokedAt'>,
+): Promise<void> {
   await tx.run(sql`
     INSERT INTO operator_device (id, label, public_key, platform, created_at)
     VALUES (${id}, ${label}, ${publicKey}, ${platform}, ${createdAt})`)

@@ -7,7 +7,15 @@ import { beforeCursor, clamp, integerParam, readJson } from '../../http/json-inp
 import { isSignedBy, registrationText } from '../../protocol/admin-request.ts'
 import { wireTime, type Millis } from '../../protocol/identifiers.ts'
 import { auditActions, listAudit } from './audit-store.ts'
-import { findOperatorDevice, insertOperatorDevice, insertPairingCode, listOperatorDevices, revokeOperatorDevice, usePairingCode, type OperatorDevice } from './operator-device-store.ts'
+import {
+  findOperatorDevice,
+  insertOperatorDevice,
+  insertPairingCode,
+  listOperatorDevices,
+  revokeOperatorDevice,
+  usePairingCode,
+  type OperatorDevice,
+} from './operator-device-store.ts'
 import { actorOf, guess, operator, recordAudit, unauthorized } from './operators.ts'
 
 const PAIRING_CODE_BYTES = 16
@@ -41,7 +49,9 @@ export const operatorRoutes = [
     async handler(call) {
       const { ctx, caller, body } = call
       const empty = body.announcedBytes === 0 || !body.isAnnounced
-      const { expiresInMinutes = DEFAULT_PAIRING_MINUTES } = empty ? {} : await readJson(body, Type.Object({ expiresInMinutes: Type.Optional(Type.Integer({ minimum: 1, maximum: 60 })) }))
+      const { expiresInMinutes = DEFAULT_PAIRING_MINUTES } = empty
+        ? {}
+        : await readJson(body, Type.Object({ expiresInMinutes: Type.Optional(Type.Integer({ minimum: 1, maximum: 60 })) }))
       const pairingCode = randomBytes(PAIRING_CODE_BYTES).toString('base64url')
       const now = ctx.clock.now()
       const expiresAt = now + expiresInMinutes * 60_000
@@ -58,7 +68,14 @@ export const operatorRoutes = [
       const { ctx, body } = call
       const given = await readJson(
         body,
-        Type.Object({ pairingCode: Type.String(), label: name, publicKey: Type.String(), platform: name, timestamp: Type.Integer(), signature: Type.String() }),
+        Type.Object({
+          pairingCode: Type.String(),
+          label: name,
+          publicKey: Type.String(),
+          platform: name,
+          timestamp: Type.Integer(),
+          signature: Type.String(),
+        }),
       )
       const { pairingCode, label, publicKey, platform, timestamp, signature } = given
       const now = ctx.clock.now()
@@ -90,7 +107,8 @@ export const operatorRoutes = [
       const { id = '' } = path
       const now = ctx.clock.now()
       const device = await ctx.db.transaction(async (tx) => {
-        if (await revokeOperatorDevice(tx, id, now)) await recordAudit(call, tx, { actor: actorOf(caller), action: 'device_revoked', subject: id })
+        if (await revokeOperatorDevice(tx, id, now))
+          await recordAudit(call, tx, { actor: actorOf(caller), action: 'device_revoked', subject: id })
         return findOperatorDevice(tx, id)
       })
       if (device === null) throw notFound('No such device')
@@ -104,7 +122,12 @@ export const operatorRoutes = [
       const limit = clamp(integerParam(searchParams, 'limit', DEFAULT_PAGE), 1, MAX_PAGE)
       const action = searchParams.get('action')
       if (action !== null && !(auditActions as readonly string[]).includes(action)) throw invalidRequest('unknown action')
-      const filter = { action, actor: searchParams.get('actor'), subject: searchParams.get('subject'), beforeSeq: beforeCursor(searchParams) }
+      const filter = {
+        action,
+        actor: searchParams.get('actor'),
+        subject: searchParams.get('subject'),
+        beforeSeq: beforeCursor(searchParams),
+      }
       const rows = await listAudit(ctx.db, filter, limit)
       return {
         events: rows.map(({ id, actor, action: did, subject, outcome, detail, createdAt }) => ({

@@ -99,7 +99,10 @@ export async function recordAudit(exchange: Exchange, tx: Tx, entry: OperatorAct
 }
 
 /** Log an operator action that the audit log does not record. `action` is named as there. */
-export function logOperator({ ctx, requestId }: Exchange, { actor, action, subject }: Pick<OperatorAction, 'actor' | 'subject'> & { action: AuditAction | UnauditedAction }): void {
+export function logOperator(
+  { ctx, requestId }: Exchange,
+  { actor, action, subject }: Pick<OperatorAction, 'actor' | 'subject'> & { action: AuditAction | UnauditedAction },
+): void {
   ctx.log.info('operator action', { requestId, actor, action, subject })
 }
 

@@ -36,17 +36,20 @@ export const plcDirectoryRoutes = [
       if (!Number.isSafeInteger(count) || count < 1) return refuse(400, 'Invalid count parameter')
       const after = Date.parse(url.searchParams.get('after') ?? '') || 0
       const entries = await readOperationsAfter(ctx.db, after, Math.min(count, MAX_EXPORTED))
-      return new Response(entries.map((entry) => JSON.stringify(entry)).join('\n'), { headers: { 'Content-Type': 'application/jsonlines' } })
+      return new Response(entries.map((entry) => JSON.stringify(entry)).join('\n'), {
+        headers: { 'Content-Type': 'application/jsonlines' },
+      })
     },
   }),
   route('GET', '/:did', {
     handler: (call) => answerState(call, call.ctx.plc.document, 'application/did+ld+json'),
   }),
   route('GET', '/:did/data', {
-    handler: (call) => answerState(call, async (did) => {
-      const state = await call.ctx.plc.state(did)
-      return state && { did, ...state }
-    }),
+    handler: (call) =>
+      answerState(call, async (did) => {
+        const state = await call.ctx.plc.state(did)
+        return state && { did, ...state }
+      }),
   }),
   route('GET', '/:did/log', {
     async handler(call) {

@@ -20,10 +20,10 @@ export const plcDirectory: Feature = {
 }
 
 const faultMessages: Record<PlcFault, string> = {
-  'malformed': 'Not a valid operation',
+  malformed: 'Not a valid operation',
   'unsupported-key': 'Unsupported key type',
   'rotation-keys': 'An operation names 1 to 5 rotation keys',
-  'misordered': 'Operations not correctly ordered',
+  misordered: 'Operations not correctly ordered',
   'bad-signature': 'Invalid signature on op',
   'wrong-did': 'Hash of genesis operation does not match DID identifier',
   'too-late': 'Recovery operation occurred outside of the allowed 72 hr recovery window',

@@ -35,7 +35,10 @@ export async function readOperationsAfter(reader: Reader, after: Millis, limit: 
   return rows.map(entryOf)
 }
 
-export async function appendOperation(tx: Tx, { did, cid, operation, now }: { did: string; cid: string; operation: LogOperation; now: Millis }): Promise<void> {
+export async function appendOperation(
+  tx: Tx,
+  { did, cid, operation, now }: { did: string; cid: string; operation: LogOperation; now: Millis },
+): Promise<void> {
   await tx.run(sql`
     INSERT INTO plc_operation (seq, did, cid, operation, nullified, created_at)
     SELECT COALESCE(MAX(seq), 0) + 1, ${did}, ${cid}, ${JSON.stringify(operation)}, 0, ${now} FROM plc_operation`)

@@ -32,7 +32,9 @@ export const preferences: Feature = {
           if (other) throw invalidRequest('Moderator requests cannot be proxied to other app views')
           const did = parseDid(url.searchParams.get('did') ?? '')
           if (did === null) throw invalidRequest('Invalid or missing did parameter')
-          return { preferences: view(visiblePreferences(await findPreferences(ctx.db, did), { personalDetails: true, now: ctx.clock.now() })) }
+          return {
+            preferences: view(visiblePreferences(await findPreferences(ctx.db, did), { personalDetails: true, now: ctx.clock.now() })),
+          }
         }
         if (other) return forward(call, { service: other, iss: caller.did })
         const { did, personalDetails } = caller

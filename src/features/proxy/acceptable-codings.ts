@@ -18,8 +18,11 @@ export function acceptableCodings(acceptEncoding: string | null): string {
   const wanted = acceptEncoding === null || acceptEncoding === '' ? [] : acceptEncoding.split(',').map(parseItem)
   const weightOf = (coding: string) => (wanted.find((one) => one.coding === coding) ?? wanted.find((one) => one.coding === '*'))?.weight
   const takesIdentity = weightOf('identity') !== 0
-  const common = wanted.filter(({ coding, weight }) => weight > 0 && isReadableCoding(coding)).map(({ coding, weight }) => `${coding};q=${weight}`)
-  if (common.length === 0 && !takesIdentity) throw new Refusal(406, 'NotAcceptable', 'this service does not support any of the requested encodings')
+  const common = wanted
+    .filter(({ coding, weight }) => weight > 0 && isReadableCoding(coding))
+    .map(({ coding, weight }) => `${coding};q=${weight}`)
+  if (common.length === 0 && !takesIdentity)
+    throw new Refusal(406, 'NotAcceptable', 'this service does not support any of the requested encodings')
   if (!takesIdentity) common.push('identity;q=0')
   return common.length === 0 ? 'identity' : common.join(', ')
 }

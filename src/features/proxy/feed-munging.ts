@@ -8,7 +8,12 @@ type FeedItem = LexDefs['app.bsky.feed.defs#feedViewPost']
 export type Output<N extends keyof LexMethods> = LexMethods[N] extends { output: infer Value } ? Value : never
 export type Params<N extends keyof LexMethods> = LexMethods[N]['params']
 
-export type Munge<N extends keyof LexMethods> = (viewer: Viewer, output: Output<N>, changes: LocalChanges, params: Params<N>) => Output<N> | Promise<Output<N>>
+export type Munge<N extends keyof LexMethods> = (
+  viewer: Viewer,
+  output: Output<N>,
+  changes: LocalChanges,
+  params: Params<N>,
+) => Output<N> | Promise<Output<N>>
 
 export const mungeProfile: Munge<'app.bsky.actor.getProfile'> = (viewer, output, { profile }) =>
   profile && output.did === viewer.author.did ? withDetailedProfile(viewer, output, profile) : output
@@ -31,8 +36,12 @@ export const mungeAuthorFeed: Munge<'app.bsky.feed.getAuthorFeed'> = async (view
 }
 
 const isBy = ({ uri }: { uri: string }, did: Did) => uri.startsWith(`at://${did}/`)
-const hasVideo = ({ embed }: Post) => embed?.$type === 'app.bsky.embed.video' || (embed?.$type === 'app.bsky.embed.recordWithMedia' && embed.media.$type === 'app.bsky.embed.video')
-const hasImages = ({ embed }: Post) => embed?.$type === 'app.bsky.embed.images' || (embed?.$type === 'app.bsky.embed.recordWithMedia' && embed.media.$type === 'app.bsky.embed.images')
+const hasVideo = ({ embed }: Post) =>
+  embed?.$type === 'app.bsky.embed.video' ||
+  (embed?.$type === 'app.bsky.embed.recordWithMedia' && embed.media.$type === 'app.bsky.embed.video')
+const hasImages = ({ embed }: Post) =>
+  embed?.$type === 'app.bsky.embed.images' ||
+  (embed?.$type === 'app.bsky.embed.recordWithMedia' && embed.media.$type === 'app.bsky.embed.images')
 
 /** What an author's feed shows under each of its filters; all posts under the others. */
 const feedFilters: Record<string, (post: Post, did: Did) => boolean> = {
@@ -42,7 +51,10 @@ const feedFilters: Record<string, (post: Post, did: Did) => boolean> = {
   posts_with_video: hasVideo,
 }
 
-export const mungeActorLikes: Munge<'app.bsky.feed.getActorLikes'> = (viewer, { feed, ...rest }, changes) => ({ ...rest, feed: withOwnProfile(viewer, feed, changes) })
+export const mungeActorLikes: Munge<'app.bsky.feed.getActorLikes'> = (viewer, { feed, ...rest }, changes) => ({
+  ...rest,
+  feed: withOwnProfile(viewer, feed, changes),
+})
 
 /** The first item tells: a post of the author's own, or one that the author put up again. */
 function isOwnFeed({ author }: Viewer, [first]: readonly FeedItem[]): boolean {
@@ -62,7 +74,12 @@ function withOwnProfile(viewer: Viewer, feed: readonly FeedItem[], { profile }: 
  * New posts in their places by time. Posts older than the last item belong to a later page, and on later pages posts
  * newer than the first item belong to an earlier one.
  */
-async function withNewPosts(viewer: Viewer, feed: readonly FeedItem[], posts: readonly LocalPost[], isFirstPage: boolean): Promise<FeedItem[]> {
+async function withNewPosts(
+  viewer: Viewer,
+  feed: readonly FeedItem[],
+  posts: readonly LocalPost[],
+  isFirstPage: boolean,
+): Promise<FeedItem[]> {
   const present = new Set<string>(feed.map(({ post }) => post.uri))
   const from = timeOf(feed.at(-1)?.post) ?? 0
   const until = isFirstPage ? Infinity : (timeOf(feed[0]?.post) ?? 0)

@@ -28,10 +28,15 @@ function imageUrl({ cdnUrl, author }: Viewer, preset: ImagePreset, blob: AnyBlob
   return `${cdnUrl}/img/${preset}/plain/${author.did}/${'cid' in blob ? blob.cid : blob.ref.$link}@jpeg`
 }
 
-const optionalImage = (viewer: Viewer, preset: ImagePreset, blob: AnyBlob | undefined) => (blob ? imageUrl(viewer, preset, blob) : undefined)
+const optionalImage = (viewer: Viewer, preset: ImagePreset, blob: AnyBlob | undefined) =>
+  blob ? imageUrl(viewer, preset, blob) : undefined
 
 /** A view of the account with the name and the picture of its profile as it is now. */
-export const withProfile = <View extends { displayName?: string; avatar?: string }>(viewer: Viewer, view: View, { displayName, avatar }: Profile): View => ({
+export const withProfile = <View extends { displayName?: string; avatar?: string }>(
+  viewer: Viewer,
+  view: View,
+  { displayName, avatar }: Profile,
+): View => ({
   ...view,
   displayName,
   avatar: optionalImage(viewer, 'avatar', avatar),
@@ -83,7 +88,10 @@ async function embedView(viewer: Viewer, embed: Embed): Promise<EmbedView | unde
   }
 }
 
-function mediaView(viewer: Viewer, media: Embed): Tagged<'app.bsky.embed.images#view'> | Tagged<'app.bsky.embed.external#view'> | undefined {
+function mediaView(
+  viewer: Viewer,
+  media: Embed,
+): Tagged<'app.bsky.embed.images#view'> | Tagged<'app.bsky.embed.external#view'> | undefined {
   if (media.$type === 'app.bsky.embed.images') {
     const images = media.images.map(({ image, alt, aspectRatio }) => ({
       thumb: imageUrl(viewer, 'feed_thumbnail', image),
@@ -95,7 +103,10 @@ function mediaView(viewer: Viewer, media: Embed): Tagged<'app.bsky.embed.images#
   }
   if (media.$type !== 'app.bsky.embed.external') return undefined
   const { uri, title, description, thumb } = media.external
-  return { $type: 'app.bsky.embed.external#view', external: { uri, title, description, thumb: optionalImage(viewer, 'feed_thumbnail', thumb) } }
+  return {
+    $type: 'app.bsky.embed.external#view',
+    external: { uri, title, description, thumb: optionalImage(viewer, 'feed_thumbnail', thumb) },
+  }
 }
 
 async function quoteView(viewer: Viewer, uri: string): Promise<LexDefs['app.bsky.embed.record#view']> {
@@ -118,7 +129,9 @@ const quotables: Record<string, (viewer: Viewer, uri: string) => Promise<QuotedV
     return { $type: 'app.bsky.feed.defs#generatorView', ...view }
   },
   async 'app.bsky.graph.list'(viewer, list) {
-    const { list: view } = (await viewer.ask('app.bsky.graph.getList', { list, limit: '1' })) as { list: LexDefs['app.bsky.graph.defs#listView'] }
+    const { list: view } = (await viewer.ask('app.bsky.graph.getList', { list, limit: '1' })) as {
+      list: LexDefs['app.bsky.graph.defs#listView']
+    }
     return { $type: 'app.bsky.graph.defs#listView', ...view }
   },
 }

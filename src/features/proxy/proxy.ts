@@ -94,7 +94,10 @@ export async function ask(call: Exchange, forwarding: Forwarding): Promise<Respo
   }
 }
 
-async function outgoingHeaders({ ctx, request, nsid }: Exchange, { service, iss, lxm, aud, appeals, acceptEncoding }: Forwarding): Promise<Headers> {
+async function outgoingHeaders(
+  { ctx, request, nsid }: Exchange,
+  { service, iss, lxm, aud, appeals, acceptEncoding }: Forwarding,
+): Promise<Headers> {
   const headers = new Headers({ 'accept-encoding': acceptEncoding ?? request.headers.get('accept-encoding') ?? 'identity' })
   copy(request.headers, headers, passedHeaders)
   if (iss === null) return headers

@@ -45,13 +45,25 @@ export async function readAfterWrite<N extends MungedMethod>(call: Call<N>, nsid
   if (changes === null) return relayed(request, response)
   const bytes = await readBytes(response, MAX_RESPONSE_BYTES)
   if (bytes === null) throw upstreamFailure()
-  const munged = await mungedOutput(call, nsid, munge, changes, parseJson(bytes, response.headers.get('content-encoding'), MAX_RESPONSE_BYTES))
+  const munged = await mungedOutput(
+    call,
+    nsid,
+    munge,
+    changes,
+    parseJson(bytes, response.headers.get('content-encoding'), MAX_RESPONSE_BYTES),
+  )
   if (munged === null) return new Response(bytes, { status: response.status, headers: picked(response, passedOnSuccess) })
   return mungedResponse(call, munged, changes, picked(response, keptHeaders))
 }
 
 /** Null when the answer is not what the lexicon says, or nothing can be made of it. */
-async function mungedOutput<N extends MungedMethod>(call: Call<N>, nsid: N, munge: Munge<N>, changes: LocalChanges, body: unknown): Promise<Output<N> | null> {
+async function mungedOutput<N extends MungedMethod>(
+  call: Call<N>,
+  nsid: N,
+  munge: Munge<N>,
+  changes: LocalChanges,
+  body: unknown,
+): Promise<Output<N> | null> {
   const checked = validateOutput(nsid, body)
   if (!checked.ok) return null
   return attempt(call, async () => munge(await viewerOf(call), checked.value as Output<N>, changes, call.params))
@@ -67,7 +79,12 @@ async function attempt<T>({ ctx, nsid }: Call<MungedMethod>, make: () => Promise
   }
 }
 
-function mungedResponse({ ctx }: Call<MungedMethod>, output: unknown, { oldestAt }: LocalChanges, headers: Record<string, string>): Response {
+function mungedResponse(
+  { ctx }: Call<MungedMethod>,
+  output: unknown,
+  { oldestAt }: LocalChanges,
+  headers: Record<string, string>,
+): Response {
   const lag: Record<string, string> = oldestAt === null ? {} : { [LAG_HEADER]: String(Math.max(0, ctx.clock.now() - oldestAt)) }
   const text = JSON.stringify(output)
   const own = { 'Content-Type': 'application/json; charset=utf-8', 'Content-Length': String(Buffer.byteLength(text)) }
@@ -79,7 +96,8 @@ async function viewerOf(call: Call<MungedMethod>): Promise<Viewer> {
   return {
     author: await localAuthor(ctx, caller.did),
     cdnUrl: ctx.config.appview.cdnUrl,
-    ask: (lxm, params) => askJson(call, { service: caller.service, iss: caller.did, lxm, path: `/xrpc/${lxm}?${new URLSearchParams(params)}` }),
+    ask: (lxm, params) =>
+      askJson(call, { service: caller.service, iss: caller.did, lxm, path: `/xrpc/${lxm}?${new URLSearchParams(params)}` }),
   }
 }
 
@@ -101,6 +119,8 @@ async function ownThread(call: Call<'app.bsky.feed.getPostThread'>, rev: Tid): P
   const owner = await accountAt(ctx.db, authority)
   const changes = owner?.did === caller.did ? await changesSince(ctx, caller.did, rev) : null
   if (!changes) return null
-  const thread = await attempt(call, async () => threadAround(await viewerOf(call), recordUri(caller.did, `${collection}/${rkey}`), changes, params))
+  const thread = await attempt(call, async () =>
+    threadAround(await viewerOf(call), recordUri(caller.did, `${collection}/${rkey}`), changes, params),
+  )
   return thread && mungedResponse(call, thread, changes, {})
 }

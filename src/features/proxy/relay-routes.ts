@@ -41,7 +41,9 @@ export const relayRoutes = [
       const { service, did: iss } = call.caller
       const { authority, collection, rkey } = recordUriParts(call.params.feed)
       const generator = new URLSearchParams({ repo: authority, collection, rkey })
-      const record = (await askJson(call, { service, iss: null, path: `/xrpc/com.atproto.repo.getRecord?${generator}` })) as { value?: { did?: unknown } } | null
+      const record = (await askJson(call, { service, iss: null, path: `/xrpc/com.atproto.repo.getRecord?${generator}` })) as {
+        value?: { did?: unknown }
+      } | null
       const did = record?.value?.did
       const feedDid = typeof did === 'string' ? parseDid(did) : null
       if (feedDid === null) throw new Refusal(400, 'UnknownFeed', 'could not resolve feed did')

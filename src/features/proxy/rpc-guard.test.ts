@@ -5,7 +5,13 @@ import { permissionsOf } from '../../protocol/scopes.ts'
 import { isOpenRead, requireRpc } from './rpc-guard.ts'
 
 const service = { did: 'did:web:api.example' as Did, fragment: 'bsky_appview' }
-const caller = (scope: string): AccessCaller => ({ did: 'did:plc:a' as Did, credential: 'oauth', permissions: permissionsOf(scope), personalDetails: false, tokenId: 't' })
+const caller = (scope: string): AccessCaller => ({
+  did: 'did:plc:a' as Did,
+  credential: 'oauth',
+  permissions: permissionsOf(scope),
+  personalDetails: false,
+  tokenId: 't',
+})
 
 const cases: [string, string, boolean][] = [
   ['atproto rpc:app.bsky.feed.getTimeline?aud=did:web:api.example%23bsky_appview', 'app.bsky.feed.getTimeline', true],

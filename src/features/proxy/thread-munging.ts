@@ -42,7 +42,12 @@ async function withReply(viewer: Viewer, node: ThreadPost, post: LocalPost): Pro
 }
 
 /** The thread around a new post; null when `uri` is none. Ancestors are the AppView's, as far as it knows them. */
-export async function threadAround(viewer: Viewer, uri: AtUri, { posts }: LocalChanges, { parentHeight }: Params<GetPostThread>): Promise<Output<GetPostThread> | null> {
+export async function threadAround(
+  viewer: Viewer,
+  uri: AtUri,
+  { posts }: LocalChanges,
+  { parentHeight }: Params<GetPostThread>,
+): Promise<Output<GetPostThread> | null> {
   const focus = posts.find((post) => post.uri === uri)
   if (!focus) return null
   const thread = await withReplies(viewer, await threadPost(viewer, focus), posts)
@@ -55,7 +60,11 @@ export async function threadAround(viewer: Viewer, uri: AtUri, { posts }: LocalC
 /** Without its parents a thread is still a thread. */
 async function findParent(viewer: Viewer, uri: string, parentHeight: number): Promise<ThreadPost['parent']> {
   try {
-    const { thread } = (await viewer.ask('app.bsky.feed.getPostThread', { uri, parentHeight: String(parentHeight), depth: '0' })) as Output<GetPostThread>
+    const { thread } = (await viewer.ask('app.bsky.feed.getPostThread', {
+      uri,
+      parentHeight: String(parentHeight),
+      depth: '0',
+    })) as Output<GetPostThread>
     return thread
   } catch {
     return undefined // refused or unreachable: the post is shown alone

@@ -12,9 +12,17 @@ async function refusal(request: Request, response: Response): Promise<Refusal> {
 }
 
 test.each(['DPoP token', 'dpop token'])('a client with "%s" never sees the 401 of another service', async (authorization) => {
-  const response = Response.json({ error: 'ExpiredToken', message: 'over' }, { status: 401, headers: { 'www-authenticate': 'DPoP error="invalid_token"', 'dpop-nonce': 'n' } })
+  const response = Response.json(
+    { error: 'ExpiredToken', message: 'over' },
+    { status: 401, headers: { 'www-authenticate': 'DPoP error="invalid_token"', 'dpop-nonce': 'n' } },
+  )
   const { status, name, message, options } = await refusal(asking(authorization), response)
-  expect({ status, name, message, headers: options.headers }).toEqual({ status: 502, name: 'UpstreamFailure', message: 'over', headers: {} })
+  expect({ status, name, message, headers: options.headers }).toEqual({
+    status: 502,
+    name: 'UpstreamFailure',
+    message: 'over',
+    headers: {},
+  })
 })
 
 test('a client with a bearer token sees it', async () => {

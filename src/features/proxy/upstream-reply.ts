@@ -50,7 +50,8 @@ async function upstreamRefusal(request: Request, response: Response): Promise<Re
   const body = await readJson(response, MAX_ERROR_BYTES)
   const headers = picked(response, passedOnError)
   // A client with a DPoP key takes any 401 for its own session's end.
-  if (response.status === 401 && usesDpop(request)) return new Refusal(502, 'UpstreamFailure', messageOf(body) ?? 'Upstream Failure', { headers })
+  if (response.status === 401 && usesDpop(request))
+    return new Refusal(502, 'UpstreamFailure', messageOf(body) ?? 'Upstream Failure', { headers })
   const status = response.status === 500 ? 502 : response.status
   const [name, message] = defaultErrors[status] ?? (status < 500 ? defaultErrors[400]! : defaultErrors[502]!)
   return new Refusal(status, errorOf(body) ?? name, messageOf(body) ?? message, { headers })
@@ -108,7 +109,10 @@ export async function readBytes(response: Response, maxBytes: number): Promise<U
 
 /** Undefined when it is none, or decodes to more than `maxBytes`. */
 export function parseJson(bytes: Uint8Array, contentEncoding: string | null, maxBytes: number): unknown {
-  const codings = (contentEncoding ?? '').split(',').map((coding) => coding.trim().toLowerCase()).filter((coding) => coding !== '' && coding !== 'identity')
+  const codings = (contentEncoding ?? '')
+    .split(',')
+    .map((coding) => coding.trim().toLowerCase())
+    .filter((coding) => coding !== '' && coding !== 'identity')
   if (!codings.every(isReadableCoding)) return undefined
   try {
     const decoded = codings.reverse().reduce((coded, coding) => decoders[coding]!(coded, { maxOutputLength: maxBytes }), bytes)

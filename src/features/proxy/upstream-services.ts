@@ -35,12 +35,24 @@ export interface Upstream {
 const LABELER_FRAGMENT = 'atproto_labeler'
 
 /** Social methods go to the AppView, and so do the questions about the network that are not answered here. */
-const appviewPrefixes = ['app.bsky.', 'com.atproto.identity.', 'com.atproto.label.', 'com.atproto.lexicon.', 'com.atproto.sync.', 'com.atproto.temp.']
+const appviewPrefixes = [
+  'app.bsky.',
+  'com.atproto.identity.',
+  'com.atproto.label.',
+  'com.atproto.lexicon.',
+  'com.atproto.sync.',
+  'com.atproto.temp.',
+]
 
 const configuredServices = (config: Config): ConfiguredService[] => [
   { name: appviewService(config), label: 'appview', url: config.appview.url, prefixes: appviewPrefixes },
   { name: checkedName(config.chat.did), label: 'chat', url: config.chat.url, prefixes: ['chat.bsky.'] },
-  { name: reportService(config), label: 'moderation', url: config.moderation.reportUrl, prefixes: ['tools.ozone.', 'com.atproto.moderation.'] },
+  {
+    name: reportService(config),
+    label: 'moderation',
+    url: config.moderation.reportUrl,
+    prefixes: ['tools.ozone.', 'com.atproto.moderation.'],
+  },
 ]
 
 export const appviewService = (config: Config): ServiceName => checkedName(config.appview.did)

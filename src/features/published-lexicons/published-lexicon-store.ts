@@ -9,7 +9,9 @@ export interface KeptLexicon {
 }
 
 export async function findLexicon(reader: Reader, nsid: Nsid): Promise<KeptLexicon | null> {
-  const row = await reader.get<{ document: string; fetchedAt: Millis }>(sql`SELECT document, fetched_at AS "fetchedAt" FROM published_lexicon WHERE nsid = ${nsid}`)
+  const row = await reader.get<{ document: string; fetchedAt: Millis }>(
+    sql`SELECT document, fetched_at AS "fetchedAt" FROM published_lexicon WHERE nsid = ${nsid}`,
+  )
   return row && { document: JSON.parse(row.document) as LexiconDocument, fetchedAt: row.fetchedAt }
 }
 

@@ -20,7 +20,8 @@ export const abandonedRepoSweep: Sweep = {
       if (!(await ctx.db.transaction((tx) => claimAbandonedRepo(tx, id, ctx.clock.now())))) continue
       report.seen++
       for (const deleteSome of [deleteSomeRecords, deleteSomeNodes]) {
-        for (let deleted = ROWS; deleted === ROWS; report.rows += deleted) deleted = await ctx.db.transaction((tx) => deleteSome(tx, id, ROWS))
+        for (let deleted = ROWS; deleted === ROWS; report.rows += deleted)
+          deleted = await ctx.db.transaction((tx) => deleteSome(tx, id, ROWS))
       }
       await ctx.db.transaction((tx) => deleteRepoRow(tx, id))
     }

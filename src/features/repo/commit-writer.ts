@@ -78,9 +78,19 @@ export async function applyCommit(ctx: Context, tx: Tx, { did, writes, swapCommi
 
   const now = ctx.clock.now()
   const fresh = await changeNodes(tx, nodes, { rev, created: built.nodes, removed: built.removedNodes })
-  await deleteRecords(tx, head.id, resolved.filter(({ action }) => action === 'delete').map(({ path }) => path))
+  await deleteRecords(
+    tx,
+    head.id,
+    resolved.filter(({ action }) => action === 'delete').map(({ path }) => path),
+  )
   const stored = resolved.filter((write) => write.action !== 'delete')
-  await putRecords(tx, head.id, rev, now, stored.map(({ path, record }) => ({ path, cid: record.cid, subject: record.subject, value: record.bytes })))
+  await putRecords(
+    tx,
+    head.id,
+    rev,
+    now,
+    stored.map(({ path, record }) => ({ path, cid: record.cid, subject: record.subject, value: record.bytes })),
+  )
   await updateTree(tx, head, { rev, head: built.commit.cid, data: built.data, commitBlock: built.commit.bytes }, fresh)
   await applyBlobChanges(tx, {
     did,

@@ -37,7 +37,9 @@ export interface Framing {
 
 /** Counts rows whose framing does not match their block. A single one makes an exported archive unreadable. */
 export const misframed = (framings: readonly Framing[]): number =>
-  framings.filter(({ framing, size }) => framing === null || Buffer.compare(framing, framingOf({ length: size })) !== 0).reduce((sum, { count }) => sum + count, 0)
+  framings
+    .filter(({ framing, size }) => framing === null || Buffer.compare(framing, framingOf({ length: size })) !== 0)
+    .reduce((sum, { count }) => sum + count, 0)
 
 /** A table whose rows are ordered by a key. */
 export interface KeyedBlocks<Key> {
@@ -53,7 +55,7 @@ export interface KeyedBlocks<Key> {
 /** All rows, in chunks of about the same size whatever the size of a row. */
 export async function* framedChunks<Key>({ first, last, keyAfter, framed }: KeyedBlocks<Key>): AsyncGenerator<Uint8Array> {
   let rows = FIRST_ROWS
-  for (let after = first; after !== last; ) {
+  for (let after = first; after !== last;) {
     const upTo = (await keyAfter(after, rows)) ?? last
     const chunk = await framed(after, upTo)
     if (chunk !== null) {

@@ -58,7 +58,7 @@ export class FreshNodes {
   #place(cid: Cid): Place | null {
     const bytes = this.#bytes
     const key = keyOf(cid.bytes, 0)
-    for (let start = this.#nodesStart; start < bytes.length; ) {
+    for (let start = this.#nodesStart; start < bytes.length;) {
       const end = this.#endOf(start)
       if (keyOf(bytes, start + REV_BYTES) === key && equalBytes(this.#cidBytes(start), cid.bytes)) return { start, end }
       start = end
@@ -87,7 +87,8 @@ export class FreshNodes {
 
   get nodes(): RevisedBlock[] {
     const nodes: RevisedBlock[] = []
-    for (let start = this.#nodesStart; start < this.#bytes.length; start = this.#endOf(start)) nodes.push(this.#node({ start, end: this.#endOf(start) }))
+    for (let start = this.#nodesStart; start < this.#bytes.length; start = this.#endOf(start))
+      nodes.push(this.#node({ start, end: this.#endOf(start) }))
     return nodes
   }
 

@@ -107,7 +107,9 @@ export class StoredNodes {
   /** Counts nodes whose stored framing does not match their block. */
   async countMisframed(): Promise<number> {
     return misframed(
-      await this.reader.all<Framing>(sql`SELECT framing, length(bytes) AS size, count(*) AS count FROM repo_node WHERE repo_id = ${this.repoId} GROUP BY framing, length(bytes)`),
+      await this.reader.all<Framing>(
+        sql`SELECT framing, length(bytes) AS size, count(*) AS count FROM repo_node WHERE repo_id = ${this.repoId} GROUP BY framing, length(bytes)`,
+      ),
     )
   }
 
@@ -119,7 +121,11 @@ export class StoredNodes {
 }
 
 /** Store the nodes that a commit creates and removes. Returns the packed nodes to store in the row of the repository. */
-export async function changeNodes(tx: Tx, stored: StoredNodes, change: { rev: Tid; created: readonly Block[]; removed: readonly Cid[] }): Promise<Uint8Array> {
+export async function changeNodes(
+  tx: Tx,
+  stored: StoredNodes,
+  change: { rev: Tid; created: readonly Block[]; removed: readonly Cid[] },
+): Promise<Uint8Array> {
   const { repoId } = stored
   const next = (await stored.fresh()).after(change)
   if (next.packed.length <= MAX_FRESH_BYTES) return next.packed
@@ -134,14 +140,18 @@ export async function changeNodes(tx: Tx, stored: StoredNodes, change: { rev: Ti
 /** None of the nodes may exist yet. */
 async function insertNodes(tx: Tx, repoId: number, nodes: readonly RevisedBlock[]): Promise<void> {
   for (const piece of inPieces(nodes)) {
-    await tx.run(sql`INSERT INTO repo_node (repo_id, cid, rev, bytes, framing) VALUES ${sqlRows(piece.map(({ cid, rev, bytes }) => [repoId, cid.bytes, rev, bytes, framingOf(bytes)]))}`)
+    await tx.run(
+      sql`INSERT INTO repo_node (repo_id, cid, rev, bytes, framing) VALUES ${sqlRows(piece.map(({ cid, rev, bytes }) => [repoId, cid.bytes, rev, bytes, framingOf(bytes)]))}`,
+    )
   }
 }
 
 /** Insert nodes that do not exist yet, with one statement each: see `addRecords`. */
 export async function addNodes(tx: Tx, repoId: number, rev: Tid, nodes: readonly Block[]): Promise<void> {
   for (const { cid, bytes } of nodes) {
-    await tx.run(sql`INSERT INTO repo_node (repo_id, cid, rev, bytes, framing) VALUES (${repoId}, ${cid.bytes}, ${rev}, ${bytes}, ${framingOf(bytes)})`)
+    await tx.run(
+      sql`INSERT INTO repo_node (repo_id, cid, rev, bytes, framing) VALUES (${repoId}, ${cid.bytes}, ${rev}, ${bytes}, ${framingOf(bytes)})`,
+    )
   }
 }
 

@@ -19,7 +19,8 @@ export const readRoutes = [
       const { repo, collection, rkey, cid } = params
       const account = await accountSummary(ctx.db, repo)
       // The AppView may have repositories that this server does not have or must not serve.
-      if (account?.status !== 'active') return forward(call, { service: namedService(call.request) ?? appviewService(ctx.config), iss: null })
+      if (account?.status !== 'active')
+        return forward(call, { service: namedService(call.request) ?? appviewService(ctx.config), iss: null })
       const { did } = account
       const path = `${collection}/${rkey}`
       const record = await findShownRecord(ctx.db, did, path)

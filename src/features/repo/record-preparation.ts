@@ -25,7 +25,10 @@ export interface RecordInput {
  *
  * Refuses with `InvalidRequest` a record that its lexicon refuses or that is outside the data model.
  */
-export async function prepareRecord(ctx: Context, { collection, rkey, record, validate }: RecordInput): Promise<{ record: PreparedRecord; status: ValidationStatus | null }> {
+export async function prepareRecord(
+  ctx: Context,
+  { collection, rkey, record, validate }: RecordInput,
+): Promise<{ record: PreparedRecord; status: ValidationStatus | null }> {
   const { $type = collection } = record
   if ($type !== collection) throw invalidRequest(`Invalid $type: expected ${collection}, got ${String($type)}`)
   const json = record['$type'] === undefined ? { ...record, $type } : record

@@ -129,7 +129,12 @@ export const findShownRecord = (reader: Reader, did: Did, path: string): Promise
   reader.get(sql`SELECT path, cid, value FROM record WHERE repo_id = ${repoOf(did)} AND path = ${path} AND takedown_ref IS NULL`)
 
 /** A page of all records of a repository, in tree order. */
-export async function listAllRecords(reader: Reader, repoId: number, after: string, limit: number): Promise<Pick<StoredRecord, 'path' | 'cid' | 'rev' | 'value'>[]> {
+export async function listAllRecords(
+  reader: Reader,
+  repoId: number,
+  after: string,
+  limit: number,
+): Promise<Pick<StoredRecord, 'path' | 'cid' | 'rev' | 'value'>[]> {
   const rows = await reader.all<RecordRow>(sql`
     SELECT path, cid, rev, value FROM record WHERE repo_id = ${repoId} AND path > ${after} ORDER BY path LIMIT ${limit}`)
   return rows.map(recordOf)
@@ -170,7 +175,12 @@ export async function* recordBlocksSince(reader: Reader, repoId: number, since: 
 }
 
 /** A page of records in order of the commits that wrote them, after the record of `path` in commit `rev`. */
-export async function listRecordsSince(reader: Reader, repoId: number, after: { rev: Tid; path: string }, limit: number): Promise<StoredRecord[]> {
+export async function listRecordsSince(
+  reader: Reader,
+  repoId: number,
+  after: { rev: Tid; path: string },
+  limit: number,
+): Promise<StoredRecord[]> {
   const rows = await reader.all<RecordRow>(sql`
     SELECT ${columns} FROM record WHERE repo_id = ${repoId} AND (rev, path) > (${after.rev}, ${after.path}) ORDER BY rev, path LIMIT ${limit}`)
   return rows.map(recordOf)
@@ -186,7 +196,9 @@ export async function anyRecordUpTo(reader: Reader, repoId: number, rev: Tid): P
  * many. For `=` or IN, SQLite would scan all records of the repository instead of using the index on CIDs.
  */
 export async function findRecordBlock(reader: Reader, repoId: number, { bytes: cid }: Cid): Promise<Uint8Array | null> {
-  const row = await reader.get<{ value: Uint8Array }>(sql`SELECT value FROM record WHERE repo_id = ${repoId} AND cid BETWEEN ${cid} AND ${cid} LIMIT 1`)
+  const row = await reader.get<{ value: Uint8Array }>(
+    sql`SELECT value FROM record WHERE repo_id = ${repoId} AND cid BETWEEN ${cid} AND ${cid} LIMIT 1`,
+  )
   return row && row.value
 }
 
@@ -213,7 +225,9 @@ export async function countRecords(reader: Reader, repoId: number): Promise<numb
 /** Counts records whose stored framing does not match their block. */
 export async function countMisframed(reader: Reader, repoId: number): Promise<number> {
   return misframed(
-    await reader.all<Framing>(sql`SELECT framing, length(value) AS size, count(*) AS count FROM record WHERE repo_id = ${repoId} GROUP BY framing, length(value)`),
+    await reader.all<Framing>(
+      sql`SELECT framing, length(value) AS size, count(*) AS count FROM record WHERE repo_id = ${repoId} GROUP BY framing, length(value)`,
+    ),
   )
 }
 

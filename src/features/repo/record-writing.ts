@@ -53,9 +53,15 @@ const neededActions: Record<Action, readonly ('create' | 'update' | 'delete')[]>
  *
  * Refuses what the grant does not cover, as `prepareRecord` refuses records, and as `applyCommit` refuses writes.
  */
-export async function writeRecords(ctx: Context, caller: Pick<AccessCaller, 'permissions'>, did: Did, input: WriteInput): Promise<WriteOutcome> {
+export async function writeRecords(
+  ctx: Context,
+  caller: Pick<AccessCaller, 'permissions'>,
+  did: Did,
+  input: WriteInput,
+): Promise<WriteOutcome> {
   requirePermission(caller, (permissions) => {
-    for (const { action, collection } of input.writes) for (const needed of neededActions[action]) permissions.assertRepo({ collection, action: needed })
+    for (const { action, collection } of input.writes)
+      for (const needed of neededActions[action]) permissions.assertRepo({ collection, action: needed })
   })
   const prepared = await Promise.all(input.writes.map((write) => prepareWrite(ctx, did, write, input.validate)))
   const job = { did, writes: prepared.map(({ write }) => write), swapCommit: cidOf(input.swapCommit) ?? undefined }
@@ -70,15 +76,25 @@ export async function writeRecords(ctx: Context, caller: Pick<AccessCaller, 'per
   }
 }
 
-async function prepareWrite(ctx: Context, did: Did, input: RecordWriteInput, validate: boolean | undefined): Promise<{ write: Write; status: ValidationStatus | null }> {
+async function prepareWrite(
+  ctx: Context,
+  did: Did,
+  input: RecordWriteInput,
+  validate: boolean | undefined,
+): Promise<{ write: Write; status: ValidationStatus | null }> {
   const { collection, rkey } = input
   if (rkey !== undefined && parseRecordKey(rkey) === null) throw invalidRequest(`Invalid record key: ${rkey}`)
   const swapRecord = cidOf(input.swapRecord)
-  if (input.action === 'delete') return { write: { action: 'delete', collection, rkey: input.rkey, swapRecord, lenient: input.lenient }, status: null }
+  if (input.action === 'delete')
+    return { write: { action: 'delete', collection, rkey: input.rkey, swapRecord, lenient: input.lenient }, status: null }
   const written = input.action === 'put' && collection === PROFILE ? await withPresentImages(ctx.db, did, input.record) : input.record
   const { record, status } = await prepareRecord(ctx, { collection, rkey, record: written, validate })
   const place = { collection, rkey: rkey ?? nextRecordKey(ctx), swapRecord, record }
-  return { write: input.action === 'create' ? { action: 'create', replacesSame: input.replacesSame, ...place } : { action: input.action, ...place }, status }
+  return {
+    write:
+      input.action === 'create' ? { action: 'create', replacesSame: input.replacesSame, ...place } : { action: input.action, ...place },
+    status,
+  }
 }
 
 function cidOf<T extends null | undefined>(text: string | T): Cid | T {

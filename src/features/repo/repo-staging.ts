@@ -39,7 +39,12 @@ const ROWS = 1000
  * share a commit, which writes the pages of randomly ordered indices once for all of them. Refuses with
  * `ServiceUnavailable` if the sweep has claimed the repository.
  */
-export async function stageBlocks(ctx: Context, id: number, rev: Tid, { nodes, records }: { nodes: readonly Block[]; records: readonly NewRecord[] }): Promise<void> {
+export async function stageBlocks(
+  ctx: Context,
+  id: number,
+  rev: Tid,
+  { nodes, records }: { nodes: readonly Block[]; records: readonly NewRecord[] },
+): Promise<void> {
   const now = ctx.clock.now()
   await Promise.all([
     ctx.db.transaction(async (tx) => {
@@ -50,7 +55,8 @@ export async function stageBlocks(ctx: Context, id: number, rev: Tid, { nodes, r
   ])
 }
 
-const slices = <Row>(rows: readonly Row[]): (readonly Row[])[] => Array.from({ length: Math.ceil(rows.length / ROWS) }, (_, i) => rows.slice(i * ROWS, (i + 1) * ROWS))
+const slices = <Row>(rows: readonly Row[]): (readonly Row[])[] =>
+  Array.from({ length: Math.ceil(rows.length / ROWS) }, (_, i) => rows.slice(i * ROWS, (i + 1) * ROWS))
 
 /** Give the account the new repository, in place of its present one if it has one. Takedowns are copied, which keeps an import from undoing them. */
 export async function adoptRepo(tx: Tx, did: Did, id: number, state: RepoState): Promise<void> {

@@ -118,7 +118,13 @@ export function disownRepo(tx: Tx, did: Did): Promise<number> {
 }
 
 /** Replace the repository that was read, if any, by a staged one. Throws `WriteConflict` if either has changed. */
-export async function replaceRepo(tx: Tx, did: Did, before: ReadRepo | null, staged: ReadRepo, { rev, head, data, commitBlock }: RepoState): Promise<void> {
+export async function replaceRepo(
+  tx: Tx,
+  did: Did,
+  before: ReadRepo | null,
+  staged: ReadRepo,
+  { rev, head, data, commitBlock }: RepoState,
+): Promise<void> {
   if (before !== null) requireUpdated(await tx.run(sql`UPDATE repo SET did = NULL WHERE id = ${before.id} AND rev = ${before.rev}`), before)
   const owned = await tx.run(sql`
     UPDATE repo SET did = ${did}, rev = ${rev}, head = ${head.bytes}, data = ${data.bytes}, commit_block = ${commitBlock}, staged_until = NULL

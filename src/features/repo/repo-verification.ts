@@ -53,7 +53,15 @@ function commitFaults({ did, rev, head, data, commitBlock }: RepoHead, key: Publ
 }
 
 async function recordFaults(reader: Reader, repoId: number, entries: readonly [path: string, cid: Cid][]): Promise<string[]> {
-  const stored = new Map((await findRecordsAt(reader, repoId, entries.map(([path]) => path))).map((record) => [record.path, record]))
+  const stored = new Map(
+    (
+      await findRecordsAt(
+        reader,
+        repoId,
+        entries.map(([path]) => path),
+      )
+    ).map((record) => [record.path, record]),
+  )
   return entries.flatMap(([path, cid]) => {
     const record = stored.get(path)
     if (record === undefined) return [`record ${path} is missing`]

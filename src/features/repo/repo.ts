@@ -10,7 +10,16 @@ import type { Block } from '../../protocol/car.ts'
 import type { Cid } from '../../protocol/cid.ts'
 import type { Did, Tid } from '../../protocol/identifiers.ts'
 import { StoredNodes } from './node-store.ts'
-import { anyRecordUpTo, countRecords, findRecord, LAST_PATH, listAllRecords, listRecordsSince, updateRecordTakedown, type StoredRecord } from './record-store.ts'
+import {
+  anyRecordUpTo,
+  countRecords,
+  findRecord,
+  LAST_PATH,
+  listAllRecords,
+  listRecordsSince,
+  updateRecordTakedown,
+  type StoredRecord,
+} from './record-store.ts'
 import { countTakedown, disownRepo, repoHead, type RepoHead } from './repo-store.ts'
 import { pathBlocks, recentNodes } from './tree-nodes.ts'
 
@@ -52,7 +61,12 @@ export async function hasRecordsUpTo(reader: Reader, did: Did, rev: Tid): Promis
 }
 
 /** A page of all records, including those taken down, in order of their paths, after `after`. */
-export async function recordsOf(reader: Reader, did: Did, after: string, limit: number): Promise<Pick<StoredRecord, 'path' | 'rev' | 'value'>[]> {
+export async function recordsOf(
+  reader: Reader,
+  did: Did,
+  after: string,
+  limit: number,
+): Promise<Pick<StoredRecord, 'path' | 'rev' | 'value'>[]> {
   const repo = await repoHead(reader, did)
   return repo === null ? [] : listAllRecords(reader, repo.id, after, limit)
 }

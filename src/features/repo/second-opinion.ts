@@ -62,7 +62,8 @@ async function* opinions(libraries: Libraries, reader: Reader, repo: RepoHead, d
       yield leaf
       continue
     }
-    for (; !record.done && record.value.path < leaf.path; record = await records.next()) yield `record ${record.value.path} is not in the tree`
+    for (; !record.done && record.value.path < leaf.path; record = await records.next())
+      yield `record ${record.value.path} is not in the tree`
     if (record.done || record.value.path !== leaf.path) {
       yield `record ${leaf.path} is missing`
       continue
@@ -95,7 +96,8 @@ async function* leavesOf(libraries: Libraries, node: MST, layer: number | null):
   const own = layer ?? (await node.getLayer())
   for (const entry of entries) {
     if (entry.isLeaf()) {
-      if ((await reference.mstUtil.leadingZerosOnHash(entry.key)) !== own) yield `record ${entry.key} is in another layer of the tree than it has to be`
+      if ((await reference.mstUtil.leadingZerosOnHash(entry.key)) !== own)
+        yield `record ${entry.key} is in another layer of the tree than it has to be`
       yield { path: entry.key, cid: entry.value.toString() }
       // Load the subtree separately, which keeps the tree from holding everything that was read.
     } else yield* leavesOf(libraries, reference.MST.load(node.storage, entry.pointer), own - 1)
@@ -103,7 +105,7 @@ async function* leavesOf(libraries: Libraries, node: MST, layer: number | null):
 }
 
 async function* storedRecords(reader: Reader, repoId: number): AsyncGenerator<{ path: string; value: Uint8Array }> {
-  for (let after = ''; ; ) {
+  for (let after = ''; ;) {
     const page = await listAllRecords(reader, repoId, after, PAGE)
     yield* page
     if (page.length < PAGE) return
@@ -114,7 +116,8 @@ async function* storedRecords(reader: Reader, repoId: number): AsyncGenerator<{ 
 const CBOR = 0x71
 const SHA256 = 0x12
 
-const cidOf = async ({ sha256, CID, digests }: Libraries, block: Uint8Array): Promise<string> => CID.createV1(CBOR, digests.create(SHA256, await sha256(block))).toString()
+const cidOf = async ({ sha256, CID, digests }: Libraries, block: Uint8Array): Promise<string> =>
+  CID.createV1(CBOR, digests.create(SHA256, await sha256(block))).toString()
 
 const LINK_TAG = 42
 
@@ -125,10 +128,18 @@ class Link {
 
 /** Whether the block is strict CBOR in the only encoding that DAG-CBOR allows for its value. */
 function isCanonical({ cborg }: Libraries, block: Uint8Array): boolean {
-  const strict = { strict: true, allowIndefinite: false, allowUndefined: false, allowNaN: false, allowInfinity: false, rejectDuplicateMapKeys: true }
+  const strict = {
+    strict: true,
+    allowIndefinite: false,
+    allowUndefined: false,
+    allowNaN: false,
+    allowInfinity: false,
+    rejectDuplicateMapKeys: true,
+  }
   const tags: ((bytes: Uint8Array) => Link)[] = []
   tags[LINK_TAG] = (bytes) => new Link(bytes)
-  const linked = (value: unknown) => (value instanceof Link ? [new cborg.Token(cborg.Type.tag, LINK_TAG), new cborg.Token(cborg.Type.bytes, value.bytes)] : null)
+  const linked = (value: unknown) =>
+    value instanceof Link ? [new cborg.Token(cborg.Type.tag, LINK_TAG), new cborg.Token(cborg.Type.bytes, value.bytes)] : null
   const again = cborg.encode(cborg.decode(block, { ...strict, tags }), { float64: true, typeEncoders: { Object: linked } })
   return Buffer.compare(again, block) === 0
 }

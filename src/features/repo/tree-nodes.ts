@@ -41,7 +41,10 @@ export async function buildOnStored(
       return built
     } catch (error) {
       if (!(error instanceof MissingBlock)) throw error
-      if (missing === MAX_MISSING_NODES) throw new Malformed(`a commit on repository ${stored.repoId} reads more than ${MAX_MISSING_NODES} nodes beside the paths of its writes`)
+      if (missing === MAX_MISSING_NODES)
+        throw new Malformed(
+          `a commit on repository ${stored.repoId} reads more than ${MAX_MISSING_NODES} nodes beside the paths of its writes`,
+        )
       await nodes.fetch([error.cid])
     }
   }
@@ -51,7 +54,7 @@ export async function buildOnStored(
 export async function pathBlocks(stored: StoredNodes, data: Cid, recent: RecentNodes, path: string): Promise<Block[]> {
   const blocks: Block[] = []
   let layer: number | null = null
-  for (let cid: Cid | null = data; cid !== null; ) {
+  for (let cid: Cid | null = data; cid !== null;) {
     const node: MstNode = recent.get(cid.toString()) ?? (await readNode(stored, cid, layer))
     recent.set(cid.toString(), node)
     blocks.push({ cid, bytes: node.block })
@@ -75,7 +78,8 @@ async function readBlocks(stored: StoredNodes, cids: readonly Cid[]): Promise<Bl
 }
 
 /** A node without a given layer is a root. Only the root of the empty tree has no keys, and it has no subtrees. */
-const decoded = (bytes: Uint8Array, layer: number | null): MstNode => (layer === null ? decodeRoot(bytes, keylessRoot) : decodeNode(bytes, layer))
+const decoded = (bytes: Uint8Array, layer: number | null): MstNode =>
+  layer === null ? decodeRoot(bytes, keylessRoot) : decodeNode(bytes, layer)
 
 const keylessRoot = (): never => {
   throw new Malformed('the root of a tree holds no key')
@@ -120,7 +124,7 @@ class LoadedNodes implements NodeCache {
   /** Load the nodes between the root and each key, and both neighbours of a key that exists. */
   async loadPaths(root: Cid, keys: readonly string[]): Promise<void> {
     let level = new Map([[root.toString(), { cid: root, keys }]])
-    for (let layer: number | null = null; level.size > 0; ) {
+    for (let layer: number | null = null; level.size > 0;) {
       const missing = [...level.values()].filter(({ cid }) => this.get(cid.toString()) === undefined)
       if (missing.length > 0) await this.fetch(missing.map(({ cid }) => cid))
       const below = new Map<string, { cid: Cid; keys: string[] }>()

@@ -61,14 +61,19 @@ export const writeRoutes = [
     limit: writesOf(() => writePoints.delete),
     async handler(call) {
       const { repo, collection, rkey, swapRecord, swapCommit } = call.input
-      const { commit } = await write(call, repo, { writes: [{ action: 'delete', collection, rkey, swapRecord, lenient: true }], swapCommit })
+      const { commit } = await write(call, repo, {
+        writes: [{ action: 'delete', collection, rkey, swapRecord, lenient: true }],
+        swapCommit,
+      })
       return metaOf(commit)
     },
   }),
 
   procedure('com.atproto.repo.applyWrites', {
     auth: writer,
-    limit: writesOf(({ writes }: LexMethods['com.atproto.repo.applyWrites']['input']) => writes.reduce((points, { $type }) => points + writePoints[actions[$type]], 0)),
+    limit: writesOf(({ writes }: LexMethods['com.atproto.repo.applyWrites']['input']) =>
+      writes.reduce((points, { $type }) => points + writePoints[actions[$type]], 0),
+    ),
     maxBytes: MAX_BYTES,
     async handler(call) {
       const { repo, writes, validate, swapCommit } = call.input

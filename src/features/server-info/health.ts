@@ -20,7 +20,8 @@ const TIMEOUT_MILLIS = 2000
 const MIN_FREE_BYTES = 4 * 1024 ** 2
 
 /** Told to whoever asks, so without paths and names. */
-type Unwritable = 'the disk is full' | 'the file system is read-only' | 'the data directory cannot be written' | 'the database cannot be written'
+type Unwritable =
+  'the disk is full' | 'the file system is read-only' | 'the data directory cannot be written' | 'the database cannot be written'
 type Fault = Unwritable | 'the database cannot be read' | 'disk or database do not answer'
 
 class Health {
@@ -50,7 +51,11 @@ class Health {
 
   async #examine(): Promise<Fault | null> {
     const { clock, config, db } = this.ctx
-    for (const folder of new Set([config.dataDir, blobsFolder(config.dataDir), ...databaseFiles(config.databaseUrl).map((path) => dirname(path))])) {
+    for (const folder of new Set([
+      config.dataDir,
+      blobsFolder(config.dataDir),
+      ...databaseFiles(config.databaseUrl).map((path) => dirname(path)),
+    ])) {
       const fault = await folderFault(folder, MIN_FREE_BYTES)
       if (fault !== null) return fault
     }
@@ -60,7 +65,8 @@ class Health {
       return 'the database cannot be read'
     }
     // The database keeps how it went.
-    if (db.writeFault !== null && clock.monotonic() - db.writeFault.at >= LOOK_MILLIS) await db.run(sql`UPDATE clock_seen SET seen_at = seen_at`).catch(() => undefined)
+    if (db.writeFault !== null && clock.monotonic() - db.writeFault.at >= LOOK_MILLIS)
+      await db.run(sql`UPDATE clock_seen SET seen_at = seen_at`).catch(() => undefined)
     return null
   }
 

@@ -52,7 +52,10 @@ export const serverInfo: Feature = {
     }),
     route('GET', '/', { handler: ({ ctx }) => landingPage(ctx) }),
     route('GET', '/robots.txt', {
-      handler: () => new Response('# Crawling the public parts of the service is welcome.\nUser-agent: *\nAllow: /\n', { headers: { 'Content-Type': 'text/plain; charset=utf-8' } }),
+      handler: () =>
+        new Response('# Crawling the public parts of the service is welcome.\nUser-agent: *\nAllow: /\n', {
+          headers: { 'Content-Type': 'text/plain; charset=utf-8' },
+        }),
     }),
   ],
 }

@@ -4,7 +4,15 @@ import type { Exchange } from '../../http/endpoint.ts'
 import type { Reader } from '../../platform/database/database.ts'
 import type { Did, Handle, Millis } from '../../protocol/identifiers.ts'
 import { parseDidKey } from '../../protocol/keys.ts'
-import { accountOf, AddressTaken, emailNotSupported, parseEmailAddress, passwordFault, requireLastingAddress, withinRefusedAddresses } from '../accounts/accounts.ts'
+import {
+  accountOf,
+  AddressTaken,
+  emailNotSupported,
+  parseEmailAddress,
+  passwordFault,
+  requireLastingAddress,
+  withinRefusedAddresses,
+} from '../accounts/accounts.ts'
 import { admitHandle, isNameTaken, leaveOwnName } from '../identity/identity.ts'
 import { isInviteUsable } from '../invites/invites.ts'
 

@@ -16,12 +16,44 @@ import type { Reader, Tx } from '../../platform/database/database.ts'
 import { parseHandle, type Did, type Handle } from '../../protocol/identifiers.ts'
 import { formatDidKey } from '../../protocol/keys.ts'
 import { genesisDid, genesisOperation, signOperation, type LogOperation } from '../../protocol/plc.ts'
-import { accountOf, announce, hashPassword, insertAccount, insertPlace, makeAccountKey, signingKeyOf, updatePassword, type WrappedKey } from '../accounts/accounts.ts'
+import {
+  accountOf,
+  announce,
+  hashPassword,
+  insertAccount,
+  insertPlace,
+  makeAccountKey,
+  signingKeyOf,
+  updatePassword,
+  type WrappedKey,
+} from '../accounts/accounts.ts'
 import { sequenceEvents } from '../firehose/firehose.ts'
 import { createRepo } from '../repo/repo.ts'
-import { claimName, curveFor, endClaim, forgetName, type HeldName, isDirectoryRefusal, leaveName, replaceName, serverRotationKey, submitOnce, takeReservedKey } from '../identity/identity.ts'
+import {
+  claimName,
+  curveFor,
+  endClaim,
+  forgetName,
+  type HeldName,
+  isDirectoryRefusal,
+  leaveName,
+  replaceName,
+  serverRotationKey,
+  submitOnce,
+  takeReservedKey,
+} from '../identity/identity.ts'
 import { useInvite } from '../invites/invites.ts'
-import { type AdmittedSignup, checkPassword, checkRequest, handleTaken, requireFreeAddress, requireFreeHandle, requireNew, requireUsable, type SignupRequest } from './signup-rules.ts'
+import {
+  type AdmittedSignup,
+  checkPassword,
+  checkRequest,
+  handleTaken,
+  requireFreeAddress,
+  requireFreeHandle,
+  requireNew,
+  requireUsable,
+  type SignupRequest,
+} from './signup-rules.ts'
 
 /** A migrated account that is not activated within this time may be deleted. */
 const UNFINISHED_MOVE_SECS = 3 * 86_400
@@ -42,7 +74,12 @@ export type Enter<Entry> = (tx: Tx, did: Did) => Promise<Entry>
  * Create an account. `provenDid` is the DID that a service token proved the caller to own, or null. Throws as
  * `checkRequest` does, `NotEnoughResources` (503) if another attempt took over, and `PlcDirectoryError`.
  */
-export async function createAccount<Entry>(exchange: Exchange, request: SignupRequest, provenDid: Did | null, enter: Enter<Entry>): Promise<NewIdentity<Entry>> {
+export async function createAccount<Entry>(
+  exchange: Exchange,
+  request: SignupRequest,
+  provenDid: Did | null,
+  enter: Enter<Entry>,
+): Promise<NewIdentity<Entry>> {
   const { ctx } = exchange
   const origin = originOf(exchange)
   const arrived = await arriveAgain(ctx, request, provenDid, enter)
@@ -85,7 +122,12 @@ export async function createAccount<Entry>(exchange: Exchange, request: SignupRe
  * the account that exists already, with the password given now. Returns null if there is none, or if it was ever
  * active.
  */
-async function arriveAgain<Entry>(ctx: Context, request: SignupRequest, provenDid: Did | null, enter: Enter<Entry>): Promise<NewIdentity<Entry> | null> {
+async function arriveAgain<Entry>(
+  ctx: Context,
+  request: SignupRequest,
+  provenDid: Did | null,
+  enter: Enter<Entry>,
+): Promise<NewIdentity<Entry> | null> {
   if (provenDid === null || request.did !== provenDid) return null
   const isHere = async (reader: Reader) => {
     const account = await accountOf(reader, provenDid)
@@ -109,7 +151,10 @@ async function prepareIdentity(ctx: Context, { handle, recoveryKey }: AdmittedSi
   const serverKey = await serverRotationKey(ctx)
   const wanted = [recoveryKey, ctx.config.recoveryDidKey, formatDidKey(serverKey.publicKey)]
   const rotationKeys = [...new Set(wanted.filter((key) => key !== null))]
-  const genesis = signOperation(genesisOperation({ signingKey: key.signingKey, handle, rotationKeys, pdsEndpoint: ctx.config.publicUrl }), serverKey)
+  const genesis = signOperation(
+    genesisOperation({ signingKey: key.signingKey, handle, rotationKeys, pdsEndpoint: ctx.config.publicUrl }),
+    serverKey,
+  )
   return { did: genesisDid(genesis), prepared: { genesis, key } }
 }
 
@@ -132,7 +177,13 @@ async function register(ctx: Context, claimed: HeldName, fresh: Identity): Promi
 const tookTooLong = () => new Refusal(503, 'NotEnoughResources', 'The sign-up took too long, or was tried again meanwhile')
 
 /** Create the account, its repository and its events. */
-async function establish(ctx: Context, tx: Tx, admitted: AdmittedSignup, claimed: HeldName, made: WrappedKey & { passwordHash: string | null }): Promise<void> {
+async function establish(
+  ctx: Context,
+  tx: Tx,
+  admitted: AdmittedSignup,
+  claimed: HeldName,
+  made: WrappedKey & { passwordHash: string | null },
+): Promise<void> {
   const { handle, email, inviteCode } = admitted
   const { did } = claimed
   const isMadeHere = admitted.did === null

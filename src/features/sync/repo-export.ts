@@ -58,7 +58,11 @@ const carResponse = (body: Uint8Array | ReadableStream<Uint8Array>): Response =>
   new Response(body as NonNullable<ConstructorParameters<typeof Response>[0]>, { headers: { 'Content-Type': CAR_TYPE } })
 
 /** Exports blocks by CID, in an archive without a root, or returns the CIDs that the repository does not have. */
-export function exportBlocks(ctx: Context, did: Did, cids: readonly Cid[]): Promise<{ ok: true; response: Response } | { ok: false; missing: Cid[] }> {
+export function exportBlocks(
+  ctx: Context,
+  did: Did,
+  cids: readonly Cid[],
+): Promise<{ ok: true; response: Response } | { ok: false; missing: Cid[] }> {
   return ctx.db.shortSnapshot(async (reader) => {
     const repo = await repoHead(reader, did)
     const found = repo === null ? cids.map(() => null) : await blocksOf(ctx, reader, repo, cids)

@@ -87,7 +87,8 @@ async function replaceBy(ctx: Context, did: Did, imported: ImportedRepo, before:
   const uses = new BatchFile<BlobUse>(ctx.config.dataDir)
   try {
     const { commit } = imported
-    if (tidMicros(commit.rev) > ctx.clock.now() * 1000 + MAX_AHEAD_MICROS) throw invalidRequest('The revision of the commit is in the future')
+    if (tidMicros(commit.rev) > ctx.clock.now() * 1000 + MAX_AHEAD_MICROS)
+      throw invalidRequest('The revision of the commit is in the future')
     await checkSignature(ctx, did, commit)
     // The stored tree is the same, and its commit is not older.
     if (before !== null && before.data.equals(commit.data) && before.rev >= commit.rev) return

@@ -75,7 +75,10 @@ export const syncRoutes: readonly Endpoint[] = [
   query('com.atproto.sync.listRepos', {
     async handler({ ctx: { db }, params: { limit, cursor } }) {
       const accounts = await accountsAfter(db, parseAccountCursor(cursor), limit)
-      const heads = await repoHeadsOf(db, accounts.map(({ did }) => did))
+      const heads = await repoHeadsOf(
+        db,
+        accounts.map(({ did }) => did),
+      )
       const repos = accounts.flatMap((account) => {
         const head = heads.get(account.did)
         return head ? [{ did: account.did, head: head.head.toString(), rev: head.rev, ...activityOf(account) }] : []
@@ -85,7 +88,11 @@ export const syncRoutes: readonly Endpoint[] = [
     },
   }),
   procedure('com.atproto.repo.importRepo', {
-    auth: access({ sessions: 'owner', grants: (permissions) => permissions.assertAccount({ attr: 'repo', action: 'manage' }), refusesTakendown: true }),
+    auth: access({
+      sessions: 'owner',
+      grants: (permissions) => permissions.assertAccount({ attr: 'repo', action: 'manage' }),
+      refusesTakendown: true,
+    }),
     long: true,
     async handler(call) {
       const {

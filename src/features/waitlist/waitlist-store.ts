@@ -19,4 +19,5 @@ export const listEntries = (reader: Reader, { beforeSeq, limit }: { beforeSeq: n
     SELECT seq, email, handle, created_at AS "createdAt" FROM waitlist_entry
     WHERE ${beforeSeq === null ? sql`1 = 1` : sql`seq < ${beforeSeq}`} ORDER BY seq DESC LIMIT ${limit}`)
 
-export const countEntries = async (reader: Reader): Promise<number> => (await reader.get<{ total: number }>(sql`SELECT count(*) AS total FROM waitlist_entry`))!.total
+export const countEntries = async (reader: Reader): Promise<number> =>
+  (await reader.get<{ total: number }>(sql`SELECT count(*) AS total FROM waitlist_entry`))!.total

@@ -64,7 +64,9 @@ ${codeField({ id: 'confirm-code', value: typed?.get('code') ?? '', fault })}
 
 function emailForm(view: AccountView): Html {
   const { typed, fault } = sent(view, 'email')
-  const awaitsCode = view.awaitsEmailCode && codeField({ id: 'email-code', hint: 'We have sent it to the address that you have now.', value: typed?.get('code') ?? '', fault })
+  const awaitsCode =
+    view.awaitsEmailCode &&
+    codeField({ id: 'email-code', hint: 'We have sent it to the address that you have now.', value: typed?.get('code') ?? '', fault })
   return accountForm(
     view,
     'email',

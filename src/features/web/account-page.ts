@@ -29,7 +29,9 @@ function identity(view: AccountView): Html {
   const { account, device } = view
   const { status } = activityOf(account)
   const others = device.accounts.filter((signedIn) => signedIn.account.did !== account.did)
-  const links = others.map((other) => html`<a href="/account?account=${encodeURIComponent(other.account.did)}">Switch to ${accountName(other.account)}</a> `)
+  const links = others.map(
+    (other) => html`<a href="/account?account=${encodeURIComponent(other.account.did)}">Switch to ${accountName(other.account)}</a> `,
+  )
   return html`
 <section class="card" id="account">
   <div class="row">
@@ -78,7 +80,8 @@ function apps(view: AccountView): Html {
 </section>`
 }
 
-const scopeLine = (scope: string): Html => html`<li><small>${wordsOf({ scope, grants: [scope], title: null, detail: null }).what}</small></li>`
+const scopeLine = (scope: string): Html =>
+  html`<li><small>${wordsOf({ scope, grants: [scope], title: null, detail: null }).what}</small></li>`
 
 function appPasswords(view: AccountView): Html {
   const { secret, outcome } = view

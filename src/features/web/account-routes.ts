@@ -3,7 +3,15 @@ import { route, type Endpoint } from '../../http/endpoint.ts'
 import { authenticationRequired } from '../../http/errors.ts'
 import { chargeAddress } from '../../http/limiting.ts'
 import type { Context } from '../../platform/context.ts'
-import { type Account, activityOf, chargeMail, loginRefused, loginWithPassword, requestCode, withinRefusedAddresses } from '../accounts/accounts.ts'
+import {
+  type Account,
+  activityOf,
+  chargeMail,
+  loginRefused,
+  loginWithPassword,
+  requestCode,
+  withinRefusedAddresses,
+} from '../accounts/accounts.ts'
 import { activateAccount, changeEmail, changePassword, confirmEmail, requestEmailUpdate } from '../account-changes/account-changes.ts'
 import { createAppPassword, deleteSession, findSession, listAppPasswords, listSessions, revokeAppPassword } from '../auth/auth.ts'
 import { changeHandle, externalHandle, publishedDids } from '../identity/identity.ts'
@@ -19,7 +27,11 @@ import { seeOther, type PageCall } from './page-parts.ts'
 
 type PageOptions = Partial<Pick<AccountView, 'outcome' | 'secret' | 'awaitsEmailCode'>>
 
-async function renderAccountPage({ ctx }: PageCall, { account, device }: Holder, { outcome = null, secret = null, awaitsEmailCode = false }: PageOptions = {}): Promise<Response> {
+async function renderAccountPage(
+  { ctx }: PageCall,
+  { account, device }: Holder,
+  { outcome = null, secret = null, awaitsEmailCode = false }: PageOptions = {},
+): Promise<Response> {
   const { db, clock } = ctx
   const { did } = account
   const now = clock.now()
@@ -79,7 +91,12 @@ const act = (path: string, section: Section, done: string, work: Work): Endpoint
 ]
 
 /** Returns null if `work` succeeds, else the page with the fault and the input at the form. */
-async function showFault(call: PageCall, holder: Holder, { section, form: typed }: { section: Section; form: URLSearchParams }, work: () => Promise<unknown>): Promise<Response | null> {
+async function showFault(
+  call: PageCall,
+  holder: Holder,
+  { section, form: typed }: { section: Section; form: URLSearchParams },
+  work: () => Promise<unknown>,
+): Promise<Response | null> {
   const fault = await faultOf(work)
   return fault && renderAccountPage(call, holder, { outcome: { section, fault, notice: null, typed } })
 }
@@ -151,7 +168,9 @@ export const accountRoutes: Endpoint[] = [
     }),
   ),
   ...act('email/confirm', 'confirm-email', 'email-confirmed', (call, holder, form) =>
-    showFault(call, holder, { section: 'confirm-email', form }, () => confirmEmail(call, holder.account.did, form.get('email') ?? '', (form.get('code') ?? '').trim())),
+    showFault(call, holder, { section: 'confirm-email', form }, () =>
+      confirmEmail(call, holder.account.did, form.get('email') ?? '', (form.get('code') ?? '').trim()),
+    ),
   ),
   ...act('email', 'email', 'email', changeAddress),
   ...act('password', 'password', 'password', async (call, holder, form) => {
@@ -177,7 +196,10 @@ async function changeAddress(call: PageCall, holder: Holder, form: URLSearchPara
     notice = await moveAddress(call, holder.account, form)
   })
   if (fault === null && notice === null) return null
-  return renderAccountPage(call, holder, { outcome: { section: 'email', fault, notice, typed: form }, awaitsEmailCode: notice !== null || form.has('code') })
+  return renderAccountPage(call, holder, {
+    outcome: { section: 'email', fault, notice, typed: form },
+    awaitsEmailCode: notice !== null || form.has('code'),
+  })
 }
 
 /**

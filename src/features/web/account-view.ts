@@ -35,7 +35,12 @@ export interface Outcome {
 }
 
 /** A form that acts for the account. Its address redirects to the page if it is opened directly. */
-export const accountForm = ({ account, device }: Pick<AccountView, 'account' | 'device'>, action: string, content: Html, parameters: Record<string, string> = {}): Html => html`
+export const accountForm = (
+  { account, device }: Pick<AccountView, 'account' | 'device'>,
+  action: string,
+  content: Html,
+  parameters: Record<string, string> = {},
+): Html => html`
 <form method="post" action="/account/${action}?${new URLSearchParams({ account: account.did, ...parameters }).toString()}" class="stack">
   ${hidden({ form_token: device.formToken, account: account.did })}
   ${content}

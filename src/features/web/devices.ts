@@ -110,7 +110,9 @@ export function entryOf(exchange: Exchange, { remember }: { remember: boolean })
 /** Sign one account out of this browser. If it was the last one, forget the browser. */
 export async function signOut({ ctx, replyHeaders }: Exchange, device: Device, did: Did): Promise<void> {
   const isLast = device.accounts.every(({ account }) => account.did === did)
-  await ctx.db.transaction((tx): Promise<unknown> => (isLast ? deleteDevice(tx, device.tokenHash) : deleteSignIn(tx, device.tokenHash, did)))
+  await ctx.db.transaction((tx): Promise<unknown> =>
+    isLast ? deleteDevice(tx, device.tokenHash) : deleteSignIn(tx, device.tokenHash, did),
+  )
   if (isLast) replyHeaders.append('Set-Cookie', cookie(ctx, cookieName(ctx), '', 0))
 }
 
@@ -176,5 +178,6 @@ export function requireFormToken(device: Device, form: URLSearchParams): void {
 export function requireNavigation({ request }: Exchange): void {
   const mode = request.headers.get('sec-fetch-mode') ?? 'navigate'
   const destination = request.headers.get('sec-fetch-dest') ?? 'document'
-  if (mode !== 'navigate' || destination !== 'document') throw new Refusal(400, 'InvalidRequest', 'This page can only be opened in a tab of its own.')
+  if (mode !== 'navigate' || destination !== 'document')
+    throw new Refusal(400, 'InvalidRequest', 'This page can only be opened in a tab of its own.')
 }

@@ -24,7 +24,12 @@ interface Check {
   published: PublishedDids
 }
 
-function ownDomainPage({ ctx }: PageCall, holder: Holder, handle: Handle, { check = null, fault = null }: { check?: Check | null; fault?: Fault | null } = {}): Response {
+function ownDomainPage(
+  { ctx }: PageCall,
+  holder: Holder,
+  handle: Handle,
+  { check = null, fault = null }: { check?: Check | null; fault?: Fault | null } = {},
+): Response {
   const { did } = holder.account
   return page(ctx.config, {
     title: 'Your own domain',

@@ -11,18 +11,22 @@ export type PageCall = RouteCall<null>
 const MAX_FORM_BYTES = 64 * 1024
 
 export async function readForm({ body }: PageCall): Promise<URLSearchParams> {
-  if (body.contentType !== 'application/x-www-form-urlencoded') throw new Refusal(415, 'InvalidRequest', 'This form was sent in a way that is not understood.')
+  if (body.contentType !== 'application/x-www-form-urlencoded')
+    throw new Refusal(415, 'InvalidRequest', 'This form was sent in a way that is not understood.')
   return new URLSearchParams(await body.text(MAX_FORM_BYTES))
 }
 
-export const seeOther = (location: string): Response => new Response(null, { status: 303, headers: { Location: location, 'Cache-Control': 'no-store', 'Referrer-Policy': 'no-referrer' } })
+export const seeOther = (location: string): Response =>
+  new Response(null, { status: 303, headers: { Location: location, 'Cache-Control': 'no-store', 'Referrer-Policy': 'no-referrer' } })
 
 export const pageRefusal = (message: string): Refusal => new Refusal(400, 'InvalidRequest', message)
 
 /** At most one per page, because fields refer to its id. */
-export const errorNote = (fault: Fault | null): Html | null => fault && html`<p class="note error" role="alert" id="fault">${fault.message}</p>`
+export const errorNote = (fault: Fault | null): Html | null =>
+  fault && html`<p class="note error" role="alert" id="fault">${fault.message}</p>`
 
-export const goodNote = (message: string | null): Html | null => message === null ? null : html`<p class="note good" role="status">${message}</p>`
+export const goodNote = (message: string | null): Html | null =>
+  message === null ? null : html`<p class="note good" role="status">${message}</p>`
 
 export interface Field {
   name: string
@@ -44,7 +48,21 @@ export interface Field {
   when?: string
 }
 
-export function field({ name, label, id = name, type = 'text', value = '', autocomplete = 'off', hint, required = false, autofocus = false, maxLength, fault = null, affix = null, when }: Field): Html {
+export function field({
+  name,
+  label,
+  id = name,
+  type = 'text',
+  value = '',
+  autocomplete = 'off',
+  hint,
+  required = false,
+  autofocus = false,
+  maxLength,
+  fault = null,
+  affix = null,
+  when,
+}: Field): Html {
   const isWrong = fault?.field === name
   const described = [isWrong && 'fault', hint && `${id}-hint`].filter(Boolean).join(' ')
   const input = html`<input
@@ -67,7 +85,13 @@ export const passwordField = (options: Partial<Field> = {}): Html =>
   field({ name: 'password', label: 'Password', type: 'password', autocomplete: 'current-password', ...options })
 
 export const newPasswordField = (options: Partial<Field> = {}): Html =>
-  passwordField({ label: 'New password', autocomplete: 'new-password', required: true, hint: `At least ${MIN_PASSWORD_CHARS} characters. A password manager can make one for you.`, ...options })
+  passwordField({
+    label: 'New password',
+    autocomplete: 'new-password',
+    required: true,
+    hint: `At least ${MIN_PASSWORD_CHARS} characters. A password manager can make one for you.`,
+    ...options,
+  })
 
 export const codeField = (options: Partial<Field> = {}): Html =>
   field({ name: 'code', label: 'Code from the email', autocomplete: 'one-time-code', required: true, ...options })

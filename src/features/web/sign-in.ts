@@ -23,7 +23,12 @@ export const signInFaults = {
  * Call `then` for the account that the identifier and its own password open, whatever its status. Any wrong combination
  * returns the same message after the same work. A success clears the failures once `then` has finished.
  */
-export async function withPassword<T>(call: PageCall, identifier: string, password: string, then: (account: Account, confirm: Confirm) => Promise<T>): Promise<SignInOutcome<T>> {
+export async function withPassword<T>(
+  call: PageCall,
+  identifier: string,
+  password: string,
+  then: (account: Account, confirm: Confirm) => Promise<T>,
+): Promise<SignInOutcome<T>> {
   const name = identifier.trim().replace(/^@/, '')
   if (name === '' || password === '') return { ok: false, fault: signInFaults.missing }
   if (password.length > MAX_TRIED_PASSWORD_CHARS) return { ok: false, fault: signInFaults.wrong }

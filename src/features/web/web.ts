@@ -3,7 +3,17 @@
  * their own build on this door; the account pages in this folder build on the features.
  */
 export { deleteDevicesBefore, deleteSignInsOf } from './device-store.ts'
-export { deviceOf, formProof, readOwnForm, requireFormToken, requireNavigation, signIn, type Confirm, type Device, type SignedIn } from './devices.ts'
+export {
+  deviceOf,
+  formProof,
+  readOwnForm,
+  requireFormToken,
+  requireNavigation,
+  signIn,
+  type Confirm,
+  type Device,
+  type SignedIn,
+} from './devices.ts'
 export { faultOf, type Fault } from './faults.ts'
 export { errorNote, hidden, identifierField, pageRefusal, passwordField, rememberField, seeOther, type PageCall } from './page-parts.ts'
 export { withPassword } from './sign-in.ts'

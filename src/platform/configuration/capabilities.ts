@@ -21,7 +21,14 @@ export const capabilities = [
   {
     name: 'createCeremony',
     isWanted: withMasterKey,
-    endpoints: ['POST /v1/accounts', 'POST /v1/accounts/mobile', 'GET /v1/repo-signing-key', 'POST /v1/dids', 'POST /v1/handles', 'POST /v1/accounts/sessions'],
+    endpoints: [
+      'POST /v1/accounts',
+      'POST /v1/accounts/mobile',
+      'GET /v1/repo-signing-key',
+      'POST /v1/dids',
+      'POST /v1/handles',
+      'POST /v1/accounts/sessions',
+    ],
   },
   {
     name: 'escrow',
@@ -63,12 +70,25 @@ export const capabilities = [
     ],
   },
   { name: 'optionalPassword', isWanted: ({ accounts }) => accounts.passwordOptional, endpoints: ['com.atproto.server.createAccount'] },
-  { name: 'walletAccountDelete', isWanted: always, endpoints: ['com.atproto.server.requestAccountDelete', 'com.atproto.server.deleteAccount'] },
-  { name: 'didWebHosting', isWanted: always, endpoints: ['POST /v1/did-web/hosting', 'POST /v1/did-web/document', 'GET /.well-known/did.json'] },
+  {
+    name: 'walletAccountDelete',
+    isWanted: always,
+    endpoints: ['com.atproto.server.requestAccountDelete', 'com.atproto.server.deleteAccount'],
+  },
+  {
+    name: 'didWebHosting',
+    isWanted: always,
+    endpoints: ['POST /v1/did-web/hosting', 'POST /v1/did-web/document', 'GET /.well-known/did.json'],
+  },
   {
     name: 'appPasswordPersonalDetails',
     isWanted: always,
-    endpoints: ['com.atproto.server.createAppPassword', 'com.atproto.server.listAppPasswords', 'app.bsky.actor.getPreferences', 'app.bsky.actor.putPreferences'],
+    endpoints: [
+      'com.atproto.server.createAppPassword',
+      'com.atproto.server.listAppPasswords',
+      'app.bsky.actor.getPreferences',
+      'app.bsky.actor.putPreferences',
+    ],
   },
   { name: 'waitlist', isWanted: ({ waitlist }) => waitlist.enabled, endpoints: ['POST /waitlist'] },
 ] as const satisfies readonly Capability[]
@@ -85,6 +105,9 @@ export interface Built {
 export const offeredCapabilities = (config: Config, built: Built): Set<CapabilityName> =>
   new Set(
     capabilities
-      .filter(({ name, isWanted, endpoints }) => isWanted(config) && built.capabilities.has(name) && endpoints.every((endpoint) => built.endpoints.has(endpoint)))
+      .filter(
+        ({ name, isWanted, endpoints }) =>
+          isWanted(config) && built.capabilities.has(name) && endpoints.every((endpoint) => built.endpoints.has(endpoint)),
+      )
       .map(({ name }) => name),
   )

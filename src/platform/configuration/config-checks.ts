@@ -34,29 +34,56 @@ export const checks: readonly Check[] = [
   fault('public_url', ({ publicUrl, development }) => {
     const url = new URL(publicUrl)
     if (url.port === '0') return 'must be set when the port is 0'
-    if (isAddress(url.hostname) && !(development && loopbackHost.test(url.hostname))) return 'must have a host name: an IP address can be part of neither a DID nor a handle'
+    if (isAddress(url.hostname) && !(development && loopbackHost.test(url.hostname)))
+      return 'must have a host name: an IP address can be part of neither a DID nor a handle'
     if (url.protocol === 'https:') return null
     return development && loopbackHost.test(url.hostname) ? null : 'must start with https://'
   }),
-  requiredWhen('blob_mirror.endpoint', 'when blob_mirror.bucket is set', ({ blobMirror }) => blobMirror.bucket !== null && blobMirror.endpoint === null),
-  requiredWhen('blob_mirror.access_key_id', 'when blob_mirror.bucket is set', ({ blobMirror }) => blobMirror.bucket !== null && blobMirror.accessKeyId === null),
+  requiredWhen(
+    'blob_mirror.endpoint',
+    'when blob_mirror.bucket is set',
+    ({ blobMirror }) => blobMirror.bucket !== null && blobMirror.endpoint === null,
+  ),
+  requiredWhen(
+    'blob_mirror.access_key_id',
+    'when blob_mirror.bucket is set',
+    ({ blobMirror }) => blobMirror.bucket !== null && blobMirror.accessKeyId === null,
+  ),
   requiredWhen(
     'blob_mirror.secret_access_key',
     'when blob_mirror.bucket is set',
     ({ blobMirror }) => blobMirror.bucket !== null && blobMirror.secretAccessKey === null,
   ),
-  fault('backup.destination', ({ backup, databaseUrl }) => (backup.destination !== null && isPostgresUrl(databaseUrl) ? "requires a SQLite database; use PostgreSQL's own tools to back up its databases" : null)),
+  fault('backup.destination', ({ backup, databaseUrl }) =>
+    backup.destination !== null && isPostgresUrl(databaseUrl)
+      ? "requires a SQLite database; use PostgreSQL's own tools to back up its databases"
+      : null,
+  ),
   requiredWhen('email.from', 'unless email.provider is log', ({ email }) => email.provider !== 'log' && email.from === null),
   requiredWhen('email.smtp_host', 'when email.provider is smtp', ({ email }) => email.provider === 'smtp' && email.smtpHost === null),
-  requiredWhen('email.http_token', 'when email.provider is mailtrap', ({ email }) => email.provider === 'mailtrap' && email.httpToken === null),
-  requiredWhen('email.smtp_username', 'with email.smtp_password', ({ email }) => email.smtpPassword !== null && email.smtpUsername === null),
-  requiredWhen('email.smtp_password', 'with email.smtp_username', ({ email }) => email.smtpUsername !== null && email.smtpPassword === null),
+  requiredWhen(
+    'email.http_token',
+    'when email.provider is mailtrap',
+    ({ email }) => email.provider === 'mailtrap' && email.httpToken === null,
+  ),
+  requiredWhen(
+    'email.smtp_username',
+    'with email.smtp_password',
+    ({ email }) => email.smtpPassword !== null && email.smtpUsername === null,
+  ),
+  requiredWhen(
+    'email.smtp_password',
+    'with email.smtp_username',
+    ({ email }) => email.smtpUsername !== null && email.smtpPassword === null,
+  ),
   fault('email.smtp_tls', ({ email }) =>
     email.smtpTls === 'none' && (email.smtpUsername !== null || email.smtpPassword !== null)
       ? 'none would send the user name and password in the clear'
       : null,
   ),
-  fault('notifications.relay', ({ notifications, iroh }) => (notifications.relay !== null && !iroh.enabled ? 'requires iroh.enabled' : null)),
+  fault('notifications.relay', ({ notifications, iroh }) =>
+    notifications.relay !== null && !iroh.enabled ? 'requires iroh.enabled' : null,
+  ),
 
   warning('admin_token', ({ adminToken, inviteCodeRequired }) =>
     adminToken === null && inviteCodeRequired
@@ -64,10 +91,16 @@ export const checks: readonly Check[] = [
       : null,
   ),
   warning('admin_token', ({ adminToken }) =>
-    adminToken !== null && adminToken.reveal().length < MIN_ADMIN_TOKEN_LENGTH ? `is shorter than ${MIN_ADMIN_TOKEN_LENGTH} characters` : null,
+    adminToken !== null && adminToken.reveal().length < MIN_ADMIN_TOKEN_LENGTH
+      ? `is shorter than ${MIN_ADMIN_TOKEN_LENGTH} characters`
+      : null,
   ),
-  warning('email.provider', ({ email }, mode) => (mode === 'serve' && email.provider === 'log' ? 'is log, so mail is written to the log and reaches nobody' : null)),
-  warning('development', ({ development }, mode) => (mode === 'serve' && development ? 'is true, which is never safe on a public service' : null)),
+  warning('email.provider', ({ email }, mode) =>
+    mode === 'serve' && email.provider === 'log' ? 'is log, so mail is written to the log and reaches nobody' : null,
+  ),
+  warning('development', ({ development }, mode) =>
+    mode === 'serve' && development ? 'is true, which is never safe on a public service' : null,
+  ),
   warning('agent_auth.jwks_refetch_cooldown_secs', ({ agentAuth }) =>
     agentAuth.jwksRefetchCooldownSecs >= agentAuth.jwksCacheTtlSecs ? 'should be below agent_auth.jwks_cache_ttl_secs' : null,
   ),

@@ -61,10 +61,12 @@ export const optional = <T>(kind: Kind<T>, notes: Notes): Field<T | null> => ({
   ...notes,
 })
 
-export const required = <T>(
-  kind: Kind<T>,
-  { development, ...notes }: Notes & { development: T | Derived<T> },
-): Field<T> => ({ kind, fallback: undefined, development, ...notes })
+export const required = <T>(kind: Kind<T>, { development, ...notes }: Notes & { development: T | Derived<T> }): Field<T> => ({
+  kind,
+  fallback: undefined,
+  development,
+  ...notes,
+})
 
 /** Marks fields as `unused`. */
 export const unused = <Fields extends Record<string, Field<unknown>>>(fields: Fields): Fields =>

@@ -80,7 +80,9 @@ const MAX_HOST_LENGTH = 253
 /** Lower-cased, without a leading dot. */
 export const handleDomain = textual('host name', (given) => {
   const domain = given.toLowerCase().replace(/^\./, '')
-  return domain.length <= MAX_HOST_LENGTH && domain.split('.').every((label) => hostLabel.test(label)) ? good(domain) : bad('expected a host name')
+  return domain.length <= MAX_HOST_LENGTH && domain.split('.').every((label) => hostLabel.test(label))
+    ? good(domain)
+    : bad('expected a host name')
 })
 
 const parseUrl = (given: string): URL | null => (/\s/.test(given) ? null : URL.parse(given))
@@ -121,7 +123,9 @@ export const scope = textual('scope', (given) => {
 })
 
 export const databaseLocation = textual('path', (given) =>
-  /^[a-z][a-z0-9+.-]+:/i.test(given) && !/^(?:sqlite:|postgres(?:ql)?:\/\/)/.test(given) ? bad('expected a path, a sqlite: URL or a postgres:// URL') : good(given),
+  /^[a-z][a-z0-9+.-]+:/i.test(given) && !/^(?:sqlite:|postgres(?:ql)?:\/\/)/.test(given)
+    ? bad('expected a path, a sqlite: URL or a postgres:// URL')
+    : good(given),
 )
 
 export const boolean: Kind<boolean> = {

@@ -24,13 +24,15 @@ export interface Problem {
 }
 
 export type Loaded =
-  | { ok: true; config: Config; warnings: readonly Problem[] }
-  | { ok: false; problems: readonly Problem[]; warnings: readonly Problem[] }
+  { ok: true; config: Config; warnings: readonly Problem[] } | { ok: false; problems: readonly Problem[]; warnings: readonly Problem[] }
 
 export const configKeys: readonly Key[] = listKeys(declared)
 
 const DEFAULT_FILE = './pds.toml'
-const unreadableFaults: Readonly<Record<string, string>> = { EACCES: 'this user has no permission to read it; give the file to the user or its group', EISDIR: 'it is a folder' }
+const unreadableFaults: Readonly<Record<string, string>> = {
+  EACCES: 'this user has no permission to read it; give the file to the user or its group',
+  EISDIR: 'it is a folder',
+}
 export const CONFIG_VARIABLE = 'SERVICE_CONFIG'
 
 /** Set by systemd for the commands that run after a service has stopped. */
@@ -132,8 +134,7 @@ function lookUp(table: Table, name: string): unknown {
 
 const isTable = (value: unknown): value is Table => typeof value === 'object' && value !== null && !Array.isArray(value)
 
-const fallbackOf = ({ field }: Key, mode: Mode) =>
-  mode === 'dev' && field.development !== undefined ? field.development : field.fallback
+const fallbackOf = ({ field }: Key, mode: Mode) => (mode === 'dev' && field.development !== undefined ? field.development : field.fallback)
 
 const subjectOf = ({ name, env }: Key, at = '', variable = env[0]) => `${name}${at} (${variable ?? 'file only'})`
 

@@ -37,7 +37,8 @@ import type { Did } from '../../protocol/identifiers.ts'
 const MEBIBYTE = 1024 * 1024
 
 /** First labels of host names that are commonly in use on the same domain as handles. */
-const HOST_LABELS = 'about admin api app auth blog cdn did docs email help identitywallet mail ns1 ns2 oauth pds plc relay root smtp static status xrpc'
+const HOST_LABELS =
+  'about admin api app auth blog cdn did docs email help identitywallet mail ns1 ns2 oauth pds plc relay root smtp static status xrpc'
 /** RFC 2142: mail to such a name at a domain is meant for whoever runs the domain. */
 const MAILBOX_LABELS = 'abuse ftp hostmaster info marketing news noc postmaster sales security support usenet uucp webmaster www'
 const reservedHandles = `${HOST_LABELS} ${MAILBOX_LABELS}`.split(' ').toSorted()
@@ -51,7 +52,8 @@ const handleDomains = checked(listOf(handleDomain), (domains) =>
 /** Create and update records, and upload blobs; no deletion and no account management. */
 const agentScopes = ['atproto', 'blob:*/*', 'repo:*?action=create&action=update']
 
-const perFiveMinutes = (limit: number, doc: string) => field(integer(), { default: limit, doc: `${doc} Requests per client address in 5 minutes.` })
+const perFiveMinutes = (limit: number, doc: string) =>
+  field(integer(), { default: limit, doc: `${doc} Requests per client address in 5 minutes.` })
 
 export const declared = {
   bindAddress: field(ipAddress, { default: '0.0.0.0', development: '127.0.0.1', doc: 'Listen address.' }),
@@ -75,7 +77,10 @@ export const declared = {
     default: derived('`did:web:` and the host of `public_url`', ({ publicUrl }) => webDid(publicUrl)),
     doc: 'DID of this service. If `public_url` has a port, so has the default; atproto allows a port in a did:web for `localhost` only.',
   }),
-  availableUserDomains: required(handleDomains, { development: ['test'], doc: 'Domains under which this service offers handles. At least one.' }),
+  availableUserDomains: required(handleDomains, {
+    development: ['test'],
+    doc: 'Domains under which this service offers handles. At least one.',
+  }),
   reservedHandles: field(lowerCaseList, {
     default: reservedHandles,
     doc: 'First labels that nobody may claim as a handle on these domains. A value replaces the default list.',
@@ -141,7 +146,10 @@ export const declared = {
       addition: true,
       doc: 'Refuse email addresses of disposable-mail services. The list is part of the program.',
     }),
-    deletionReaperIntervalSecs: field(seconds({ min: 1 }), { default: 3600, doc: 'Time between passes that delete accounts whose deletion is due.' }),
+    deletionReaperIntervalSecs: field(seconds({ min: 1 }), {
+      default: 3600,
+      doc: 'Time between passes that delete accounts whose deletion is due.',
+    }),
     ...unused({
       childDeletionGraceSecs: field(seconds(), {
         default: 86_400,
@@ -154,12 +162,14 @@ export const declared = {
     enabled: field(boolean, { default: false, doc: 'Offer `POST /waitlist`.' }),
   }),
 
-  recovery: section(unused({
-    releaseDelaySecs: field(seconds(), {
-      default: 86_400,
-      doc: 'Time between the request for an escrowed share and its release. 0: at once.',
+  recovery: section(
+    unused({
+      releaseDelaySecs: field(seconds(), {
+        default: 86_400,
+        doc: 'Time between the request for an escrowed share and its release. 0: at once.',
+      }),
     }),
-  })),
+  ),
 
   repos: section({
     importsEnabled: field(boolean, { default: true, addition: true, doc: 'Accounts may import a repository.' }),
@@ -200,19 +210,30 @@ export const declared = {
     }),
     intervalSecs: field(seconds(), { default: 0, addition: true, doc: 'Time between scheduled backups. 0: no scheduled backups.' }),
     keep: field(integer({ min: 1 }), { default: 7, addition: true, doc: 'Number of scheduled backups to keep.' }),
-    passphrase: optional(secret(text), { addition: true, doc: 'Passphrase that encrypts backups (age format). If unset, backups are as readable as the data directory.' }),
+    passphrase: optional(secret(text), {
+      addition: true,
+      doc: 'Passphrase that encrypts backups (age format). If unset, backups are as readable as the data directory.',
+    }),
   }),
 
   firehose: section({
     gcIntervalSecs: field(seconds({ min: 1 }), { default: 3600, doc: 'Time between retention passes over the event log.' }),
-    logRetentionSecs: field(seconds(), { default: 604_800, env: fileOnly, doc: 'Age at which events may be pruned. 0: age does not matter.' }),
+    logRetentionSecs: field(seconds(), {
+      default: 604_800,
+      env: fileOnly,
+      doc: 'Age at which events may be pruned. 0: age does not matter.',
+    }),
     logRetentionCount: field(integer(), {
       default: 0,
       env: fileOnly,
       doc: 'Maximum number of events to keep. 0: the count does not matter.',
     }),
     maxSubscribers: field(integer(), { default: 500, addition: true, doc: 'Subscribers of the event stream at a time. 0: any number.' }),
-    maxSubscribersPerAddress: field(integer(), { default: 10, addition: true, doc: 'The same, of one client address. 0, or without `rate_limit.enabled`: any number.' }),
+    maxSubscribersPerAddress: field(integer(), {
+      default: 10,
+      addition: true,
+      doc: 'The same, of one client address. 0, or without `rate_limit.enabled`: any number.',
+    }),
     stalledSecs: field(seconds({ min: 1, max: 86_400 }), {
       default: 120,
       addition: true,
@@ -232,7 +253,10 @@ export const declared = {
   appview: section({
     url: field(httpUrl, { default: 'https://api.bsky.app', doc: 'AppView that serves `app.bsky` methods which this server does not.' }),
     did: field(serviceId, { default: 'did:web:api.bsky.app#bsky_appview', doc: 'Service id of the AppView.' }),
-    cdnUrl: field(httpUrl, { default: 'https://cdn.bsky.app', doc: 'Image CDN, used in views of records that the AppView has not indexed yet.' }),
+    cdnUrl: field(httpUrl, {
+      default: 'https://cdn.bsky.app',
+      doc: 'Image CDN, used in views of records that the AppView has not indexed yet.',
+    }),
   }),
 
   chat: section({
@@ -241,7 +265,10 @@ export const declared = {
   }),
 
   moderation: section({
-    did: optional(did, { addition: true, doc: 'Moderation service whose service tokens authorize the moderation methods among `com.atproto.admin`.' }),
+    did: optional(did, {
+      addition: true,
+      doc: 'Moderation service whose service tokens authorize the moderation methods among `com.atproto.admin`.',
+    }),
     reportUrl: field(httpUrl, {
       default: 'https://mod.bsky.app',
       addition: true,
@@ -268,48 +295,58 @@ export const declared = {
     clientJwksRefetchCooldownSecs: field(seconds(), { default: 30, doc: 'Minimum time between two key fetches per client. 0: no limit.' }),
   }),
 
-  agentAuth: section(unused({
-    serviceAuthEnabled: field(boolean, { default: false, doc: 'Offer registration of agents by service_auth.' }),
-    anonymousEnabled: field(boolean, { default: false, doc: 'Offer anonymous registration of agents.' }),
-    trustedIssuers: field(trustedIssuers, {
-      default: [],
-      env: fileOnly,
-      doc: 'Identity providers of agents. Each entry has `issuer`, one of `public_key_pem`, `public_keys_pem` and `jwks_url`, and optionally `audience` and `algorithm`.',
+  agentAuth: section(
+    unused({
+      serviceAuthEnabled: field(boolean, { default: false, doc: 'Offer registration of agents by service_auth.' }),
+      anonymousEnabled: field(boolean, { default: false, doc: 'Offer anonymous registration of agents.' }),
+      trustedIssuers: field(trustedIssuers, {
+        default: [],
+        env: fileOnly,
+        doc: 'Identity providers of agents. Each entry has `issuer`, one of `public_key_pem`, `public_keys_pem` and `jwks_url`, and optionally `audience` and `algorithm`.',
+      }),
+      grantedScopes: field(listOf(scope), { default: agentScopes, env: fileOnly, doc: 'Scopes granted to a registered agent.' }),
+      preClaimScopes: field(listOf(scope), {
+        default: agentScopes,
+        env: fileOnly,
+        doc: 'Scopes granted to an agent that nobody has claimed yet.',
+      }),
+      verificationUri: field(link, {
+        default: derived('`{public_url}/agent/claim`', ({ publicUrl }) => `${publicUrl}/agent/claim`),
+        doc: "Page where the owner enters the agent's user code.",
+      }),
+      assertionTtlSecs: field(seconds({ min: 1 }), { default: 3600, doc: 'Lifetime of an identity assertion.' }),
+      claimTokenTtlSecs: field(seconds({ min: 1 }), { default: 600, doc: 'Lifetime of a claim token.' }),
+      userCodeTtlSecs: field(seconds({ min: 1 }), { default: 600, doc: 'Lifetime of a user code.' }),
+      authTimeMaxAgeSecs: field(seconds(), { default: 3600, doc: 'Age at which a sign-in at the issuer has to be repeated.' }),
+      claimSweepIntervalSecs: field(seconds({ min: 1 }), {
+        default: 300,
+        env: ['SERVICE_AGENT_CLAIM_SWEEP_INTERVAL_SECS'],
+        doc: 'Time between passes over expired claims.',
+      }),
+      jwksCacheTtlSecs: field(seconds(), { default: 3600, doc: 'How long the fetched keys of an issuer are cached.' }),
+      jwksRefetchCooldownSecs: field(seconds(), { default: 30, doc: 'Minimum time between two key fetches per issuer. 0: no limit.' }),
     }),
-    grantedScopes: field(listOf(scope), { default: agentScopes, env: fileOnly, doc: 'Scopes granted to a registered agent.' }),
-    preClaimScopes: field(listOf(scope), { default: agentScopes, env: fileOnly, doc: 'Scopes granted to an agent that nobody has claimed yet.' }),
-    verificationUri: field(link, {
-      default: derived('`{public_url}/agent/claim`', ({ publicUrl }) => `${publicUrl}/agent/claim`),
-      doc: "Page where the owner enters the agent's user code.",
-    }),
-    assertionTtlSecs: field(seconds({ min: 1 }), { default: 3600, doc: 'Lifetime of an identity assertion.' }),
-    claimTokenTtlSecs: field(seconds({ min: 1 }), { default: 600, doc: 'Lifetime of a claim token.' }),
-    userCodeTtlSecs: field(seconds({ min: 1 }), { default: 600, doc: 'Lifetime of a user code.' }),
-    authTimeMaxAgeSecs: field(seconds(), { default: 3600, doc: 'Age at which a sign-in at the issuer has to be repeated.' }),
-    claimSweepIntervalSecs: field(seconds({ min: 1 }), {
-      default: 300,
-      env: ['SERVICE_AGENT_CLAIM_SWEEP_INTERVAL_SECS'],
-      doc: 'Time between passes over expired claims.',
-    }),
-    jwksCacheTtlSecs: field(seconds(), { default: 3600, doc: 'How long the fetched keys of an issuer are cached.' }),
-    jwksRefetchCooldownSecs: field(seconds(), { default: 30, doc: 'Minimum time between two key fetches per issuer. 0: no limit.' }),
-  })),
+  ),
 
   adminDevices: section({
     nonceSweepIntervalSecs: field(seconds({ min: 1 }), { default: 3600, doc: 'Time between passes that delete old nonces.' }),
     nonceMaxAgeSecs: field(seconds({ min: 120, max: 2n ** 63n - 1n }), { default: 3600, doc: 'Age at which a used nonce is deleted.' }),
   }),
 
-  iroh: section(unused({
-    enabled: field(boolean, { default: false, doc: 'Run the QUIC endpoint in addition to HTTP.' }),
-    endpoint: optional(text, { doc: "Node id to advertise instead of this server's own, even if the endpoint is disabled." }),
-    ipv6: field(boolean, { default: true, doc: 'Bind the IPv6 socket too.' }),
-  })),
+  iroh: section(
+    unused({
+      enabled: field(boolean, { default: false, doc: 'Run the QUIC endpoint in addition to HTTP.' }),
+      endpoint: optional(text, { doc: "Node id to advertise instead of this server's own, even if the endpoint is disabled." }),
+      ipv6: field(boolean, { default: true, doc: 'Bind the IPv6 socket too.' }),
+    }),
+  ),
 
-  notifications: section(unused({
-    relay: optional(nodeId, { doc: 'Node id of the push relay. Unset: no notifications.' }),
-    enrollmentCode: optional(secret(text), { doc: 'Code for a relay that requires one to enroll.' }),
-  })),
+  notifications: section(
+    unused({
+      relay: optional(nodeId, { doc: 'Node id of the push relay. Unset: no notifications.' }),
+      enrollmentCode: optional(secret(text), { doc: 'Code for a relay that requires one to enroll.' }),
+    }),
+  ),
 
   telemetry: section({
     enabled: field(boolean, { default: false, doc: 'Export traces.' }),
@@ -320,7 +357,11 @@ export const declared = {
       env: ['SERVICE_METRICS_REQUIRE_ADMIN'],
       doc: 'Whether `GET /metrics` requires admin authentication: `true` always, `false` never. Unset: only from clients that are neither on this machine nor on a private network.',
     }),
-    logFormat: field(choice('text', 'json'), { default: 'text', env: ['SERVICE_LOG_FORMAT'], doc: 'Format of the log on standard output.' }),
+    logFormat: field(choice('text', 'json'), {
+      default: 'text',
+      env: ['SERVICE_LOG_FORMAT'],
+      doc: 'Format of the log on standard output.',
+    }),
     logLevel: field(choice(...logLevels), {
       default: 'info',
       env: ['SERVICE_LOG_LEVEL', 'LOG_LEVEL'],
@@ -341,7 +382,10 @@ export const declared = {
       }),
       smtpUsername: optional(text, { doc: 'User name at the mail server. Requires `smtp_password`.' }),
       smtpPassword: optional(secret(text), { doc: 'Password at the mail server. Requires `smtp_username`.' }),
-      smtpTls: field(choice('starttls', 'implicit', 'none'), { default: 'starttls', doc: 'Transport security of the connection to the mail server.' }),
+      smtpTls: field(choice('starttls', 'implicit', 'none'), {
+        default: 'starttls',
+        doc: 'Transport security of the connection to the mail server.',
+      }),
       smtpTimeoutSecs: field(seconds({ min: 1 }), { default: 15, doc: 'Timeout for connecting and sending.' }),
       httpToken: optional(secret(text), { doc: 'Bearer token. Required with `mailtrap`.' }),
       httpApiUrl: field(httpUrl, { default: 'https://send.api.mailtrap.io/api/send', doc: 'Address of the `mailtrap` API.' }),
@@ -365,7 +409,10 @@ export const declared = {
       oauthConsentActionPer5min: perFiveMinutes(30, 'Reading or answering a wallet consent request.'),
     }),
     waitlistPer5min: perFiveMinutes(30, 'Waitlist sign-up.'),
-    writePointsHourly: field(integer(), { default: 5000, doc: 'Write points per account and hour. A create costs 3, an update 2, a delete 1.' }),
+    writePointsHourly: field(integer(), {
+      default: 5000,
+      doc: 'Write points per account and hour. A create costs 3, an update 2, a delete 1.',
+    }),
     writePointsDaily: field(integer(), { default: 35_000, doc: 'Write points per account and day.' }),
   }),
 }

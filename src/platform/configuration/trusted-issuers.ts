@@ -26,9 +26,13 @@ export interface TrustedIssuer {
 
 const algorithmNames = Object.keys(keyOfAlgorithm) as IssuerAlgorithm[]
 
-const httpsUrl: Kind<string> = checked(httpUrl, (url) => (url.startsWith('https://') ? [] : [{ at: '', fault: 'must start with https://' }]))
+const httpsUrl: Kind<string> = checked(httpUrl, (url) =>
+  url.startsWith('https://') ? [] : [{ at: '', fault: 'must start with https://' }],
+)
 
-const publicKeyPem: Kind<string> = checked(text, (pem) => (parsePublicKey(pem) === null ? [{ at: '', fault: 'expected a public key in PEM form' }] : []))
+const publicKeyPem: Kind<string> = checked(text, (pem) =>
+  parsePublicKey(pem) === null ? [{ at: '', fault: 'expected a public key in PEM form' }] : [],
+)
 
 const trustedIssuer = tableKind<TrustedIssuer>(
   'issuer',

@@ -115,8 +115,12 @@ export function* inPieces<Row>(rows: readonly Row[]): Generator<readonly Row[]> 
 }
 
 /** Yields pages of `size` rows; each page is read from the last row of the page before. */
-export async function* inPages<Place, Row extends Place>(size: number, start: Place, read: (after: Place, limit: number) => Promise<Row[]>): AsyncGenerator<Row[]> {
-  for (let after = start; ; ) {
+export async function* inPages<Place, Row extends Place>(
+  size: number,
+  start: Place,
+  read: (after: Place, limit: number) => Promise<Row[]>,
+): AsyncGenerator<Row[]> {
+  for (let after = start; ;) {
     const rows = await read(after, size)
     yield rows
     if (rows.length < size) return

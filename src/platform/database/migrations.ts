@@ -22,21 +22,38 @@ export class SchemaTooNew extends OperatorError {}
  * Bring the schema up to date. Calls `beforeFirst` first if the database has no schema yet. Returns the names of the
  * migrations that were applied. Throws `SchemaTooNew` if a newer version has migrated the database.
  */
-export async function migrate(db: Database, migrations: readonly Migration[], now: Millis, beforeFirst: () => void = () => {}): Promise<string[]> {
+export async function migrate(
+  db: Database,
+  migrations: readonly Migration[],
+  now: Millis,
+  beforeFirst: () => void = () => {},
+): Promise<string[]> {
   const { dialect } = db
-  await db.run(new Sql([dialect.definition('CREATE TABLE IF NOT EXISTS schema_migration (number INTEGER PRIMARY KEY, name TEXT NOT NULL, applied_at INTEGER NOT NULL)')], []))
+  await db.run(
+    new Sql(
+      [
+        dialect.definition(
+          'CREATE TABLE IF NOT EXISTS schema_migration (number INTEGER PRIMARY KEY, name TEXT NOT NULL, applied_at INTEGER NOT NULL)',
+        ),
+      ],
+      [],
+    ),
+  )
   const applied = new Set((await db.all<{ number: number }>(sql`SELECT number FROM schema_migration`)).map((row) => row.number))
   if (applied.size === 0) beforeFirst()
   const known = new Set(migrations.map((migration) => migration.number))
   if (known.size < migrations.length) throw new Error('two migrations have one number')
   const foreign = [...applied].filter((number) => !known.has(number)).sort((a, b) => a - b)
   if (foreign.length > 0)
-    throw new SchemaTooNew(`the database has migration ${foreign.join(', ')}, which this version does not know; start the newer version that wrote it`)
+    throw new SchemaTooNew(
+      `the database has migration ${foreign.join(', ')}, which this version does not know; start the newer version that wrote it`,
+    )
 
   const missing = migrations.filter((migration) => !applied.has(migration.number)).sort((a, b) => a.number - b.number)
   for (const { number, name, text, postgres = text } of missing) {
     await db.transaction(async (tx) => {
-      for (const statement of statements(dialect.name === 'postgres' ? postgres : text)) await tx.run(new Sql([dialect.definition(statement)], []))
+      for (const statement of statements(dialect.name === 'postgres' ? postgres : text))
+        await tx.run(new Sql([dialect.definition(statement)], []))
       await tx.run(sql`INSERT INTO schema_migration (number, name, applied_at) VALUES (${number}, ${name}, ${now})`)
     })
   }

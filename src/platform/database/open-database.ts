@@ -13,7 +13,9 @@ export interface OpenOptions {
 
 /** Creates a missing file. Throws `OperatorError` if the database cannot be used. */
 export async function openDatabase({ databaseUrl, strict, exclusive }: OpenOptions): Promise<Database> {
-  return isPostgresUrl(databaseUrl) ? openPostgres({ url: databaseUrl, strict, exclusive }) : openSqlite({ path: sqlitePath(databaseUrl), strict })
+  return isPostgresUrl(databaseUrl)
+    ? openPostgres({ url: databaseUrl, strict, exclusive })
+    : openSqlite({ path: sqlitePath(databaseUrl), strict })
 }
 
 /** Throws `OperatorError` if the file does not exist. Opening would create it, and a command would report an empty database as sound. */

@@ -6,7 +6,17 @@
  */
 import { SQL, type ReservedSQL } from 'bun'
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import { TextNotStorable, type Database, type DatabaseCounters, type Dialect, type Reader, type Sql, type SqlValue, type Tx, type WriteFault } from './database.ts'
+import {
+  TextNotStorable,
+  type Database,
+  type DatabaseCounters,
+  type Dialect,
+  type Reader,
+  type Sql,
+  type SqlValue,
+  type Tx,
+  type WriteFault,
+} from './database.ts'
 import { OperatorError } from '../../base/operator-error.ts'
 import { outsideRequests } from '../running/request-scope.ts'
 
@@ -52,7 +62,8 @@ const dialect: Dialect = {
 /** Throws `OperatorError` if the server cannot be reached or does not order text by bytes. */
 export async function openPostgres({ url, strict = false, exclusive = false }: PostgresOptions): Promise<Database> {
   const counters: DatabaseCounters = { statements: 0, rows: 0, transactions: 0, commits: 0 }
-  const connect = (max: number, onconnect?: () => void) => new SQL({ adapter: 'postgres', url, max, bigint: true, connectionTimeout: CONNECT_TIMEOUT_SECS, onconnect })
+  const connect = (max: number, onconnect?: () => void) =>
+    new SQL({ adapter: 'postgres', url, max, bigint: true, connectionTimeout: CONNECT_TIMEOUT_SECS, onconnect })
   const writer = new WriterConnection((onconnect) => connect(1, onconnect), exclusive)
   const pools = { readers: connect(READER_CONNECTIONS), snapshots: connect(SNAPSHOT_CONNECTIONS) }
   const closeAll = () => Promise.all([writer, pools.readers, pools.snapshots].map((each) => each.close()))
@@ -145,9 +156,10 @@ class WriterConnection {
 }
 
 async function checkOrder(pool: SQL): Promise<void> {
-  const [row] = await pool.unsafe("SELECT current_database() AS name, string_agg(letter, '' ORDER BY letter) AS letters FROM unnest($1::text[]) AS letter", [
-    pool.array([...BYTE_ORDER], 'TEXT'),
-  ])
+  const [row] = await pool.unsafe(
+    "SELECT current_database() AS name, string_agg(letter, '' ORDER BY letter) AS letters FROM unnest($1::text[]) AS letter",
+    [pool.array([...BYTE_ORDER], 'TEXT')],
+  )
   if (row.letters === BYTE_ORDER) return
   throw new OperatorError(
     `the database ${row.name} orders text by the rules of a language; create it with CREATE DATABASE ${row.name} TEMPLATE template0 ENCODING 'UTF8' LC_COLLATE 'C' LC_CTYPE 'C'`,

@@ -58,7 +58,10 @@ export const isDatabaseThere = (path: string): boolean => (statSync(path, { thro
 
 /** The path of an existing database. Throws `OperatorError` if there is none: opening would create it, and a command would report it as sound. */
 export function existingSqlitePath(databaseUrl: string): string {
-  if (isPostgresUrl(databaseUrl)) throw new OperatorError(`${withoutPassword(databaseUrl)} is no file: PostgreSQL's own tools copy it and bring it back (pg_dump, or a base backup and its log)`)
+  if (isPostgresUrl(databaseUrl))
+    throw new OperatorError(
+      `${withoutPassword(databaseUrl)} is no file: PostgreSQL's own tools copy it and bring it back (pg_dump, or a base backup and its log)`,
+    )
   const path = sqlitePath(databaseUrl)
   if (!isDatabaseThere(path)) throw new OperatorError(`there is no database at ${path}`)
   return path
@@ -245,7 +248,10 @@ class Snapshots {
     const prepared = this.#idle.pop() ?? this.open()
     prepared.command('BEGIN')
     try {
-      return await work({ all: async <Row>(query: Sql) => prepared.all<Row>(query), get: async <Row>(query: Sql) => prepared.get<Row>(query) })
+      return await work({
+        all: async <Row>(query: Sql) => prepared.all<Row>(query),
+        get: async <Row>(query: Sql) => prepared.get<Row>(query),
+      })
     } finally {
       prepared.command('ROLLBACK')
       if (!this.#isClosed && this.#idle.length < MAX_IDLE_SNAPSHOTS) this.#idle.push(prepared)
@@ -342,7 +348,7 @@ class WriterQueue {
     try {
       writer.command('BEGIN IMMEDIATE')
       const size = Math.min(this.#waiting.length, MAX_GROUP)
-      for (let turnEndsAt = performance.now() + TURN_MILLIS; members.length < size; ) {
+      for (let turnEndsAt = performance.now() + TURN_MILLIS; members.length < size;) {
         if (performance.now() > turnEndsAt) {
           await nextTurn()
           turnEndsAt = performance.now() + TURN_MILLIS
@@ -444,7 +450,9 @@ class WriterQueue {
 
 /** Whether an error is the disk's or the file's, by SQLite's or the system's name, and not that of the statement. */
 const isDiskFault = (error: unknown): boolean =>
-  /^(SQLITE_(FULL|IOERR|READONLY|CANTOPEN|CORRUPT|NOTADB|PROTOCOL|BUSY)|ENOSPC|EDQUOT|EFBIG|EROFS|EIO)/.test(String((error as { code?: unknown } | null)?.code))
+  /^(SQLITE_(FULL|IOERR|READONLY|CANTOPEN|CORRUPT|NOTADB|PROTOCOL|BUSY)|ENOSPC|EDQUOT|EFBIG|EROFS|EIO)/.test(
+    String((error as { code?: unknown } | null)?.code),
+  )
 
 /** Fails work that awaits anything but the database: other work settles within the current turn of the event loop. */
 function withoutWaiting<T>(work: Promise<T>): Promise<T> {

@@ -23,7 +23,7 @@ export class BatchFile<Row> {
     let position = 0
     for (const size of this.#sizes) {
       const bytes = Buffer.alloc(size)
-      for (let read = 0; read < size; ) read += readSync(this.#file!, bytes, read, size - read, position + read)
+      for (let read = 0; read < size;) read += readSync(this.#file!, bytes, read, size - read, position + read)
       position += size
       yield JSON.parse(bytes.toString()) as Row[]
     }

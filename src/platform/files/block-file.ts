@@ -113,7 +113,7 @@ export class BlockFile {
     const start = offset + HEAD_BYTES
     if (start + length <= this.#windowBytes) return this.#window.slice(start, start + length)
     const bytes = new Uint8Array(length)
-    for (let read = 0; read < length; ) read += this.#readInto(bytes.subarray(read), position + HEAD_BYTES + read)
+    for (let read = 0; read < length;) read += this.#readInto(bytes.subarray(read), position + HEAD_BYTES + read)
     return bytes
   }
 
@@ -149,5 +149,7 @@ export class BlockFile {
 }
 
 function keyOf(bytes: Uint8Array): number {
-  return ((bytes[DIGEST_OFFSET]! << 24) | (bytes[DIGEST_OFFSET + 1]! << 16) | (bytes[DIGEST_OFFSET + 2]! << 8) | bytes[DIGEST_OFFSET + 3]!) >>> 0
+  return (
+    ((bytes[DIGEST_OFFSET]! << 24) | (bytes[DIGEST_OFFSET + 1]! << 16) | (bytes[DIGEST_OFFSET + 2]! << 8) | bytes[DIGEST_OFFSET + 3]!) >>> 0
+  )
 }

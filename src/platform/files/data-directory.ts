@@ -5,7 +5,20 @@
  * once it is on the disk. So whatever is found without a database tells of a loss, or of a restore that was cut off,
  * and never of a first start that was.
  */
-import { accessSync, chmodSync, closeSync, constants, existsSync, fsyncSync, lstatSync, mkdirSync, openSync, readdirSync, statSync, writeFileSync } from 'node:fs'
+import {
+  accessSync,
+  chmodSync,
+  closeSync,
+  constants,
+  existsSync,
+  fsyncSync,
+  lstatSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
 import { basename, dirname, join, resolve } from 'node:path'
 import type { Millis } from '../../protocol/identifiers.ts'
 import type { Config } from '../configuration/config.ts'
@@ -48,7 +61,8 @@ interface OpenOptions {
 }
 
 /** What the database keeps on this disk: nothing, when a server has it. */
-export const databaseFiles = (databaseUrl: string): string[] => (isPostgresUrl(databaseUrl) ? [] : ['', '-wal', '-shm'].map((suffix) => sqlitePath(databaseUrl) + suffix))
+export const databaseFiles = (databaseUrl: string): string[] =>
+  isPostgresUrl(databaseUrl) ? [] : ['', '-wal', '-shm'].map((suffix) => sqlitePath(databaseUrl) + suffix)
 
 /** Take the directory for this process, and open its database with the schema of this version. */
 export async function openData(place: DataPlace, { log, now, strict }: OpenOptions): Promise<OpenData> {
@@ -94,7 +108,10 @@ export function makeDataDirectory({ dataDir, databaseUrl }: DataPlace): void {
   const [folder, file] = [R_OK | W_OK | X_OK, R_OK | W_OK]
   const needed: [path: string, access: number][] = [
     [dataDir, folder],
-    ...databaseFiles(databaseUrl).flatMap((path): [string, number][] => [[dirname(path), folder], [path, file]]),
+    ...databaseFiles(databaseUrl).flatMap((path): [string, number][] => [
+      [dirname(path), folder],
+      [path, file],
+    ]),
     [join(dataDir, LOCK_FILE), file],
     [masterKeyFile(dataDir), R_OK],
     [blobsFolder(dataDir), folder],
@@ -161,7 +178,8 @@ export function exposedPaths({ dataDir, databaseUrl }: DataPlace): Exposed[] {
   // Where there are no users, modes mean nothing.
   if (process.getuid === undefined || !existsSync(dataDir)) return []
   const files = databaseFiles(databaseUrl)
-  const isOwn = (name: string) => ownNames.test(name) || files.some((path) => name.startsWith(basename(path)) && resolve(dirname(path)) === resolve(dataDir))
+  const isOwn = (name: string) =>
+    ownNames.test(name) || files.some((path) => name.startsWith(basename(path)) && resolve(dirname(path)) === resolve(dataDir))
   const names = readdirSync(dataDir)
   const inside = names.filter((name) => isOwn(name) && name !== 'lost+found').map((name) => join(dataDir, name))
   const apart = files.filter((path) => existsSync(path))
@@ -180,7 +198,16 @@ export function exposedPaths({ dataDir, databaseUrl }: DataPlace): Exposed[] {
 export function ownersOf({ dataDir, databaseUrl }: DataPlace): Map<number, string> {
   const database = sqlitePath(databaseUrl)
   const blobs = blobsFolder(dataDir)
-  const paths = [database, `${database}-wal`, `${database}-shm`, join(dataDir, LOCK_FILE), join(dataDir, MARKER), masterKeyFile(dataDir), blobs, ...namesIn(blobs).map((name) => join(blobs, name))]
+  const paths = [
+    database,
+    `${database}-wal`,
+    `${database}-shm`,
+    join(dataDir, LOCK_FILE),
+    join(dataDir, MARKER),
+    masterKeyFile(dataDir),
+    blobs,
+    ...namesIn(blobs).map((name) => join(blobs, name)),
+  ]
   const owners = new Map<number, string>()
   for (const path of paths) {
     const owner = statSync(path, { throwIfNoEntry: false })?.uid

@@ -20,14 +20,24 @@ const notFolder = ({ folder, key = 'data_dir' }: About) => says(`${folder} is no
 const fileFaults: Readonly<Record<string, (about: About) => Explained>> = {
   EACCES: forbidden,
   EPERM: forbidden,
-  EROFS: ({ path, key = 'data_dir' }) => says(`${path} is on a file system that is mounted for reading only`, `mount it for writing, or set ${key} to another folder`),
+  EROFS: ({ path, key = 'data_dir' }) =>
+    says(`${path} is on a file system that is mounted for reading only`, `mount it for writing, or set ${key} to another folder`),
   ENOENT: ({ path, key = 'data_dir' }) => says(`${path} cannot be made`, `set ${key} to a folder on a disk`),
   EEXIST: notFolder,
   ENOTDIR: notFolder,
   ENOSPC: fullDisk,
-  SQLITE_NOTADB: ({ path }) => says(`${path} is not a database`, 'set database_url to the one that is meant, or move the file away and bring a backup back with "holdfast restore"'),
-  SQLITE_CORRUPT: ({ path }) => says(`the database ${path} is damaged`, 'keep a copy of it elsewhere, and bring a backup back with "holdfast restore"'),
-  SQLITE_CANTOPEN: ({ path }) => says(`the database ${path} cannot be opened`, 'see that its folder exists and that this user may write there, or set database_url to another place'),
+  SQLITE_NOTADB: ({ path }) =>
+    says(
+      `${path} is not a database`,
+      'set database_url to the one that is meant, or move the file away and bring a backup back with "holdfast restore"',
+    ),
+  SQLITE_CORRUPT: ({ path }) =>
+    says(`the database ${path} is damaged`, 'keep a copy of it elsewhere, and bring a backup back with "holdfast restore"'),
+  SQLITE_CANTOPEN: ({ path }) =>
+    says(
+      `the database ${path} cannot be opened`,
+      'see that its folder exists and that this user may write there, or set database_url to another place',
+    ),
   SQLITE_READONLY: ({ path }) => says(`the database ${path} cannot be written`, 'see that this user may write it and its folder'),
   SQLITE_FULL: fullDisk,
   SQLITE_IOERR: ({ path }) => says(`the disk of ${path} fails`, 'look at the log of the system, and check the disk before anything else'),
@@ -45,9 +55,15 @@ interface Listener {
 }
 
 const listenerFaults: Readonly<Record<string, (listener: Listener) => Explained>> = {
-  EADDRINUSE: ({ bindAddress, port }) => says(`port ${port} of ${bindAddress} is in use by another process`, 'stop that one, or set port (SERVICE_PORT) to another'),
-  EADDRNOTAVAIL: ({ bindAddress }) => says(`${bindAddress} is no address of this machine`, 'set bind_address (SERVICE_BIND_ADDRESS) to one of its own, or to 0.0.0.0 for all'),
-  EACCES: ({ port }) => says(`port ${port} is kept for root`, 'set port (SERVICE_PORT) to one from 1024 on and let the reverse proxy pass requests on to it'),
+  EADDRINUSE: ({ bindAddress, port }) =>
+    says(`port ${port} of ${bindAddress} is in use by another process`, 'stop that one, or set port (SERVICE_PORT) to another'),
+  EADDRNOTAVAIL: ({ bindAddress }) =>
+    says(
+      `${bindAddress} is no address of this machine`,
+      'set bind_address (SERVICE_BIND_ADDRESS) to one of its own, or to 0.0.0.0 for all',
+    ),
+  EACCES: ({ port }) =>
+    says(`port ${port} is kept for root`, 'set port (SERVICE_PORT) to one from 1024 on and let the reverse proxy pass requests on to it'),
 }
 
 /** The same for a fault of listening. */
@@ -66,9 +82,16 @@ function forbidden({ path, folder, key = 'data_dir' }: About): Explained {
   const there = nearestExisting(path)
   const owner = statSync(there).uid
   const who = user === undefined ? 'this process' : `this process (user ${user})`
-  if (!existsSync(path)) return says(`${folder} cannot be made by ${who}, because ${there} belongs to ${userName(owner)}`, `make it and give it to that user, or set ${key} to another folder`)
+  if (!existsSync(path))
+    return says(
+      `${folder} cannot be made by ${who}, because ${there} belongs to ${userName(owner)}`,
+      `make it and give it to that user, or set ${key} to another folder`,
+    )
   if (owner === user) return says(`${path} cannot be used by its owner (user ${user})`, `"chmod -R u+rwX ${folder}" gives the access back`)
-  return says(`${path} belongs to ${userName(owner)} and cannot be used by ${who}`, `run as its owner, or give it to that user with "chown -R ${user} ${folder}"`)
+  return says(
+    `${path} belongs to ${userName(owner)} and cannot be used by ${who}`,
+    `run as its owner, or give it to that user with "chown -R ${user} ${folder}"`,
+  )
 }
 
 function nearestExisting(path: string): string {

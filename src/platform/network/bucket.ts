@@ -69,7 +69,10 @@ export class Bucket {
     let last = ''
     do {
       const page = await this.#ask(({ client, library }, signal) =>
-        client.send(new library.ListObjectsV2Command({ Bucket: this.#options.bucket, Prefix: prefix, MaxKeys: LIST_PAGE, ContinuationToken: token }), { abortSignal: signal }),
+        client.send(
+          new library.ListObjectsV2Command({ Bucket: this.#options.bucket, Prefix: prefix, MaxKeys: LIST_PAGE, ContinuationToken: token }),
+          { abortSignal: signal },
+        ),
       )
       token = nextTokenOf(page)
       const objects = objectsOf(page)
@@ -108,11 +111,16 @@ export class Bucket {
 
   /** Deleting what is not there succeeds. */
   async delete(key: string): Promise<void> {
-    await this.#ask(({ client, library }, signal) => client.send(new library.DeleteObjectCommand({ Bucket: this.#options.bucket, Key: key }), { abortSignal: signal }))
+    await this.#ask(({ client, library }, signal) =>
+      client.send(new library.DeleteObjectCommand({ Bucket: this.#options.bucket, Key: key }), { abortSignal: signal }),
+    )
   }
 
   /** Again when the wire or the store fails; every request may be repeated. */
-  async #ask<Answer>(request: (store: Store, signal: AbortSignal) => Promise<Answer>, timeoutMillis: number = ANSWER_TIMEOUT_MILLIS): Promise<Answer> {
+  async #ask<Answer>(
+    request: (store: Store, signal: AbortSignal) => Promise<Answer>,
+    timeoutMillis: number = ANSWER_TIMEOUT_MILLIS,
+  ): Promise<Answer> {
     const store = await (this.#store ??= this.#open())
     for (let attempt = 1; ; attempt++) {
       const late = new AbortController()
@@ -184,7 +192,10 @@ class Wire {
   /** By itself `fetch` would look the name up on the pool that flushes the log. */
   readonly #resolver = systemResolver({ asksSystem: true })
 
-  async handle({ method, protocol, hostname, port, path, query = {}, headers, body }: WireRequest, { abortSignal }: { abortSignal?: unknown } = {}) {
+  async handle(
+    { method, protocol, hostname, port, path, query = {}, headers, body }: WireRequest,
+    { abortSignal }: { abortSignal?: unknown } = {},
+  ) {
     const [address] = await this.#resolver.addresses(hostname.replace(/^\[(.*)\]$/, '$1'))
     if (address === undefined) throw new Error(`${hostname} has no address`)
     const host = `${address.includes(':') ? `[${address}]` : address}${port === undefined ? '' : `:${port}`}`
@@ -239,6 +250,7 @@ function nextTokenOf({ IsTruncated, NextContinuationToken }: ListObjectsV2Output
 
 const objectsOf = ({ Contents = [] }: ListObjectsV2Output): StoredObject[] =>
   Contents.map(({ Key, Size }) => {
-    if (Key === undefined || Size === undefined || !Number.isSafeInteger(Size) || Size < 0) throw new Error('the bucket lists an object without key or size')
+    if (Key === undefined || Size === undefined || !Number.isSafeInteger(Size) || Size < 0)
+      throw new Error('the bucket lists an object without key or size')
     return { key: Key, size: Size }
   })

@@ -35,7 +35,12 @@ export function remotePlcDirectory(url: string, outbound: Outbound): PlcDirector
     try {
       return operation === undefined
         ? await outbound.fetch(`${url}/${path}`, bounds)
-        : await outbound.fetch(`${url}/${path}`, { ...bounds, method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify(operation) })
+        : await outbound.fetch(`${url}/${path}`, {
+            ...bounds,
+            method: 'POST',
+            headers: { 'content-type': 'application/json' },
+            body: JSON.stringify(operation),
+          })
     } catch (cause) {
       throw new PlcDirectoryError(null, 'PLC directory unreachable', { cause })
     }

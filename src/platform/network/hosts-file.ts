@@ -2,7 +2,8 @@
 import { readFileSync, statSync } from 'node:fs'
 import { isIpAddress } from '../../protocol/ip-address.ts'
 
-export const HOSTS_PATH = process.platform === 'win32' ? `${process.env['SystemRoot'] ?? 'C:\\Windows'}\\System32\\drivers\\etc\\hosts` : '/etc/hosts'
+export const HOSTS_PATH =
+  process.platform === 'win32' ? `${process.env['SystemRoot'] ?? 'C:\\Windows'}\\System32\\drivers\\etc\\hosts` : '/etc/hosts'
 
 /** Reads the file again once it has changed. A file that is not there names nothing. */
 export class HostsFile {

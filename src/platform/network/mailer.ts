@@ -61,7 +61,10 @@ function logMailer(log: Log): Mailer {
 }
 
 /** Certificates are checked, and with `starttls` nothing is sent before the connection is encrypted. */
-function smtpMailer({ from, fromName, smtpHost, smtpPort, smtpTls, smtpUsername, smtpPassword, smtpTimeoutSecs }: Config['email'], authority?: string): Mailer {
+function smtpMailer(
+  { from, fromName, smtpHost, smtpPort, smtpTls, smtpUsername, smtpPassword, smtpTimeoutSecs }: Config['email'],
+  authority?: string,
+): Mailer {
   const timeoutMillis = smtpTimeoutSecs * 1000
   const transport = createTransport({
     host: smtpHost ?? '',
@@ -82,7 +85,13 @@ function smtpMailer({ from, fromName, smtpHost, smtpPort, smtpTls, smtpUsername,
     async send({ to, subject, text }, id) {
       try {
         // As an object: an address is then one address, whatever commas are in it.
-        await transport.sendMail({ from: sender, to: { name: '', address: to }, subject, text, ...(id === undefined ? {} : { messageId: `<${id}@${hostOf(from)}>` }) })
+        await transport.sendMail({
+          from: sender,
+          to: { name: '', address: to },
+          subject,
+          text,
+          ...(id === undefined ? {} : { messageId: `<${id}@${hostOf(from)}>` }),
+        })
       } catch (error) {
         throw isRefusal(error) ? new MailRefused((error as Error).message, { cause: error }) : error
       }

@@ -73,7 +73,14 @@ export interface OutboundOptions {
   certificateAuthorities?: string
 }
 
-const defaults = { method: 'GET', headersTimeoutMillis: 10_000, bodyTimeoutMillis: 30_000, maxBytes: 10 * 1024 * 1024, maxRedirects: 0, fresh: false }
+const defaults = {
+  method: 'GET',
+  headersTimeoutMillis: 10_000,
+  bodyTimeoutMillis: 30_000,
+  maxBytes: 10 * 1024 * 1024,
+  maxRedirects: 0,
+  fresh: false,
+}
 /** Addresses of one host that are tried in turn while nothing has been sent. */
 const MAX_ADDRESSES_TRIED = 3
 const MAX_URL_CHARS = 8192
@@ -184,7 +191,13 @@ async function resolve(resolver: Resolver, host: string, fresh: boolean, signal:
   return addresses
 }
 
-async function send(options: OutboundOptions, target: URL, address: string, request: BoundedRequest, signal: AbortSignal): Promise<Response> {
+async function send(
+  options: OutboundOptions,
+  target: URL,
+  address: string,
+  request: BoundedRequest,
+  signal: AbortSignal,
+): Promise<Response> {
   const pinned = new URL(target)
   pinned.hostname = address.includes(':') ? `[${address}]` : address
   if (target.protocol === 'https:' && target.port === '' && options.httpsPort) pinned.port = String(options.httpsPort)
@@ -222,7 +235,8 @@ async function boundedResponse(response: Response, request: BoundedRequest, sign
     void response.body.cancel()
     throw tooLarge(request)
   }
-  if (announcedBytes === null || announcedBytes > MAX_BUFFERED_BYTES) return new Response(boundedBody(response.body, request, signal, finish), init)
+  if (announcedBytes === null || announcedBytes > MAX_BUFFERED_BYTES)
+    return new Response(boundedBody(response.body, request, signal, finish), init)
   const bytes = await response.arrayBuffer()
   finish()
   return new Response(bytes, init)
@@ -230,7 +244,12 @@ async function boundedResponse(response: Response, request: BoundedRequest, sign
 
 const tooLarge = ({ maxBytes }: BoundedRequest) => new OutboundError('too-large', `a body of more than ${maxBytes} bytes`)
 
-function boundedBody(source: ReadableStream<Uint8Array>, request: BoundedRequest, signal: AbortSignal, finish: () => void): ReadableStream<Uint8Array> {
+function boundedBody(
+  source: ReadableStream<Uint8Array>,
+  request: BoundedRequest,
+  signal: AbortSignal,
+  finish: () => void,
+): ReadableStream<Uint8Array> {
   const reader = source.getReader()
   let received = 0
   return new ReadableStream({

@@ -66,7 +66,12 @@ const MAX_SILENT_NAMES = 10_000
 const absentCodes = new Set(['ENOTFOUND', 'ENODATA'])
 const loopback = ['127.0.0.1', '::1']
 
-export function systemResolver({ servers, hostsPath = HOSTS_PATH, timeoutMillis = TIMEOUT_MILLIS, asksSystem = false }: ResolverOptions = {}): Resolver {
+export function systemResolver({
+  servers,
+  hostsPath = HOSTS_PATH,
+  timeoutMillis = TIMEOUT_MILLIS,
+  asksSystem = false,
+}: ResolverOptions = {}): Resolver {
   const questions = new Questions(servers, timeoutMillis)
   const hosts = new HostsFile(hostsPath)
   const systemTurn = new Semaphore(1, MAX_WAITING_FOR_SYSTEM)

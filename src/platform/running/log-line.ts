@@ -25,7 +25,9 @@ const integer = Type.Optional(Type.Integer())
 const fields = {
   /** Of the request that was being answered. The same in all its lines. */
   requestId: text,
-  error: Type.Optional(Type.Object({ name: Type.String(), message: Type.String(), stack: Type.String(), cause: Type.Optional(Type.Unknown()) })),
+  error: Type.Optional(
+    Type.Object({ name: Type.String(), message: Type.String(), stack: Type.String(), cause: Type.Optional(Type.Unknown()) }),
+  ),
 
   // What it is about
   did: text,

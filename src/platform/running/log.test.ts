@@ -7,7 +7,10 @@ import { Secret } from '../../base/secret.ts'
 function recorded(format: 'text' | 'json', level: LogLevel = 'debug') {
   const lines: string[] = []
   // Lines must be bounded and clean whatever they are given, so here they are given anything.
-  const log = createLog({ format, level, now: () => 1_700_000_000_000, write: (line) => void lines.push(line) }) as unknown as Record<LogLevel, (message: string, fields?: object) => void>
+  const log = createLog({ format, level, now: () => 1_700_000_000_000, write: (line) => void lines.push(line) }) as unknown as Record<
+    LogLevel,
+    (message: string, fields?: object) => void
+  >
   return { lines, log }
 }
 

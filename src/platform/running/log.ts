@@ -95,12 +95,14 @@ interface LoggedError {
   cause?: unknown
 }
 
-const isLoggedError = (value: unknown): value is LoggedError => typeof value === 'object' && value !== null && 'stack' in value && typeof value.stack === 'string'
+const isLoggedError = (value: unknown): value is LoggedError =>
+  typeof value === 'object' && value !== null && 'stack' in value && typeof value.stack === 'string'
 
 /** Any value as bounded JSON data without sensitive members. Never throws and never runs in circles. */
 function plain(value: unknown, depth: number): unknown {
   if (typeof value === 'string') return value.length > MAX_TEXT_CHARS ? `${value.slice(0, MAX_TEXT_CHARS)}…` : value
-  if (typeof value !== 'object' || value === null) return typeof value === 'number' || typeof value === 'boolean' || value === null ? value : String(value)
+  if (typeof value !== 'object' || value === null)
+    return typeof value === 'number' || typeof value === 'boolean' || value === null ? value : String(value)
   if (value instanceof Error) return plainError(value, depth)
   if (value instanceof Uint8Array) return `[${value.length} bytes]`
   if (value instanceof Date) return Number.isNaN(value.getTime()) ? 'invalid date' : value.toISOString()

@@ -20,18 +20,26 @@ const counters = {
     help: 'Requests forwarded to other services',
     labels: { upstream: ['appview', 'chat', 'moderation', 'header_target'], status_class: statusClasses },
   },
-  rate_limit_rejections_total: { help: 'Requests refused by a rate limit', labels: { limiter: ['global_ip', 'endpoint_ip', 'account_writes'] } },
+  rate_limit_rejections_total: {
+    help: 'Requests refused by a rate limit',
+    labels: { limiter: ['global_ip', 'endpoint_ip', 'account_writes'] },
+  },
   migration_imports_total: { help: 'Repositories imported', labels: { outcome: ['ok', 'refused', 'failed'] } },
 } as const satisfies Record<string, CounterDeclaration>
 
 const histograms = {
-  proxy_upstream_lag_seconds: { help: 'How far upstream says that it lags behind', buckets: [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300] },
+  proxy_upstream_lag_seconds: {
+    help: 'How far upstream says that it lags behind',
+    buckets: [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300],
+  },
 } as const
 
 type Counters = typeof counters
 export type CounterName = keyof Counters
 export type HistogramName = keyof typeof histograms
-export type CounterLabels<Name extends CounterName> = { [Label in keyof Counters[Name]['labels']]: Counters[Name]['labels'][Label] extends readonly (infer Value)[] ? Value : never }
+export type CounterLabels<Name extends CounterName> = {
+  [Label in keyof Counters[Name]['labels']]: Counters[Name]['labels'][Label] extends readonly (infer Value)[] ? Value : never
+}
 
 export const CONTENT_TYPE = 'text/plain; version=0.0.4; charset=utf-8'
 
@@ -58,7 +66,9 @@ export class Metrics {
       this.#histograms.set(name as HistogramName, new Histogram({ name, help, buckets: [...buckets], registers: [this.#registry] }))
     }
     this.#counter('http_requests_total', 'Requests answered', ['route', 'status_class'], () =>
-      Array.from(this.#answers).flatMap(([route, counts]) => counts.map((count, index): [string, number] => [`${route},${index}xx`, count])),
+      Array.from(this.#answers).flatMap(([route, counts]) =>
+        counts.map((count, index): [string, number] => [`${route},${index}xx`, count]),
+      ),
     )
   }
 

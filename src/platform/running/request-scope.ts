@@ -15,7 +15,8 @@ interface Origin {
 
 const scope = new AsyncLocalStorage<Origin>()
 
-export const inRequest = <Arguments extends unknown[], T>(request: Origin, work: (...given: Arguments) => T, ...given: Arguments): T => scope.run(request, work, ...given)
+export const inRequest = <Arguments extends unknown[], T>(request: Origin, work: (...given: Arguments) => T, ...given: Arguments): T =>
+  scope.run(request, work, ...given)
 
 export const outsideRequests = <T>(work: () => T): T => scope.exit(work)
 

@@ -40,7 +40,9 @@ export const insertStep = (tx: Tx, step: NewStep): Promise<number> => tx.run(sql
 
 /** Delete the oldest steps of a kind beyond a number. */
 export const trimSteps = (tx: Tx, kind: string, keep: number): Promise<number> =>
-  tx.run(sql`DELETE FROM step WHERE kind = ${kind} AND created_at <= (SELECT created_at FROM step WHERE kind = ${kind} ORDER BY created_at DESC LIMIT 1 OFFSET ${keep})`)
+  tx.run(
+    sql`DELETE FROM step WHERE kind = ${kind} AND created_at <= (SELECT created_at FROM step WHERE kind = ${kind} ORDER BY created_at DESC LIMIT 1 OFFSET ${keep})`,
+  )
 
 const isFree = (now: Millis) => sql`(taken_until IS NULL OR taken_until <= ${now} OR taken_until > ${now + LEASE_MILLIS})`
 
@@ -53,26 +55,37 @@ export const listDueSteps = (reader: Reader, kind: string, now: Millis, limit: n
 
 /** When the next step of a kind can be taken, unless it is taken before; null when there is none. */
 export const nextStepAt = async (reader: Reader, kind: string): Promise<Millis | null> =>
-  (await reader.get<{ at: Millis | null }>(sql`SELECT min(coalesce(taken_until, due_at)) AS at FROM step WHERE kind = ${kind} AND due_at IS NOT NULL`))!.at
+  (await reader.get<{ at: Millis | null }>(
+    sql`SELECT min(coalesce(taken_until, due_at)) AS at FROM step WHERE kind = ${kind} AND due_at IS NOT NULL`,
+  ))!.at
 
 /** 0 rows: somebody else has taken it, or it is gone. */
 export const takeStep = (tx: Tx, { id, tries }: Pick<StepRow, 'id' | 'tries'>, now: Millis): Promise<number> =>
-  tx.run(sql`UPDATE step SET taken_until = ${now + LEASE_MILLIS}, tried_at = ${now}, tries = ${tries + 1} WHERE id = ${id} AND tries = ${tries} AND due_at IS NOT NULL`)
+  tx.run(
+    sql`UPDATE step SET taken_until = ${now + LEASE_MILLIS}, tried_at = ${now}, tries = ${tries + 1} WHERE id = ${id} AND tries = ${tries} AND due_at IS NOT NULL`,
+  )
 
 /** Give it back after a try. `dueAt` is null when it was the last one. */
-export const returnStep = (writer: Writer, { id, tries }: Pick<StepRow, 'id' | 'tries'>, { dueAt, lastError }: Pick<StepRow, 'dueAt' | 'lastError'>): Promise<number> =>
+export const returnStep = (
+  writer: Writer,
+  { id, tries }: Pick<StepRow, 'id' | 'tries'>,
+  { dueAt, lastError }: Pick<StepRow, 'dueAt' | 'lastError'>,
+): Promise<number> =>
   writer.run(sql`UPDATE step SET due_at = ${dueAt}, taken_until = NULL, last_error = ${lastError} WHERE id = ${id} AND tries = ${tries}`)
 
 export const deleteStep = (writer: Writer, id: string): Promise<number> => writer.run(sql`DELETE FROM step WHERE id = ${id}`)
 
-export const areStepsTaken = async (reader: Reader): Promise<boolean> => (await reader.get(sql`SELECT 1 FROM step WHERE taken_until IS NOT NULL LIMIT 1`)) !== null
+export const areStepsTaken = async (reader: Reader): Promise<boolean> =>
+  (await reader.get(sql`SELECT 1 FROM step WHERE taken_until IS NOT NULL LIMIT 1`)) !== null
 
 /** Whoever was at a step is no more. */
-export const releaseSteps = (writer: Writer): Promise<number> => writer.run(sql`UPDATE step SET taken_until = NULL WHERE taken_until IS NOT NULL`)
+export const releaseSteps = (writer: Writer): Promise<number> =>
+  writer.run(sql`UPDATE step SET taken_until = NULL WHERE taken_until IS NOT NULL`)
 
 export const deleteStepsOf = (tx: Tx, did: Did): Promise<number> => tx.run(sql`DELETE FROM step WHERE did = ${did}`)
 
-export const deleteFailedBefore = (writer: Writer, instant: Millis): Promise<number> => writer.run(sql`DELETE FROM step WHERE due_at IS NULL AND tried_at < ${instant}`)
+export const deleteFailedBefore = (writer: Writer, instant: Millis): Promise<number> =>
+  writer.run(sql`DELETE FROM step WHERE due_at IS NULL AND tried_at < ${instant}`)
 
 /** How things are with the steps of a kind. */
 export interface StepSummary {
@@ -94,7 +107,11 @@ export const summariseSteps = (reader: Reader): Promise<StepSummary[]> =>
     FROM step GROUP BY kind ORDER BY kind`)
 
 /** The oldest first, those after an id. */
-export function listSteps(reader: Reader, { kind, after }: { kind: string | null; after: string }, limit: number): Promise<Omit<StepRow, 'payload'>[]> {
+export function listSteps(
+  reader: Reader,
+  { kind, after }: { kind: string | null; after: string },
+  limit: number,
+): Promise<Omit<StepRow, 'payload'>[]> {
   const ofKind = kind === null ? sql`1 = 1` : sql`kind = ${kind}`
   return reader.all(sql`
     SELECT id, kind, key, did, created_at AS "createdAt", due_at AS "dueAt", tries, tried_at AS "triedAt", last_error AS "lastError"

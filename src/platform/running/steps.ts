@@ -15,7 +15,21 @@ import type { Context } from '../context.ts'
 import type { Tx } from '../database/database.ts'
 import { outsideRequests } from './request-scope.ts'
 import type { AddedStep, Step, StepKindOf, Steps } from './step-kind.ts'
-import { areStepsTaken, deleteStep, insertStep, listDueSteps, nextStepAt, putStep, releaseSteps, returnStep, summariseSteps, takeStep, trimSteps, type StepRow, type StepSummary } from './step-store.ts'
+import {
+  areStepsTaken,
+  deleteStep,
+  insertStep,
+  listDueSteps,
+  nextStepAt,
+  putStep,
+  releaseSteps,
+  returnStep,
+  summariseSteps,
+  takeStep,
+  trimSteps,
+  type StepRow,
+  type StepSummary,
+} from './step-store.ts'
 
 export { deleteStepsOf } from './step-store.ts'
 
@@ -47,19 +61,35 @@ export class StepRunner implements Steps {
     readonly kinds: readonly StepKind<unknown>[],
   ) {
     const gauge = (name: string, help: string, value: (summary: StepSummary) => number | null) =>
-      ctx.metrics.gauges(name, help, 'kind', async () => (await this.summaries()).flatMap((summary): [string, number][] => {
-        const count = value(summary)
-        return count === null ? [] : [[summary.kind, count]]
-      }))
+      ctx.metrics.gauges(name, help, 'kind', async () =>
+        (await this.summaries()).flatMap((summary): [string, number][] => {
+          const count = value(summary)
+          return count === null ? [] : [[summary.kind, count]]
+        }),
+      )
     gauge('steps_waiting', 'Steps that are to be done', ({ waiting }) => waiting)
     gauge('steps_failed', 'Steps that failed for good, until an operator retries or drops them', ({ failed }) => failed)
-    gauge('steps_oldest_age_seconds', 'Age of the oldest step that is to be done', ({ oldestAt }) => oldestAt === null ? null : Math.max(0, Math.floor((ctx.clock.now() - oldestAt) / 1000)))
+    gauge('steps_oldest_age_seconds', 'Age of the oldest step that is to be done', ({ oldestAt }) =>
+      oldestAt === null ? null : Math.max(0, Math.floor((ctx.clock.now() - oldestAt) / 1000)),
+    )
   }
 
-  async add<Payload>(tx: Tx, kind: StepKindOf<never, Payload>, { key, did = null, payload, waitSecs = 0 }: AddedStep<Payload>): Promise<void> {
+  async add<Payload>(
+    tx: Tx,
+    kind: StepKindOf<never, Payload>,
+    { key, did = null, payload, waitSecs = 0 }: AddedStep<Payload>,
+  ): Promise<void> {
     const { clock, vault } = this.ctx
     const createdAt = clock.now()
-    const step = { id: Bun.randomUUIDv7(), kind: kind.name, key, did, payload: vault.wrap(Buffer.from(JSON.stringify(payload))), createdAt, dueAt: createdAt + waitSecs * 1000 }
+    const step = {
+      id: Bun.randomUUIDv7(),
+      kind: kind.name,
+      key,
+      did,
+      payload: vault.wrap(Buffer.from(JSON.stringify(payload))),
+      createdAt,
+      dueAt: createdAt + waitSecs * 1000,
+    }
     await (kind.keepsEarlier ? insertStep : putStep)(tx, step)
     await trimSteps(tx, kind.name, kind.maxSteps)
     tx.afterCommit(() => this.wake())
@@ -93,7 +123,8 @@ export class StepRunner implements Steps {
   }
 
   async #quiet(): Promise<void> {
-    while (this.#looking !== null || this.#running.size > 0) await Promise.allSettled([this.#looking, ...Array.from(this.#running.values(), ({ end }) => end)])
+    while (this.#looking !== null || this.#running.size > 0)
+      await Promise.allSettled([this.#looking, ...Array.from(this.#running.values(), ({ end }) => end)])
   }
 
   async nextTry<Payload>(kind: StepKindOf<never, Payload>, key: string, timeoutMillis: number): Promise<boolean> {
@@ -161,7 +192,8 @@ export class StepRunner implements Steps {
     const now = clock.now()
     return db.transaction(async (tx) => {
       const taken: StepRow[] = []
-      for (const row of due) if (!this.#running.has(row.id) && (await takeStep(tx, row, now)) > 0) taken.push({ ...row, tries: row.tries + 1 })
+      for (const row of due)
+        if (!this.#running.has(row.id) && (await takeStep(tx, row, now)) > 0) taken.push({ ...row, tries: row.tries + 1 })
       return taken
     })
   }
@@ -229,7 +261,11 @@ export class StepRunner implements Steps {
 const watchName = (kind: string, key: string) => `${kind} ${key}`
 
 /** Wait after this many tries: doubled each time up to a bound, and drawn from the upper half, which spreads simultaneous retries. */
-export function waitMillis({ firstWaitSecs, maxWaitSecs }: Pick<StepKind<unknown>, 'firstWaitSecs' | 'maxWaitSecs'>, tries: number, random: number): Millis {
+export function waitMillis(
+  { firstWaitSecs, maxWaitSecs }: Pick<StepKind<unknown>, 'firstWaitSecs' | 'maxWaitSecs'>,
+  tries: number,
+  random: number,
+): Millis {
   const longest = Math.min(maxWaitSecs, firstWaitSecs * 2 ** (tries - 1))
   return Math.round(longest * 1000 * (0.5 + random / 2))
 }

@@ -48,10 +48,14 @@ export class SweepRunner implements Sweeps {
     this.#clockWatch = new ClockWatch(ctx.db, ctx.clock)
     for (const { name, counts = {} } of sweeps) {
       for (const counter of Object.values(counts)) this.#tallies.set(counter, ctx.metrics.tally(counter, `Of the sweep ${name}`))
-      ctx.metrics.gauge(`${name.replaceAll('-', '_')}_last_run_timestamp`, `When the last pass of ${name} was completed, in unix seconds`, () => {
-        const last = this.last.get(name)
-        return last ? Math.floor(last.completedAt / 1000) : null
-      })
+      ctx.metrics.gauge(
+        `${name.replaceAll('-', '_')}_last_run_timestamp`,
+        `When the last pass of ${name} was completed, in unix seconds`,
+        () => {
+          const last = this.last.get(name)
+          return last ? Math.floor(last.completedAt / 1000) : null
+        },
+      )
     }
   }
 

@@ -24,7 +24,12 @@ export interface Tracing {
 }
 
 export async function startTracing({ telemetry }: Config, log: Log): Promise<Tracing> {
-  const [{ SpanKind, SpanStatusCode, ROOT_CONTEXT, trace, TraceFlags }, { AlwaysOnSampler, BasicTracerProvider, BatchSpanProcessor }, { resourceFromAttributes }, { OTLPTraceExporter }] = await Promise.all([
+  const [
+    { SpanKind, SpanStatusCode, ROOT_CONTEXT, trace, TraceFlags },
+    { AlwaysOnSampler, BasicTracerProvider, BatchSpanProcessor },
+    { resourceFromAttributes },
+    { OTLPTraceExporter },
+  ] = await Promise.all([
     import('@opentelemetry/api'),
     import('@opentelemetry/sdk-trace-base'),
     import('@opentelemetry/resources'),
@@ -46,8 +51,13 @@ export async function startTracing({ telemetry }: Config, log: Log): Promise<Tra
   return {
     request({ method, route, target, traceparent }) {
       const parent = parseTraceparent(traceparent)
-      const context = parent === null ? ROOT_CONTEXT : trace.setSpanContext(ROOT_CONTEXT, { ...parent, traceFlags: TraceFlags.SAMPLED, isRemote: true })
-      const span = tracer.startSpan(route, { kind: SpanKind.SERVER, attributes: { 'http.method': method, 'http.target': target, 'http.route': route } }, context)
+      const context =
+        parent === null ? ROOT_CONTEXT : trace.setSpanContext(ROOT_CONTEXT, { ...parent, traceFlags: TraceFlags.SAMPLED, isRemote: true })
+      const span = tracer.startSpan(
+        route,
+        { kind: SpanKind.SERVER, attributes: { 'http.method': method, 'http.target': target, 'http.route': route } },
+        context,
+      )
       return {
         end(status) {
           span.setAttribute('http.status_code', status)

@@ -21,5 +21,6 @@ test('only the password verifies, at the cost that the hash names', async () => 
 })
 
 test('a text of another form is a fault, and no wrong password', async () => {
-  for (const hash of ['', '$argon2i$v=19$m=64,t=1,p=1$AAAAAAAAAAAAAAAAAAAAAA$AAAA', '$2b$10$abc']) await expect(verifyArgon2('right', hash)).rejects.toThrow('unknown form')
+  for (const hash of ['', '$argon2i$v=19$m=64,t=1,p=1$AAAAAAAAAAAAAAAAAAAAAA$AAAA', '$2b$10$abc'])
+    await expect(verifyArgon2('right', hash)).rejects.toThrow('unknown form')
 })

@@ -31,21 +31,49 @@ type Library = Pick<typeof import('@node-rs/argon2'), 'hashRaw'>
  */
 function* builds(): Iterable<Library | string> {
   if (process.platform === 'linux' && process.arch === 'x64') {
-    try { yield require('@node-rs/argon2-linux-x64-gnu') } catch { /* not installed */ }
-    try { yield require('@node-rs/argon2-linux-x64-musl') } catch { /* not installed */ }
+    try {
+      yield require('@node-rs/argon2-linux-x64-gnu')
+    } catch {
+      /* not installed */
+    }
+    try {
+      yield require('@node-rs/argon2-linux-x64-musl')
+    } catch {
+      /* not installed */
+    }
   }
   if (process.platform === 'linux' && process.arch === 'arm64') {
-    try { yield require('@node-rs/argon2-linux-arm64-gnu') } catch { /* not installed */ }
-    try { yield require('@node-rs/argon2-linux-arm64-musl') } catch { /* not installed */ }
+    try {
+      yield require('@node-rs/argon2-linux-arm64-gnu')
+    } catch {
+      /* not installed */
+    }
+    try {
+      yield require('@node-rs/argon2-linux-arm64-musl')
+    } catch {
+      /* not installed */
+    }
   }
   if (process.platform === 'darwin' && process.arch === 'x64') {
-    try { yield require('@node-rs/argon2-darwin-x64') } catch { /* not installed */ }
+    try {
+      yield require('@node-rs/argon2-darwin-x64')
+    } catch {
+      /* not installed */
+    }
   }
   if (process.platform === 'darwin' && process.arch === 'arm64') {
-    try { yield require('@node-rs/argon2-darwin-arm64') } catch { /* not installed */ }
+    try {
+      yield require('@node-rs/argon2-darwin-arm64')
+    } catch {
+      /* not installed */
+    }
   }
   if (process.platform === 'win32' && process.arch === 'x64') {
-    try { yield require('@node-rs/argon2-win32-x64-msvc') } catch { /* not installed */ }
+    try {
+      yield require('@node-rs/argon2-win32-x64-msvc')
+    } catch {
+      /* not installed */
+    }
   }
 }
 

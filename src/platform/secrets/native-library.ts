@@ -23,7 +23,10 @@ export function loadNative<Library extends object>(builds: Iterable<Library | st
       faults.push(error)
     }
   }
-  if (faults.length > 0) process.stderr.write(`a native library cannot be loaded from ${tmpdir()}, and something slower stands in: set TMPDIR to a folder that programs may be run from (${faults.map(String).join('; ')})\n`)
+  if (faults.length > 0)
+    process.stderr.write(
+      `a native library cannot be loaded from ${tmpdir()}, and something slower stands in: set TMPDIR to a folder that programs may be run from (${faults.map(String).join('; ')})\n`,
+    )
   return null
 }
 

@@ -13,15 +13,18 @@ const families: Record<string, { list(after: string, limit: number): Sql; update
     update: (id, wrapped) => sql`UPDATE server_secret SET wrapped = ${wrapped} WHERE name = ${id}`,
   },
   'account.signing_key_wrapped': {
-    list: (after, limit) => sql`SELECT did AS id, signing_key_wrapped AS wrapped FROM account WHERE did > ${after} ORDER BY did LIMIT ${limit}`,
+    list: (after, limit) =>
+      sql`SELECT did AS id, signing_key_wrapped AS wrapped FROM account WHERE did > ${after} ORDER BY did LIMIT ${limit}`,
     update: (id, wrapped) => sql`UPDATE account SET signing_key_wrapped = ${wrapped} WHERE did = ${id}`,
   },
   'reserved_signing_key.wrapped': {
-    list: (after, limit) => sql`SELECT signing_key AS id, wrapped FROM reserved_signing_key WHERE signing_key > ${after} ORDER BY signing_key LIMIT ${limit}`,
+    list: (after, limit) =>
+      sql`SELECT signing_key AS id, wrapped FROM reserved_signing_key WHERE signing_key > ${after} ORDER BY signing_key LIMIT ${limit}`,
     update: (id, wrapped) => sql`UPDATE reserved_signing_key SET wrapped = ${wrapped} WHERE signing_key = ${id}`,
   },
   'name_claim.signing_key_wrapped': {
-    list: (after, limit) => sql`SELECT handle AS id, signing_key_wrapped AS wrapped FROM name_claim WHERE signing_key_wrapped IS NOT NULL AND handle > ${after} ORDER BY handle LIMIT ${limit}`,
+    list: (after, limit) =>
+      sql`SELECT handle AS id, signing_key_wrapped AS wrapped FROM name_claim WHERE signing_key_wrapped IS NOT NULL AND handle > ${after} ORDER BY handle LIMIT ${limit}`,
     update: (id, wrapped) => sql`UPDATE name_claim SET signing_key_wrapped = ${wrapped} WHERE handle = ${id}`,
   },
   'step.payload_wrapped': {
@@ -54,7 +57,12 @@ function reopened(wrapped: string, from: Vault, to: Vault): Uint8Array {
     return from.unwrap(wrapped)
   } catch (error) {
     if (!(error instanceof SecretDoesNotOpen)) throw error
-    throw new OperatorError(opens(to, wrapped) ? 'the secrets are under the new key already; an earlier change was completed' : 'the old key does not open all secrets; nothing was changed', { cause: error })
+    throw new OperatorError(
+      opens(to, wrapped)
+        ? 'the secrets are under the new key already; an earlier change was completed'
+        : 'the old key does not open all secrets; nothing was changed',
+      { cause: error },
+    )
   }
 }
 

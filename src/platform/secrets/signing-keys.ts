@@ -18,7 +18,8 @@ const makers: Record<Curve, () => Uint8Array> = {
 }
 
 /** Throws on a secret that is no scalar of the curve. */
-export const openSigningKey = (curve: Curve, secret: Uint8Array): SigningKey => signingKey(curve, secret, curve === 'k256' ? k256() : undefined)
+export const openSigningKey = (curve: Curve, secret: Uint8Array): SigningKey =>
+  signingKey(curve, secret, curve === 'k256' ? k256() : undefined)
 
 /** What the `secp256k1` package makes of its library. */
 interface Library {
@@ -48,13 +49,29 @@ interface Build {
 /** Conditions that the bundler can decide: the executable holds builds for its own platform and no other. */
 function* builds(): Iterable<Build | string> {
   if (process.platform === 'linux' && process.arch === 'x64') {
-    try { yield require('secp256k1/prebuilds/linux-x64/secp256k1.glibc.node') } catch { /* does not load here */ }
-    try { yield require('secp256k1/prebuilds/linux-x64/secp256k1.musl.node') } catch { /* does not load here */ }
+    try {
+      yield require('secp256k1/prebuilds/linux-x64/secp256k1.glibc.node')
+    } catch {
+      /* does not load here */
+    }
+    try {
+      yield require('secp256k1/prebuilds/linux-x64/secp256k1.musl.node')
+    } catch {
+      /* does not load here */
+    }
   }
   if (process.platform === 'darwin' && process.arch === 'arm64') {
-    try { yield require('secp256k1/prebuilds/darwin-arm64/secp256k1.node') } catch { /* does not load here */ }
+    try {
+      yield require('secp256k1/prebuilds/darwin-arm64/secp256k1.node')
+    } catch {
+      /* does not load here */
+    }
   }
   if (process.platform === 'win32' && process.arch === 'x64') {
-    try { yield require('secp256k1/prebuilds/win32-x64/secp256k1.node') } catch { /* does not load here */ }
+    try {
+      yield require('secp256k1/prebuilds/win32-x64/secp256k1.node')
+    } catch {
+      /* does not load here */
+    }
   }
 }

@@ -69,7 +69,10 @@ function readKeyFile(path: string): Uint8Array | null {
   return /^[\da-f]{64}$/i.test(text) ? Buffer.from(text, 'hex') : null
 }
 
-const notAKey = (path: string): Explained => ({ what: `${path} is not a master key (64 hexadecimal characters)`, remedy: 'bring it back from a backup' })
+const notAKey = (path: string): Explained => ({
+  what: `${path} is not a master key (64 hexadecimal characters)`,
+  remedy: 'bring it back from a backup',
+})
 
 /** The row that tells whether a key is the one that the secrets are under. */
 const CHECK_NAME = 'master-key-check'
@@ -84,7 +87,11 @@ export function masterKeyFault({ signingKeyMasterKey, dataDir }: KeyPlace, secre
   const path = masterKeyFile(dataDir)
   const [secret] = secrets
   if (secret === undefined) return null
-  if (signingKeyMasterKey === null && !existsSync(path)) return { what: 'the database holds secrets, but there is no master key', remedy: `set SERVICE_SIGNING_KEY_MASTER_KEY, or bring back ${path}` }
+  if (signingKeyMasterKey === null && !existsSync(path))
+    return {
+      what: 'the database holds secrets, but there is no master key',
+      remedy: `set SERVICE_SIGNING_KEY_MASTER_KEY, or bring back ${path}`,
+    }
   const key = signingKeyMasterKey?.reveal() ?? readKeyFile(path)
   if (key === null) return notAKey(path)
   try {
@@ -93,7 +100,10 @@ export function masterKeyFault({ signingKeyMasterKey, dataDir }: KeyPlace, secre
   } catch (error) {
     if (!(error instanceof SecretDoesNotOpen)) throw error
     const other = signingKeyMasterKey === null ? 'the key in master.key' : 'the configured master key'
-    return { what: `${other} does not open the secrets of this database`, remedy: 'configure the key they are under, or change it with "holdfast rewrap"' }
+    return {
+      what: `${other} does not open the secrets of this database`,
+      remedy: 'configure the key they are under, or change it with "holdfast rewrap"',
+    }
   }
 }
 
@@ -103,7 +113,10 @@ export function masterKeyFault({ signingKeyMasterKey, dataDir }: KeyPlace, secre
  */
 export async function openVault(db: Database, place: KeyPlace): Promise<Vault> {
   const secrets = await db.all<{ wrapped: string }>(secretsQuery)
-  const fault = masterKeyFault(place, secrets.map(({ wrapped }) => wrapped))
+  const fault = masterKeyFault(
+    place,
+    secrets.map(({ wrapped }) => wrapped),
+  )
   if (fault !== null) throw inWords(fault)
   const vault = new Vault(place.signingKeyMasterKey?.reveal() ?? keyFileBeside(place.dataDir))
   await serverSecret(db, vault, CHECK_NAME)
@@ -111,7 +124,12 @@ export async function openVault(db: Database, place: KeyPlace): Promise<Vault> {
 }
 
 /** A secret of the server itself, made at first use. `name` is its row. */
-export async function serverSecret(db: Database, vault: Vault, name: string, make: () => Uint8Array = () => randomBytes(32)): Promise<Uint8Array> {
+export async function serverSecret(
+  db: Database,
+  vault: Vault,
+  name: string,
+  make: () => Uint8Array = () => randomBytes(32),
+): Promise<Uint8Array> {
   const find = (reader: Reader) => reader.get<{ wrapped: string }>(sql`SELECT wrapped FROM server_secret WHERE name = ${name}`)
   const row =
     (await find(db)) ??

@@ -9,7 +9,6 @@ import { mkdir } from 'node:fs/promises'
 import { schemas } from '@atproto/api'
 import type { Definition, Document, Schema } from './schema.ts'
 
-
 /** Methods outside com.atproto that this server answers or rewrites; all others are proxied unread. */
 const servedMethods = [
   'app.bsky.actor.getPreferences',
@@ -46,7 +45,8 @@ function extend(all: Map<string, Document>) {
     const [target = '', part] = place.split(' ')
     const [id = '', name = 'main'] = target.split('#')
     const definition = all.get(id)?.defs[name]
-    const schema = { input: definition?.input?.schema, output: definition?.output?.schema, params: definition?.parameters }[part ?? ''] ?? definition
+    const schema =
+      { input: definition?.input?.schema, output: definition?.output?.schema, params: definition?.parameters }[part ?? ''] ?? definition
     if (!schema?.properties) throw new Error(`nothing to extend at ${place}`)
     Object.assign(schema.properties, properties)
   }
@@ -66,8 +66,7 @@ function select(all: Map<string, Document>): Document[] {
       return value
     })
   }
-  for (const { id, defs } of all.values())
-    if (id.startsWith('com.atproto.') || defs['main']?.type === 'record') visit(id)
+  for (const { id, defs } of all.values()) if (id.startsWith('com.atproto.') || defs['main']?.type === 'record') visit(id)
   servedMethods.forEach(visit)
   return [...selected].sort().map((id) => all.get(id)!)
 }
@@ -80,20 +79,20 @@ const withoutProse = (document: Document): string =>
   JSON.stringify(document, (key, value) => (key === 'description' && typeof value === 'string' ? undefined : value))
 
 const formatTypes: Record<string, string> = {
-  'did': 'Did',
-  'handle': 'Handle',
+  did: 'Did',
+  handle: 'Handle',
   'at-identifier': 'Did | Handle',
-  'nsid': 'Nsid',
-  'tid': 'Tid',
+  nsid: 'Nsid',
+  tid: 'Tid',
   'record-key': 'RecordKey',
   'at-uri': 'AtUri',
 }
 const plainTypes: Record<string, string> = {
-  'boolean': 'boolean',
-  'integer': 'number',
-  'unknown': 'LexObject',
-  'blob': 'LexBlob',
-  'bytes': 'LexBytes',
+  boolean: 'boolean',
+  integer: 'number',
+  unknown: 'LexObject',
+  blob: 'LexBlob',
+  bytes: 'LexBytes',
   'cid-link': 'LexLink',
 }
 

@@ -22,8 +22,14 @@ const isText: Holds = (value) => typeof value === 'string'
 const isFlag: Holds = (value) => typeof value === 'boolean'
 const isInteger: Holds = (value) => Number.isSafeInteger(value)
 const isCount: Holds = (value) => isInteger(value) && (value as number) >= 0
-const listOf = (holds: Holds): Holds => (value) => Array.isArray(value) && value.every(holds)
-const mapOf = (holds: Holds): Holds => (value) => isObject(value) && Object.values(value).every(holds)
+const listOf =
+  (holds: Holds): Holds =>
+  (value) =>
+    Array.isArray(value) && value.every(holds)
+const mapOf =
+  (holds: Holds): Holds =>
+  (value) =>
+    isObject(value) && Object.values(value).every(holds)
 const isSchema: Holds = (value) => isObject(value) && fits(value, schemaFields)
 const isRecordBody: Holds = (value) => isSchema(value) && (value as LooseObject)['type'] === 'object'
 const isRef: Holds = (value) => isText(value) && /^(?:[a-zA-Z0-9.-]+)?(?:#[a-zA-Z][a-zA-Z0-9]*)?$/.test(value as string) && value !== ''

@@ -7,7 +7,20 @@
 import { setOwn } from '../cbor.ts'
 import { documentsJson } from './generated/documents.ts'
 import type { LexMethods, LexRecords } from './generated/types.ts'
-import { describeValue, faultText, isObject, isOfFormat, schemaCompiler, wrongFormat, type Check, type Definition, type Document, type Fault, type LooseObject, type Schema } from './schema.ts'
+import {
+  describeValue,
+  faultText,
+  isObject,
+  isOfFormat,
+  schemaCompiler,
+  wrongFormat,
+  type Check,
+  type Definition,
+  type Document,
+  type Fault,
+  type LooseObject,
+  type Schema,
+} from './schema.ts'
 
 export type MethodName = keyof LexMethods
 export type RecordName = keyof LexRecords
@@ -73,7 +86,12 @@ function paramFieldsOf(nsid: MethodName): readonly ParamField[] {
   let fields = paramFields.get(nsid)
   if (!fields) {
     const { properties = {}, required = [] } = methodDefinition(nsid).parameters ?? { type: 'params' }
-    fields = Object.entries(properties).map(([name, schema]) => ({ name, schema, check: compile(schema), isRequired: required.includes(name) }))
+    fields = Object.entries(properties).map(([name, schema]) => ({
+      name,
+      schema,
+      check: compile(schema),
+      isRequired: required.includes(name),
+    }))
     paramFields.set(nsid, fields)
   }
   return fields
@@ -83,7 +101,10 @@ function paramFieldsOf(nsid: MethodName): readonly ParamField[] {
  * Parse query parameters into typed values, with defaults filled in. Empty values count as absent; parameters that the
  * lexicon does not name are kept as text. On failure, the message lists every fault.
  */
-export function decodeParams<M extends MethodName>(nsid: M, query: Iterable<readonly [name: string, text: string]>): Outcome<LexMethods[M]['params']> {
+export function decodeParams<M extends MethodName>(
+  nsid: M,
+  query: Iterable<readonly [name: string, text: string]>,
+): Outcome<LexMethods[M]['params']> {
   const texts = groupByName(query, looseArrayMethods.has(nsid))
   const values: Record<string, unknown> = {}
   const faults: string[] = []
@@ -137,7 +158,9 @@ export function validateInput<M extends MethodName>(nsid: M, value: unknown): Ou
 }
 
 function withDefaults(schema: Schema, value: LooseObject): LooseObject {
-  const absent = Object.entries(schema.properties ?? {}).filter(([name, { default: given }]) => given !== undefined && value[name] === undefined)
+  const absent = Object.entries(schema.properties ?? {}).filter(
+    ([name, { default: given }]) => given !== undefined && value[name] === undefined,
+  )
   return absent.length === 0 ? value : { ...value, ...Object.fromEntries(absent.map(([name, { default: given }]) => [name, given])) }
 }
 

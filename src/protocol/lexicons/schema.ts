@@ -89,16 +89,16 @@ const MAX_CID_CHARS = 128
 
 /** Formats with their names in error messages. */
 const formats: Record<string, { holds: (text: string) => boolean; name: string }> = {
-  'datetime': { holds: isDatetimeString, name: 'datetime' },
-  'uri': { holds: isValidUri, name: 'uri' },
+  datetime: { holds: isDatetimeString, name: 'datetime' },
+  uri: { holds: isValidUri, name: 'uri' },
   'at-uri': { holds: (text) => isValidAtUri(text) || isSpaceUri(text), name: 'at-uri' },
-  'did': { holds: isValidDid, name: 'DID' },
-  'handle': { holds: isValidHandle, name: 'handle' },
+  did: { holds: isValidDid, name: 'DID' },
+  handle: { holds: isValidHandle, name: 'handle' },
   'at-identifier': { holds: isAtIdentifierString, name: 'AT identifier' },
-  'nsid': { holds: isValidNsid, name: 'NSID' },
-  'cid': { holds: isCidText, name: 'CID string' },
-  'language': { holds: isValidLanguage, name: 'language' },
-  'tid': { holds: isValidTid, name: 'TID string' },
+  nsid: { holds: isValidNsid, name: 'NSID' },
+  cid: { holds: isCidText, name: 'CID string' },
+  language: { holds: isValidLanguage, name: 'language' },
+  tid: { holds: isValidTid, name: 'TID string' },
   'record-key': { holds: isValidRecordKey, name: 'record key' },
 }
 
@@ -113,7 +113,8 @@ export const faultText = ({ message, path }: Fault, base: string): string => `${
 
 const at = (message: string): Fault => ({ message, path: '' })
 const wrongType = (expected: string, value: unknown): Fault => at(`Expected ${expected} value type (got ${describeValue(value)})`)
-const wrongChoice = (choices: readonly unknown[], value: unknown): Fault => at(`Expected ${oneOf(choices.map(describeValue))} (got ${describeValue(value)})`)
+const wrongChoice = (choices: readonly unknown[], value: unknown): Fault =>
+  at(`Expected ${oneOf(choices.map(describeValue))} (got ${describeValue(value)})`)
 const tooBig = (what: string, maximum: number, actual: number): Fault => at(`${what} too big (maximum ${maximum}, got ${actual})`)
 const tooSmall = (what: string, minimum: number, actual: number): Fault => at(`${what} too small (minimum ${minimum}, got ${actual})`)
 /** The fault of a text that does not match its format. */
@@ -138,7 +139,8 @@ const MAX_DESCRIBED_ENTRIES = 2
 
 /** A value as an error message repeats it: scalars whole, lists and objects by their first entries. */
 export function describeValue(value: unknown): string {
-  if (typeof value === 'string') return JSON.stringify(value.length < MAX_DESCRIBED_CHARS ? value : `${value.slice(0, MAX_DESCRIBED_CHARS - 1)}…`)
+  if (typeof value === 'string')
+    return JSON.stringify(value.length < MAX_DESCRIBED_CHARS ? value : `${value.slice(0, MAX_DESCRIBED_CHARS - 1)}…`)
   if (value === null || typeof value === 'number' || typeof value === 'boolean') return String(value)
   if (Array.isArray(value)) return `[${firstOf(value, (entry) => (Array.isArray(entry) ? '[...]' : describeValue(entry)))}]`
   if (value instanceof Cid) return 'cid'
@@ -236,7 +238,7 @@ export function schemaCompiler(find: FindSchema): (schema: Schema) => Check {
     integer,
     boolean,
     'cid-link': () => (value) => (isLink(value) ? null : wrongType('cid', value)),
-    'unknown': () => (value) => (isObject(value) ? null : wrongType('object', value)),
+    unknown: () => (value) => (isObject(value) ? null : wrongType('object', value)),
   }
   return compile
 }
@@ -268,7 +270,11 @@ function string(schema: Schema): Check {
   if (schema.format !== undefined && !format) throw new Error(`unknown string format ${schema.format}`)
   return (value) => {
     if (typeof value !== 'string') return wrongType('string', value)
-    return choiceFault(schema, value) ?? lengthFault(schema, value) ?? (format && !format.holds(value) ? wrongFormat(schema.format!, value) : null)
+    return (
+      choiceFault(schema, value) ??
+      lengthFault(schema, value) ??
+      (format && !format.holds(value) ? wrongFormat(schema.format!, value) : null)
+    )
   }
 }
 
@@ -279,7 +285,10 @@ function choiceFault(schema: Schema, value: string | number): Fault | null {
 }
 
 /** Most texts need no counting: a UTF-16 unit is one to three bytes of UTF-8 and at most one grapheme. */
-function lengthFault({ minLength = 0, maxLength = Infinity, minGraphemes = 0, maxGraphemes = Infinity }: Schema, text: string): Fault | null {
+function lengthFault(
+  { minLength = 0, maxLength = Infinity, minGraphemes = 0, maxGraphemes = Infinity }: Schema,
+  text: string,
+): Fault | null {
   if (text.length * 3 > maxLength || text.length < minLength) {
     const length = Buffer.byteLength(text)
     if (length > maxLength) return tooBig('string', maxLength, length)
@@ -322,7 +331,8 @@ function blob(schema: Schema): Check {
     const reference = isObject(value) && value['$type'] === 'blob' ? value : null
     const { ref, mimeType, size } = reference ?? {}
     if (!isLink(ref) || typeof mimeType !== 'string' || !Number.isSafeInteger(size)) return wrongType('blob', value)
-    if (schema.accept && !schema.accept.some((pattern) => acceptsType(pattern, mimeType))) return within('mimeType', wrongChoice(schema.accept, mimeType))
+    if (schema.accept && !schema.accept.some((pattern) => acceptsType(pattern, mimeType)))
+      return within('mimeType', wrongChoice(schema.accept, mimeType))
     if (schema.maxSize !== undefined && (size as number) > schema.maxSize) return tooBig('blob', schema.maxSize, size as number)
     return null
   }
