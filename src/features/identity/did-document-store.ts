@@ -8,6 +8,7 @@ export interface FetchedDocument {
   fetchedAt: Millis
 }
 
+/** Returns null if no document of the DID is cached. */
 export async function findDidDocument(reader: Reader, did: Did): Promise<FetchedDocument | null> {
   const row = await reader.get<{ document: string; fetchedAt: Millis }>(
     sql`SELECT document, fetched_at AS "fetchedAt" FROM did_document WHERE did = ${did}`,

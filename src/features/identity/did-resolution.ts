@@ -1,9 +1,11 @@
 /**
- * Resolves a DID to its document. For resolution only: what a proof depends on is always fetched
+ * Resolves a DID to its document, through a cache. Code that checks a wallet's proof does not use it and always fetches
  * (`signing-authority.ts`).
  *
- * A document is fresh for an hour. Until it is a day old it is still served, while a newer one is fetched in the
+ * A document is fresh for an hour. An older one is served until it is a day old, while a newer one is fetched in the
  * background. Requests for the same DID share one fetch.
+ *
+ * Source: atproto "DID"; did:plc and did:web method specifications.
  */
 import { ageOf } from '../../platform/running/clock.ts'
 import { perContext, type Context } from '../../platform/context.ts'
@@ -21,8 +23,8 @@ import { findDidDocument, forgetDidDocument, putDidDocument } from './did-docume
 export type ResolutionFault =
   | 'not-found'
   | 'deactivated' // the DID was ended
-  | 'unsupported' // a method we do not know, or a did:web with a path
-  | 'unreachable' // nobody answered, or nothing that is a document of this DID
+  | 'unsupported' // an unknown DID method, or a did:web with a path
+  | 'unreachable' // no response, or a response that is not a document of this DID
 
 export type DidResolution = { ok: true; document: DidDocument } | { ok: false; fault: ResolutionFault }
 
@@ -34,16 +36,19 @@ const MAX_DOCUMENT_BYTES = 64 * 1024
 const MAX_KEPT_DOCUMENTS = 20_000
 const keptDocuments = perContext(({ db }) => new BoundedTable(db, sql`did_document`, sql`did`, MAX_KEPT_DOCUMENTS))
 
-/** One fetch of a DID for everybody who asks meanwhile. */
+/** Callers that ask for the same DID while it is being fetched share that fetch. */
 const fetches = perContext(() => new SingleFlight<Did, DidResolution>())
 
-/** `live`: do not trust the cache, and renew it with what is published now. */
+/**
+ * Returns the document of a DID, or why there is none. `live` ignores the cached document and fetches the published one,
+ * which is then cached. Throws `LookupsFull` if too many names are being looked up.
+ */
 export async function resolveDid(ctx: Context, did: Did, { live = false } = {}): Promise<DidResolution> {
   if (live) return fetches(ctx).runAnew(did, () => fetchAndKeep(ctx, did))
   const cached = await findDidDocument(ctx.db, did)
   const ageMillis = cached ? ageOf(cached.fetchedAt, ctx.clock.now()) : Infinity
   if (!cached || ageMillis >= DOCUMENT_KEPT_MILLIS) return fetches(ctx).run(did, () => fetchAndKeep(ctx, did))
-  // If there are too many lookups, the next request tries again.
+  // A failed refresh is ignored: the next request tries again.
   if (ageMillis >= FRESH_MILLIS)
     void fetches(ctx)
       .run(did, () => fetchAndKeep(ctx, did))
@@ -88,7 +93,10 @@ async function fetchPlcDocument({ plc, log }: Context, did: Did): Promise<DidRes
   }
 }
 
-/** The document at the authoritative place of a did:web, with a path or without, as that place serves it now. */
+/**
+ * Fetches the document of a did:web, with or without a path, from its URL. Nothing is cached. Status 404 is `not-found`, 410 is
+ * `deactivated`, and every other failure is `unreachable`. Throws `LookupsFull` if too many names are being looked up.
+ */
 export async function fetchWebDocument({ outbound }: Pick<Context, 'outbound'>, did: Did, url: URL): Promise<DidResolution> {
   try {
     const response = await outbound.fetch(url, {

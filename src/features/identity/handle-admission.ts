@@ -14,7 +14,7 @@ export const handlePolicy = ({ config }: Pick<Context, 'config'>): HandlePolicy 
 export const isServedHandle = ({ config }: Pick<Context, 'config'>, handle: Handle): boolean =>
   servedDomain(handle, config.availableUserDomains) !== null
 
-/** Whether the name is under one of our domains, or is one of them: nobody else can resolve it. */
+/** Whether the name is one of our domains or a name under one of them. Only this server can resolve such a name. */
 export const isOwnName = (ctx: Pick<Context, 'config'>, handle: Handle): boolean =>
   isServedHandle(ctx, handle) || ctx.config.availableUserDomains.includes(handle)
 
@@ -28,9 +28,13 @@ export function externalHandle(ctx: Pick<Context, 'config'>, text: string): Hand
 }
 
 /**
- * The handle that an account may take, or the refusal. Whether it is free is the caller's next question.
+ * Returns the handle if policy allows an account to take it. The caller checks whether it is free.
  *
- * `did` is the account's, or `null` at sign-up without one: then only names under our domains are given away.
+ * `did` is the account's DID, or null if a sign-up has none yet. Without a DID, only names under our domains are allowed.
+ *
+ * Throws `InvalidHandle` or `HandleNotAvailable` if policy forbids the handle, `UnsupportedDomain` for an external handle
+ * without a DID, `InvalidRequest` if an external handle does not resolve to the DID, and `LookupsFull` if too many names are
+ * being looked up.
  */
 export async function admitHandle(ctx: Context, text: string, did: Did | null, { allowReserved = false } = {}): Promise<Handle> {
   const outcome = checkHandle(text, handlePolicy(ctx), { allowReserved })

@@ -1,4 +1,7 @@
-/** Giving an account another handle: it is claimed here, then told to the directory, and then the account's. */
+/**
+ * Gives an account another handle. The handle is claimed in the database first, then published in the PLC directory, and then
+ * given to the account.
+ */
 import { invalidRequest, Refusal } from '../../http/errors.ts'
 import { perContext, type Context } from '../../platform/context.ts'
 import { KeyedQueue } from '../../base/keyed-queue.ts'
@@ -14,13 +17,18 @@ import { claimName, forgetName, giveHandle, isDirectoryRefusal, leaveName, submi
 const accountNotFound = () => invalidRequest('Account not found')
 const handleTaken = (handle: Handle) => new Refusal(400, 'HandleNotAvailable', `Handle already taken: ${handle}`)
 
-/** One change of an account at a time: its row must come to say what the directory was told last. */
+/** One change at a time per account, so that its row ends up with the handle that the directory received last. */
 const changeQueue = perContext(() => new KeyedQueue())
 
 /**
- * The account's own handle again is allowed, and is told to the network again. `actor` is an operator who does it.
+ * Change the handle of an account. The handle that it already has is allowed and emits another `#identity` event. `actor` is the
+ * operator who makes the change.
  *
- * When the directory was told and the row cannot be written, trying again goes on where it ended; so does the sweep.
+ * If the directory has the handle but the account row could not be written, a second call or the sweep completes the change.
+ *
+ * Throws `InvalidRequest` if the account does not exist, the DID is tombstoned, or a did:web does not name the handle; what
+ * `admitHandle` throws; `HandleNotAvailable` if the handle is taken; `PlcDirectoryError` if the directory fails or refuses; and
+ * `LookupsFull` if too many names are being looked up.
  */
 export async function changeHandle(
   by: By,
@@ -48,7 +56,7 @@ async function publishAndGive(by: By, held: HeldName, actor?: string): Promise<v
   let isTold = false
   try {
     const operation = isPlcDid(did) ? await handleOperation(ctx, did, handle) : await requirePublished(ctx, did, handle)
-    // The directory may say so already, or in a moment.
+    // From here on, the directory may name the handle already, or soon.
     isTold = isPlcDid(did)
     if (operation) await submitOnce(ctx, did, operation)
     if (!(await giveHandle(by, held, actor))) throw accountNotFound()
@@ -58,7 +66,10 @@ async function publishAndGive(by: By, held: HeldName, actor?: string): Promise<v
   }
 }
 
-/** Null when the directory says so already. Where the service holds no rotation key, the wallet that does publishes the handle itself. */
+/**
+ * Returns the operation that names the handle, or null if there is nothing to submit: the directory names it already, or this
+ * service holds no rotation key of the DID and the wallet that holds one publishes the handle itself.
+ */
 async function handleOperation(ctx: Context, did: Did, handle: Handle): Promise<Operation | null> {
   const last = await ctx.plc.lastOperation(did)
   const state = last && stateOf(last)
@@ -69,10 +80,12 @@ async function handleOperation(ctx: Context, did: Did, handle: Handle): Promise<
   return signOperation(nextOperation(last, { alsoKnownAs })!, key)
 }
 
+/** Throws `InvalidRequest` unless the document that is published now names the handle. */
 async function requirePublished(ctx: Context, did: Did, handle: Handle): Promise<null> {
   const resolution = await resolveDid(ctx, did, { live: true })
   if (!resolution.ok || claimedHandle(resolution.document) !== handle) throw invalidRequest('DID is not properly configured for handle')
   return null
 }
 
+/** Also the refusal for a DID that the directory does not know. */
 export const didEnded = () => invalidRequest('Did is tombstoned')

@@ -9,7 +9,7 @@ export const handleRoutes = [
     limit: 'updateHandle',
     async handler(call) {
       const { caller, input } = call
-      // Whatever was granted to it: a handle is its owner's to choose.
+      // An agent never changes a handle, whatever scopes it was granted: its owner chooses the handle.
       if (caller.credential === 'agent') throw forbidden('Agents do not change handles')
       await changeHandle(call, caller.did, input.handle)
     },

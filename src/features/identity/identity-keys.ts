@@ -1,4 +1,4 @@
-/** Keys of the service in matters of identity: the rotation key it holds in did:plc, and keys promised to accounts. */
+/** Identity keys that the service holds: its rotation key in did:plc, and signing keys reserved for accounts to come. */
 import { perContext, type Context } from '../../platform/context.ts'
 import type { Tx } from '../../platform/database/database.ts'
 import { newSigningSecret } from '../../platform/secrets/signing-keys.ts'
@@ -18,20 +18,26 @@ const rotationKeys = perContext((ctx) =>
   serverSecret(ctx.db, ctx.vault, ROTATION_KEY_NAME, () => newSigningSecret('p256')).then((secret) => signingKey('p256', secret)),
 )
 
-/** The rotation key that the service puts, below the account's own, into the identities it makes. */
+/** Returns the rotation key that the service puts into the identities it creates, below the recovery keys of account and operator. */
 export const serverRotationKey = (ctx: Context): Promise<SigningKey> => rotationKeys(ctx)
 
-/** The key of ours that may change this DID: the account's own, or the service's. `null` when there is none. */
+/**
+ * Returns the key in `rotationKeys` that the service holds: the account's own, else the service's rotation key. Returns null if
+ * it holds none of them.
+ */
 export async function heldRotationKey(ctx: Context, did: Did, rotationKeys: readonly string[]): Promise<SigningKey | null> {
   const ours = [await signingKeyOf(ctx, ctx.db, did), await serverRotationKey(ctx)]
   return ours.find((key) => key && rotationKeys.includes(formatDidKey(key.publicKey))) ?? null
 }
 
 /**
- * The curve for the key of an identity that comes from elsewhere: that of the key it names now, else P-256. A service that
- * has the old key cached looks for a newer one only when a token names the algorithm of the old one.
+ * Returns the curve for the new signing key of an identity that moves here: the curve of the key that its DID document names
+ * now, else P-256. The curve is kept because a service that has the old key cached fetches the new key only if a token names
+ * the algorithm of the old one.
  *
- * Refuses when the directory does not answer. A did:web that does not may be one that is published with the new key.
+ * `live` ignores the cached document. A did:web that does not respond gets P-256, because its owner may publish it only once the
+ * new key is known. Throws `UpstreamFailure` if the PLC directory does not respond, and `LookupsFull` if too many names are being
+ * looked up.
  */
 export async function curveFor(ctx: Context, did: Did, { live = false } = {}): Promise<Curve> {
   const resolution = await resolveDid(ctx, did, { live })
@@ -40,7 +46,7 @@ export async function curveFor(ctx: Context, did: Did, { live = false } = {}): P
   return named === null ? 'p256' : curveOf(named)!
 }
 
-/** The key promised to a DID: the same one until an account takes it, or the promise lapses. Without a DID, a new one. */
+/** Returns the key reserved for a DID. It stays the same until an account takes it or it expires. If `did` is null, the key is new. */
 export function reserveKey(ctx: Context, did: Did | null, curve: Curve): Promise<WrappedKey> {
   const made = makeAccountKey(ctx, curve)
   return ctx.db.transaction(async (tx) => {
@@ -51,7 +57,10 @@ export function reserveKey(ctx: Context, did: Did | null, curve: Curve): Promise
   })
 }
 
-/** In the transaction that creates the account: the key promised to its DID, which is nobody else's from now on. */
+/**
+ * Returns the key reserved for a DID and ends the reservation, or null if none is reserved. Call it in the transaction that
+ * creates the account.
+ */
 export async function takeReservedKey(tx: Tx, did: Did): Promise<WrappedKey | null> {
   const key = await findReservedKey(tx, did)
   if (key) await forgetReservedKey(tx, did)

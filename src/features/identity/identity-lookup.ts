@@ -12,8 +12,8 @@ import { lookUpHandle } from './handle-resolution.ts'
 export const INVALID_HANDLE = 'handle.invalid' as Handle
 
 /**
- * Resolves names under our domains locally: only active accounts have them. Returns null if the handle does not
- * resolve.
+ * Returns the DID of a handle, or null if the handle does not resolve. The active accounts of this server come first. A name
+ * under our domains is not looked up anywhere else. Throws `LookupsFull` if too many names are being looked up.
  */
 export async function resolveHandle(ctx: Context, handle: Handle): Promise<Did | null> {
   const account = await accountSummary(ctx.db, handle)
@@ -27,7 +27,13 @@ export interface IdentityInfo {
   didDoc: DidDocument
 }
 
-/** By DID or handle. `live`: do not trust the cache. Refuses what does not resolve. */
+/**
+ * Returns the identity of a DID or handle. Its handle is `handle.invalid` unless the handle and the DID document name each other.
+ * `live` ignores the cached document.
+ *
+ * Throws `HandleNotFound`, `DidNotFound`, `DidDeactivated` or `UpstreamFailure` if the identifier does not resolve, and
+ * `LookupsFull` if too many names are being looked up. Source: atproto "Handle", "Handle Resolution".
+ */
 export async function identityOf(ctx: Context, identifier: string, { live = false } = {}): Promise<IdentityInfo> {
   const handle = parseHandle(identifier)
   const did = handle ? await resolveHandle(ctx, handle) : parseDid(identifier)

@@ -1,7 +1,8 @@
 /**
- * The door of identity: DIDs, handles, and the keys that stand for them.
+ * The door of identity: DIDs, handles, and the keys of identities.
  *
- * It depends on `accounts`, so `accounts` never depends on it; code that needs both is here, or in a feature above.
+ * This feature depends on `accounts`, so `accounts` must not depend on it. Code that needs both stands here or
+ * in a feature that imports both.
  */
 export { resolveDid } from './did-resolution.ts'
 export { admitHandle, externalHandle } from './handle-admission.ts'

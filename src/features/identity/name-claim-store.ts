@@ -4,23 +4,23 @@ import type { Did, Handle, Millis } from '../../protocol/identifiers.ts'
 import { parseOperation, type LogOperation } from '../../protocol/plc.ts'
 import type { WrappedKey } from '../accounts/accounts.ts'
 
-/** The identity of an account that is still to be made: its first operation, and the key that it names. */
+/** The identity of an account that does not exist yet: its genesis operation, and the signing key that the operation names. */
 export interface PreparedIdentity {
   genesis: LogOperation
-  /** Null: it was not kept, and the identity is good for nothing. */
+  /** Null if the key was not kept, in which case no account can use the identity. */
   key: WrappedKey | null
 }
 
-/** Who is to have a handle. */
+/** The identity that is to have the handle. */
 export interface Claimant {
   did: Did
-  /** Null: the identity was there before. */
+  /** Null if the identity existed before the attempt. */
   prepared: PreparedIdentity | null
 }
 
 export interface Claim extends Claimant {
   handle: Handle
-  /** Null: none is under way. */
+  /** Id of the attempt under way; null if there is none. */
   attempt: string | null
   heldUntil: Millis
 }
@@ -38,12 +38,13 @@ function fromRow({ genesis, signingKey, wrapped, ...row }: Row): Claim {
   return { ...row, prepared: genesis === null ? null : { genesis: parseOperation(JSON.parse(genesis))!, key } }
 }
 
+/** Returns null if nobody has claimed the handle. */
 export async function findClaim(reader: Reader, handle: Handle): Promise<Claim | null> {
   const row = await reader.get<Row>(sql`SELECT ${columns} FROM name_claim WHERE handle = ${handle}`)
   return row && fromRow(row)
 }
 
-/** Claims that nobody holds any more: of accounts that are here, and of sign-ups that were left at rest until an instant. */
+/** Claims held until `now` or earlier; for an identity that a sign-up prepared, until `restingSince` or earlier. */
 export const listUnheldClaims = (
   reader: Reader,
   { now, restingSince, limit }: { now: Millis; restingSince: Millis; limit: number },
@@ -59,7 +60,7 @@ const values = ({ did, prepared }: Claimant) => ({
   wrapped: prepared?.key?.wrapped ?? null,
 })
 
-/** What an attempt holds. */
+/** What an attempt holds until `heldUntil`. A null email address or invite code is not held. */
 export interface Hold {
   handle: Handle
   attempt: string
@@ -75,13 +76,13 @@ export async function insertClaim(tx: Tx, { handle, attempt, heldUntil, email, i
     VALUES (${handle}, ${did}, ${genesis}, ${signingKey}, ${wrapped}, ${attempt}, ${heldUntil}, ${email}, ${inviteCode})`)
 }
 
-/** Another attempt at a handle that is claimed already. Who is to have it stays as it is. */
+/** Let another attempt take over an existing claim. The claimant does not change. */
 export const takeUpClaim = (tx: Tx, { handle, attempt, heldUntil, email, inviteCode }: Hold): Promise<number> =>
   tx.run(
     sql`UPDATE name_claim SET attempt = ${attempt}, held_until = ${heldUntil}, email = ${email}, invite_code = ${inviteCode} WHERE handle = ${handle}`,
   )
 
-/** 0 rows: another attempt has the handle. */
+/** Returns 0 if another attempt has the claim. */
 export function replaceClaimant(tx: Tx, { handle, attempt }: Pick<Hold, 'handle' | 'attempt'>, claimant: Claimant): Promise<number> {
   const { did, genesis, signingKey, wrapped } = values(claimant)
   return tx.run(sql`
@@ -89,7 +90,7 @@ export function replaceClaimant(tx: Tx, { handle, attempt }: Pick<Hold, 'handle'
     WHERE handle = ${handle} AND attempt = ${attempt}`)
 }
 
-/** 0 rows: another attempt has the handle. */
+/** Returns 0 if another attempt has the claim. */
 export const deleteClaim = (tx: Tx, { handle, attempt }: Pick<Hold, 'handle' | 'attempt'>): Promise<number> =>
   tx.run(sql`DELETE FROM name_claim WHERE handle = ${handle} AND attempt = ${attempt}`)
 
@@ -101,7 +102,7 @@ export const endAttempt = (
     UPDATE name_claim SET attempt = NULL, email = NULL, invite_code = NULL, held_until = ${heldUntil}
     WHERE handle = ${handle} AND attempt = ${attempt}`)
 
-/** Whose: of the same sign-up, as far as it tells. `did`: null where the identity is made along with the account. */
+/** End the attempt of the same sign-up: same handle, address, invite code and DID. `did` is null if the sign-up makes the identity. */
 export const endAttemptOf = (
   writer: Writer,
   { handle, did, email, inviteCode, heldUntil }: Omit<Hold, 'attempt'> & { did: Did | null },
@@ -116,7 +117,7 @@ export const endAttempts = (writer: Writer, heldUntil: Millis): Promise<number> 
     sql`UPDATE name_claim SET attempt = NULL, email = NULL, invite_code = NULL, held_until = ${heldUntil} WHERE attempt IS NOT NULL`,
   )
 
-/** Of attempts that took longer than any may. */
+/** Release the email address from attempts that have run out of time. */
 export const releaseOverdueEmail = (tx: Tx, email: string, now: Millis): Promise<number> =>
   tx.run(sql`UPDATE name_claim SET email = NULL WHERE email = ${email} AND held_until <= ${now}`)
 

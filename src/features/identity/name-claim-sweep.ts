@@ -1,9 +1,9 @@
-/** Settles claims of names that nobody came back for. */
+/** Settles claims on handles whose attempts ended without a result. */
 import type { Sweep } from '../../platform/running/sweeps.ts'
 import { listUnheldClaims } from './name-claim-store.ts'
 import { settleUnheld } from './name-claims.ts'
 
-/** An identity that nobody went on with is ended after this time. */
+/** An identity that an unfinished sign-up prepared is ended after this time. */
 const RESTING_SECS = 3600
 const INTERVAL_SECS = 600
 const PAGE_CLAIMS = 100

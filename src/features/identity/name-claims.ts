@@ -1,13 +1,15 @@
 /**
- * Handles on their way to an account. One is claimed in the database before the directory learns of it, by a sign-up
- * or by an account that takes another handle; so of several who want it one tells the directory, and the others never do.
+ * Claims on handles that are being given to an account. A sign-up or a handle change claims the handle in the database before
+ * it tells the PLC directory. So if several attempts want one handle, only one of them reaches the directory.
  *
- * What an attempt leaves behind when it fails or is killed holds up nobody for long:
- * - The identity of a sign-up may be in the directory already. It belongs to nobody: no password, address or session
- *   is tied to it. Whoever signs up with the handle next goes on with it, and no second one is made. Only an identity
- *   with other rotation keys is ended first.
- * - An account's change may have reached the directory, which then decides: the account gets the handle, or it is free.
- * - While an operation of unknown outcome may still arrive there (`DOUBT_SECS`), only who goes on with it is let in.
+ * An attempt that fails or is killed does not block its handle for long:
+ * - A sign-up may have left its identity in the directory. No password, address or session is tied to that identity, so the
+ *   next sign-up with the handle continues with it instead of making a second one. If the next sign-up wants other
+ *   rotation keys, the old identity is ended with a tombstone first.
+ * - A handle change may have reached the directory. If the directory names the handle, the account gets it; if not, the
+ *   handle is free again.
+ * - While an operation of unknown outcome may still arrive at the directory (`DOUBT_SECS`), only an attempt that continues
+ *   with the same claim is admitted.
  */
 import { randomUUID } from 'node:crypto'
 import { isDeepStrictEqual } from 'node:util'
@@ -41,24 +43,29 @@ import {
 export { deleteAllClaims, deleteClaim as endClaim, isEmailUnderWay } from './name-claim-store.ts'
 export type { PreparedIdentity } from './name-claim-store.ts'
 
-/** No attempt takes longer: all it waits for has time-outs. */
+/** Longest time an attempt can take, because everything it waits for has a time-out. */
 const MAX_ATTEMPT_SECS = 300
-/** How long an operation that was sent, and not answered, may be on its way. */
+/** How long an operation that got no response may still arrive at the directory. */
 const DOUBT_SECS = 60
 
 export interface WantedName extends Claimant {
   handle: Handle
-  /** Held together with the handle, as is the invite code. */
+  /** Held for as long as the handle is, as is the invite code. */
   email?: string
   inviteCode?: string | null
 }
 
-/** A handle that is claimed, and for whom: as it was wanted, or as an earlier attempt left it. */
+/** A claimed handle and its claimant, who is either the one requested or the one that an earlier attempt left. */
 export type HeldName = Claimant & Pick<Hold, 'handle' | 'attempt'>
 
 /**
- * Claim a handle; null when somebody else has it, or is about to. `admit` refuses, in the same transaction, what accounts
- * forbid. Whoever gets the claim ends it: `endClaim` with what makes the name an account's, `forgetName` or `leaveName`.
+ * Claim a handle. Returns null if an account or another attempt has it. `admit` runs in the same transaction and throws if the
+ * claim is not allowed.
+ *
+ * The caller must end the claim: by `endClaim` in the transaction that gives the handle to an account, by `forgetName`, or
+ * by `leaveName`.
+ *
+ * Throws what `admit` throws. Throws `PlcDirectoryError` if the directory fails while an abandoned claim is being settled.
  */
 export async function claimName(ctx: Context, wanted: WantedName, admit: (tx: Tx) => Promise<void>): Promise<HeldName | null> {
   const { handle, did, prepared, email = null, inviteCode = null } = wanted
@@ -81,11 +88,11 @@ export async function claimName(ctx: Context, wanted: WantedName, admit: (tx: Tx
   return (await settle(ctx, { ...found, attempt })) && (await replaceName(ctx, held)) ? held : null
 }
 
-/** A time far ahead was written before the clock was set back. */
+/** A `heldUntil` that is further ahead than any attempt may last was written before the clock was set back, and does not count. */
 const isHeld = ({ heldUntil }: Pick<Claim, 'heldUntil'>, now: Millis): boolean =>
   heldUntil > now && heldUntil <= now + MAX_ATTEMPT_SECS * 1000
 
-/** Whether an attempt is one more at what was begun: the same account, or an identity that differs in nothing but its key. */
+/** Whether the attempt continues the claim it found: same account, or a prepared identity that differs only in its signing key. */
 function goesOn(found: Claimant, wanted: Claimant): boolean {
   if (found.prepared === null || wanted.prepared === null) return found.prepared === wanted.prepared && found.did === wanted.did
   return found.prepared.key !== null && isDeepStrictEqual(withoutKeys(found.prepared.genesis), withoutKeys(wanted.prepared.genesis))
@@ -93,33 +100,34 @@ function goesOn(found: Claimant, wanted: Claimant): boolean {
 
 const withoutKeys = (genesis: LogOperation) => ({ ...stateOf(genesis), verificationMethods: null })
 
-/** Put the wanted claimant in the place of one that is settled, or of an identity that the directory refused. */
+/** Replace a settled claimant, or an identity that the directory refused. Returns false if another attempt has taken over the claim. */
 export const replaceName = async (ctx: Context, held: HeldName): Promise<boolean> =>
   (await ctx.db.transaction((tx) => replaceClaimant(tx, held, held))) > 0
 
-/** Give a handle back that the directory has not heard of, or has refused. */
+/** Free a handle that was never sent to the directory, or that the directory refused. Returns 0 if another attempt has the claim. */
 export const forgetName = (ctx: Context, held: Pick<HeldName, 'handle' | 'attempt'>): Promise<number> =>
   ctx.db.transaction((tx) => deleteClaim(tx, held))
 
-/** End an attempt that the directory may have heard of. */
+/** End an attempt that may have reached the directory. The claim stays. Returns 0 if another attempt has taken it over. */
 export const leaveName = ({ db, clock }: Context, { handle, attempt }: Pick<HeldName, 'handle' | 'attempt'>): Promise<number> =>
   endAttempt(db, { handle, attempt, heldUntil: clock.now() + DOUBT_SECS * 1000 })
 
 /**
- * Somebody tries once more at a sign-up that is under way, and perhaps waits for a directory that is silent: the earlier
- * attempt is over, whatever it still hears, and the new one goes on with what it began.
+ * End the earlier attempt of a sign-up that is being retried, for example because the directory does not respond. The earlier
+ * attempt can no longer succeed, and the new one continues with its claim.
  */
 export const leaveOwnName = async (
   { db, clock }: Context,
   sameSignup: Omit<Parameters<typeof endAttemptOf>[1], 'heldUntil'>,
 ): Promise<void> => void (await endAttemptOf(db, { ...sameSignup, heldUntil: clock.now() + DOUBT_SECS * 1000 }))
 
-/** At start: whatever was under way was cut off. */
+/** End all attempts at start-up, because the previous process was stopped in the middle of them. */
 export const leaveAllNames = async ({ db, clock }: Context): Promise<void> => void (await endAttempts(db, clock.now() + DOUBT_SECS * 1000))
 
 /**
- * Give the handle to the account that claimed it, and tell the network. False when the account was deleted meanwhile;
- * whoever follows the network has heard its last word then.
+ * Give the handle to the account that claimed it, end the claim, and emit an `#identity` event. `actor` is the operator who
+ * makes the change. Returns false, and changes no account, if another attempt has taken over the claim or the account was
+ * deleted in the meantime. A deleted account gets no event, because its deletion must be the last one.
  */
 export function giveHandle(by: By, held: Pick<HeldName, 'handle' | 'did' | 'attempt'>, actor?: string): Promise<boolean> {
   const { ctx } = by
@@ -134,8 +142,9 @@ export function giveHandle(by: By, held: Pick<HeldName, 'handle' | 'did' | 'atte
 }
 
 /**
- * Make sure that nothing in the directory speaks for a claim that nobody goes on with. False when the handle turns out to
- * be an account's. Throws when the directory does not answer; then the claim is left as it was.
+ * Settle an abandoned claim with the directory: end the identity that a sign-up prepared, or give the handle to the account if
+ * the directory already names it there. Returns false if the account got the handle. Throws `PlcDirectoryError` if the
+ * directory fails; the claim then stays, and the next attempt may take it over at once.
  */
 async function settle(ctx: Context, claim: HeldName): Promise<boolean> {
   const { handle, did, prepared, attempt } = claim
@@ -153,7 +162,7 @@ async function settle(ctx: Context, claim: HeldName): Promise<boolean> {
   }
 }
 
-/** Unless the directory has not heard of it, or somebody has used it since. */
+/** Send a tombstone, unless the directory does not know the identity or its log has gone beyond the genesis operation. */
 async function endIdentity(ctx: Context, did: Did, { genesis }: PreparedIdentity): Promise<void> {
   const last = await ctx.plc.lastOperation(did)
   if (last === null || !isSame(last, genesis)) return
@@ -163,7 +172,10 @@ async function endIdentity(ctx: Context, did: Did, { genesis }: PreparedIdentity
 
 const isSame = (one: LogOperation, other: LogOperation): boolean => operationCid(one).equals(operationCid(other))
 
-/** Add an operation to the directory's log of a DID. When it refuses, or does not answer, its log says whether it has it. */
+/**
+ * Submit an operation to the directory. If the submission fails, the log of the DID decides: an operation that is its last
+ * entry has arrived. Otherwise throws the `PlcDirectoryError` of the submission, or the one of reading the log.
+ */
 export async function submitOnce({ plc }: Pick<Context, 'plc'>, did: Did, operation: LogOperation): Promise<void> {
   try {
     await plc.submit(did, operation)
@@ -174,11 +186,11 @@ export async function submitOnce({ plc }: Pick<Context, 'plc'>, did: Did, operat
   }
 }
 
-/** Whether the directory has the operation for certain not, and will not have it. */
+/** Whether the directory refused an operation with a 4xx status, so that the operation certainly did not take effect. */
 export const isDirectoryRefusal = (error: unknown): boolean =>
   error instanceof PlcDirectoryError && error.status !== null && error.status >= 400 && error.status < 500
 
-/** Whether an account has the name, or somebody is about to get it. */
+/** Whether an account has the handle or the email address, or an attempt under way holds it. */
 export const isNameTaken = {
   handle: async (reader: Reader, handle: Handle, now: Millis): Promise<boolean> =>
     (await accountAt(reader, handle)) !== null || isHandleUnderWay(reader, handle, now),
@@ -186,13 +198,16 @@ export const isNameTaken = {
     (await accountWithEmail(reader, email)) !== null || isEmailUnderWay(reader, email, now),
 }
 
-/** Settles a claim that nobody came back for. `heldUntil` is what was read of it: nothing is done if somebody has come since. */
+/**
+ * Settle an abandoned claim, and free its handle unless the account gets it. `heldUntil` is the value that the caller read: if it
+ * has changed, another attempt has taken over the claim and nothing is done. Throws `PlcDirectoryError` if the directory fails.
+ */
 export async function settleUnheld(ctx: Context, handle: Handle, heldUntil: Millis): Promise<void> {
   const claim = await takeUnheld(ctx, handle, heldUntil)
   if (claim && (await settle(ctx, claim))) await forgetName(ctx, claim)
 }
 
-/** Null: somebody has come for it since. */
+/** Returns null if another attempt has taken over the claim. */
 const takeUnheld = (ctx: Context, handle: Handle, heldUntil: Millis): Promise<HeldName | null> =>
   ctx.db.transaction(async (tx) => {
     const found = await findClaim(tx, handle)

@@ -1,4 +1,8 @@
-/** Changing one's did:plc through the service that holds a rotation key of it. */
+/**
+ * Endpoints by which an account changes its did:plc with a rotation key that this service holds.
+ *
+ * Source: did:plc specification, "Operation Serialization, Signing, and Validation".
+ */
 import { procedure, query } from '../../http/endpoint.ts'
 import { forbidden, invalidRequest } from '../../http/errors.ts'
 import type { Context } from '../../platform/context.ts'
@@ -40,13 +44,14 @@ const stateMembers = new Set(['rotationKeys', 'alsoKnownAs', 'verificationMethod
 
 const wholeIdentity = (permissions: Permissions) => permissions.assertIdentity({ attr: '*' })
 
-/** What an identity must say for the account to live here. */
+/** What an identity must name while its account is hosted here. */
 interface Expected {
   account: Account
   /** As a did:key. */
   signingKey: string
 }
 
+/** Throws `AccountNotFound` if the account is gone. */
 async function expectedOf(ctx: Context, did: Did): Promise<Expected> {
   const account = await accountOf(ctx.db, did)
   const key = account && (await signingKeyOf(ctx, ctx.db, did))
@@ -54,7 +59,10 @@ async function expectedOf(ctx: Context, did: Did): Promise<Expected> {
   return { account, signingKey: formatDidKey(key.publicKey) }
 }
 
-/** The network's view of an account must not be moved away through us by mistake: all of it has to fit. */
+/**
+ * Returns why an operation does not fit an account that is hosted here, or null if it fits. Rotation keys, service,
+ * signing key and handle must all fit, so that nobody moves an account away from this service by mistake.
+ */
 async function unfitness(ctx: Context, { account, signingKey }: Expected, operation: Operation): Promise<string | null> {
   const { type, endpoint } = pdsService(ctx.config.publicUrl)
   const service = operation.services[PDS_SERVICE_NAME]
@@ -67,9 +75,12 @@ async function unfitness(ctx: Context, { account, signingKey }: Expected, operat
 }
 
 /**
- * The next operation of a DID, signed with our key and not submitted.
+ * Returns the next operation of a DID, signed with a rotation key of this service and not submitted.
  *
- * The code is used up last: an outage of the directory must not cost it.
+ * The code is redeemed last, so that a failure of the directory does not consume it.
+ *
+ * Throws `InvalidRequest` if the DID is tombstoned or the wanted state is invalid, `Forbidden` if this service holds no rotation
+ * key of the DID, `InvalidToken` or `ExpiredToken` for the code, and `PlcDirectoryError` if the directory fails.
  */
 async function signNext(ctx: Context, did: Did, code: string, wanted: Partial<PlcState>): Promise<Operation> {
   const last = await ctx.plc.lastOperation(did)
@@ -136,7 +147,7 @@ export const plcOperationRoutes = [
       if (fault !== null) throw invalidRequest(fault)
       await ctx.plc.submit(did, operation)
       await ctx.db.transaction(async (tx) => {
-        // It may have been deleted meanwhile; whoever follows the network has heard its last word then.
+        // If the account was deleted in the meantime, its deletion must stay the last event that subscribers get.
         if (!(await accountOf(tx, did))) throw accountNotFound()
         await sequenceEvents(ctx, tx, [{ type: 'identity', did }])
       })

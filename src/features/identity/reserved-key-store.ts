@@ -3,6 +3,7 @@ import { sql, type Reader, type Tx, type Writer } from '../../platform/database/
 import type { Did, Millis } from '../../protocol/identifiers.ts'
 import type { WrappedKey } from '../accounts/accounts.ts'
 
+/** Returns null if no key is reserved for the DID. */
 export const findReservedKey = (reader: Reader, did: Did): Promise<WrappedKey | null> =>
   reader.get(sql`SELECT signing_key AS "signingKey", wrapped FROM reserved_signing_key WHERE did = ${did}`)
 

@@ -15,7 +15,7 @@ import { identityOf, INVALID_HANDLE, resolveHandle, unresolvable, type IdentityI
 import { isNameTaken } from './name-claims.ts'
 import { findReservedKey } from './reserved-key-store.ts'
 
-/** Anybody may ask for a refresh, so relays hear of it only when a document of an account here has changed. */
+/** Anyone may ask for a refresh, so an `#identity` event is emitted only if the document of an account here has changed. */
 async function refreshIdentity(ctx: Context, identifier: string): Promise<IdentityInfo> {
   const known = await accountAt(ctx.db, identifier)
   const before = known && (await findDidDocument(ctx.db, known.did))
@@ -71,7 +71,7 @@ export const resolutionRoutes = [
       const did = input.did ?? null
       const kept = did && (await findReservedKey(ctx.db, did))
       if (kept) return { signingKey: kept.signingKey }
-      // Asking again for a known DID is free; what is made anew is stored, and so it is limited.
+      // A DID that has a reserved key is not charged. A new key is stored, so making one is limited.
       chargeAddress(call, ['reserveSigningKey'])
       const curve = did === null ? 'p256' : await curveFor(ctx, did, { live: true })
       const { signingKey } = await reserveKey(ctx, did, curve)

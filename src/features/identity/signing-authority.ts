@@ -1,6 +1,6 @@
 /**
- * Returns the keys that may currently sign for an identity, to check a wallet's proof against. Always fetched; a cached
- * document never grants anything.
+ * Determines the keys that may currently sign for an identity, so that a wallet's proof can be checked against them. The
+ * document or log is always fetched, because a cached one must not grant anything.
  */
 import type { Context } from '../../platform/context.ts'
 import { PlcDirectoryError } from '../../platform/network/directory-client.ts'
@@ -11,14 +11,17 @@ import { headOf, isPlcDid, stateOf, type AuditEntry } from '../../protocol/plc.t
 import { fetchWebDocument } from './did-resolution.ts'
 
 export type SigningAuthority =
-  /** did:keys, to be compared as exact strings. No key: nobody may. `head` is there for did:plc. */
+  /** `keys` are did:keys, compared as exact strings; if there are none, nobody may sign. `head` is null unless the DID is a did:plc. */
   { ok: true; keys: string[]; head: AuditEntry | null } | { ok: false; fault: 'not-found' | 'deactivated' | 'unreachable' | 'unreadable' }
 
 const nobody: SigningAuthority = { ok: true, keys: [], head: null }
 
 /**
- * `isHosted`: the document of this did:web is served by us and can be edited with a mere session, so it must not be
- * able to mint sessions.
+ * Returns the keys, or the fault: `unreadable` if the PLC directory sends a log that cannot be used. Throws `LookupsFull` if too
+ * many names are being looked up.
+ *
+ * `isHosted` says that this server serves the document of the did:web. Anyone with a session can edit such a document, so its
+ * keys must not create sessions and none are returned.
  */
 export async function signingAuthority(ctx: Context, did: Did, { isHosted = false } = {}): Promise<SigningAuthority> {
   if (isPlcDid(did)) return plcAuthority(ctx, did)
@@ -40,7 +43,10 @@ async function plcAuthority({ plc }: Context, did: Did): Promise<SigningAuthorit
   }
 }
 
-/** Exactly one Multikey named `#device`, under the DID's own control. `#atproto` never counts: we hold that key. */
+/**
+ * Returns the Multikey named `#device` if there is exactly one and the DID itself controls it. `#atproto` does not count,
+ * because this server holds that key.
+ */
 function deviceKeys({ id, verificationMethod = [] }: DidDocument): string[] {
   const named = verificationMethod.filter(
     (method) => method.id === `${id}#device` && method.type === 'Multikey' && method.controller === id,

@@ -1,4 +1,8 @@
-/** The `/.well-known` documents of the server's host, and of the hosts that are handles of accounts. */
+/**
+ * The `/.well-known` documents of the server's host, and of hosts that are handles of accounts.
+ *
+ * Source: did:web method specification, "Read (Resolve)"; atproto "Handle", "HTTPS well-known Method".
+ */
 import { route } from '../../http/endpoint.ts'
 import { invalidRequest, notFound, Refusal } from '../../http/errors.ts'
 import { parseHost, type Host } from '../../http/host.ts'
@@ -13,7 +17,7 @@ import { isServedHandle } from './handle-admission.ts'
 const requestedHost = ({ headers }: Request): Host | null =>
   parseHost(headers.get('x-forwarded-host')?.split(',')[0]?.trim() || headers.get('host') || '')
 
-/** The document of the service itself: where it is. It signs nothing, so there is no key. */
+/** The DID document of the service itself. It names the endpoint and no key, because the service signs nothing as this DID. */
 function serverDocument({ config: { publicUrl, serverDid } }: Context) {
   const { type, endpoint } = pdsService(publicUrl)
   return {
@@ -39,7 +43,7 @@ export const wellKnownRoutes = [
       return new Response(account.did, { headers: { 'Content-Type': 'text/plain' } })
     },
   }),
-  /** Asked by a reverse proxy before it orders a certificate. */
+  /** A reverse proxy calls this before it orders a certificate. */
   route('GET', '/tls-check', {
     async handler({ ctx, url }) {
       const domain = url.searchParams.get('domain')
