@@ -1,4 +1,4 @@
-/** Which content codings to ask another service for, when its answer may have to be read here as well. */
+/** Chooses the content codings to request from another service if this server may have to read the response as well. */
 import { invalidRequest, Refusal } from '../../http/errors.ts'
 import { isReadableCoding } from './upstream-reply.ts'
 
@@ -7,12 +7,16 @@ interface Acceptable {
   weight: number
 }
 
-/** One coding with a weight of 0 or 0.001 to 1. RFC 9110, 12.5.3. */
+/** One coding with a weight from 0 to 1, of at most three decimals. RFC 9110, 12.4.2 and 12.5.3. */
 const item = /^([!#$%&'*+\-.^_`|~0-9a-z]+)\s*(?:;\s*q=(0(?:\.\d{0,3})?|1(?:\.0{0,3})?))?$/i
 
 /**
- * The header to send for the client's own: codings that it takes and that we can undo. Without any in common the body
- * is asked for as it is, unless the client will not have that.
+ * Returns the `Accept-Encoding` to send upstream: the codings that the client accepts and that this server can decode, or
+ * `identity` if there are none. Null or an empty header from the client stands for `identity`.
+ *
+ * Throws `NotAcceptable` if there are none and the client refuses `identity`, and `InvalidRequest` if the header is malformed.
+ *
+ * Source: RFC 9110, 12.5.3.
  */
 export function acceptableCodings(acceptEncoding: string | null): string {
   const wanted = acceptEncoding === null || acceptEncoding === '' ? [] : acceptEncoding.split(',').map(parseItem)

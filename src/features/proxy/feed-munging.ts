@@ -1,4 +1,4 @@
-/** The caller's new profile and posts, put into answers of an AppView that lags. Each function answers a new value. */
+/** Adds the caller's new profile and posts to responses of an AppView that lags behind. Each function returns a new value. */
 import type { Did } from '../../protocol/identifiers.ts'
 import type { LexDefs, LexMethods } from '../../protocol/lexicons/generated/types.ts'
 import type { LocalChanges, LocalPost, Post } from './local-records.ts'
@@ -43,7 +43,7 @@ const hasImages = ({ embed }: Post) =>
   embed?.$type === 'app.bsky.embed.images' ||
   (embed?.$type === 'app.bsky.embed.recordWithMedia' && embed.media.$type === 'app.bsky.embed.images')
 
-/** What an author's feed shows under each of its filters; all posts under the others. */
+/** The posts that an author's feed shows under each filter. A filter without an entry shows all posts. */
 const feedFilters: Record<string, (post: Post, did: Did) => boolean> = {
   posts_no_replies: ({ reply }) => !reply,
   posts_and_author_threads: ({ reply }, did) => !reply || (isBy(reply.root, did) && isBy(reply.parent, did)),
@@ -56,7 +56,7 @@ export const mungeActorLikes: Munge<'app.bsky.feed.getActorLikes'> = (viewer, { 
   feed: withOwnProfile(viewer, feed, changes),
 })
 
-/** The first item tells: a post of the author's own, or one that the author put up again. */
+/** Whether the feed is the author's own. Its first item is then a post or a repost by the author. */
 function isOwnFeed({ author }: Viewer, [first]: readonly FeedItem[]): boolean {
   if (!first) return false
   if (first.reason?.$type === 'app.bsky.feed.defs#reasonRepost') return first.reason.by.did === author.did
@@ -71,7 +71,7 @@ function withOwnProfile(viewer: Viewer, feed: readonly FeedItem[], { profile }: 
 }
 
 /**
- * New posts in their places by time. Posts older than the last item belong to a later page, and on later pages posts
+ * Insert new posts in order of time. Posts older than the last item belong to a later page, and on later pages posts
  * newer than the first item belong to an earlier one.
  */
 async function withNewPosts(

@@ -1,6 +1,6 @@
 /**
- * What an account wrote that another service has not seen yet: records of later commits than the last one it says it
- * has read.
+ * Finds what an account wrote that another service has not indexed yet: the records of commits after the revision that the
+ * service reports.
  */
 import type { Context } from '../../platform/context.ts'
 import { decode } from '../../protocol/cbor.ts'
@@ -23,15 +23,15 @@ export interface LocalPost {
 }
 
 export interface LocalChanges {
-  /** Null when it did not change. */
+  /** Null if it did not change. */
   profile: Profile | null
   /** Oldest first. */
   posts: LocalPost[]
-  /** Of the profile and the posts; null when only other records changed. */
+  /** When the oldest of the profile and the posts was indexed; null if only other records changed. */
   oldestAt: Millis | null
 }
 
-/** The account as its own views show it. */
+/** The account as views of its own records show it. */
 export interface LocalAuthor {
   did: Did
   handle: Handle
@@ -41,12 +41,12 @@ export interface LocalAuthor {
 const POST_COLLECTION = 'app.bsky.feed.post'
 const PROFILE_PATH = 'app.bsky.actor.profile/self'
 
-/** A service that is further behind is not waited for. */
+/** At most this many records after the revision are considered, oldest first. */
 const MAX_RECORDS = 10
 
 /**
- * Null when there is nothing new. So it is too when every record is new: a repository that has just moved here is as
- * new to us as to anybody, and its commits say nothing about what the service knew before.
+ * Returns the changes after `rev`, or null if there are none. Also returns null if every record is newer than `rev`: the
+ * repository has then just moved here, and its local revisions do not tell what the service had indexed before.
  */
 export async function changesSince({ db }: Context, did: Did, rev: Tid): Promise<LocalChanges | null> {
   const records = await recordsSince(db, did, rev, MAX_RECORDS)
@@ -67,12 +67,13 @@ function localPost(did: Did, stored: StoredRecord): LocalPost | null {
   return record && { uri: recordUri(did, stored.path), cid: String(stored.cid), indexedAt: stored.indexedAt, record }
 }
 
-/** Null for a record that was written unchecked and does not hold. */
+/** Returns null if the record was written without validation and does not match its lexicon. */
 function contentOf<Name extends keyof LexRecords>(collection: Name, { value }: StoredRecord): LexRecords[Name] | null {
   const record = dataToJson(decode(value))
   return validateRecord(collection, record).status === 'valid' ? (record as unknown as LexRecords[Name]) : null
 }
 
+/** Throws `AccountNotFound` if the account is gone. Leaves out a profile that was taken down. */
 export async function localAuthor({ db }: Context, did: Did): Promise<LocalAuthor> {
   const account = await accountOf(db, did)
   if (!account) throw accountNotFound()

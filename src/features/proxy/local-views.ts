@@ -1,4 +1,4 @@
-/** How the AppView would show an account's own records, before it has seen them. */
+/** Builds the views that the AppView would return for an account's own records, before it has indexed them. */
 import { recordUriParts, wireTime } from '../../protocol/identifiers.ts'
 import type { LexBlob, LexDefs } from '../../protocol/lexicons/generated/types.ts'
 import type { LocalAuthor, LocalPost, Post, Profile } from './local-records.ts'
@@ -10,18 +10,18 @@ type Embed = NonNullable<Post['embed']>
 type EmbedView = NonNullable<PostView['embed']>
 type QuotedView = LexDefs['app.bsky.embed.record#view']['record']
 
-/** Whose records are shown, and the AppView to ask about the records of others. */
+/** The account whose records are shown, and access to the AppView for records of others. */
 export interface Viewer {
   author: LocalAuthor
   /** Without a trailing slash. */
   cdnUrl: string
-  /** Asks a method in the author's name; throws when it is refused. */
+  /** Calls a method on behalf of the author. Throws the `Refusal` if the call fails. */
   ask(nsid: string, params: Record<string, string>): Promise<unknown>
 }
 
 type ImagePreset = 'avatar' | 'banner' | 'feed_thumbnail' | 'feed_fullsize'
 
-/** Blobs of the first days had no `$type` and their CID as text. */
+/** Legacy blobs have no `$type`, and their CID is a string. */
 type AnyBlob = LexBlob | { cid: string; mimeType: string }
 
 function imageUrl({ cdnUrl, author }: Viewer, preset: ImagePreset, blob: AnyBlob): string {
@@ -31,7 +31,7 @@ function imageUrl({ cdnUrl, author }: Viewer, preset: ImagePreset, blob: AnyBlob
 const optionalImage = (viewer: Viewer, preset: ImagePreset, blob: AnyBlob | undefined) =>
   blob ? imageUrl(viewer, preset, blob) : undefined
 
-/** A view of the account with the name and the picture of its profile as it is now. */
+/** Returns the view with the display name and avatar of the current profile. */
 export const withProfile = <View extends { displayName?: string; avatar?: string }>(
   viewer: Viewer,
   view: View,
@@ -71,7 +71,7 @@ export async function postView(viewer: Viewer, { uri, cid, indexedAt, record }: 
   }
 }
 
-/** Undefined for what cannot be shown before it was processed, like a video. */
+/** Returns undefined for an embed that cannot be shown before it has been processed, such as a video. */
 async function embedView(viewer: Viewer, embed: Embed): Promise<EmbedView | undefined> {
   switch (embed.$type) {
     case 'app.bsky.embed.images':
@@ -115,7 +115,7 @@ async function quoteView(viewer: Viewer, uri: string): Promise<LexDefs['app.bsky
   return { record: record ?? ({ $type: 'app.bsky.embed.record#viewNotFound', uri, notFound: true } as QuotedView) }
 }
 
-/** What posts quote, by collection, and how to find its view. */
+/** How to find the view of a quoted record, by collection. */
 const quotables: Record<string, (viewer: Viewer, uri: string) => Promise<QuotedView | null>> = {
   async 'app.bsky.feed.post'(viewer, uris) {
     const { posts } = (await viewer.ask('app.bsky.feed.getPosts', { uris })) as { posts: PostView[] }

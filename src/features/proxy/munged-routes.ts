@@ -1,4 +1,4 @@
-/** Reads of the AppView that show what the caller has just written. */
+/** AppView queries whose responses include what the caller has just written. */
 import { query } from '../../http/endpoint.ts'
 import { mungeActorLikes, mungeAuthorFeed, mungeProfile, mungeProfiles, mungeTimeline } from './feed-munging.ts'
 import { readAfterWrite, readThread } from './read-after-write.ts'

@@ -1,4 +1,4 @@
-/** What is not served here goes to the service that serves it. */
+/** Forwards methods that this server does not implement to the service that does. Source: atproto "HTTP API (XRPC)", "Service Proxying". */
 import { fallback } from '../../http/endpoint.ts'
 import type { Feature } from '../../http/feature.ts'
 import { mungedRoutes } from './munged-routes.ts'

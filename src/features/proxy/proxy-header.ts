@@ -1,7 +1,7 @@
-/** The `atproto-proxy` header: which service is meant, as `<did>#<service>`. */
+/** The `atproto-proxy` header, which names a service as `<did>#<service>`. Source: atproto "HTTP API (XRPC)", "Service Proxying". */
 import { parseDid, type Did } from '../../protocol/identifiers.ts'
 
-/** A service by the DID that answers for it and the fragment of its entry in the DID document. */
+/** A service: its DID, and the fragment of its entry in the DID document. */
 export interface ServiceName {
   did: Did
   /** Without the `#`. */
@@ -10,10 +10,10 @@ export interface ServiceName {
 
 export type ParsedProxyHeader = { ok: true; service: ServiceName } | { ok: false; fault: string }
 
-/** The audience that a scope names: the DID with its fragment. */
+/** Returns `<did>#<fragment>`, the form in which a scope names its audience. */
 export const serviceText = ({ did, fragment }: ServiceName): string => `${did}#${fragment}`
 
-/** The faults are worded as clients know them. */
+/** Returns the service, or the fault as a message for the client, in the wording that existing clients know. */
 export function parseProxyHeader(text: string): ParsedProxyHeader {
   const hash = text.indexOf('#')
   if (hash === 0) return { ok: false, fault: 'no did specified in proxy header' }

@@ -1,9 +1,11 @@
 /**
- * Asking other services on behalf of an account.
+ * Calls other services on behalf of an account.
  *
- * The account's session stays here: what goes out carries a service token for one method of one service, and of the
- * request's headers only those that describe its body and the answer wanted. Bodies stream both ways, and a client
- * that goes away takes the request to the other service with it.
+ * The account's session token is never forwarded. The outgoing request carries a service token for one method of one service,
+ * and only those headers of the client that describe its body and the response it wants. Bodies stream in both directions. If
+ * the client disconnects, the outgoing request is aborted.
+ *
+ * Source: atproto "HTTP API (XRPC)", "Service Proxying".
  */
 import type { Exchange } from '../../http/endpoint.ts'
 import { invalidRequest, upstreamFailure } from '../../http/errors.ts'
@@ -27,20 +29,20 @@ export const MAX_RESPONSE_BYTES = 10 * 1024 ** 2
 
 export interface Forwarding {
   service: ServiceName
-  /** Whom the token speaks for; null sends none. */
+  /** The account that the token is issued for; null sends no token. */
   iss: Did | null
-  /** What the token is for, where it is not the request's own method and the service's own DID. */
+  /** Method and audience of the token, if they are not the method of the request and the DID of the service. */
   lxm?: string
   aud?: Did
-  /** Also for an account that was taken down. */
+  /** Also forward for an account that was taken down. */
   appeals?: boolean
-  /** Instead of the request's own path and query. */
+  /** Path and query to GET, in place of those of the request. */
   path?: string
-  /** Instead of the request's own body. */
+  /** Body to send as JSON, in place of that of the request. */
   json?: unknown
-  /** Instead of the request's own header. */
+  /** `Accept-Encoding` to send, in place of that of the request. */
   acceptEncoding?: string
-  /** What to say when the service is nowhere to be found. */
+  /** Messages for a service that cannot be found. */
   faults?: LocationFaults
 }
 
@@ -48,12 +50,18 @@ type LocationFaults = Record<Extract<Located, { ok: false }>['fault'], string>
 
 const proxyFaults: LocationFaults = { unresolved: 'could not resolve proxy did', unlisted: 'could not resolve proxy did service url' }
 
-/** Pass the request on and the answer back. Errors of the other service are thrown as refusals. */
+/**
+ * Forward the request and return the response of the other service. An error response is thrown as a `Refusal`. Otherwise throws
+ * as `ask` does.
+ */
 export async function forward(call: Exchange, forwarding: Forwarding): Promise<Response> {
   return relayed(call.request, await ask(call, forwarding))
 }
 
-/** Ask a question of our own, as JSON. Throws the refusal of the other service, or ours when it answers something else. */
+/**
+ * Send a query of our own and return the JSON of the response. Throws the other service's error as a `Refusal`, and
+ * `UpstreamFailure` if the response is not JSON, too long or cut off. Otherwise throws as `ask` does.
+ */
 export async function askJson(call: Exchange, forwarding: Forwarding & { path: string }): Promise<unknown> {
   const response = await forward(call, { ...forwarding, acceptEncoding: 'identity' })
   const value = await readJson(response, MAX_RESPONSE_BYTES)
@@ -61,7 +69,12 @@ export async function askJson(call: Exchange, forwarding: Forwarding & { path: s
   return value
 }
 
-/** Pass the request on. Returns the response of the other service, with its body unchanged. */
+/**
+ * Forward the request and return the response of the other service, with any status and its body unchanged.
+ *
+ * Throws `InvalidRequest` if the service cannot be found, `UpstreamFailure` if it cannot be reached, `LookupsFull` if too many
+ * names are being looked up, and what `upstreamToken` throws.
+ */
 export async function ask(call: Exchange, forwarding: Forwarding): Promise<Response> {
   const { ctx, request } = call
   const located = await locate(ctx, forwarding.service)
@@ -76,7 +89,7 @@ export async function ask(call: Exchange, forwarding: Forwarding): Promise<Respo
       headers,
       body,
       signal: request.signal,
-      // A body takes its time to arrive before the other side can answer.
+      // The other side may not respond before it has received the whole body.
       headersTimeoutMillis: HEADERS_TIMEOUT_MILLIS + (body ? BODY_TIMEOUT_MILLIS : 0),
       bodyTimeoutMillis: BODY_TIMEOUT_MILLIS,
       maxBytes: MAX_RESPONSE_BYTES,
@@ -129,5 +142,5 @@ function copy(from: Headers, to: Headers, names: readonly string[]): void {
   }
 }
 
-/** As the client wrote it. */
+/** The path and query exactly as the client sent them. */
 const pathAndQuery = (url: string): string => url.slice(url.indexOf('/', url.indexOf('://') + 3))

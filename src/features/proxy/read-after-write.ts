@@ -1,9 +1,9 @@
 /**
- * Reading what one has just written. An AppView learns of a record some time after it was accepted here; it says with
- * `Atproto-Repo-Rev` up to which commit it knows the caller's repository. What is newer is put into its answer.
+ * Read-after-write consistency. An AppView indexes a record some time after this server accepted it. Its response header
+ * `Atproto-Repo-Rev` names the last commit of the caller's repository that it has indexed. Newer records are added to the response
+ * here.
  *
- * The answer passes untouched when there is nothing to add, and as it came when adding fails: the request never
- * suffers from it.
+ * If there is nothing to add, or adding fails, the client gets the response of the AppView unchanged.
  */
 import type { XrpcCall } from '../../http/endpoint.ts'
 import { Refusal, upstreamFailure } from '../../http/errors.ts'
@@ -32,9 +32,14 @@ type Call<N extends MungedMethod> = XrpcCall<RpcCaller, Params<N>, null>
 const REV_HEADER = 'atproto-repo-rev'
 const LAG_HEADER = 'Atproto-Upstream-Lag'
 
-/** Headers that stay true of an answer that was changed. */
+/** Headers that remain correct when the response body is changed. */
 const keptHeaders = ['content-language', 'atproto-content-labelers']
 
+/**
+ * Forward a query and add the caller's newer records to the response. Throws `NotAcceptable` or `InvalidRequest` for the client's
+ * `Accept-Encoding`, and `UpstreamFailure` if the response that has to be read is too long or cut off. Otherwise throws as
+ * `forward` does.
+ */
 export async function readAfterWrite<N extends MungedMethod>(call: Call<N>, nsid: N, munge: Munge<N>): Promise<Response> {
   const { ctx, request, caller } = call
   const acceptEncoding = acceptableCodings(request.headers.get('accept-encoding'))
@@ -56,7 +61,7 @@ export async function readAfterWrite<N extends MungedMethod>(call: Call<N>, nsid
   return mungedResponse(call, munged, changes, picked(response, keptHeaders))
 }
 
-/** Null when the answer is not what the lexicon says, or nothing can be made of it. */
+/** Returns null if the response does not match the lexicon, or if adding to it fails. */
 async function mungedOutput<N extends MungedMethod>(
   call: Call<N>,
   nsid: N,
@@ -69,7 +74,7 @@ async function mungedOutput<N extends MungedMethod>(
   return attempt(call, async () => munge(await viewerOf(call), checked.value as Output<N>, changes, call.params))
 }
 
-/** Null when nothing can be made of what is there. */
+/** Returns null if `make` fails, and logs the error. */
 async function attempt<T>({ ctx, nsid }: Call<MungedMethod>, make: () => Promise<T>): Promise<T | null> {
   try {
     return await make()
@@ -101,7 +106,7 @@ async function viewerOf(call: Call<MungedMethod>): Promise<Viewer> {
   }
 }
 
-/** Like the others, and a thread of our own making when the AppView does not know the caller's new post yet. */
+/** As `readAfterWrite`, but if the AppView does not know the caller's new post yet, returns a thread that is built here. */
 export async function readThread(call: Call<'app.bsky.feed.getPostThread'>): Promise<Response> {
   try {
     return await readAfterWrite(call, 'app.bsky.feed.getPostThread', mungeThread)

@@ -1,4 +1,4 @@
-/** Methods that are served here by asking somebody else: reports, feeds and push tokens. Nothing of them is kept. */
+/** Methods that this server implements by calling another service: reports, feeds and push tokens. Nothing is stored. */
 import { procedure, query, type XrpcCall } from '../../http/endpoint.ts'
 import { Refusal } from '../../http/errors.ts'
 import { parseDid, recordUriParts, type Did } from '../../protocol/identifiers.ts'
@@ -13,7 +13,7 @@ interface PushInput {
   serviceDid: Did
 }
 
-/** Tell the notification service about a device, or about its end. */
+/** Register a device with the notification service, or unregister it. */
 async function relayPush(call: XrpcCall<AccessCaller, unknown, PushInput>): Promise<void> {
   const { ctx, caller, input } = call
   const did = input.serviceDid
@@ -30,7 +30,7 @@ async function relayPush(call: XrpcCall<AccessCaller, unknown, PushInput>): Prom
 
 export const relayRoutes = [
   procedure('com.atproto.moderation.createReport', {
-    // An account that was taken down may appeal; the moderators decide what else they hear.
+    // An account that was taken down may appeal. Whatever else it reports, the moderation service decides.
     auth: rpc({ sessions: 'every' }),
     handler: (call) => forward(call, { service: call.caller.service, iss: call.caller.did, json: call.input, appeals: true }),
   }),
@@ -47,7 +47,7 @@ export const relayRoutes = [
       const did = record?.value?.did
       const feedDid = typeof did === 'string' ? parseDid(did) : null
       if (feedDid === null) throw new Refusal(400, 'UnknownFeed', 'could not resolve feed did')
-      // The AppView shows this token to the feed generator, which is whom it is for.
+      // The AppView passes this token on to the feed generator, so the feed generator is its audience.
       return forward(call, { service, iss, aud: feedDid, lxm: SKELETON_METHOD })
     },
   }),

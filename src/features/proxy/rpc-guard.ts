@@ -1,4 +1,4 @@
-/** Who may have a request forwarded, and to which service. */
+/** Decides who may have a request forwarded, and to which service. */
 import type { Guard } from '../../http/endpoint.ts'
 import { invalidRequest, invalidToken, methodNotImplemented } from '../../http/errors.ts'
 import { isDraftAudience, isDraftMethod, isProtectedMethod } from '../../protocol/guarded-methods.ts'
@@ -6,17 +6,21 @@ import { access, mayHaveCalled, requirePermission, type AccessCaller, type Deman
 import { serviceText, type ServiceName } from './proxy-header.ts'
 import { defaultService, namedService } from './upstream-services.ts'
 
-/** With the service that the request names, or else the one its method goes to. */
+/** The caller, with the service that the request names, or else the default service of its method. */
 export type RpcCaller = AccessCaller & { service: ServiceName }
 
 interface RpcOptions extends Pick<Demand, 'sessions'> {
-  /** Another method of the service that is called with the token. */
+  /** Another method of the service that the token is used for, which the caller must be granted too. */
   also?: string
 }
 
 /**
- * For requests that another service answers. The form of the named target is checked before the caller is, and the
- * target is looked up only after that.
+ * Guard of requests that are forwarded. It checks the syntax of `atproto-proxy` before it identifies the caller. The named
+ * service is resolved later, when the request is forwarded.
+ *
+ * Throws `InvalidToken` if the method must not be called with a service token or by this caller, `MethodNotImplemented` for
+ * draft methods and services, `InvalidRequest` if the header is malformed or no service is configured for the method,
+ * `ScopeMissingError` if the grant lacks the method, and what `access` throws.
  */
 export function rpc({ also, ...options }: RpcOptions = {}): Guard<RpcCaller> {
   const holder = access({ ...options, grants: 'any' })
@@ -39,12 +43,12 @@ export function rpc({ also, ...options }: RpcOptions = {}): Guard<RpcCaller> {
   }
 }
 
-/** Refuses apps and agents that were not granted this method of this service. */
+/** Throws `ScopeMissingError` if the grant of an app or agent lacks this method of this service. */
 export function requireRpc(caller: AccessCaller, lxm: string, service: ServiceName): void {
   requirePermission(caller, (permissions) => permissions.assertRpc({ lxm, aud: serviceText(service) }))
 }
 
-/** Reads that show an account's private state; the rest of the AppView shows what is public. */
+/** Reads of an account's private state, by prefix of the method. All other reads of the AppView show public data. */
 const privateReads = [
   'app.bsky.actor.getPreferences',
   'app.bsky.ageassurance.',
@@ -58,6 +62,6 @@ const privateReads = [
   'app.bsky.notification.',
 ]
 
-/** Agents read the AppView like anybody, without a scope that says so. */
+/** Whether an agent may call the method without a scope, because it reads public data of the AppView. */
 export const isOpenRead = (method: string, nsid: string): boolean =>
   method !== 'POST' && nsid.startsWith('app.bsky.') && !privateReads.some((prefix) => nsid.startsWith(prefix))

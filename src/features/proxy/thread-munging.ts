@@ -1,4 +1,4 @@
-/** The caller's new replies in threads, and threads around a new post that the AppView does not know at all. */
+/** Adds the caller's new replies to threads, and builds threads around a new post that the AppView does not know yet. */
 import type { LexDefs } from '../../protocol/lexicons/generated/types.ts'
 import type { AtUri } from '../../protocol/identifiers.ts'
 import type { Munge, Output, Params } from './feed-munging.ts'
@@ -30,7 +30,7 @@ async function withReplies(viewer: Viewer, thread: ThreadPost, posts: readonly L
 
 const replyOf = (record: object) => (record as Partial<Post>).reply
 
-/** Under its parent, wherever in the tree that is; replies that are there already stay single. */
+/** Insert a reply under its parent, at any depth of the tree. A reply that is present already is not repeated. */
 async function withReply(viewer: Viewer, node: ThreadPost, post: LocalPost): Promise<ThreadPost> {
   const replies = node.replies ?? []
   if (post.record.reply?.parent.uri === node.post.uri) {
@@ -41,7 +41,7 @@ async function withReply(viewer: Viewer, node: ThreadPost, post: LocalPost): Pro
   return { ...node, replies: await Promise.all(replies.map((reply) => (isThreadPost(reply) ? withReply(viewer, reply, post) : reply))) }
 }
 
-/** The thread around a new post; null when `uri` is none. Ancestors are the AppView's, as far as it knows them. */
+/** Returns the thread around a new post, or null if `uri` is not one of them. Its ancestors come from the AppView, if it has them. */
 export async function threadAround(
   viewer: Viewer,
   uri: AtUri,
@@ -57,7 +57,7 @@ export async function threadAround(
   return { thread: parent ? { ...thread, parent } : thread }
 }
 
-/** Without its parents a thread is still a thread. */
+/** Returns undefined if the AppView refuses or does not respond, so that the thread is shown without its parents. */
 async function findParent(viewer: Viewer, uri: string, parentHeight: number): Promise<ThreadPost['parent']> {
   try {
     const { thread } = (await viewer.ask('app.bsky.feed.getPostThread', {
@@ -67,6 +67,6 @@ async function findParent(viewer: Viewer, uri: string, parentHeight: number): Pr
     })) as Output<GetPostThread>
     return thread
   } catch {
-    return undefined // refused or unreachable: the post is shown alone
+    return undefined // refused or unreachable
   }
 }

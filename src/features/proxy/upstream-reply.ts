@@ -1,6 +1,6 @@
 /**
- * What becomes of another service's answer. A success passes as it is, with the headers that belong to it. An error is
- * told anew, in our own words where the other side found none that fit.
+ * Turns another service's response into ours. A success keeps its body and selected headers. An error becomes a `Refusal`, with
+ * a default name and message if the other service sent none.
  */
 import { brotliDecompressSync, gunzipSync, inflateSync, zstdDecompressSync } from 'node:zlib'
 import { Refusal } from '../../http/errors.ts'
@@ -17,10 +17,10 @@ export const passedOnSuccess = [
 ]
 const passedOnError = ['atproto-repo-rev', 'atproto-content-labelers', 'retry-after']
 
-/** Longest error body that is looked at. */
+/** Longest error body that is read. */
 const MAX_ERROR_BYTES = 64 * 1024
 
-/** Names and texts of errors that came without, by status. */
+/** Names and messages for error responses that lack them, by status. */
 const defaultErrors: Record<number, readonly [name: string, message: string]> = {
   400: ['InvalidRequest', 'Invalid Request'],
   401: ['AuthenticationRequired', 'Authentication Required'],
@@ -36,7 +36,10 @@ const defaultErrors: Record<number, readonly [name: string, message: string]> = 
   504: ['UpstreamTimeout', 'Upstream Timeout'],
 }
 
-/** The answer for our client, body untouched; throws a `Refusal` when it is an error. */
+/**
+ * Returns the response for our client, with the body unchanged. An error response is thrown as a `Refusal` with its status and name
+ * (or the default name), except that 500 becomes 502, and 401 becomes 502 `UpstreamFailure` for a client that uses DPoP.
+ */
 export async function relayed(request: Request, response: Response): Promise<Response> {
   if (response.status >= 400) throw await upstreamRefusal(request, response)
   return new Response(response.body, { status: response.status, headers: picked(response, passedOnSuccess) })
@@ -49,7 +52,7 @@ export function picked(response: Response, names: readonly string[]): Record<str
 async function upstreamRefusal(request: Request, response: Response): Promise<Refusal> {
   const body = await readJson(response, MAX_ERROR_BYTES)
   const headers = picked(response, passedOnError)
-  // A client with a DPoP key takes any 401 for its own session's end.
+  // A client that uses DPoP would take any 401 as the end of its own session.
   if (response.status === 401 && usesDpop(request))
     return new Refusal(502, 'UpstreamFailure', messageOf(body) ?? 'Upstream Failure', { headers })
   const status = response.status === 500 ? 502 : response.status
@@ -80,7 +83,7 @@ export const isReadableCoding = (coding: string): boolean => Object.hasOwn(decod
 
 export const isJson = (response: Response): boolean => /^application\/([\w.+-]+\+)?json\b/i.test(response.headers.get('content-type') ?? '')
 
-/** The body as JSON, its content codings undone; undefined when it is none, or longer than `maxBytes`. */
+/** Returns the decoded JSON body, or undefined if it is not JSON, is longer than `maxBytes` or is cut off. */
 export async function readJson(response: Response, maxBytes: number): Promise<unknown> {
   if (!isJson(response)) {
     await response.body?.cancel()
@@ -90,7 +93,7 @@ export async function readJson(response: Response, maxBytes: number): Promise<un
   return bytes === null ? undefined : parseJson(bytes, response.headers.get('content-encoding'), maxBytes)
 }
 
-/** Null when there are more than `maxBytes`, or the other side broke off. */
+/** Returns null if the body is longer than `maxBytes`, or if the connection breaks before its end. */
 export async function readBytes(response: Response, maxBytes: number): Promise<Uint8Array | null> {
   const chunks: Uint8Array[] = []
   let count = 0
@@ -107,7 +110,7 @@ export async function readBytes(response: Response, maxBytes: number): Promise<U
   return Buffer.concat(chunks)
 }
 
-/** Undefined when it is none, or decodes to more than `maxBytes`. */
+/** Returns undefined if the bytes do not decode to JSON, or decode to more than `maxBytes`. RFC 9110, 8.4. */
 export function parseJson(bytes: Uint8Array, contentEncoding: string | null, maxBytes: number): unknown {
   const codings = (contentEncoding ?? '')
     .split(',')
@@ -118,6 +121,6 @@ export function parseJson(bytes: Uint8Array, contentEncoding: string | null, max
     const decoded = codings.reverse().reduce((coded, coding) => decoders[coding]!(coded, { maxOutputLength: maxBytes }), bytes)
     return JSON.parse(new TextDecoder().decode(decoded))
   } catch {
-    return undefined // what does not decode or parse is no JSON, whatever its headers say
+    return undefined // bytes that do not decode or parse are not JSON, whatever the headers say
   }
 }

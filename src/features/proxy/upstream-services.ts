@@ -1,6 +1,6 @@
 /**
- * The services that requests are forwarded to: those the operator configured, by name, and any other that a caller
- * names and whose DID document says where it is.
+ * The services that requests are forwarded to: those that the operator configured, and any other that a caller names and whose
+ * DID document lists its endpoint.
  */
 import type { Exchange } from '../../http/endpoint.ts'
 import { invalidRequest } from '../../http/errors.ts'
@@ -18,23 +18,23 @@ interface ConfiguredService {
   name: ServiceName
   label: ServiceLabel
   url: string
-  /** Methods that go there when the request names no service. */
+  /** Prefixes of the methods that go to this service if the request names none. */
   prefixes: readonly string[]
 }
 
 export interface Upstream {
-  /** What its requests are counted as. */
+  /** Label of its requests in the metrics. */
   label: ServiceLabel
   /** Without a trailing slash. */
   url: string
   outbound: Outbound
-  /** Sent as `atproto-proxy`: configured services are told under which name they were reached. */
+  /** Sent as `atproto-proxy`, to tell a configured service under which name it was called; null sends none. */
   toldName: string | null
 }
 
 const LABELER_FRAGMENT = 'atproto_labeler'
 
-/** Social methods go to the AppView, and so do the questions about the network that are not answered here. */
+/** Social methods go to the AppView, and so do methods about the network that this server does not implement. */
 const appviewPrefixes = [
   'app.bsky.',
   'com.atproto.identity.',
@@ -57,7 +57,7 @@ const configuredServices = (config: Config): ConfiguredService[] => [
 
 export const appviewService = (config: Config): ServiceName => checkedName(config.appview.did)
 
-/** Where reports go, and what moderators work with. */
+/** The service that receives reports and serves the methods of moderators. */
 const reportService = (config: Config): ServiceName => ({ did: config.moderation.reportDid, fragment: LABELER_FRAGMENT })
 
 function checkedName(text: string): ServiceName {
@@ -66,11 +66,11 @@ function checkedName(text: string): ServiceName {
   return parsed.service
 }
 
-/** Null when the method goes nowhere unless the caller says where. */
+/** Returns null if no configured service handles the method, so that the caller must name one. */
 export const defaultService = (config: Config, nsid: string): ServiceName | null =>
   configuredServices(config).find(({ prefixes }) => prefixes.some((prefix) => nsid.startsWith(prefix)))?.name ?? null
 
-/** The service that the request names in `atproto-proxy`; null when it names none. */
+/** Returns the service that the request names in `atproto-proxy`, or null if it names none. Throws `InvalidRequest` if it is malformed. */
 export function namedService(request: Request): ServiceName | null {
   const header = request.headers.get('atproto-proxy')
   if (header === null || header === '') return null
@@ -79,7 +79,10 @@ export function namedService(request: Request): ServiceName | null {
   return parsed.service
 }
 
-/** The service that the request names instead of our AppView; null when it names none, or ours. */
+/**
+ * Returns the service that the request names in place of the configured AppView, or null if it names none or that AppView. Throws
+ * `InvalidRequest` if the header is malformed.
+ */
 export function otherAppview({ ctx, request }: Pick<Exchange, 'ctx' | 'request'>): ServiceName | null {
   const named = namedService(request)
   return named === null || serviceText(named) === ctx.config.appview.did ? null : named
@@ -87,7 +90,10 @@ export function otherAppview({ ctx, request }: Pick<Exchange, 'ctx' | 'request'>
 
 export type Located = { ok: true; upstream: Upstream } | { ok: false; fault: 'unresolved' | 'unlisted' }
 
-/** Where a service is. Only what the operator configured may be at any address. */
+/**
+ * Returns where a service is, or the fault: `unresolved` if its DID does not resolve, `unlisted` if its DID document has no such
+ * entry. Only a configured service may be at a private address. Throws `LookupsFull` if too many names are being looked up.
+ */
 export async function locate(ctx: Context, service: ServiceName): Promise<Located> {
   const name = serviceText(service)
   const configured = configuredServices(ctx.config).find((one) => serviceText(one.name) === name)

@@ -1,4 +1,8 @@
-/** Tokens that let another service act for an account. */
+/**
+ * Service tokens, which authenticate an account to another service.
+ *
+ * Source: atproto "HTTP API (XRPC)", "Inter-Service Authentication (JWT)".
+ */
 import { randomBytes } from 'node:crypto'
 import type { Context } from '../../platform/context.ts'
 import type { Did } from '../../protocol/identifiers.ts'
@@ -12,13 +16,13 @@ export interface TokenSubject {
   /** The bare DID of the service. */
   aud: Did
   lxm: string
-  /** Also of an account that was taken down: its holder turns to the moderators. */
+  /** Also issue the token for an account that was taken down, so that its holder can appeal to the moderators. */
   appeals?: boolean
 }
 
 /**
- * A token for one service and one method, signed with the account's repository key. Whatever session asks, nobody
- * speaks for an account that is gone, nor, except to appeal, for one that was taken down.
+ * Returns a token for one service and one method, signed with the account's signing key and valid for a minute. Throws
+ * `AccountNotFound` if the account is gone, and `AccountTakedown` if it was taken down and `appeals` is not set.
  */
 export async function upstreamToken(ctx: Context, { appeals = false, ...subject }: TokenSubject): Promise<string> {
   const signer = await accountSigner(ctx, ctx.db, subject.iss)
