@@ -1,6 +1,6 @@
 /**
- * From an NSID to the document that its authority publishes: a DNS record names the account, whose repository holds
- * the document and proves it.
+ * Fetches the lexicon document that the authority of an NSID publishes. A DNS record names the account of the authority. The
+ * document is a record in its repository, and comes with a proof.
  *
  * Source: atproto "Lexicon", "Publication and Resolution".
  */
@@ -17,7 +17,7 @@ import { Malformed } from '../../protocol/malformed.ts'
 import { readRecordProof } from '../../protocol/record-proof.ts'
 import { resolveDid } from '../identity/identity.ts'
 
-/** `absent`: its authority publishes none. `unreachable`: nobody could tell. */
+/** `absent`: the authority publishes no valid document. `unreachable`: the document could not be fetched or proved. */
 export type LexiconFetch = { ok: true; document: LexiconDocument } | { ok: false; fault: 'absent' | 'unreachable' }
 
 const COLLECTION = 'com.atproto.lexicon.schema'
@@ -27,6 +27,7 @@ const MAX_PROOF_BYTES = 1024 ** 2
 const absent = { ok: false, fault: 'absent' } as const
 const unreachable = { ok: false, fault: 'unreachable' } as const
 
+/** Nothing is cached here. Failures of the network and bad proofs are faults and are not thrown. */
 export async function fetchLexicon(ctx: Context, nsid: Nsid): Promise<LexiconFetch> {
   const authority = await lexiconAuthority(ctx, nsid)
   if (authority === 'unreachable') return unreachable
@@ -57,7 +58,7 @@ export async function fetchLexicon(ctx: Context, nsid: Nsid): Promise<LexiconFet
   }
 }
 
-/** The account that speaks for the NSID's domain. */
+/** Returns the account that is the authority of the NSID, null if DNS names none, or `unreachable` if the lookup fails. */
 function lexiconAuthority({ resolver }: Context, nsid: Nsid): Promise<Did | 'unreachable' | null> {
   const domain = nsid.split('.').slice(0, -1).reverse().join('.')
   return resolver.texts(`_lexicon.${domain}`).then(recordedDid, () => 'unreachable')

@@ -1,4 +1,4 @@
-/** Rows of `published_lexicon`. */
+/** SQL of the `published_lexicon` table. */
 import { sql, type Reader, type Tx } from '../../platform/database/database.ts'
 import type { Millis, Nsid } from '../../protocol/identifiers.ts'
 import type { LexiconDocument } from '../../protocol/lexicons/lexicon-document.ts'
@@ -8,6 +8,7 @@ export interface KeptLexicon {
   fetchedAt: Millis
 }
 
+/** Returns null if the document is not stored. */
 export async function findLexicon(reader: Reader, nsid: Nsid): Promise<KeptLexicon | null> {
   const row = await reader.get<{ document: string; fetchedAt: Millis }>(
     sql`SELECT document, fetched_at AS "fetchedAt" FROM published_lexicon WHERE nsid = ${nsid}`,
@@ -23,6 +24,6 @@ export async function putLexicon(tx: Tx, document: LexiconDocument, fetchedAt: M
 
 export const deleteLexicon = (tx: Tx, nsid: Nsid): Promise<number> => tx.run(sql`DELETE FROM published_lexicon WHERE nsid = ${nsid}`)
 
-/** Keep the newest `count`. */
+/** Delete all but the `count` documents that were fetched last. */
 export const trimLexicons = (tx: Tx, count: number): Promise<number> =>
   tx.run(sql`DELETE FROM published_lexicon WHERE nsid NOT IN (SELECT nsid FROM published_lexicon ORDER BY fetched_at DESC LIMIT ${count})`)

@@ -1,9 +1,9 @@
 /**
- * The door of lexicons that others published: found through DNS and the network, proved by their author's repository,
- * and kept.
+ * The door of published lexicons: documents of other authorities, found through DNS, proved by the repository of the authority,
+ * and cached in the database.
  *
- * A document is good for a day, and beyond it as long as its author cannot be reached. What was not found is not
- * looked for again for a minute.
+ * A document is fresh for a day. An older one is still used while its authority cannot be reached. After a failed fetch, the
+ * document is not fetched again for a minute.
  */
 import { ageOf } from '../../platform/running/clock.ts'
 import { perContext, type Context } from '../../platform/context.ts'
@@ -21,19 +21,19 @@ const FRESH_MILLIS = 24 * 60 * 60 * 1000
 const RETRY_MILLIS = 60 * 1000
 const MAX_KEPT = 1000
 const MAX_REMEMBERED_FAILURES = 10_000
-/** Fetches at one time; whoever comes on top of them goes without. */
+/** Concurrent fetches. A caller that exceeds them gets the stored document, or none. */
 const MAX_FETCHES = 16
-/** Documents that one record may lead to, and how long the last of them is begun to be looked for. */
+/** Bounds on validating one record: documents that are resolved, and the time after which no further one is. */
 const MAX_DOCUMENTS = 16
 const VALIDATION_MILLIS = 10_000
 
 const state = perContext(() => ({
   fetches: new SingleFlight<Nsid, LexiconDocument | null>(),
-  /** When to try again, on the monotonic clock, by what was not found. */
+  /** Monotonic time of the next attempt, by the NSID whose fetch failed. */
   retryAt: new BoundedCache<number>(MAX_REMEMBERED_FAILURES),
 }))
 
-/** The document that the authority of `nsid` publishes. Null when there is none or nobody can tell. Never throws for that. */
+/** Returns the document that the authority of `nsid` publishes, or null if there is none or it cannot be fetched. */
 export async function resolveLexicon(ctx: Context, nsid: Nsid): Promise<LexiconDocument | null> {
   const { fetches, retryAt } = state(ctx)
   const kept = await findLexicon(ctx.db, nsid)
@@ -58,7 +58,7 @@ async function renew(ctx: Context, nsid: Nsid, kept: LexiconDocument | null): Pr
   return fetched.document
 }
 
-/** Check a record, its key included, against what is published. `unknown` when no lexicon can be found for all of it. */
+/** Validate a record and its key against published lexicons. The outcome is `unknown` if a lexicon that it needs cannot be found. */
 export async function validateAsPublished(ctx: Context, record: PublishedRecord): Promise<RecordOutcome> {
   const documents = new Map<string, Document>()
   const deadline = performance.now() + VALIDATION_MILLIS
