@@ -14,14 +14,14 @@ const notAvailable = (did: Did) => refuse(404, `DID not available: ${did}`)
 
 type Call = RouteCall<unknown>
 
-/** The routes stand at the root, where every unknown path would meet them. */
+/** Throws `NotFound` unless the path names a DID: these routes are at the root and match unknown paths too. */
 function didOf({ path }: Call): Did {
   const did = parseDid(path['did'] ?? '')
   if (!did) throw notFound()
   return did
 }
 
-/** What a DID has now, as JSON; the public directory tells one that never was from one that has ended. */
+/** Returns the current state of a DID as JSON. As in the public directory, the 404 tells an ended DID from one that never existed. */
 async function answerState(call: Call, find: (did: Did) => Promise<object | null>, contentType = 'application/json'): Promise<Response> {
   const did = didOf(call)
   const found = await find(did)
@@ -67,7 +67,7 @@ export const plcDirectoryRoutes = [
     async handler(call) {
       const did = didOf(call)
       const operation = parseOperation(await call.body.json(MAX_OPERATION_BYTES))
-      // Logs may begin with the form of the first geneses, but nobody makes it any more.
+      // Old logs may begin with a legacy `create` operation, but new ones may not.
       if (!operation || operation.type === 'create') return refuse(400, 'Not a valid operation')
       try {
         await call.ctx.plc.submit(did, operation)

@@ -1,7 +1,9 @@
 /**
- * The PLC directory that a development server runs in itself, so that starting it needs nothing else. It keeps its
- * log in the same database, validates as the public one does and speaks its HTTP, so that other services can be
- * pointed at this server as their directory.
+ * A PLC directory inside the server, so that a development server starts without any other service. It stores its logs in the
+ * same database. It validates operations and serves the same HTTP API as the public directory, so other services can use this
+ * server as their directory.
+ *
+ * Source: did:plc specification, "Operation Serialization, Signing, and Validation".
  */
 import type { Feature } from '../../http/feature.ts'
 import type { Context } from '../../platform/context.ts'
@@ -29,7 +31,7 @@ const faultMessages: Record<PlcFault, string> = {
   'too-late': 'Recovery operation occurred outside of the allowed 72 hr recovery window',
 }
 
-/** The directory as the rest of the server sees it, without a detour over HTTP. */
+/** The directory for the rest of this server, without HTTP. `submit` throws `PlcDirectoryError` 400 for an invalid operation. */
 export function localPlcDirectory(ctx: Pick<Context, 'db' | 'clock'>): PlcDirectory {
   const { db } = ctx
   const head = async (did: Did) => headOf(await readLog(db, did))?.operation ?? null
@@ -55,7 +57,7 @@ export function localPlcDirectory(ctx: Pick<Context, 'db' | 'clock'>): PlcDirect
   }
 }
 
-/** Append an operation to its log, or say why not. */
+/** Append an operation to the log of its DID. Returns null, or the fault if the operation is invalid. */
 function addOperation({ db, clock }: Pick<Context, 'db' | 'clock'>, did: Did, operation: LogOperation): Promise<PlcFault | null> {
   const now = clock.now()
   return db.transaction(async (tx) => {

@@ -1,4 +1,4 @@
-/** Rows of `plc_operation`: the log of the directory that runs inside the process. */
+/** SQL of the `plc_operation` table: the logs of the directory inside the server. */
 import { sql, sqlList, type Reader, type Tx } from '../../platform/database/database.ts'
 import { wireTime, type Millis } from '../../protocol/identifiers.ts'
 import type { AuditEntry, LogOperation } from '../../protocol/plc.ts'
@@ -21,14 +21,14 @@ const entryOf = ({ did, cid, operation, nullified, createdAt }: OperationRow): A
   createdAt: wireTime(createdAt),
 })
 
-/** Every operation of a DID, nullified ones too, oldest first. */
+/** Returns every operation of a DID, including nullified ones, oldest first; empty if the DID is not registered. */
 export async function readLog(reader: Reader, did: string): Promise<AuditEntry[]> {
   const rows = await reader.all<OperationRow>(sql`
     SELECT ${columns} FROM plc_operation WHERE did = ${did} ORDER BY seq`)
   return rows.map(entryOf)
 }
 
-/** The operations of all DIDs after an instant, oldest first. */
+/** Returns at most `limit` operations of all DIDs that were added after an instant, oldest first. */
 export async function readOperationsAfter(reader: Reader, after: Millis, limit: number): Promise<AuditEntry[]> {
   const rows = await reader.all<OperationRow>(sql`
     SELECT ${columns} FROM plc_operation WHERE created_at > ${after} ORDER BY seq LIMIT ${limit}`)
