@@ -5,6 +5,7 @@ import { createAccount, PASSWORD, type TestAccount } from '../harness/account.ts
 import { DESKTOP, freshPage, openBrowser } from '../harness/browser.ts'
 import { request } from '../harness/http.ts'
 import { loopbackClientId, OAuthClient } from '../harness/oauth-client.ts'
+import { lastCode } from '../harness/mail.ts'
 import { startPds, type TestPds } from '../harness/pds.ts'
 
 /** A browser on a busy machine takes its time. */
@@ -164,10 +165,7 @@ test('a forgotten password is replaced with a code from the mail, which ends wha
   await page.getByLabel('Email address').fill(carol.email)
   await page.getByRole('button', { name: 'Send the code' }).click()
   expect(await page.getByRole('status').textContent()).toContain('on its way')
-  const code = pds.mails
-    .findLast(({ to }) => to === carol.email)!
-    .text.split('\n')
-    .find((line) => /^\S{10,}$/.test(line))!
+  const code = await lastCode(pds, carol.email)
   await page.getByLabel('Code from the email').fill('AAAAA-AAAAA')
   await page.getByLabel('New password').fill('a new one, and a long one')
   await page.getByRole('button', { name: 'Change password' }).click()

@@ -56,7 +56,7 @@ beforeAll(async () => {
     proof: client.lastProof,
     service: service.body.token,
     admin: ADMIN_TOKEN,
-    'mailed code': /[A-Z2-7]{5}-[A-Z2-7]{5}/.exec(pds.mails.at(-1)!.text)![0],
+    'mailed code': /^[A-Z2-7]{5}-[A-Z2-7]{5}$/m.exec(pds.mails.findLast(({ text }) => /^[A-Z2-7]{5}-[A-Z2-7]{5}$/m.test(text))!.text)![0],
     cookie: cookie.slice(cookie.indexOf('=') + 1),
     'form token': /name="form_token" value="([^"]+)"/.exec(account.body)![1],
   } satisfies Record<Kind, unknown>)
