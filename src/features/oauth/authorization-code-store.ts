@@ -1,17 +1,17 @@
-/** Authorization codes at rest. */
+/** Stores authorization codes, by hash. */
 import type { Origin } from '../../http/origin.ts'
 import { sql, type Reader, type Tx, type Writer } from '../../platform/database/database.ts'
 import type { Did, Millis } from '../../protocol/identifiers.ts'
 import type { PendingRequest } from './authorization-request-store.ts'
 
-/** What a code stands for. */
+/** The decided request that a code stands for. */
 export interface Grant extends PendingRequest {
   did: Did
-  /** In the order of the request. */
+  /** The granted scopes, in the order of the request. */
   scopes: readonly string[]
-  /** The scopes are what a wallet signed: permission sets are in their place already. */
+  /** True if a wallet signed the scopes. Their permission sets are already expanded. */
   scopeIsFixed: boolean
-  /** Of who decided. Codes of an older version lack it. */
+  /** Where the decision was made. Missing in codes that an older version issued. */
   origin?: Origin
 }
 
@@ -27,11 +27,12 @@ export const insertAuthorizationCode = (tx: Tx, codeHash: string, grant: Grant, 
     sql`INSERT INTO oauth_code (code_hash, did, content, expires_at) VALUES (${codeHash}, ${grant.did}, ${JSON.stringify(grant)}, ${expiresAt})`,
   )
 
+/** Returns what the code stands for; null if it is unknown, used or expired. */
 export async function findAuthorizationCode(reader: Reader, codeHash: string, now: Millis): Promise<Grant | null> {
   return grantOf(await reader.get<Row>(sql`SELECT content, expires_at AS "expiresAt" FROM oauth_code WHERE code_hash = ${codeHash}`), now)
 }
 
-/** What the code stands for. It is gone from then on, whatever comes of it. */
+/** Delete the code and return what it stands for; null if it is unknown, used or expired. */
 export async function takeAuthorizationCode(tx: Tx, codeHash: string, now: Millis): Promise<Grant | null> {
   return grantOf(
     await tx.get<Row>(sql`DELETE FROM oauth_code WHERE code_hash = ${codeHash} RETURNING content, expires_at AS "expiresAt"`),
@@ -39,7 +40,9 @@ export async function takeAuthorizationCode(tx: Tx, codeHash: string, now: Milli
   )
 }
 
+/** Returns how many codes of the account were deleted. */
 export const deleteAuthorizationCodesOf = (tx: Tx, did: Did): Promise<number> => tx.run(sql`DELETE FROM oauth_code WHERE did = ${did}`)
 
+/** Delete the codes that have expired at `now`. Returns how many. */
 export const deleteAuthorizationCodesBefore = (writer: Writer, now: Millis): Promise<number> =>
   writer.run(sql`DELETE FROM oauth_code WHERE expires_at <= ${now}`)

@@ -1,14 +1,15 @@
-/** Pushed authorization requests at rest. */
+/** Stores pushed authorization requests, by hash of their `request_uri`. */
 import { sql, type Reader, type Tx, type Writer } from '../../platform/database/database.ts'
 import type { AuthorizationRequest } from '../../protocol/authorization-request.ts'
 import type { ClientMetadata } from '../../protocol/client-metadata.ts'
 import type { Millis } from '../../protocol/identifiers.ts'
 import type { ClientKey } from './client-authentication.ts'
 
-/** What waits for a decision: the request, and the client as it described itself when it pushed it. */
+/** A request that awaits a decision, with the client's metadata and key at the time of the push. */
 export interface PendingRequest {
   request: AuthorizationRequest
   client: ClientMetadata
+  /** Null for a public client. */
   clientKey: ClientKey | null
 }
 
@@ -25,6 +26,7 @@ export const insertRequest = (writer: Writer, idHash: string, pending: PendingRe
     sql`INSERT INTO oauth_request (id_hash, client_id, content, expires_at) VALUES (${idHash}, ${pending.request.clientId}, ${JSON.stringify(pending)}, ${expiresAt})`,
   )
 
+/** Returns the request; null if it is unknown, decided or expired. */
 export async function findRequest(reader: Reader, idHash: string, now: Millis): Promise<PendingRequest | null> {
   return pendingOf(await reader.get<Row>(sql`SELECT content, expires_at AS "expiresAt" FROM oauth_request WHERE id_hash = ${idHash}`), now)
 }
@@ -32,7 +34,7 @@ export async function findRequest(reader: Reader, idHash: string, now: Millis): 
 export const extendRequest = (writer: Writer, idHash: string, expiresAt: Millis): Promise<number> =>
   writer.run(sql`UPDATE oauth_request SET expires_at = ${expiresAt} WHERE id_hash = ${idHash}`)
 
-/** The request, which is gone from then on. */
+/** Delete the request and return it; null if it is unknown, decided or expired. */
 export async function takeRequest(tx: Tx, idHash: string, now: Millis): Promise<PendingRequest | null> {
   return pendingOf(
     await tx.get<Row>(sql`DELETE FROM oauth_request WHERE id_hash = ${idHash} RETURNING content, expires_at AS "expiresAt"`),
@@ -43,5 +45,6 @@ export async function takeRequest(tx: Tx, idHash: string, now: Millis): Promise<
 export const deleteRequest = (writer: Writer, idHash: string): Promise<number> =>
   writer.run(sql`DELETE FROM oauth_request WHERE id_hash = ${idHash}`)
 
+/** Delete the requests that have expired at `now`. Returns how many. */
 export const deleteRequestsBefore = (writer: Writer, now: Millis): Promise<number> =>
   writer.run(sql`DELETE FROM oauth_request WHERE expires_at <= ${now}`)

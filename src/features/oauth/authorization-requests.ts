@@ -1,7 +1,7 @@
 /**
- * Authorization requests: pushed by a client, opened in a browser, decided once.
+ * Authorization requests. A client pushes one, a browser opens it, and it is decided once.
  *
- * Whoever decides (the form of the page, an account that is signed in there, a wallet) goes through `decideRequest`.
+ * Every decision goes through `decideRequest`, whether it is made by password, by a signed-in account or by a wallet.
  */
 import type { Origin } from '../../http/origin.ts'
 import type { Context } from '../../platform/context.ts'
@@ -22,17 +22,18 @@ export type Decision =
   | { kind: 'approve'; did: Did; scopes: readonly string[]; scopeIsFixed: boolean; origin: Origin }
   | { kind: 'refuse'; error: 'access_denied' | 'login_required' | 'invalid_scope'; reason: string }
 
+/** Store a request that was checked. Returns the response body of RFC 9126, 2.2; `expires_in` is in seconds. */
 export async function pushRequest({ db, clock }: Context, pending: PendingRequest): Promise<{ request_uri: string; expires_in: number }> {
   const { token, hash } = newToken()
   await insertRequest(db, hash, pending, clock.now() + REQUEST_TTL_SECS * 1000)
   return { request_uri: REQUEST_URI_PREFIX + token, expires_in: REQUEST_TTL_SECS }
 }
 
-/** What is stored of a request's URI; null for what is none. */
+/** The stored hash of a `request_uri`; null if this server does not issue URIs of that form. */
 export const requestHash = (requestUri: string): string | null =>
   requestUri.startsWith(REQUEST_URI_PREFIX) ? opaqueTokenHash(requestUri.slice(REQUEST_URI_PREFIX.length)) : null
 
-/** The request, if nobody has decided it and its time is not over. Looking at it gives it its full time again. */
+/** Returns the pending request and renews its lifetime; null if it is unknown, decided or expired. */
 export async function openRequest({ db, clock }: Context, idHash: string): Promise<PendingRequest | null> {
   const now = clock.now()
   const pending = await findRequest(db, idHash, now)
@@ -41,8 +42,8 @@ export async function openRequest({ db, clock }: Context, idHash: string): Promi
 }
 
 /**
- * End a request, in the caller's transaction. Returns where the browser goes next, or null when it was decided
- * already or its time is over.
+ * Decide a request, in the caller's transaction. Returns the redirect URL with the code or the error (RFC 6749, 4.1.2
+ * and 4.1.2.1); null if the request is unknown, already decided or expired.
  */
 export async function decideRequest({ clock, config }: Context, tx: Tx, idHash: string, decision: Decision): Promise<string | null> {
   const now = clock.now()
@@ -56,7 +57,7 @@ export async function decideRequest({ clock, config }: Context, tx: Tx, idHash: 
   return answerUrl(config.publicUrl, pending.request, { code })
 }
 
-/** `iss` is part of every answer (RFC 9207), `state` of those whose request had one. */
+/** Every response has `iss` (RFC 9207). It has `state` if the request had one (RFC 6749, 4.1.2). */
 function answerUrl(issuer: string, { redirectUri, responseMode, state }: AuthorizationRequest, answer: Record<string, string>): string {
   return withParameters(redirectUri, responseMode, { ...answer, ...(state === null ? {} : { state }), iss: issuer })
 }

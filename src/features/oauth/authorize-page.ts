@@ -1,4 +1,4 @@
-/** The page on which a person lets an app in, or does not. */
+/** The page on which an account holder authorizes an app or denies it access. */
 import { html, plainName, type Html } from '../../http/html.ts'
 import { page } from '../../http/page.ts'
 import type { Context } from '../../platform/context.ts'
@@ -13,9 +13,9 @@ export interface AuthorizeView {
   pending: PendingRequest
   scopes: readonly ExpandedScope[]
   device: Device | null
-  /** That the form comes from this page. */
+  /** Hidden fields that show that the form comes from this page; null if the browser's headers show it. */
   proof: Html[] | null
-  /** What the person has filled in before, when the page is shown again. */
+  /** The earlier input, when the page is shown again; null the first time. */
   filled: Filled | null
   fault: Fault | null
 }
@@ -27,13 +27,13 @@ export interface Filled {
   remember: boolean
 }
 
-/** Says that whoever comes back from the sign-up page needs no account any more. */
+/** Query parameter of a browser that returns from the sign-up page, so that `prompt=create` does not send it there again. */
 export const HAS_ACCOUNT = 'has_account'
 
 export const signUpUrl = (requestUri: string, clientId: string): string =>
   `/account/sign-up?${new URLSearchParams({ request_uri: requestUri, client_id: clientId })}`
 
-/** The one name that nobody else can have: the host of the client's id. */
+/** The host in the client's id, which is the only name of an app that others cannot copy. */
 export const appHost = (clientId: string): string => (isLoopbackClientId(clientId) ? 'an app on this device' : new URL(clientId).host)
 
 export function authorizePage({ config }: Context, view: AuthorizeView): Response {
@@ -70,7 +70,7 @@ export function authorizePage({ config }: Context, view: AuthorizeView): Respons
   })
 }
 
-/** What the client says of itself stands beside what it cannot choose, and is marked as its own words. */
+/** Shows the app's host, which the client cannot choose freely. The name that it gives itself is marked as such. */
 function appBox({ client }: PendingRequest): Html {
   const { clientId, name, policyUri, tosUri } = client
   const isLoopback = isLoopbackClientId(clientId)
@@ -100,14 +100,14 @@ const links = (policyUri: string | null, tosUri: string | null): Html[] =>
     .filter(({ uri }) => uri !== null)
     .map(({ uri, text }) => html`<a href="${uri}" rel="noreferrer noopener" target="_blank">${text}</a> `)
 
-/** The target shows where the answer goes, which is not always where the app lives. */
+/** Names the host that receives the response, which may differ from the app's host. */
 function leaveNote({ request }: PendingRequest): Html {
   const url = new URL(request.redirectUri)
   const target = url.host === '' ? request.redirectUri : url.host
   return html`Whatever you decide, you go on to <strong>${target}</strong>. Apps that you let in are listed on your account page, where you can end their access at any time.`
 }
 
-// What is asked for
+// Requested permissions
 
 function permissions(scopes: readonly ExpandedScope[], filled: Filled | null): Html {
   const asked = scopes.filter(({ scope }) => scope !== BASE_SCOPE)
@@ -143,7 +143,7 @@ const inWords = ({ what, more, isGrave, parts }: Words & { parts: Words[] }): Ht
   ${parts.map((part) => html`<span class="more">• ${part.what}</span>`)}
 </span>`
 
-/** For who wants to know exactly: what programs call the app and the permissions. */
+/** The app's identifier, the redirect URI and the scopes, as programs write them. */
 const technicalDetails = ({ client, request }: PendingRequest, scopes: readonly ExpandedScope[]): Html => html`
 <details>
   <summary>Technical details</summary>
@@ -154,10 +154,10 @@ const technicalDetails = ({ client, request }: PendingRequest, scopes: readonly 
   </dl>
 </details>`
 
-// Who decides
+// Sign-in
 
 function signInFields({ pending, device, filled, fault }: AuthorizeView): Html {
-  // A field that is not shown must not be required: the browser would hold the form back without a word.
+  // A hidden field must not be required: the browser would refuse to send the form without saying why.
   const required = device === null
   return html`
 ${identifierField({ value: filled?.identifier ?? pending.request.loginHint ?? '', when: 'needs-identifier', required, autofocus: fault !== null && filled?.identifier === '' })}
@@ -165,7 +165,7 @@ ${passwordField({ when: 'needs-password', required, autofocus: fault !== null &&
 ${rememberField(filled?.remember, 'needs-password')}`
 }
 
-/** Everybody who is signed in here, and a way to be somebody else. */
+/** Lists the accounts that are signed in on this browser, and the choice to sign in with another one. */
 function accountChooser(device: Device, { pending, filled }: AuthorizeView): Html {
   const chosen = filled?.account ?? preselected(device.accounts, pending.request.loginHint)
   return html`

@@ -1,4 +1,9 @@
-/** Where an app sends the browser: the page is shown, the person decides, the browser goes back. */
+/**
+ * The authorization endpoint. An app sends the browser here, the account holder decides on the page, and the browser
+ * returns to the app.
+ *
+ * Source: RFC 6749, 3.1 and 4.1; RFC 9126, section 4.
+ */
 import { route } from '../../http/endpoint.ts'
 import { chargeAddress } from '../../http/limiting.ts'
 import { originOf } from '../../http/origin.ts'
@@ -36,7 +41,13 @@ interface Opened {
 
 const gone = () => pageRefusal('This request has expired or was answered already.')
 
-/** The request that the browser brings. It stays as it is until somebody decides, or another client claims it. */
+/**
+ * Returns the pushed request that the browser names, and renews its lifetime. A request that comes with the `client_id`
+ * of another client is deleted.
+ *
+ * Throws `InvalidRequest` if the request was not pushed, is decided or expired, belongs to another client, or has a
+ * redirect URI that the client no longer lists; throws as `clientOf` does if the client's metadata is refused.
+ */
 async function openedRequest({ ctx }: PageCall, given: URLSearchParams): Promise<Opened> {
   const requestUri = given.get('request_uri')
   if (given.has('request') || requestUri === null) throw pageRefusal('The app has sent you here without pushing its request first.')
@@ -53,6 +64,7 @@ async function openedRequest({ ctx }: PageCall, given: URLSearchParams): Promise
   return { requestUri, idHash, pending }
 }
 
+/** `GET`: show the page. `prompt` may lead to sign-up instead (`create`) or to the error `login_required` (`none`). */
 async function show(call: PageCall): Promise<Response> {
   requireNavigation(call)
   if (!call.url.searchParams.has('client_id')) throw pageRefusal('The address lacks the identifier of the app.')
@@ -75,6 +87,7 @@ async function renderConsent(
   return authorizePage(call.ctx, { ...opened, scopes: expansion.scopes, device, proof: formProof(call, device), filled, fault })
 }
 
+/** Record the decision and redirect the browser to the app. `confirm` throws in the transaction if the password has changed. */
 async function decided(call: PageCall, { idHash, pending }: Opened, decision: Decision, confirm?: Confirm): Promise<Response> {
   const { ctx } = call
   const location = await ctx.db.transaction(async (tx) => {
@@ -86,6 +99,7 @@ async function decided(call: PageCall, { idHash, pending }: Opened, decision: De
   return seeOther(location)
 }
 
+/** `POST`: the form of the page. */
 async function decide(call: PageCall): Promise<Response> {
   const form = await readOwnForm(call)
   const opened = await openedRequest(call, form)
@@ -133,13 +147,13 @@ async function approve(call: PageCall, opened: Opened, form: URLSearchParams): P
   return renderConsent(call, opened, { filled, fault: outcome.fault })
 }
 
-/** Somebody who is signed in here; null when another account signs in. */
+/** Returns the chosen account among those signed in on this browser; null if the form names none of them. */
 function chosenAccount(device: Device | null, form: URLSearchParams) {
   const did = parseDid(form.get('account') ?? '')
   return device?.accounts.find(({ account }) => account.did === did) ?? null
 }
 
-/** The stored request decides. Values that come along in the form may repeat it, and nothing else. */
+/** Whether the form agrees with the stored request. The form may repeat values of the request, but cannot change them. */
 function agrees(form: URLSearchParams, { request }: PendingRequest): boolean {
   const expected: Record<string, string> = {
     redirect_uri: request.redirectUri,

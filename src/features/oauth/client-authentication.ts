@@ -1,4 +1,9 @@
-/** How a client proves who it is: not at all, or with an assertion signed by a key that it publishes. Source: RFC 7523. */
+/**
+ * Client authentication. A public client does not authenticate; a confidential client sends an assertion signed by a key
+ * that it publishes.
+ *
+ * Source: RFC 7523, sections 2.2 and 3.
+ */
 import { createPublicKey, type KeyObject, type webcrypto } from 'node:crypto'
 import { errors, jwtVerify, type JWTPayload } from 'jose'
 import type { Context } from '../../platform/context.ts'
@@ -14,10 +19,10 @@ import { invalidOAuthRequest, required, type Parameters } from './parameters.ts'
 const ASSERTION_TYPE = 'urn:ietf:params:oauth:client-assertion-type:jwt-bearer'
 const MAX_AGE_SECS = 60
 const LEEWAY_SECS = 30
-/** How long an assertion without an end is remembered: its age and a tenth more. */
+/** How long an assertion without `exp` is remembered: its maximum age plus a tenth. The leeway is added to it. */
 const MEMORY_SECS = 66
 
-/** The key that a confidential client authenticated with first. Its sessions stay bound to it. */
+/** The key that a confidential client authenticated with. A session stays bound to the first one. */
 export interface ClientKey {
   kid: string
   alg: string
@@ -28,11 +33,22 @@ export interface AuthenticatedClient {
   client: ClientMetadata
   /** Null for a public client. */
   key: ClientKey | null
-  /** To be used up when nothing can make the client send the same assertion again. */
+  /**
+   * Null for a public client. Spend it only after the DPoP proof is accepted: a client that is sent a new nonce
+   * may repeat the request with the same assertion.
+   */
   assertion: { id: string; expiresAt: Millis } | null
 }
 
-/** The client that sends these parameters, or a refusal. `mayFetch`: also one that was never seen here. */
+/**
+ * Authenticate the client that sends these parameters. `mayFetch`: fetch the metadata of a client that is not stored
+ * here; otherwise such a client is refused. The caller must call `spendAssertion` afterwards.
+ *
+ * Throws `invalid_request` if `client_id` is missing, `invalid_client` if the metadata or the assertion is refused, and
+ * `LookupsFull` when too many names are being looked up.
+ *
+ * Source: RFC 7523, section 3; RFC 6749, 5.2 for the errors.
+ */
 export async function authenticateClient(
   ctx: Context,
   parameters: Parameters,
@@ -66,7 +82,7 @@ async function verifyAssertion(ctx: Context, client: ClientMetadata, alg: string
   if (iat === undefined || iat < nowSecs - MAX_AGE_SECS || iat > nowSecs + LEEWAY_SECS)
     throw invalidClient('iat of the assertion must be of this minute')
   if (typeof jti !== 'string' || jti === '') throw invalidClient('the assertion must have a jti')
-  // It cannot be used later than this whatever its own end is.
+  // The assertion is refused after this time even if its `exp` is later.
   const expiresAt = Math.ceil(Math.min(exp ?? Infinity, iat + LEEWAY_SECS + MEMORY_SECS) * 1000)
   return { client, key: { kid, alg, jkt }, assertion: { id: `${client.clientId} ${jti}`, expiresAt } }
 }
@@ -77,13 +93,13 @@ async function verifiedClaims(ctx: Context, text: string, jwk: Record<string, un
     const { payload } = await jwtVerify(text, key, { algorithms: [alg], currentDate: new Date(ctx.clock.now()) })
     return payload
   } catch (error) {
-    // A key that does not fit the algorithm is a `TypeError`.
+    // jose throws a `TypeError` if the key does not fit the algorithm.
     if (error instanceof errors.JOSEError || error instanceof TypeError) throw invalidClient('the assertion does not verify')
     throw error
   }
 }
 
-/** What else the client says about its key does not matter here. */
+/** Imports the key itself. Other members of the JWK, such as `use` and `key_ops`, are ignored. */
 function publicKeyOf(jwk: Record<string, unknown>): KeyObject {
   try {
     return createPublicKey({ key: jwk as webcrypto.JsonWebKey, format: 'jwk' })
@@ -92,14 +108,20 @@ function publicKeyOf(jwk: Record<string, unknown>): KeyObject {
   }
 }
 
-/** What is left to check when the proof is known, and the end of the assertion's use. */
+/**
+ * Mark the assertion as used. `proofJkt` is the thumbprint of the DPoP key; null if the request has no proof. Does nothing
+ * for a public client.
+ *
+ * Throws `invalid_request` if the client signs the assertion and the proof with the same key, and `invalid_client` if
+ * the assertion was used before. RFC 7523, 3 (7).
+ */
 export async function spendAssertion(ctx: Context, { key, assertion }: AuthenticatedClient, proofJkt: string | null): Promise<void> {
   if (key !== null && key.jkt === proofJkt) throw invalidOAuthRequest('the key of the assertion must not be the key of the DPoP proof')
   if (assertion !== null && !(await useOnce(ctx.db, 'assertion', assertion.id, assertion.expiresAt)))
     throw invalidClient('the assertion was used before')
 }
 
-/** Whether the client still publishes the key that a session is bound to. */
+/** Whether the client still publishes the key that a session is bound to. Throws `LookupsFull` as `keyOfClient` does. */
 export async function isKeyPublished(ctx: Context, client: ClientMetadata, key: ClientKey): Promise<boolean> {
   const jwk = await keyOfClient(ctx, client, key.kid)
   return jwk !== null && thumbprint(jwk) === key.jkt

@@ -1,4 +1,4 @@
-/** Fetching what a client publishes: small JSON, quickly, from public hosts, without following anybody elsewhere. */
+/** Fetches the JSON documents that clients publish, with a limit on time and size, from public hosts, without redirects. */
 import type { Context } from '../../platform/context.ts'
 import { LookupsFull } from '../../platform/network/resolver.ts'
 
@@ -7,7 +7,10 @@ const MAX_DOCUMENT_BYTES = 64 * 1024
 
 export type DocumentOutcome = { ok: true; document: unknown } | { ok: false; reason: string }
 
-/** Whatever is wrong is the client's trouble, and is told to it. Throws only `LookupsFull`. */
+/**
+ * Returns the parsed document, or the reason to report to the client. Throws only `LookupsFull`, when too many names are
+ * being looked up.
+ */
 export async function fetchDocument({ outbound, log }: Pick<Context, 'outbound' | 'log'>, url: string): Promise<DocumentOutcome> {
   try {
     const response = await outbound.fetch(url, {

@@ -1,6 +1,7 @@
 /**
- * Keys that clients publish at their `jwks_uri`, kept for a while. A key that is not among them makes for one more
- * look, but not more often than the cooldown allows; within it a failed fetch goes on failing.
+ * A cache of the keys that clients publish at their `jwks_uri`. An unknown `kid` triggers another fetch, but not during
+ * the cooldown after the previous one. After a failed fetch, a client whose cached keys have expired has no keys until
+ * the cooldown ends.
  */
 import { perContext, type Context } from '../../platform/context.ts'
 import { SingleFlight } from '../../base/single-flight.ts'
@@ -12,21 +13,25 @@ type Jwk = Record<string, unknown>
 
 interface KeySet {
   keys: readonly Jwk[]
-  /** When `keys` were read, on the monotonic clock; null when they never were. */
+  /** When `keys` were fetched, on the monotonic clock; null if no fetch has succeeded. */
   readAt: number | null
-  /** The last try, successful or not. */
+  /** When the last fetch ended, successful or not, on the monotonic clock. */
   triedAt: number
 }
 
-/** What all kept key sets may take in memory, and what a key takes there beside its text: a set of empty ones is short, and large. */
+/** Memory limit of the cache. */
 const MAX_KEPT_BYTES = 32 * 1024 ** 2
+/** Estimated memory per key in addition to its JSON text. Without it, a set of many empty keys would count as small. */
 const KEY_BYTES = 256
 
 const bytesOf = (jwksUri: string, { keys }: KeySet): number => KEY_BYTES * (1 + keys.length) + jwksUri.length + JSON.stringify(keys).length
 
 const state = perContext(() => ({ sets: new BoundedCache<KeySet>(MAX_KEPT_BYTES, bytesOf), fetches: new SingleFlight<string, KeySet>() }))
 
-/** The client's key of that id, or null. */
+/**
+ * Returns the client's key with the id `kid`. Null if the client is public, if it does not publish such a key, or if its
+ * keys cannot be fetched. Throws `LookupsFull` when too many names are being looked up.
+ */
 export async function keyOfClient(ctx: Context, client: ClientMetadata, kid: string): Promise<Jwk | null> {
   if (client.authentication.method === 'none') return null
   const { jwks, jwksUri } = client.authentication

@@ -1,13 +1,14 @@
-/** Documents of clients and values that were used, at rest. */
+/** Stores the metadata documents of clients, and values that may be used only once. */
 import { sql, type Reader, type Writer } from '../../platform/database/database.ts'
 import type { Millis } from '../../protocol/identifiers.ts'
 
 export interface KeptDocument {
-  /** JSON as the client published it. */
+  /** The JSON document that the client published. */
   document: string
   fetchedAt: Millis
 }
 
+/** Returns the stored document, however old; null if there is none. */
 export const findClientDocument = (reader: Reader, clientId: string): Promise<KeptDocument | null> =>
   reader.get<KeptDocument>(sql`SELECT document, fetched_at AS "fetchedAt" FROM oauth_client WHERE client_id = ${clientId}`)
 
@@ -19,7 +20,7 @@ export const keepClientDocument = (writer: Writer, clientId: string, document: s
 export const deleteClientDocumentsBefore = (writer: Writer, fetchedBefore: Millis): Promise<number> =>
   writer.run(sql`DELETE FROM oauth_client WHERE fetched_at < ${fetchedBefore}`)
 
-/** Remember that a value was used. False when it was used before. */
+/** Record the use of a value. Returns false if the value is already recorded. */
 export async function useOnce(writer: Writer, kind: 'assertion' | 'challenge', value: string, expiresAt: Millis): Promise<boolean> {
   return (
     (await writer.run(

@@ -1,6 +1,8 @@
 /**
- * Clients, as they describe themselves. A document is asked for anew when it is older than ten minutes; while it
- * cannot be fetched the last good one serves for a day, so that an outage of the client does not sign people out.
+ * The metadata of clients. A client's document is fetched again when it is older than ten minutes. If it cannot be
+ * fetched, the stored one is used for up to a day, so that an outage of the client does not sign people out.
+ *
+ * Source: OAuth Client ID Metadata Document; atproto "OAuth", clients.
  */
 import { OAuthError } from '../../http/errors.ts'
 import { ageOf } from '../../platform/running/clock.ts'
@@ -22,7 +24,9 @@ import { fetchDocument } from './client-documents.ts'
 import { findClientDocument, keepClientDocument, type KeptDocument } from './client-store.ts'
 
 const FRESH_MILLIS = 600_000
+/** How long a stored document may be used while the client cannot be reached. */
 export const STALE_MILLIS = 24 * 3600_000
+/** How long to wait after a failed fetch before the next one. */
 const FAULT_MILLIS = 60_000
 const MAX_FAULTS = 1024
 const MAX_KEPT_DOCUMENTS = 20_000
@@ -30,14 +34,19 @@ const MAX_KEPT_DOCUMENTS = 20_000
 const state = perContext(({ db }) => ({
   kept: new BoundedTable(db, sql`oauth_client`, sql`client_id`, MAX_KEPT_DOCUMENTS),
   fetches: new SingleFlight<string, ClientOutcome>(),
-  /** Ids that led nowhere a moment ago. */
-  /** `until` is on the monotonic clock. */
+  /** Clients whose document was recently refused or unreachable, by id. `until` is on the monotonic clock. */
   faults: new BoundedCache<{ outcome: ClientOutcome; until: number }>(MAX_FAULTS),
 }))
 
 export const invalidClient = (reason: string) => new OAuthError(400, 'invalid_client', reason)
 
-/** The client of that id, or a refusal. `mayFetch`: also one that was never seen here. */
+/**
+ * Returns the metadata of a client. `mayFetch`: fetch the document of a client that is not stored here; otherwise such a
+ * client is refused. A stored document is renewed either way.
+ *
+ * Throws `invalid_client` if the id or the metadata is refused or cannot be fetched, and `LookupsFull` when too many
+ * names are being looked up.
+ */
 export async function clientOf(ctx: Context, clientId: string, { mayFetch }: { mayFetch: boolean }): Promise<ClientMetadata> {
   const outcome = isLoopbackClientId(clientId) ? loopbackClient(clientId) : await discovered(ctx, clientId, mayFetch)
   if (!outcome.ok) throw invalidClient(`invalid_client_metadata: ${outcome.reason}`)
@@ -69,10 +78,11 @@ async function refetched(ctx: Context, clientId: string, kept: KeptDocument | nu
     return outcome
   }
   state(ctx).faults.set(clientId, { outcome, until: ctx.clock.monotonic() + FAULT_MILLIS })
-  // A document that was taken back or broken by its owner counts at once; one that cannot be reached does not.
+  // If the client publishes an invalid document, it is refused at once. If the document cannot be fetched, the stored one is used.
   return fetched.ok ? outcome : (lastGood(clientId, kept, now) ?? outcome)
 }
 
+/** Returns the outcome of the stored document; null if there is none or it is too old. */
 function lastGood(clientId: string, kept: KeptDocument | null, now: Millis): ClientOutcome | null {
   return kept && now - kept.fetchedAt < STALE_MILLIS ? discoverableClient(clientId, JSON.parse(kept.document)) : null
 }

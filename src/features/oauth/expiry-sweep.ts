@@ -1,4 +1,4 @@
-/** Removes what has had its time. Nothing depends on it: every read asks for the time itself. */
+/** Deletes expired rows. Security does not depend on it: an expired row gives no access even before it is deleted. */
 import type { Sweep } from '../../platform/running/sweeps.ts'
 import { deleteDevicesBefore } from '../web/web.ts'
 import { deleteClientDocumentsBefore, deleteUsedBefore } from './client-store.ts'
@@ -7,7 +7,7 @@ import { deleteAuthorizationCodesBefore } from './authorization-code-store.ts'
 import { deleteRequestsBefore } from './authorization-request-store.ts'
 import { deleteEndedOAuthSessions } from './oauth-session-store.ts'
 
-/** As long as a pushed request is good for: what strangers push does not pile up. */
+/** The lifetime of a pushed request, so that requests from strangers do not accumulate. */
 const INTERVAL_SECS = 300
 
 export const expirySweep: Sweep = {

@@ -1,4 +1,4 @@
-/** From a code or a refresh token to a session and its next tokens. */
+/** Exchanges an authorization code or a refresh token for tokens, and starts, continues or ends the session. */
 import { randomBytes } from 'node:crypto'
 import { OAuthError } from '../../http/errors.ts'
 import { perContext, type Context } from '../../platform/context.ts'
@@ -31,11 +31,12 @@ const lifetimes = {
   public: { maxSecs: 14 * DAY_SECS, idleSecs: 14 * DAY_SECS },
   confidential: { maxSecs: 2 * 365.25 * DAY_SECS, idleSecs: 3 * 30.4375 * DAY_SECS },
 }
-/** For how long an exchanged refresh token is answered as it was the first time. */
+/** How long an exchanged refresh token may be retried for the same successor. */
 const RETRY_SECS = 60
-/** For how long a code challenge is remembered: a day and a tenth. */
+/** How long a code challenge is remembered: a day plus a tenth. */
 const CHALLENGE_MEMORY_SECS = 26.4 * 3600
 
+/** Body of the token response. RFC 6749, 5.1; `sub` as atproto "OAuth" requires. */
 export interface TokenAnswer {
   access_token: string
   token_type: 'DPoP'
@@ -45,15 +46,24 @@ export interface TokenAnswer {
   sub: Did
 }
 
-/** The client and the key of the proof that a request came with. */
+/** The authenticated client, and the thumbprint of the key that signed the request's DPoP proof. */
 export interface Requester extends AuthenticatedClient {
   jkt: string
 }
 
 const invalidGrant = (reason: string) => new OAuthError(400, 'invalid_grant', reason)
 
-// A code
+// Authorization codes
 
+/**
+ * Exchange an authorization code for a new session and its tokens. An attempt that fails with `invalid_grant` uses up the
+ * code; the other errors do not.
+ *
+ * Throws `invalid_request` if `code` is missing, `temporarily_unavailable` (503) if a permission set cannot be resolved,
+ * and `invalid_grant` if the code, its binding or the account is refused. The reason of an `invalid_grant` is logged.
+ *
+ * Source: RFC 6749, 4.1.3; RFC 7636, 4.6; RFC 9449, 10.
+ */
 export async function redeemAuthorizationCode(ctx: Context, requester: Requester, parameters: Parameters): Promise<TokenAnswer> {
   const { db, clock } = ctx
   const hash = opaqueTokenHash(required(parameters, 'code'))
@@ -65,7 +75,10 @@ export async function redeemAuthorizationCode(ctx: Context, requester: Requester
 
 type GrantOutcome = { ok: true; session: OAuthSession; refreshToken: string | null } | { ok: false; reason: string }
 
-/** The code is used up first, whatever comes of it; one that was used before ends what came of it then. */
+/**
+ * Take the code before any check, so that every attempt uses it up. Faults are returned and not thrown, because an
+ * exception would roll that back. Using a code again ends the session that was started with it (RFC 6749, 4.1.2).
+ */
 async function exchangeCode(
   { clock }: Context,
   tx: Tx,
@@ -92,6 +105,7 @@ async function exchangeCode(
   return { ok: true, session, refreshToken: refreshToken?.text ?? null }
 }
 
+/** Returns why the code is not for this client, key or verifier; null if it is. */
 function codeFault(
   { request, clientKey }: Grant,
   { client, key, jkt }: Requester,
@@ -129,8 +143,17 @@ function sessionOf(id: string, grant: Grant, { client, key, jkt }: Requester, re
 
 const lifetimeOf = (key: object | null) => lifetimes[key === null ? 'public' : 'confidential']
 
-// A refresh token
+// Refresh tokens
 
+/**
+ * Exchange a refresh token for the next one and a new access token. A repeated exchange of the previous refresh token
+ * within `RETRY_SECS` returns the same successor; any other reuse ends the session.
+ *
+ * Throws `invalid_request` if `refresh_token` is missing, `invalid_grant` if the token, its binding, the session or the
+ * account is refused, and `temporarily_unavailable` (503) if a permission set cannot be resolved.
+ *
+ * Source: RFC 6749, section 6; RFC 9700, 4.14.2 for rotation.
+ */
 export async function refreshTokens(ctx: Context, requester: Requester, parameters: Parameters): Promise<TokenAnswer> {
   const { db } = ctx
   const text = required(parameters, 'refresh_token')
@@ -154,7 +177,11 @@ interface RefreshAttempt {
   secret: Uint8Array
 }
 
-/** Whoever lacks the session's key cannot end it; a token that is used too late does, for two parties hold it. */
+/**
+ * The client and the DPoP key are checked first: without them, a stolen token cannot end the session. A refresh token
+ * that is used again too late ends it, because two parties may hold it. Faults are returned and not thrown, because an
+ * exception would roll back the end of the session.
+ */
 async function exchangeRefreshToken(
   { clock }: Context,
   tx: Tx,
@@ -194,15 +221,20 @@ async function exchangeRefreshToken(
   return { ok: true, session, refreshToken: successor.text }
 }
 
-/** Retries within a minute are for clients that lost the answer or asked several times at once: only the first use moves the session on. */
+/**
+ * Classify the use of a refresh token. A client may retry within `RETRY_SECS` if it lost the response or sent several
+ * requests at once. Only the first use rotates the token.
+ */
 function useOf({ tokenHash, previousHash, rotatedAt }: RefreshState, hash: string, now: Millis): 'first' | 'retry' | 'reuse' {
   if (hash === tokenHash) return 'first'
   const inTime = rotatedAt !== null && now - rotatedAt <= RETRY_SECS * 1000
   return hash === previousHash && inTime ? 'retry' : 'reuse'
 }
 
+/** Limits the log lines that one client can cause. */
 const refusalLines = perContext(({ clock }) => new LineBudget(clock))
 
+/** Returns the token response for an accepted grant. Throws `invalid_grant` for a refused one. RFC 6749, 5.1 and 5.2. */
 async function answered(ctx: Context, { client }: Requester, scope: string, outcome: GrantOutcome): Promise<TokenAnswer> {
   if (!outcome.ok) {
     const { clientId } = client

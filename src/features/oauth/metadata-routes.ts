@@ -1,4 +1,4 @@
-/** What clients read first: where the authorization server is, what it can do, and its public key. */
+/** The documents that clients read first: the protected resource, the authorization server and its public keys. */
 import { route } from '../../http/endpoint.ts'
 import type { Config } from '../../platform/configuration/config.ts'
 import type { Context } from '../../platform/context.ts'
@@ -13,7 +13,7 @@ const JWKS_MAX_AGE_SECS = 3600
 const cached = (document: object, maxAgeSecs: number, audience = '') =>
   Response.json(document, { headers: { 'Cache-Control': `${audience}max-age=${maxAgeSecs}` } })
 
-/** Source: RFC 9728. */
+/** Source: RFC 9728, section 2. */
 const protectedResource = ({ publicUrl, serviceName }: Config) => ({
   resource: publicUrl,
   resource_name: serviceName,
@@ -23,7 +23,10 @@ const protectedResource = ({ publicUrl, serviceName }: Config) => ({
   resource_documentation: 'https://atproto.com',
 })
 
-/** Source: RFC 8414, RFC 9126, RFC 9207, RFC 9449, OAuth Client ID Metadata Document. */
+/**
+ * Source: RFC 8414, section 2; RFC 9126, section 5; RFC 9207, section 3; RFC 9449, 5.1; RFC 9728, section 4; OAuth Client ID
+ * Metadata Document.
+ */
 const authorizationServer = ({ config, capabilities }: Context) => ({
   issuer: config.publicUrl,
   authorization_endpoint: `${config.publicUrl}/oauth/authorize`,
@@ -42,7 +45,7 @@ const authorizationServer = ({ config, capabilities }: Context) => ({
   revocation_endpoint_auth_methods_supported: authenticationMethods,
   revocation_endpoint_auth_signing_alg_values_supported: assertionAlgorithms,
   dpop_signing_alg_values_supported: ['ES256'],
-  // The specifications differ in what a missing value means, so all of them are spelled out.
+  // Every value is given explicitly, because the specifications have different defaults.
   require_pushed_authorization_requests: true,
   request_parameter_supported: false,
   request_uri_parameter_supported: true,

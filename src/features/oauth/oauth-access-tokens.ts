@@ -1,6 +1,7 @@
 /**
- * Access tokens: ES256 JWTs of the type `at+jwt` that the service issues to itself (RFC 9068). A session of the
- * service has the same type under HS256, so the algorithm tells the two apart before any key is chosen.
+ * Access tokens of OAuth: JWTs of the type `at+jwt` (RFC 9068), signed with ES256. This server issues and accepts them.
+ * The access tokens of password sessions have the same type but are signed with HS256, so `alg` distinguishes the two
+ * before a key is chosen.
  */
 import { randomBytes } from 'node:crypto'
 import { perContext, type Context } from '../../platform/context.ts'
@@ -18,17 +19,17 @@ export interface AccessToken {
   tokenId: string
   issuedAtSecs: number
   expiresAtSecs: number
-  /** Thumbprint of the key that every request must be signed with; null for a token that is worth something by itself. */
+  /** Thumbprint of the DPoP key that the token is bound to (RFC 9449, 6.1); null for a token that is not bound to a key. */
   jkt: string | null
-  /** What a proof says of this token. */
+  /** The `ath` that a DPoP proof must have for this token. RFC 9449, 4.2. */
   hash: string
-  /** All claims, for what one kind of token has and others have not. */
+  /** All claims, including those that only some kinds of tokens have. */
   claims: Readonly<Record<string, unknown>>
 }
 
 export type ReadOutcome = { ok: true; token: AccessToken } | { ok: false; fault: 'unverifiable' | 'expired'; token: AccessToken | null }
 
-/** Issue a token with the standard claims and those given. */
+/** Issue a token with the standard claims and those given. `expiresAtSecs` is a time in Unix seconds. RFC 9068, 2.2. */
 export async function issueOAuthAccessToken(
   ctx: Context,
   { expiresAtSecs, ...claims }: { sub: Did; scope: string; expiresAtSecs: number } & Record<string, unknown>,
@@ -48,13 +49,18 @@ export async function issueOAuthAccessToken(
   )
 }
 
-/** Whether a token claims to be of this kind. Says nothing about its worth. */
+/** Whether the header of a token says that it is of this kind. Verifies nothing. */
 export function claimsToBeAccessToken(token: string): boolean {
   const header = decodeObject(token.slice(0, Math.max(0, token.indexOf('.'))))
   return header?.alg === 'ES256' && header.typ === ACCESS_TOKEN_TYPE
 }
 
-/** Check signature, issuer, audience and time. An expired token is answered along with its fault. */
+/**
+ * Check the signature, issuer, audience and expiry of a token. Never throws on bad input. If the fault is `expired`, the
+ * token is returned too; if it is `unverifiable`, `token` is null. Does not check the session or the DPoP proof.
+ *
+ * Source: RFC 9068, section 4.
+ */
 export async function readOAuthAccessToken(ctx: Context, text: string): Promise<ReadOutcome> {
   const known = verifiedTokens(ctx)
   let token = known.get(text) ?? null
@@ -87,7 +93,7 @@ async function verified(ctx: Context, text: string): Promise<AccessToken | null>
   }
 }
 
-/** Tokens that are remembered: an app sends the same one many times, and its signature does not change. */
+/** Maximum number of cached tokens. An app sends the same token many times, and its signature needs to be verified only once. */
 const MAX_VERIFIED_TOKENS = 20_000
 
 const verifiedTokens = perContext(() => new BoundedCache<AccessToken>(MAX_VERIFIED_TOKENS))

@@ -1,4 +1,4 @@
-/** The OAuth authorization server: apps ask here for access to an account, and its holder decides. */
+/** The OAuth authorization server. Apps request access to an account here, and the account holder decides. */
 import type { Feature } from '../../http/feature.ts'
 import { authorizeRoutes } from './authorize-routes.ts'
 import { expirySweep } from './expiry-sweep.ts'

@@ -1,7 +1,8 @@
 /**
- * Refresh tokens. The first half names the session, so that a token which was exchanged long ago still says whose it
- * was. The second half follows from the token before it, so that the same token gives the same successor to a client
- * that missed the answer or asked several times at once, without being stored.
+ * Refresh tokens. The first half is the id of the session, so that even a token that was exchanged long ago identifies
+ * its session. The second half is random in the first token, and an HMAC of the previous token in all others. A client
+ * that lost a response or sent several requests at once therefore gets the same successor, although only hashes are
+ * stored.
  */
 import { createHmac, randomBytes } from 'node:crypto'
 import { perContext } from '../../platform/context.ts'
@@ -12,11 +13,13 @@ export const SESSION_ID_BYTES = 16
 const SECRET_BYTES = OPAQUE_TOKEN_BYTES - SESSION_ID_BYTES
 
 export interface RefreshToken {
+  /** The token as the client receives it. */
   text: string
+  /** The stored form. */
   hash: string
 }
 
-/** Read once, when the server starts. */
+/** The HMAC key of successors. Loaded once, at startup, and created at the first startup. */
 export const refreshSecret = perContext(({ db, vault }) => serverSecret(db, vault, 'oauth-refresh'))
 
 const tokenOf = (sessionId: string, secret: Uint8Array): RefreshToken => {
@@ -26,12 +29,13 @@ const tokenOf = (sessionId: string, secret: Uint8Array): RefreshToken => {
 
 export const firstRefreshToken = (sessionId: string): RefreshToken => tokenOf(sessionId, randomBytes(SECRET_BYTES))
 
-/** The session that a token claims to be of; null for what is no token. */
+/** The session id in a token, which proves nothing; null if the text is not a token. */
 export function sessionIdOf(text: string): string | null {
   const bytes = parseOpaqueToken(text)
   return bytes && Buffer.from(bytes.subarray(0, SESSION_ID_BYTES)).toString('hex')
 }
 
+/** The refresh token that replaces `text`, which must be a token. `secret` is `refreshSecret`. */
 export function successorOf(text: string, secret: Uint8Array): RefreshToken {
   return tokenOf(sessionIdOf(text)!, createHmac('sha256', secret).update(text).digest().subarray(0, SECRET_BYTES))
 }

@@ -1,4 +1,4 @@
-/** Sessions of apps and their refresh tokens at rest. */
+/** Stores the sessions of apps, and the hashes of their refresh tokens. */
 import { sql, type Reader, type Tx } from '../../platform/database/database.ts'
 import type { Did, Millis } from '../../protocol/identifiers.ts'
 import type { ClientKey } from './client-authentication.ts'
@@ -8,29 +8,32 @@ export interface OAuthSession {
   did: Did
   clientId: string
   clientName: string | null
-  /** As granted, separated by spaces; permission sets by name, unless `scopeIsFixed`. */
+  /** The granted scopes, separated by spaces. Permission sets are stored by name unless `scopeIsFixed`. */
   scope: string
-  /** The expansion of permission sets was signed by a wallet and stays as it was. */
+  /** True if a wallet signed the scopes. Their permission sets are already expanded and stay so. */
   scopeIsFixed: boolean
+  /** Thumbprint of the DPoP key that the session is bound to. */
   jkt: string
+  /** The key that the client must authenticate with; null for a public client. */
   clientKey: ClientKey | null
-  /** With what and from where the account holder let the app in; null when that is not known. */
+  /** The program and the network from which the account holder authorized the app; null if unknown. */
   openedWith: string | null
   openedFrom: string | null
   createdAt: Millis
   refreshedAt: Millis
-  /** Whatever happens, it ends then. */
+  /** When the session ends, even if it is refreshed. */
   expiresAt: Millis
-  /** It ends then unless it is refreshed. */
+  /** When the session ends unless it is refreshed before. */
   idleExpiresAt: Millis
+  /** Null if the app does not get refresh tokens. */
   refresh: RefreshState | null
 }
 
-/** Of an app that may refresh. */
+/** The refresh tokens of a session, as hashes: the current one and the one before it. */
 export interface RefreshState {
   tokenHash: string
   previousHash: string | null
-  /** When the previous token was exchanged. */
+  /** When the previous token was exchanged; null before the first exchange. */
   rotatedAt: Millis | null
 }
 
@@ -56,6 +59,7 @@ function sessionOf({ refreshHash, previousHash, rotatedAt, ...row }: SessionRow)
   }
 }
 
+/** `codeHash` is the hash of the authorization code that the session was started with. */
 export function insertOAuthSession(tx: Tx, session: OAuthSession, codeHash: string): Promise<number> {
   const {
     id,
@@ -81,26 +85,30 @@ export function insertOAuthSession(tx: Tx, session: OAuthSession, codeHash: stri
       ${codeHash}, ${refresh?.tokenHash ?? null}, ${openedWith}, ${openedFrom}, ${createdAt}, ${refreshedAt}, ${expiresAt}, ${idleExpiresAt})`)
 }
 
+/** Returns the session, even if it has expired; null if there is none. */
 export async function findOAuthSession(reader: Reader, id: string): Promise<OAuthSession | null> {
   const row = await reader.get<SessionRow>(sql`SELECT ${columns} FROM oauth_session WHERE id = ${id}`)
   return row && sessionOf(row)
 }
 
+/** Whether the account has this session. Does not check expiry, because no access token outlives its session. */
 export async function isOAuthSessionAlive(reader: Reader, id: string, did: Did): Promise<boolean> {
   return (await reader.get(sql`SELECT 1 FROM oauth_session WHERE id = ${id} AND did = ${did}`)) !== null
 }
 
+/** The account's sessions that have not expired, the most recently refreshed first. */
 export async function oauthSessionsOf(reader: Reader, did: Did, now: Millis): Promise<OAuthSession[]> {
   const rows = await reader.all<SessionRow>(sql`
     SELECT ${columns} FROM oauth_session WHERE did = ${did} AND expires_at > ${now} AND idle_expires_at > ${now} ORDER BY refreshed_at DESC`)
   return rows.map(sessionOf)
 }
 
+/** Returns the session that was started with an authorization code; null if there is none. */
 export async function oauthSessionOfCode(reader: Reader, codeHash: string): Promise<{ id: string } | null> {
   return reader.get<{ id: string }>(sql`SELECT id FROM oauth_session WHERE code_hash = ${codeHash}`)
 }
 
-/** Put the next refresh token in place of the one that was exchanged. */
+/** Replace the exchanged refresh token with its successor. `tokenHash` is the successor's hash. */
 export function rotateOAuthSession(
   tx: Tx,
   id: string,
@@ -120,7 +128,9 @@ export function rotateOAuthSession(
 
 export const deleteOAuthSession = (tx: Tx, id: string): Promise<number> => tx.run(sql`DELETE FROM oauth_session WHERE id = ${id}`)
 
+/** Returns how many sessions of the account were deleted. */
 export const deleteOAuthSessionsOf = (tx: Tx, did: Did): Promise<number> => tx.run(sql`DELETE FROM oauth_session WHERE did = ${did}`)
 
+/** Delete the sessions that have expired at `now`. Returns how many. */
 export const deleteEndedOAuthSessions = (tx: Tx, now: Millis): Promise<number> =>
   tx.run(sql`DELETE FROM oauth_session WHERE expires_at <= ${now} OR idle_expires_at <= ${now}`)

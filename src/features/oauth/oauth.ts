@@ -1,4 +1,4 @@
-/** The door for guards: what an app's access token is worth on a request, and the end of an account's sessions. */
+/** The door of the feature. Guards verify the access tokens of apps here, and end the sessions of an account. */
 import type { Exchange } from '../../http/endpoint.ts'
 import { Refusal } from '../../http/errors.ts'
 import type { Tx } from '../../platform/database/database.ts'
@@ -16,7 +16,7 @@ export { appHost, HAS_ACCOUNT } from './authorize-page.ts'
 export { deleteOAuthSession, findOAuthSession, oauthSessionsOf, type OAuthSession } from './oauth-session-store.ts'
 export { sentence, wordsOf } from './scope-words.ts'
 
-/** An app, and the account that lets it in. */
+/** An app that calls with a valid access token, and the account that authorized it. */
 export interface OAuthCaller {
   did: Did
   clientId: string
@@ -27,8 +27,15 @@ export interface OAuthCaller {
 }
 
 /**
- * The app behind `Authorization: DPoP <token>`. Refuses unless the proof is good and fresh, the token is ours, alive
- * and bound to the proof's key, and its session has not ended. The account's own state is the guard's to check.
+ * Verify the access token of `Authorization: DPoP <token>` and the DPoP proof of the request, and return the caller.
+ * Does not check the account's status: that is left to the guard.
+ *
+ * Throws a 401 with a challenge. It is `invalid_dpop_proof` or `use_dpop_nonce` if the proof is refused, `ExpiredToken`
+ * if the token has expired, and `invalid_token` if this server did not issue the token, if it is not bound to the key
+ * of the proof, if it lacks the scope `atproto`, or if its session has ended. Throws `temporarily_unavailable` (503)
+ * when the memory of used proofs is full.
+ *
+ * Source: RFC 9449, sections 7.1 and 9.
  */
 export async function verifyDpopToken(exchange: Exchange, token: string): Promise<OAuthCaller> {
   const { ctx } = exchange
@@ -47,12 +54,15 @@ export async function verifyDpopToken(exchange: Exchange, token: string): Promis
   return { did, clientId, sessionId: sid, tokenId, permissions }
 }
 
-/** What to throw when an app's token comes as `Bearer`, without its proof. */
+/** Returns the `invalid_token` refusal for an app's access token that is sent as `Bearer`. RFC 9449, 7.2. */
 export const boundTokenAsBearer = () => refusedToken('DPoP', 'invalid_token', 'The access token is bound to a key and needs a proof')
 
 const invalidAccessToken = () => refusedToken('DPoP', 'invalid_token', 'The access token is not valid')
 
-/** Clients act on the challenge; the ones that know sessions only read the name in the body. */
+/**
+ * Returns a 401 with a challenge (RFC 9449, 7.1). OAuth clients act on `error` in the challenge. Clients that know only
+ * password sessions read `name` in the body, which may therefore differ from `error`.
+ */
 function refusedToken(scheme: 'DPoP' | 'Bearer', error: string, description: string, name = error): Refusal {
   const headers = { 'WWW-Authenticate': `${scheme} error="${error}", error_description="${description}"` }
   return new Refusal(
@@ -63,7 +73,10 @@ function refusedToken(scheme: 'DPoP' | 'Bearer', error: string, description: str
   )
 }
 
-/** Everything that apps and browsers hold of an account: after a takedown, a deletion, a repair. Counts what apps held. */
+/**
+ * Delete the account's browser sign-ins, authorization codes and app sessions, as after a takedown, a deletion or a
+ * repair. Returns how many sessions and codes of apps were deleted.
+ */
 export async function endOAuthSessions(tx: Tx, did: Did): Promise<{ sessions: number; codes: number }> {
   await deleteSignInsOf(tx, did)
   return { codes: await deleteAuthorizationCodesOf(tx, did), sessions: await deleteOAuthSessionsOf(tx, did) }

@@ -1,14 +1,19 @@
-/** Parameters of the endpoints that clients post to: a form or JSON, each name once, each value a text. */
+/** Reads the parameters of the endpoints that clients post to: a form or a JSON object, with one string per name. */
 import type { RequestBody } from '../../http/body.ts'
 import { OAuthError } from '../../http/errors.ts'
 
-/** A pushed request is stored until it has had its time, and anybody may push. */
+/** Kept small, because anybody may push a request, and it is stored until it expires. */
 const MAX_BODY_BYTES = 32 * 1024
 
 export type Parameters = Readonly<Record<string, string | undefined>>
 
 export const invalidOAuthRequest = (reason: string) => new OAuthError(400, 'invalid_request', reason)
 
+/**
+ * Throws `invalid_request` if the body is of another type, or if a parameter is repeated (RFC 6749, 3.2) or is not a
+ * string. Throws `PayloadTooLargeError` if the body is larger than `MAX_BODY_BYTES`, and as `RequestBody` does if it
+ * cannot be decoded.
+ */
 export async function readParameters(body: RequestBody): Promise<Parameters> {
   switch (body.contentType) {
     case 'application/x-www-form-urlencoded':
@@ -35,6 +40,7 @@ function onceEach(entries: readonly [string, unknown][]): Parameters {
   return Object.fromEntries(parameters)
 }
 
+/** Returns a parameter. Throws `invalid_request` if it is missing or empty. */
 export function required(parameters: Parameters, name: string): string {
   const value = parameters[name]
   if (value === undefined || value === '') throw invalidOAuthRequest(`${name} is missing`)

@@ -1,4 +1,8 @@
-/** Permission sets, which apps name by `include:` and whose authors publish them as lexicons. */
+/**
+ * Permission sets. Apps request one with the scope `include:<nsid>`; its author publishes it as a lexicon.
+ *
+ * Source: atproto "Permissions", permission sets.
+ */
 import type { LexiconPermissionSet } from '@atproto/oauth-scopes'
 import { OAuthError } from '../../http/errors.ts'
 import type { Context } from '../../platform/context.ts'
@@ -6,6 +10,7 @@ import { parseNsid } from '../../protocol/identifiers.ts'
 import { expandScopes, type Expansion, grantsOf, isInclude } from '../../protocol/scopes.ts'
 import { resolveLexicon } from '../published-lexicons/published-lexicons.ts'
 
+/** Returns the permission set that is published as `name`; null if there is none or it cannot be fetched. */
 async function permissionSet(ctx: Context, name: string): Promise<LexiconPermissionSet | null> {
   const nsid = parseNsid(name)
   const lexicon = nsid && (await resolveLexicon(ctx, nsid))
@@ -13,10 +18,15 @@ async function permissionSet(ctx: Context, name: string): Promise<LexiconPermiss
   return main?.type === 'permission-set' && Array.isArray(main.permissions) ? (main as LexiconPermissionSet) : null
 }
 
+/** Expand permission sets into their permissions. Returns a reason instead if a set cannot be found or there are too many. */
 export const expanded = (ctx: Context, scopes: readonly string[]): Promise<Expansion> =>
   expandScopes(scopes, (nsid) => permissionSet(ctx, nsid))
 
-/** What granted scopes come to now, separated by spaces. A set that cannot be found at the moment is no reason to sign anybody out. */
+/**
+ * Returns the granted scopes with their permission sets expanded as published now, separated by spaces. `isFixed`: the
+ * scopes were expanded when they were granted, and are returned unchanged. Throws `temporarily_unavailable` (503) if a
+ * permission set cannot be found, so that the client tries again and its session continues.
+ */
 export async function effectiveScope(ctx: Context, scope: string, { isFixed }: { isFixed: boolean }): Promise<string> {
   const scopes = scope.split(' ')
   if (isFixed || !scopes.some(isInclude)) return scope

@@ -1,13 +1,13 @@
 /**
- * Which DPoP proofs were used already. In memory, bounded, forgotten by time: two generations, of which the older
- * goes when the younger has reached the age that must be remembered. A full memory refuses and does not forget. Times
- * are of the monotonic clock.
+ * A bounded in-memory record of used DPoP proofs (RFC 9449, 11.1), in two generations. The older one is dropped when the
+ * younger one is `PROOF_MEMORY_SECS` old. When the younger one is full, further proofs are refused and none is forgotten.
+ * Times are on the monotonic clock.
  *
- * Proofs are kept as 128 bits of a hash in flat tables, because there may be thousands a second.
+ * There may be thousands of proofs a second, so each is stored as 128 bits of a hash in a flat table.
  */
 import { PROOF_MEMORY_SECS } from '../../protocol/dpop.ts'
 
-/** Proofs per generation; a table of 64 MiB at most. */
+/** Maximum number of proofs per generation. Its table then takes 64 MiB. */
 const MAX_PROOFS = 2 ** 21
 const FIRST_SLOTS = 2 ** 12
 const WORDS = 4
@@ -23,7 +23,7 @@ export class ProofMemory {
     this.#startedAt = now
   }
 
-  /** Remember the use of `jti` under the key `jkt`. */
+  /** Record the use of `jti` with the key `jkt`. Returns `used` if it is already recorded, `full` if there is no space for it. */
   use(jkt: string, jti: string, now: number): 'fresh' | 'used' | 'full' {
     this.#turn(now)
     Bun.SHA256.hash(`${jkt}.${jti}`, this.#digestBytes)
@@ -33,6 +33,7 @@ export class ProofMemory {
     return 'fresh'
   }
 
+  /** Start a new generation if the younger one is old enough. If both are, none of their proofs is needed any more. */
   #turn(now: number): void {
     const generationMillis = PROOF_MEMORY_SECS * 1000
     if (now - this.#startedAt < generationMillis) return
@@ -42,7 +43,7 @@ export class ProofMemory {
   }
 }
 
-/** Open addressing with linear probing; a slot of zeros is empty. At most half full. */
+/** A hash table with open addressing and linear probing, at most half full. A slot whose first word is zero is empty. */
 class DigestSet {
   #table = new Uint32Array(FIRST_SLOTS * WORDS)
   size = 0
@@ -57,7 +58,7 @@ class DigestSet {
     this.size++
   }
 
-  /** Where the digest is, or the empty slot where it belongs. */
+  /** Returns the table index of the digest, or of the empty slot where it belongs. */
   #slotOf(digest: Uint32Array): number {
     const table = this.#table
     const mask = table.length / WORDS - 1
@@ -71,7 +72,7 @@ class DigestSet {
 
   #write(at: number, digest: Uint32Array): void {
     this.#table.set(digest.subarray(0, WORDS), at)
-    // The first word marks a slot as taken, so it is never zero.
+    // A zero would mark the slot as empty.
     this.#table[at] = digest[0]! || 1
   }
 

@@ -1,4 +1,4 @@
-/** DPoP proofs on requests: the nonces that they need and the memory of those that were used. */
+/** Checks DPoP proofs on requests: issues the nonces that they need, and remembers those that were used. RFC 9449. */
 import type { Exchange } from '../../http/endpoint.ts'
 import { OAuthError } from '../../http/errors.ts'
 import type { Clock } from '../../platform/running/clock.ts'
@@ -9,10 +9,11 @@ import type { Millis } from '../../protocol/identifiers.ts'
 import { ProofMemory } from './proof-memory.ts'
 
 /**
- * Nonces of now. Stateless but for the last values computed, which change once a minute.
+ * The nonces that are accepted at the moment. They are computed from a secret and the time, and cached until they change,
+ * once a minute.
  *
- * They follow the wall clock as it was at the start: set back later, it does not bring back nonces, and with them proofs,
- * that the memory of used ones has forgotten.
+ * The time is the wall clock at startup plus the monotonic time since then. If the wall clock is set back later, expired
+ * nonces do not become valid again. Otherwise proofs that the memory has already forgotten could be replayed.
  */
 class Nonces {
   readonly #origin: Millis
@@ -26,7 +27,7 @@ class Nonces {
     this.#origin = clock.now() - clock.monotonic()
   }
 
-  /** The one to hand out. */
+  /** The nonce to issue. */
   get next(): string {
     return this.#now()[0]!
   }
@@ -45,19 +46,27 @@ class Nonces {
 }
 
 export const proofState = perContext(async ({ db, vault, clock }) => ({
-  // Kept, so that nonces hold across a restart.
+  // The secret is stored, so that nonces stay valid across a restart.
   nonces: new Nonces(await serverSecret(db, vault, 'dpop-nonce'), clock),
   memory: new ProofMemory(clock.monotonic()),
 }))
 
-/** Give the answer a nonce for the client's next proof, whatever the answer is. */
+/** Set the `DPoP-Nonce` header of the response, refusals included, for the client's next proof. RFC 9449, 8.2. */
 export async function offerNonce({ ctx, replyHeaders }: Exchange): Promise<void> {
   replyHeaders.set('DPoP-Nonce', (await proofState(ctx)).nonces.next)
 }
 
 export type ProofOutcome = { ok: true; jkt: string } | { ok: false; error: 'invalid_dpop_proof' | 'use_dpop_nonce'; reason: string }
 
-/** Check the proof that a request carries and use it up. `accessTokenHash` is null where the proof stands alone. */
+/**
+ * Check the request's DPoP proof and record its use. `accessTokenHash` is the expected `ath`; null if the request has no
+ * access token.
+ *
+ * Returns the thumbprint of the proof's key, or the error to report. Throws `temporarily_unavailable` (503) when the
+ * memory of used proofs is full.
+ *
+ * Source: RFC 9449, 4.3; sections 8 and 9 for nonces; 11.1 for replay.
+ */
 export async function useProof(exchange: Exchange, accessTokenHash: string | null): Promise<ProofOutcome> {
   const { ctx, request, rawPath } = exchange
   const { nonces, memory } = await proofState(ctx)

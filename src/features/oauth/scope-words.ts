@@ -1,4 +1,4 @@
-/** Scopes in plain words, for the person who is asked to grant them. */
+/** Describes scopes in plain words for the person who is asked to grant them. */
 import { AccountPermission, BlobPermission, IdentityPermission, RepoPermission, RpcPermission } from '@atproto/oauth-scopes'
 import { plainName } from '../../http/html.ts'
 import type { ExpandedScope } from '../../protocol/scopes.ts'
@@ -6,7 +6,7 @@ import type { ExpandedScope } from '../../protocol/scopes.ts'
 export interface Words {
   what: string
   more: string
-  /** Worth a second thought. */
+  /** The page marks the permission as far-reaching. */
   isGrave?: boolean
 }
 
@@ -21,7 +21,7 @@ const statics: Record<string, Words> = {
   'transition:chat.bsky': { what: 'Read and send your direct messages', more: 'All conversations, old and new.', isGrave: true },
 }
 
-/** Collections that people know by another name. */
+/** Everyday names of well-known collections. */
 const collections: Record<string, string> = {
   'app.bsky.actor.profile': 'your profile',
   'app.bsky.actor.status': 'your status',
@@ -41,7 +41,7 @@ const collections: Record<string, string> = {
 
 const verbs = { create: 'create', update: 'change', delete: 'delete' } as const
 
-/** With a capital letter in front. */
+/** The text with its first letter in upper case. */
 export const sentence = (text: string): string => text.charAt(0).toUpperCase() + text.slice(1)
 
 function listed(words: readonly string[]): string {
@@ -63,7 +63,7 @@ function repoWords({ collection, action }: RepoPermission): Words {
   return { what: `${doing} ${listed(known)}`, more: 'Records of these kinds in your public repository, and no others.' }
 }
 
-/** The last part of a method's name, as words: `getTimeline` is `get timeline`. */
+/** The last segment of a method's NSID as words: `getTimeline` becomes `get timeline`. */
 const methodWords = (lxm: string): string =>
   lxm
     .slice(lxm.lastIndexOf('.') + 1)
@@ -117,7 +117,11 @@ const identityWords = ({ attr }: IdentityPermission): Words =>
       }
     : { what: 'Change your handle', more: 'The name by which others find you.', isGrave: true }
 
-/** What one scope allows. A permission set is described by what it comes to, not by what its author says. */
+/**
+ * Describe what one scope allows. A permission set is described by the permissions that it expands to; of its author's
+ * words only the title is shown, in quotation marks. `parts` describes those permissions, and is empty for any other
+ * scope.
+ */
 export function wordsOf({ scope, grants, title }: ExpandedScope): Words & { parts: Words[] } {
   const parts = grants.length === 1 && grants[0] === scope ? [] : grants.map(singleWords)
   if (parts.length === 0 && title === null) return { ...singleWords(scope), parts }

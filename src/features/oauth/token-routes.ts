@@ -1,4 +1,4 @@
-/** The endpoints that clients post to: pushed requests, tokens, revocation. */
+/** The endpoints that clients post to: pushed authorization requests (RFC 9126), tokens (RFC 6749) and revocation (RFC 7009). */
 import { route, type RouteCall } from '../../http/endpoint.ts'
 import { OAuthError } from '../../http/errors.ts'
 import type { Context } from '../../platform/context.ts'
@@ -18,28 +18,33 @@ import { deleteOAuthSession, findOAuthSession, oauthSessionOfCode } from './oaut
 
 type Call = RouteCall<null>
 
-/** What every answer of these endpoints carries, refusals included. */
+/** Set the headers of every response of these endpoints, refusals included. RFC 6749, 5.1; RFC 9449, 8.2. */
 async function prepareReply(call: Call): Promise<void> {
   call.replyHeaders.set('Cache-Control', 'no-store')
   call.replyHeaders.set('Pragma', 'no-cache')
   await offerNonce(call)
 }
 
-/** The key of the request's proof. Refuses a bad one, and a missing one. */
+/** Returns the thumbprint of the proof's key. Throws `invalid_dpop_proof` or `use_dpop_nonce` if the proof is refused or missing. */
 async function proofKey(call: Call): Promise<string> {
   const proof = await useProof(call, null)
   if (!proof.ok) throw new OAuthError(400, proof.error, proof.reason)
   return proof.jkt
 }
 
-// Pushed requests
+// Pushed authorization requests
 
+/**
+ * Check and store an authorization request. Throws the errors of RFC 6749, 4.1.2.1 and 5.2, and those of DPoP.
+ *
+ * Source: RFC 9126, section 2; RFC 9449, 10.1 for the optional proof.
+ */
 async function push(call: Call): Promise<Response> {
   await prepareReply(call)
   const { ctx, request, body } = call
   const parameters = await readParameters(body)
   const requester = await authenticateClient(ctx, parameters, { mayFetch: true })
-  // Optional here: without it the code is bound to the key that redeems it.
+  // The proof is optional here. Without it, and without `dpop_jkt`, the key that redeems the code is the one of the session.
   const jkt = request.headers.has('dpop') ? await proofKey(call) : null
   await spendAssertion(ctx, requester, jkt)
   const { client, key: clientKey } = requester
@@ -54,7 +59,7 @@ async function push(call: Call): Promise<Response> {
 
 // Tokens
 
-/** Grants by `grant_type`. Each asks by itself for the client and for the proof that it needs. */
+/** Handlers by `grant_type`. Each one authenticates the client and checks the DPoP proof itself. */
 const grants: Readonly<Record<string, (call: Call, parameters: Parameters) => Promise<object>>> = {
   async authorization_code(call, parameters) {
     return redeemAuthorizationCode(call.ctx, await requesterOf(call, parameters), parameters)
@@ -66,6 +71,7 @@ const grants: Readonly<Record<string, (call: Call, parameters: Parameters) => Pr
   },
 }
 
+/** Token endpoint. Throws `unsupported_grant_type`, and the errors of the grant. RFC 6749, 3.2; RFC 9449, section 5. */
 async function token(call: Call): Promise<object> {
   await prepareReply(call)
   const parameters = await readParameters(call.body)
@@ -75,6 +81,7 @@ async function token(call: Call): Promise<object> {
   return exchange(call, parameters)
 }
 
+/** Authenticate the client, check the proof, then spend the assertion: a client that needs a nonce may send it again. */
 async function requesterOf(call: Call, parameters: Parameters): Promise<Requester> {
   const authenticated = await authenticateClient(call.ctx, parameters, { mayFetch: false })
   const jkt = await proofKey(call)
@@ -84,7 +91,12 @@ async function requesterOf(call: Call, parameters: Parameters): Promise<Requeste
 
 // Revocation
 
-/** Source: RFC 7009. What is not there, or not the client's, is answered like what was revoked. */
+/**
+ * Revoke a token: end its session, or delete its code. Succeeds without effect if the token is unknown, or if it belongs
+ * to another client or DPoP key, so that the response reveals nothing.
+ *
+ * Source: RFC 7009, sections 2.1 and 2.2.
+ */
 async function revoke(call: Call): Promise<object> {
   await prepareReply(call)
   const parameters = await readParameters(call.body)
@@ -103,7 +115,10 @@ async function revoke(call: Call): Promise<object> {
   return {}
 }
 
-/** The session of a refresh token, an access token (also of one that has expired), or a code. */
+/**
+ * Returns the id of the session that a code, a refresh token or an access token belongs to, even if the token has expired;
+ * null if the text is none of them. The session need not exist.
+ */
 async function sessionOfToken(ctx: Context, text: string): Promise<string | null> {
   const codeHash = opaqueTokenHash(text)
   if (codeHash !== null) return (await oauthSessionOfCode(ctx.db, codeHash))?.id ?? sessionIdOf(text)
@@ -111,6 +126,7 @@ async function sessionOfToken(ctx: Context, text: string): Promise<string | null
   return typeof sid === 'string' ? sid : null
 }
 
+/** The response to other methods. RFC 9126, 2.3. */
 const onlyPost = () => {
   throw new OAuthError(405, 'invalid_request', 'Method Not Allowed', { Allow: 'POST' })
 }
