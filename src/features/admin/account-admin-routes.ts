@@ -1,4 +1,4 @@
-/** com.atproto.admin.* about accounts: what is known of them, and repairs. */
+/** Account methods of com.atproto.admin.*: reading accounts, repairing them and deleting them. */
 import { createHash } from 'node:crypto'
 import { procedure, query, type Exchange } from '../../http/endpoint.ts'
 import { invalidRequest, Refusal } from '../../http/errors.ts'
@@ -53,7 +53,7 @@ async function required({ db }: Context, did: Did): Promise<Account> {
   return account
 }
 
-/** After the change, where that takes more than one transaction. */
+/** Write the audit entry after the change, for changes that take more than one transaction. */
 const audited = (call: Exchange, actor: string, action: AuditAction, subject: Did): Promise<void> =>
   call.ctx.db.transaction((tx) => recordAudit(call, tx, { actor, action, subject }))
 
@@ -90,7 +90,7 @@ export const accountAdminRoutes = [
       const account = await accountOf(ctx.db, recipientDid)
       if (!account) throw invalidRequest('Recipient not found')
       const mail = { to: addressOf(account), subject, text: content }
-      // The same message again is the same one, while it waits.
+      // While a message waits to be sent, sending the same text again does not add a second one.
       const key = `operator ${recipientDid} ${createHash('sha256').update(subject).update('\n').update(content).digest('hex')}`
       await sendMail(ctx, async () => ({ key, did: account.did, mail }))
       logOperator(call, { actor: caller.actor, action: 'email_sent', subject: recipientDid })

@@ -1,4 +1,4 @@
-/** What an operator repairs on an account: its address, a forgotten password, credentials in the wrong hands. */
+/** Account repairs by an operator: replace the email address, reset a forgotten password, revoke stolen credentials. */
 import { Type } from '@sinclair/typebox'
 import { route } from '../../http/endpoint.ts'
 import { invalidRequest } from '../../http/errors.ts'
@@ -28,7 +28,7 @@ export const accountRepairRoutes = [
     },
   }),
 
-  // The one answer of the operator's interface that holds a secret: what the mail would have said.
+  // The only operator response that contains a secret: the code that the email would have carried.
   route('POST', '/v1/admin/accounts/:did/reset-token', {
     auth: operator(),
     async handler(call) {

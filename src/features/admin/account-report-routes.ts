@@ -1,4 +1,4 @@
-/** Accounts as operators see them. */
+/** Account reports for operators: the list, the lookup, storage and usage. */
 import { Type } from '@sinclair/typebox'
 import { route } from '../../http/endpoint.ts'
 import { invalidRequest, notFound } from '../../http/errors.ts'
@@ -13,10 +13,10 @@ import { namedAccount } from './named-account.ts'
 const MAX_PAGE = 100
 const DEFAULT_PAGE = 50
 
-/** Share of the quota, in percent with one decimal. */
+/** Returns the used share of the quota in percent, with one decimal. */
 const percent = (bytes: number, quota: number) => Math.round((bytes / quota) * 1000) / 10
 
-/** A cursor that makes no sense starts the list again. */
+/** Returns null, the start of the list, for a missing or malformed cursor. */
 function parseCursor(text: string | null): AccountFilter['after'] {
   const match = /^([01]):(did:.+)$/.exec(text ?? '')
   return match && { flagged: match[1] === '1' ? 1 : 0, did: match[2]! }
@@ -70,7 +70,7 @@ export const accountReportRoutes = [
     },
   }),
 
-  // Named in the body by its DID, handle or address: paths end up in logs.
+  // The DID, handle or email address is sent in the body, because paths end up in logs.
   route('POST', '/v1/admin/accounts/lookup', {
     auth: operator(),
     async handler({ ctx: { db, clock }, body }) {

@@ -1,4 +1,4 @@
-/** What operators read about accounts: across the tables of several features, and never changing any of them. */
+/** Account reports for operators. The queries read the tables of several features and change none of them. */
 import { sql, sqlAnd, type Reader, type Sql } from '../../platform/database/database.ts'
 import type { Did, Millis } from '../../protocol/identifiers.ts'
 import { isFlagged } from '../labels/labels.ts'
@@ -6,7 +6,7 @@ import { isFlagged } from '../labels/labels.ts'
 export const statuses = ['active', 'deactivated', 'suspended', 'takendown'] as const
 export type ReportedStatus = (typeof statuses)[number]
 
-/** Nothing suspends accounts yet; the state is part of the interface. */
+/** No account matches `suspended`: nothing suspends accounts yet, but the state is part of the interface. */
 const statusConditions: Record<ReportedStatus, Sql> = {
   takendown: sql`takedown_ref IS NOT NULL`,
   suspended: sql`1 = 0`,
@@ -26,12 +26,12 @@ export interface AccountRow {
 
 export interface AccountFilter {
   status: ReportedStatus | null
-  /** Part of a handle, a DID or an address, in any case. */
+  /** Substring of the handle, DID or email address, compared case-insensitively. Null matches every account. */
   text: string | null
   after: { flagged: 0 | 1; did: string } | null
 }
 
-/** Flagged accounts first, then by DID. */
+/** Returns at most `limit` accounts that match the filter, flagged accounts first, then in the order of their DIDs. */
 export function listAccounts(reader: Reader, { status, text, after }: AccountFilter, now: Millis, limit: number): Promise<AccountRow[]> {
   const flagged = sql`CASE WHEN ${isFlagged(sql`account.did`, now)} THEN 1 ELSE 0 END`
   const conditions: Sql[] = []
@@ -49,6 +49,7 @@ export function listAccounts(reader: Reader, { status, text, after }: AccountFil
     FROM account WHERE ${sqlAnd(conditions)} ORDER BY flagged DESC, did LIMIT ${limit}`)
 }
 
+/** Count the accounts in each status, and in total. */
 export async function countAccounts(reader: Reader): Promise<Record<ReportedStatus | 'total', number>> {
   const countOf = (status: ReportedStatus) => sql`(SELECT count(*) FROM account WHERE ${statusConditions[status]})`
   const row = await reader.get<Record<ReportedStatus | 'total', number>>(sql`
@@ -64,6 +65,7 @@ export interface StorageRow {
   largestSize: number | null
 }
 
+/** Returns the blob storage of an account. `largestCid` and `largestSize` (bytes) are null if it has no blobs. */
 export async function storageOf(reader: Reader, did: Did): Promise<StorageRow> {
   const row = await reader.get<StorageRow>(sql`
     SELECT count(*) AS "blobCount", CAST(coalesce(sum(size), 0) AS BIGINT) AS "totalBytes",
@@ -75,14 +77,15 @@ export async function storageOf(reader: Reader, did: Did): Promise<StorageRow> {
 
 export interface UsageRow {
   recordsCount: number
-  /** Of those that the event log still holds. */
+  /** Number of commits that the event log still holds. */
   commitsCount: number
   blobsCount: number
   storageBytes: number
-  /** When a record was written last. */
+  /** Time of the last record write among the records that exist; null if there are none. */
   lastActive: Millis | null
 }
 
+/** Returns the usage of an account. The counts are zero if no account has the DID. */
 export async function usageOf(reader: Reader, did: Did): Promise<UsageRow> {
   const row = await reader.get<UsageRow>(sql`
     SELECT (SELECT count(*) FROM record JOIN repo ON repo.id = record.repo_id WHERE repo.did = ${did}) AS "recordsCount",
@@ -93,7 +96,7 @@ export async function usageOf(reader: Reader, did: Did): Promise<UsageRow> {
   return row!
 }
 
-/** Commits, nodes and records of all repositories. Walks an index of each table, so it is not for every request. */
+/** Count the commits, nodes and records of all repositories. Scans an index of each table, so do not call it for every request. */
 export async function countBlocks(reader: Reader): Promise<number> {
   const row = await reader.get<{ blocks: number }>(sql`
     SELECT (SELECT count(*) FROM repo) + (SELECT count(*) FROM repo_node) + (SELECT count(*) FROM record) AS blocks`)

@@ -1,4 +1,4 @@
-/** The operator's interface: under `/v1/admin`, and com.atproto.admin.*. */
+/** The operator's interface: the routes under `/v1/admin`, and the methods of com.atproto.admin.*. */
 import type { Feature } from '../../http/feature.ts'
 import { stepSweep } from '../../platform/running/step-sweep.ts'
 import { accountAdminRoutes } from './account-admin-routes.ts'

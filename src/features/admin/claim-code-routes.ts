@@ -1,4 +1,4 @@
-/** Codes that let somebody sign up once. */
+/** Claim codes: invite codes that expire and can be used once. */
 import { randomBytes } from 'node:crypto'
 import { Type } from '@sinclair/typebox'
 import { route } from '../../http/endpoint.ts'
@@ -13,14 +13,14 @@ import { findClaimCode, insertClaimCodes, listClaimCodes, revokeClaimCode, type 
 const CODE_LENGTH = 6
 const MAX_BATCH = 10
 const DEFAULT_HOURS = 24
-/** A hundred years: an end must be an instant that can be written down. */
+/** A hundred years. The limit keeps the expiry time within what RFC 3339 can express. */
 const MAX_HOURS = 24 * 36_525
-/** Tries to draw a batch of which no code exists. */
+/** Attempts to draw a batch in which every code is new. */
 const MAX_DRAWS = 3
 const MAX_PAGE = 200
 const DEFAULT_PAGE = 50
 
-/** What happened to a code outranks the clock. */
+/** A code that was redeemed or revoked keeps that status after it expires. */
 function statusOf({ redeemedAt, revokedAt, expiresAt }: ClaimCode, now: Millis): 'redeemed' | 'revoked' | 'expired' | 'pending' {
   if (redeemedAt !== null) return 'redeemed'
   if (revokedAt !== null) return 'revoked'
@@ -94,7 +94,7 @@ export const claimCodeRoutes = [
     },
   }),
 
-  // The code travels in the body: paths end up in logs.
+  // The code is sent in the body, because paths end up in logs.
   route('POST', '/v1/accounts/claim-codes/revoke', {
     auth: operator(),
     async handler(call) {

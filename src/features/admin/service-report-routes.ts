@@ -1,4 +1,4 @@
-/** How the service is: raw numbers for an operator's eyes and alarms, without verdicts. */
+/** Health of the service as raw numbers, for operators and their alerts. The report draws no conclusions from them. */
 import { route } from '../../http/endpoint.ts'
 import { invalidRequest, notFound } from '../../http/errors.ts'
 import { perContext, type Context } from '../../platform/context.ts'
@@ -11,14 +11,14 @@ import { countFlaggedAccounts } from '../labels/labels.ts'
 import { actorOf, logOperator, operator, recordAudit } from '../operators/operators.ts'
 import { countAccounts, countBlocks } from './account-report-store.ts'
 
-/** Asking the relay what it knows of us. */
+/** Timeout for the host status request to a relay. */
 const RELAY_TIMEOUT_MILLIS = 5000
 const RELAY_ANSWER_BYTES = 64 * 1024
 
-/** The name of a sweep as a member of the health report: `blob-gc` is `blobGc`. */
+/** Convert the name of a sweep to its member name in the health report: `blob-gc` becomes `blobGc`. */
 const camelCase = (name: string) => name.replace(/-(.)/g, (_, letter: string) => letter.toUpperCase())
 
-/** Counting walks whole indexes, so what was counted is told again for a while. */
+/** Lifetime of the cached block count. Counting scans whole indexes. */
 const BLOCK_COUNT_MILLIS = 600_000
 
 const lastBlockCount = perContext((): { at: number; blocks: number } => ({ at: -Infinity, blocks: 0 }))
@@ -30,7 +30,7 @@ async function blockCountOf(ctx: Context): Promise<number> {
   return last.blocks
 }
 
-/** A blob row belongs to an account by its key, so that what is unowned is a row whose account is gone. */
+/** Sum up the blob rows. The key of a blob row names its account, so an unowned blob is a row whose account no longer exists. */
 async function storageTotals(reader: Reader) {
   const row = await reader.get<Record<'blobCount' | 'blobBytes' | 'blobUnownedCount' | 'blobUnownedBytes', number>>(sql`
     SELECT count(*) AS "blobCount", CAST(coalesce(sum(size), 0) AS BIGINT) AS "blobBytes",
@@ -56,7 +56,7 @@ const unknownTo = (reachable: boolean, detail: string): RelayView => ({
   detail,
 })
 
-/** What the relay at a base URL knows of this host. */
+/** Ask the relay at a base URL for its status of this host (com.atproto.sync.getHostStatus). Does not throw if the request fails. */
 async function askRelay({ config, upstream, log }: Context, relay: string): Promise<RelayView> {
   try {
     const hostname = new URL(config.publicUrl).host

@@ -1,4 +1,4 @@
-/** Durable steps in the operator's eyes and hands: what waits, what has failed and why; once more, or not at all. */
+/** Durable steps for operators: list those that wait or have failed, with the last error; retry or drop them. */
 import { Type } from '@sinclair/typebox'
 import { route, type RouteCall } from '../../http/endpoint.ts'
 import { invalidRequest, notFound } from '../../http/errors.ts'
@@ -20,7 +20,7 @@ const summaryView = ({ oldestAt, nextAt, ...counts }: StepSummary) => ({
   nextAt: wireTimeOrNull(nextAt),
 })
 
-/** Without what is to be done, which may hold a code. */
+/** Leaves out the payload, because it may contain a code. */
 const stepView = ({ createdAt, dueAt, triedAt, ...step }: Omit<StepRow, 'payload'>) => ({
   ...step,
   status: dueAt === null ? 'failed' : 'waiting',
@@ -31,7 +31,7 @@ const stepView = ({ createdAt, dueAt, triedAt, ...step }: Omit<StepRow, 'payload
 
 const choiceSchema = Type.Object({ id: Type.Optional(Type.String()), kind: Type.Optional(Type.String()) })
 
-/** One step by `id`, or all of a `kind`. */
+/** Read the choice from the body: one step by `id`, or all steps of a `kind`. Throws InvalidRequest unless exactly one is given. */
 async function choiceIn(body: RequestBody): Promise<StepChoice> {
   const { id, kind } = await readJson(body, choiceSchema)
   if (id !== undefined && kind === undefined) return { id }
@@ -39,7 +39,7 @@ async function choiceIn(body: RequestBody): Promise<StepChoice> {
   throw invalidRequest('either id or kind is required')
 }
 
-/** Returns how many steps it was; none is a 404 where one was named. */
+/** Apply `work` to the chosen steps and return how many it changed. Throws NotFound if the body names one step and it was not changed. */
 async function change(
   call: RouteCall<Operator>,
   action: AuditAction,

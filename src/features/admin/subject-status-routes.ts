@@ -1,4 +1,4 @@
-/** Moderation: taking down accounts, records and blobs, and saying what is down. */
+/** Moderation: com.atproto.admin.updateSubjectStatus and getSubjectStatus, for accounts, records and blobs. */
 import { procedure, query, type Exchange } from '../../http/endpoint.ts'
 import { invalidRequest, Refusal } from '../../http/errors.ts'
 import type { Context } from '../../platform/context.ts'
@@ -17,11 +17,11 @@ type StatusAttr = LexDefs['com.atproto.admin.defs#statusAttr']
 const subjectNotFound = () => new Refusal(400, 'NotFound', 'Subject not found')
 const attr = (ref: string | null): StatusAttr => (ref === null ? { applied: false } : { applied: true, ref })
 
-/** What the takedown is remembered by; null lifts it. */
+/** Returns the reference under which the takedown is stored; the default is the current time. Null lifts the takedown. */
 const takedownRef = ({ clock }: Context, takedown: StatusAttr): string | null =>
   takedown.applied ? (takedown.ref ?? wireTime(clock.now())) : null
 
-/** An account is down or up again: everybody hears of it, once. */
+/** Take an account down, or lift its takedown. Does nothing if it is already in that state. Throws NotFound for an unknown DID. */
 async function takeAccountDown(exchange: Exchange, tx: Tx, did: Did, ref: string | null, actor: string): Promise<void> {
   const account = await accountOf(tx, did)
   if (!account) throw subjectNotFound()
@@ -48,7 +48,7 @@ interface RecordPlace {
   path: string
 }
 
-/** The repository may be named by its handle. */
+/** Resolve an AT URI to a record. Its authority may be a handle. Throws NotFound if no account here has that handle. */
 async function placeOf(reader: Reader, uri: AtUri): Promise<RecordPlace> {
   const { authority, collection, rkey } = recordUriParts(uri)
   const did = parseDid(authority) ?? (await accountAt(reader, authority))?.did
