@@ -24,7 +24,7 @@ export const accountCreateCommand = operated({
     const make = (inviteCode?: string) =>
       server.postAsHolder<Made>('/xrpc/com.atproto.server.createAccount', { handle, email, password, inviteCode })
     const made = inviteCodeRequired ? await withInvite(server, make) : await make()
-    // Signing up signs in; this session is nobody's. The account is there whatever becomes of it.
+    // Sign-up also creates a session, which nobody uses. The account exists even if deleting that session fails.
     await server
       .postAsHolder('/xrpc/com.atproto.server.deleteSession', undefined, made.refreshJwt)
       .catch((error: Error) => terminal.err(`warning: a session of the account stays open: ${error.message}`))
@@ -35,7 +35,7 @@ export const accountCreateCommand = operated({
   },
 })
 
-/** With an invite made for this, which nobody else can use if it fails. */
+/** Run `use` with a new invite code for one account. Disables the code if `use` fails, so that nobody else can use it. */
 async function withInvite<T>(server: Server, use: (code: string) => Promise<T>): Promise<T> {
   const { code } = await server.post<{ code: string }>('/xrpc/com.atproto.server.createInviteCode', { useCount: 1 })
   try {

@@ -3,7 +3,7 @@ import { type Answer, operated } from './operated.ts'
 import { findAccount, type FoundAccount, HOW_PASSWORDS_COME, nameOf, NAMED_BY, newPassword, passwordOptions } from './operator-accounts.ts'
 import type { Server } from './operator-server.ts'
 
-/** The ways to a new password, by the option that asks for it. */
+/** How the holder receives a reset code, by the name of the option. */
 const ways: Record<string, (account: FoundAccount, invocation: Invocation & { server: Server }) => Promise<Answer>> = {
   async mail(account, { server }) {
     await server.post(`/v1/admin/accounts/${encodeURIComponent(account.did)}/reset-mail`)

@@ -1,4 +1,4 @@
-/** What taking an account down and restoring it have in common. */
+/** Change the takedown state of an account: shared by `account takedown` and `account restore`. */
 import { findAccount, nameOf } from './operator-accounts.ts'
 import type { Answer } from './operated.ts'
 import type { Server } from './operator-server.ts'

@@ -1,33 +1,33 @@
-/** What a command of `holdfast` is. `commands.ts` lists them all. */
+/** The shape of a `holdfast` command. `commands.ts` lists all commands. */
 import type { Sources } from '../platform/configuration/config-loading.ts'
 import { OperatorError } from '../base/operator-error.ts'
 
 export const exitCodes = { ok: 0, failed: 1, misused: 2, interrupted: 130 } as const
 export type ExitCode = (typeof exitCodes)[keyof typeof exitCodes]
 
-/** The words do not make sense, which only the command itself can tell. */
+/** Invalid arguments that the general parser cannot detect; the command throws this error itself. The exit status is 2. */
 export class Misuse extends OperatorError {}
 
-/** Whoever was asked pressed Ctrl-C, or closed the input. */
+/** The user pressed Ctrl-C at a prompt, or closed the input. The exit status is 130. */
 export class Interrupted extends Error {}
 
-/** The world outside a command. */
+/** What a command needs from its process: environment, files, input and output. */
 export interface Terminal extends Sources {
   out(text: string): void
   err(text: string): void
-  /** Resolves once nobody reads the output any more, as when `head` has seen enough. */
+  /** Resolves when the reader of standard output goes away, for example when `head` has its lines. */
   outputClosed(): Promise<void>
-  /** Whether somebody sits there who can be asked. */
+  /** True if a person is at the terminal and can be asked questions. */
   isInteractive: boolean
-  /** Ask in one line, away from the output. What is typed to a `hidden` question does not show. Throws `Interrupted`. */
+  /** Ask for one line on standard error. The input is not echoed if `hidden` is set. Throws `Interrupted`. */
   ask(question: string, how?: { hidden: boolean }): Promise<string>
-  /** The next line of standard input, for what must not stand on the command line; null after the last. */
+  /** Returns the next line of standard input, or null after the last. It is for secrets, which must not be arguments. */
   nextLine(): Promise<string | null>
-  /** How the reader starts this program, to be shown in examples. */
+  /** The command line that starts this program, for use in examples. */
   self: string
 }
 
-/** An option that takes a value carries the value's name. */
+/** `value` is the placeholder of the option's value in the usage; an option without one is a flag. */
 export interface Option {
   value?: string
   doc: string
@@ -35,25 +35,25 @@ export interface Option {
 
 export interface Invocation {
   terminal: Terminal
-  /** What stands after the command's name, as many as `parameters` allows, and at least those that are needed. */
+  /** The arguments after the command's name: all required ones, and no more than `parameters` lists. */
   positionals: readonly string[]
-  /** By option name: the value, or `true`. */
+  /** By option name: the value, or `true` for a flag. */
   options: Readonly<Record<string, string | boolean | undefined>>
 }
 
 export interface Command {
-  /** One word or two: `config check`. */
+  /** One or two words, such as `config check`. */
   name: string
   summary: string
-  /** What `--help` says below the summary. */
+  /** The text that `--help` prints after the options. */
   details: string
-  /** What stands after the name, as the usage shows it: `<account>` is needed, `[URL]` may be left out. Those that are needed come first. */
+  /** The arguments as the usage shows them: `<account>` is required, `[URL]` is optional. Required ones come first. */
   parameters?: readonly string[]
   options?: Readonly<Record<string, Option>>
   run(invocation: Invocation): Promise<ExitCode>
 }
 
-/** The whole number that an option carries; undefined when it was not given. */
+/** Returns the integer value of an option, or undefined if it was not given. Throws `Misuse` if it is less than `least` or no integer. */
 export function integerOption(options: Invocation['options'], name: string, least: number): number | undefined {
   const text = options[name]
   if (text === undefined) return undefined
@@ -62,7 +62,7 @@ export function integerOption(options: Invocation['options'], name: string, leas
   return Number(text)
 }
 
-/** The one that was given of options that exclude each other. */
+/** Returns which of several mutually exclusive flags was given, if any. Throws `Misuse` if more than one was. */
 export function chosenOption<Name extends string>(options: Invocation['options'], names: readonly Name[]): Name | undefined {
   const [chosen, other] = names.filter((name) => options[name] === true)
   if (other !== undefined) throw new Misuse(`--${chosen} and --${other} exclude each other`)

@@ -28,7 +28,7 @@ import { sweepCommand } from './sweep-command.ts'
 import { verifyCommand } from './verify-command.ts'
 import { versionCommand } from './version-command.ts'
 
-/** Every command, in the order of `holdfast --help`. */
+/** All commands, in the order in which `holdfast --help` lists them. */
 export const commands: readonly Command[] = [
   serveCommand,
   devCommand,

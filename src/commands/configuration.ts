@@ -1,4 +1,4 @@
-/** Commands that work with a configuration: each can be told to use that of `dev` instead of that of `serve`. */
+/** Commands that need a configuration. They use the one of `serve`, or the one of `dev` if `--dev` is given. */
 import type { Config, Mode } from '../platform/configuration/config.ts'
 import { describeProblems, loadConfig } from '../platform/configuration/config-loading.ts'
 import { type Command, exitCodes, type ExitCode, type Invocation, type Terminal } from './command.ts'
@@ -7,7 +7,7 @@ interface ConfiguredCommand extends Omit<Command, 'run'> {
   run(invocation: Invocation & { config: Config }): Promise<ExitCode>
 }
 
-/** The command with `--dev` added. It runs when there is a whole configuration, and fails otherwise. */
+/** Add `--dev` to a command. If the configuration is invalid, the command does not run and its exit status is 1. */
 export function configured({ options, run, ...command }: ConfiguredCommand): Command {
   return {
     ...command,
@@ -21,7 +21,7 @@ export function configured({ options, run, ...command }: ConfiguredCommand): Com
 
 export const devOption = { dev: { doc: 'Use the configuration of "dev" instead of "serve".' } } as const satisfies Command['options']
 
-/** The configuration that the command is to use; or `null`, once its problems have been written to standard error. */
+/** Returns the configuration that the options select, or null after writing its problems to standard error. */
 export function configurationOf({ terminal, options }: Invocation, warn: (warning: string) => void): Config | null {
   const mode = options['dev'] === true ? 'dev' : 'serve'
   const config = loadOrExplain(terminal, mode, warn)
@@ -30,7 +30,7 @@ export function configurationOf({ terminal, options }: Invocation, warn: (warnin
   return config
 }
 
-/** The configuration; or `null`, once its problems have been written to standard error. */
+/** Returns the configuration of a mode, or null after writing its problems to standard error. */
 export function loadOrExplain(terminal: Terminal, mode: Mode, warn: (warning: string) => void): Config | null {
   const loaded = loadConfig(terminal, mode)
   for (const { subject, fault } of loaded.warnings) warn(`${subject}: ${fault}`)

@@ -41,7 +41,7 @@ function follow(address: URL, terminal: Terminal): Promise<ExitCode> {
   })
 }
 
-/** One line: the kind of event, then its header fields and operations; blocks are left out. */
+/** Describe an event frame in one line: its type, fields and operations, without the blocks. */
 function describeFrame(frame: Uint8Array): string {
   const { value: header, rest } = decodeFirst(frame)
   const { value: body } = decodeFirst(rest)

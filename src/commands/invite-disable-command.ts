@@ -8,7 +8,7 @@ export const inviteDisableCommand = operated({
   parameters: ['<code>'],
   details: 'Accounts that came in with it stay.',
   async run({ server, positionals: [code = ''] }) {
-    // The method takes any text in silence.
+    // The method accepts unknown codes without an error, so check first that the code exists.
     if (!(await allInvites(server)).some((known) => known.code === code)) throw new OperatorError(`there is no invite code ${code}`)
     await server.post('/xrpc/com.atproto.admin.disableInviteCodes', { codes: [code] })
     return { value: { code, disabled: true }, text: `${code} is disabled.` }

@@ -1,4 +1,4 @@
-/** Commands that tell a running server what to do: that of the configuration, or another one that `--url` names. */
+/** Commands that control a running server: the one that the configuration describes, or the one that `--url` names. */
 import { OperatorError } from '../base/operator-error.ts'
 import { type Command, exitCodes, type ExitCode, type Invocation, Misuse, type Terminal } from './command.ts'
 import { configurationOf, devOption } from './configuration.ts'
@@ -6,11 +6,11 @@ import { Server, serverOf } from './operator-server.ts'
 
 const TOKEN = 'SERVICE_ADMIN_TOKEN'
 
-/** What is printed: `text` for people, or `value` as JSON. */
+/** The result of a command: `text` is printed for people, `value` is printed as JSON with `--json`. */
 export interface Answer {
   value: unknown
   text: string
-  /** Done, but not as it should be. */
+  /** Exit with status 1 although the result is printed. */
   failed?: boolean
 }
 
@@ -18,7 +18,7 @@ interface OperatorCommand extends Omit<Command, 'run'> {
   run(invocation: Invocation & { server: Server }): Promise<Answer>
 }
 
-/** The command with the options that say which server, and how to print. */
+/** Add the options that select the server and the output format to a command. */
 export function operated({ details, options, run, ...command }: OperatorCommand): Command {
   return {
     ...command,
@@ -51,7 +51,7 @@ async function serverFor(invocation: Invocation): Promise<Server | null> {
     if (!token) throw new OperatorError(`the admin token of ${url} is needed, in ${TOKEN} or by --token-file`)
     return new Server(originOf(url), token)
   }
-  // The warnings are about the server, which has said them.
+  // Warnings concern the running server, which logged them when it started.
   const config = configurationOf(invocation, () => {})
   return config && serverOf(config, given ?? config.adminToken?.reveal() ?? null)
 }
@@ -64,7 +64,7 @@ async function tokenFrom(file: string | boolean | undefined, terminal: Terminal)
   return text.trim()
 }
 
-/** Refuses an address over which anybody on the way could read the token. */
+/** Returns the origin of a server URL. Throws `Misuse` if the token would cross a network unencrypted: only loopback may use http. */
 function originOf(text: string): string {
   const url = URL.parse(text)
   if (url === null || !/^https?:$/.test(url.protocol)) throw new Misuse(`${text} is not the URL of a server`)

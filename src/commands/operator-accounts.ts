@@ -1,4 +1,4 @@
-/** What several commands about accounts do: find the one that is meant, and come by a password. */
+/** Helpers that the account commands share: find an account by name, and obtain a new password. */
 import { randomBytes } from 'node:crypto'
 import { OperatorError } from '../base/operator-error.ts'
 import { base32 } from '../protocol/cid.ts'
@@ -7,7 +7,7 @@ import type { Server } from './operator-server.ts'
 
 export const NAMED_BY = 'The account is named by its handle, DID or address; a handle without a dot has the first domain of the server.'
 
-/** Answer of `/v1/admin/accounts/lookup`. */
+/** Response of `/v1/admin/accounts/lookup`. */
 export interface FoundAccount {
   did: string
   handle: string | null
@@ -22,6 +22,7 @@ export interface FoundAccount {
   flags: { val: string; labelerDid: string }[]
 }
 
+/** Find an account by DID, email address or handle, with or without `@` and domain. Throws OperatorError if there is none. */
 export async function findAccount(server: Server, name: string): Promise<FoundAccount> {
   const given = name.trim().replace(/^@/, '').toLowerCase()
   const account = /[.:@]/.test(given) ? given : fullHandle(given, (await describedServer(server)).availableUserDomains)
@@ -31,14 +32,14 @@ export async function findAccount(server: Server, name: string): Promise<FoundAc
 export const describedServer = (server: Server): Promise<{ availableUserDomains: string[]; inviteCodeRequired: boolean }> =>
   server.get('/xrpc/com.atproto.server.describeServer')
 
-/** As people say it: the domain may be left out. */
+/** Complete a handle without a dot with the server's first domain. Throws OperatorError if the server has no domain. */
 export function fullHandle(name: string, [domain]: readonly string[]): string {
   if (name.includes('.')) return name
   if (domain === undefined) throw new OperatorError('the server has no domain for handles: give the whole handle')
   return `${name}.${domain.replace(/^\./, '')}`
 }
 
-/** What an account is called in a sentence. */
+/** Name an account in a message: by its handle and DID, or by the DID if it has no handle. */
 export const nameOf = ({ handle, did }: Pick<FoundAccount, 'handle' | 'did'>): string => (handle === null ? did : `${handle} (${did})`)
 
 export const passwordOptions = {
@@ -48,7 +49,12 @@ export const passwordOptions = {
 
 export const HOW_PASSWORDS_COME = 'The password is asked for twice, unless --generate or --password-stdin says where it comes from.'
 
-/** `generated` is what has to be told to the operator; null for a password that the operator knows. */
+/**
+ * Generate a password, read one from standard input, or ask for one twice, as the options say.
+ *
+ * `generated` is the password to show to the operator, or null if the operator supplied it. Throws `Misuse` if the options
+ * conflict, if no password arrives, if the two entries differ, or if there is no terminal to ask at.
+ */
 export async function newPassword({ terminal, options }: Invocation): Promise<{ password: string; generated: string | null }> {
   const way = chosenOption(options, ['generate', 'password-stdin'])
   if (way === 'generate') {
@@ -66,7 +72,7 @@ export async function newPassword({ terminal, options }: Invocation): Promise<{ 
   return { password, generated: null }
 }
 
-/** 100 bits, in groups that can be read out. */
+/** 100 random bits in base32, in groups of five characters that are easy to read out. */
 const generatedPassword = () =>
   base32(randomBytes(13))
     .slice(0, 20)

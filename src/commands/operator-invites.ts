@@ -4,6 +4,6 @@ import type { Server } from './operator-server.ts'
 
 export type Invite = LexDefs['com.atproto.server.defs#inviteCode']
 
-/** All codes, the newest first. */
+/** Returns all invite codes, newest first. */
 export const allInvites = (server: Server): Promise<Invite[]> =>
   pages(server, '/xrpc/com.atproto.admin.getInviteCodes', 'codes', { sort: 'recent' }, { limit: undefined, pageSize: 500 })

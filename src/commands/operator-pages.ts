@@ -2,13 +2,13 @@ import { OperatorError } from '../base/operator-error.ts'
 import type { Parameters, Server } from './operator-server.ts'
 
 interface Bounds {
-  /** All of them when it is undefined. */
+  /** Maximum number of items to return; undefined returns all. */
   limit: number | undefined
-  /** The most that the route gives at a time. */
+  /** Maximum page size of the route. */
   pageSize: number
 }
 
-/** The items of a list that the server gives in pages; they are the member `name` of each. */
+/** Read a paginated list. `name` is the member of each page that holds the items. Throws OperatorError if it holds none. */
 export async function pages<Item>(
   server: Server,
   path: string,

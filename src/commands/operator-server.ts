@@ -1,11 +1,12 @@
-/** A running server, as the holder of the admin token speaks to it. */
+/** HTTP client for a running server, authenticated by the admin token. */
 import type { Config } from '../platform/configuration/config.ts'
 import { OperatorError } from '../base/operator-error.ts'
 import { ownUrl } from '../platform/configuration/own-url.ts'
 
-/** Long enough for the deletion of a large account, or a pass over all blobs. */
+/** Timeout of a request: long enough to delete a large account or to check all blobs. */
 const TIMEOUT_MILLIS = 600_000
 
+/** No server accepts connections at the address. */
 export class NoServer extends OperatorError {}
 
 export type Parameters = Readonly<Record<string, string | number | undefined>>
@@ -13,7 +14,7 @@ export type Parameters = Readonly<Record<string, string | number | undefined>>
 export class Server {
   readonly #token: string | null
 
-  /** `token` is null where none is configured: then the server is only reached to say so. */
+  /** `token` is null if none is configured. Requests then carry no credential, and a 401 tells the operator how to set one. */
   constructor(
     readonly url: string,
     token: string | null,
@@ -31,7 +32,7 @@ export class Server {
     return this.#ask<T>(path, postOf(json))
   }
 
-  /** As anybody may, or as the account holder whose token is given. */
+  /** Send the request with an account holder's token, or without any credential. Never sends the admin token. */
   async postAsHolder<T>(path: string, json?: object, token?: string): Promise<T> {
     const { headers, ...init } = postOf(json)
     return this.#answer<T>(
@@ -40,7 +41,7 @@ export class Server {
   }
 
   async #ask<T>(path: string, init: Request): Promise<T> {
-    // This form is taken under `/xrpc` and elsewhere.
+    // Basic authentication (RFC 7617) is accepted both under `/xrpc` and under `/v1`.
     const authorization: Record<string, string> =
       this.#token === null ? {} : { authorization: `Basic ${Buffer.from(`admin:${this.#token}`).toString('base64')}` }
     const response = await this.#fetch(path, { ...init, headers: { ...init.headers, ...authorization } })
@@ -52,7 +53,7 @@ export class Server {
   }
 
   #fetch(path: string, init: Request): Promise<Response> {
-    // A redirect would take the credential elsewhere, and the proxy of the environment would read what is not encrypted.
+    // A redirect could send the credential to another host. A proxy from the environment could read unencrypted requests.
     const route = { redirect: 'manual', ...(this.url.startsWith('http:') ? { proxy: false } : {}) } as const
     return fetch(this.url + path, { ...init, ...route, signal: AbortSignal.timeout(TIMEOUT_MILLIS) }).catch(
       (error: Error & { code?: string }) => {
@@ -82,10 +83,10 @@ interface Request {
 const postOf = (json: object | undefined): Request =>
   json === undefined ? { method: 'POST' } : { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify(json) }
 
-/** The server of a configuration, on this machine. */
+/** Returns a client for the server that a configuration describes, on this machine. */
 export const serverOf = (config: Config, token: string | null): Server => new Server(ownUrl(config), token)
 
-/** What went wrong, in the words of the server: `{ error, message }` under `/xrpc`, `{ error: { message } }` elsewhere. */
+/** Returns the server's error message, from `{ error, message }` under `/xrpc` or `{ error: { message } }` under `/v1`. */
 function faultOf(status: number, text: string): string {
   const body = jsonOf(text) as { error?: { message?: unknown }; message?: unknown } | null
   const message = body?.message ?? body?.error?.message

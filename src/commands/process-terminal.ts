@@ -1,4 +1,4 @@
-/** The terminal of a running process. */
+/** The `Terminal` of the running process. */
 import { fstatSync, readFileSync } from 'node:fs'
 import { basename } from 'node:path'
 import { createInterface } from 'node:readline/promises'
@@ -14,7 +14,7 @@ export function processTerminal(): Terminal {
     if (error.code !== 'EPIPE') reportOnce(error)
     close()
   })
-  // Whoever stopped reading the messages cannot be told about it.
+  // Ignore errors of standard error: there is no other channel to report them on.
   process.stderr.on('error', () => {})
 
   return {
@@ -40,7 +40,7 @@ export function processTerminal(): Terminal {
 async function ask(question: string, { hidden } = { hidden: false }): Promise<string> {
   const nowhere = new Writable({ write: (_chunk, _encoding, done) => done() })
   const reader = createInterface({ input: process.stdin, output: hidden ? nowhere : process.stderr, terminal: true })
-  // Only now does the terminal no longer show what is typed.
+  // Prompt only after readline has turned the echo off.
   if (hidden) process.stderr.write(question)
   const { promise: ended, reject } = Promise.withResolvers<never>()
   for (const end of ['SIGINT', 'close']) reader.once(end, () => reject(new Interrupted()))
@@ -52,16 +52,16 @@ async function ask(question: string, { hidden } = { hidden: false }): Promise<st
   }
 }
 
-/** Reads standard input when the first line is asked for, so that two secrets can come one after the other. */
+/** Read all of standard input at the first call, then return one line per call. One input can thus hold two secrets. */
 function lines(): () => Promise<string | null> {
   let rest: Promise<string[]> | null = null
   return async () => (await (rest ??= Bun.stdin.text().then((text) => text.replace(/\r?\n$/, '').split(/\r?\n/)))).shift() ?? null
 }
 
-/** Characters that command the terminal, or hide, or turn round what is shown. */
+/** Control characters, and characters that hide text or change its direction. Newline and tab are allowed. */
 const deceptive = /[^\P{Cc}\n\t]|[\p{Cf}\u2028\u2029]/gu
 
-/** The text with such characters written out. Names, addresses and answers come from strangers; JSON stays the same JSON. */
+/** Escape deceptive characters as `\uXXXX`, because output contains text from strangers. JSON keeps its meaning. */
 const printable = (text: string): string =>
   text.replace(deceptive, (found) =>
     found
@@ -70,19 +70,19 @@ const printable = (text: string): string =>
       .join(''),
   )
 
-/** Output that cannot be written is a failure, whatever the command makes of it. */
+/** Exit with status 1 if standard output cannot be written, whatever the command returns. Reports the first error only. */
 function reportOnce({ message }: Error): void {
   if (process.exitCode === exitCodes.failed) return
   process.exitCode = exitCodes.failed
   process.stderr.write(`holdfast: standard output: ${message}\n`)
 }
 
-/** Resolves when the reader of the pipe that is standard output goes away, even while there is nothing to write. */
+/** Resolves when standard output is a pipe and its reader goes away, even if nothing is being written. */
 async function pipeClosed(): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>()
   if (fstatSync(STDOUT).isFIFO()) {
     const end: Bun.FdSocketOptions = { fd: STDOUT, socket: { data() {}, close: () => resolve() } }
-    // The types leave out that `connect` takes what they call FdSocketOptions.
+    // The types omit that `Bun.connect` accepts FdSocketOptions.
     const watch = await Bun.connect(end as Bun.FdSocketOptions & Bun.TCPSocketConnectOptions)
     watch.unref()
   }

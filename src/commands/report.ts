@@ -1,8 +1,8 @@
-/** Answers as people read them. */
+/** Text formats for people: tables, lists of facts, sizes and times. */
 
 const GAP = '  '
 
-/** Columns under their titles, the last one as wide as it likes. */
+/** Format rows as columns under their titles. Trailing spaces are removed. */
 export function table(titles: readonly string[], rows: readonly (readonly string[])[]): string {
   const lines = [titles, ...rows.map((row) => row.map(inOneLine))]
   const widths = titles.map((_, column) => Math.max(...lines.map((line) => Bun.stringWidth(line[column] ?? ''))))
@@ -16,14 +16,14 @@ export function table(titles: readonly string[], rows: readonly (readonly string
     .join('\n')
 }
 
-/** One fact to a line; those that are null are left out. */
+/** Format one name and value per line. Omits values that are null or undefined. */
 export function facts(pairs: Readonly<Record<string, string | number | null | undefined>>): string {
   const known = Object.entries(pairs).filter(([, value]) => value !== null && value !== undefined)
   const width = Math.max(...known.map(([name]) => name.length))
   return known.map(([name, value]) => `${name.padEnd(width)}${GAP}${inOneLine(String(value))}`).join('\n')
 }
 
-/** No text of a stranger makes a row of its own. */
+/** Replace line breaks, so that text from a stranger cannot forge a row. */
 const inOneLine = (text: string): string => text.replace(/\s+/g, ' ')
 
 const sizeUnits = ['B', 'kB', 'MB', 'GB', 'TB']
@@ -33,5 +33,5 @@ export function bytes(count: number): string {
   return `${(count / 1000 ** power).toFixed(power === 0 ? 0 : 1)} ${sizeUnits[power]}`
 }
 
-/** The day and minute of an RFC 3339 time, in UTC. */
+/** Returns the day and minute of a UTC time in RFC 3339 format. Null stays null. */
 export const minute = (time: string | null): string | null => time && time.slice(0, 16).replace('T', ' ')

@@ -1,4 +1,4 @@
-/** Run the server until a signal ends it. */
+/** Run the server until a signal stops it. */
 import { type App, startApp } from '../app.ts'
 import type { Config, Mode } from '../platform/configuration/config.ts'
 import { type Log, processLog } from '../platform/running/log.ts'
@@ -26,11 +26,11 @@ export async function runServer(terminal: Terminal, mode: Mode, onListening: (ap
   return exitCodes.ok
 }
 
-/** npm passes on the Ctrl-C that the terminal has sent to both. So long it is waited for what belongs to the first signal. */
+/** On Ctrl-C, the terminal signals both processes and npm forwards its own. Signals within this time count as one. */
 const ECHO_MILLIS = 100
 const PARENT_CHECK_MILLIS = 500
 
-/** Resolves to why to stop, at the first signal; a second one ends the process, whatever it is doing. */
+/** Resolves at the first signal with the reason for the stop. A second signal ends the process immediately. */
 function stopRequest({ env }: Terminal, mode: Mode, log: Log): Promise<string> {
   const isUnderNpm = env['npm_lifecycle_event'] !== undefined
   return new Promise((resolve) => {
@@ -55,7 +55,7 @@ function stopRequest({ env }: Terminal, mode: Mode, log: Log): Promise<string> {
   })
 }
 
-/** A script runner that is killed tells nobody, but leaves its child to another parent. */
+/** Call `act` when the parent process changes: a script runner that is killed sends its child no signal. */
 function whenOrphaned(act: () => void): void {
   const parent = process.ppid
   setInterval(() => process.ppid !== parent && act(), PARENT_CHECK_MILLIS).unref()

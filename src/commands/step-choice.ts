@@ -4,7 +4,7 @@ import type { Server } from './operator-server.ts'
 
 const idPattern = /^[\da-f]{8}-(?:[\da-f]{4}-){3}[\da-f]{12}$/
 
-/** Steps by what was typed: the id of one, or the kind of all that are meant. */
+/** Interpret an argument as a step id or as a kind of steps. Throws `Misuse` if it is missing, OperatorError if it is neither. */
 export async function chosenSteps(server: Server, name: string | undefined): Promise<{ id: string } | { kind: string }> {
   if (name === undefined) throw new Misuse('an id or a kind is needed')
   if (idPattern.test(name)) return { id: name }

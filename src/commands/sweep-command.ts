@@ -23,7 +23,7 @@ the names.`,
   },
 })
 
-/** The report of the running server; null when none runs here. */
+/** Run the sweep in the running server and return its report, or null if no server is running here. */
 async function askServer(config: Config, name: string): Promise<unknown> {
   try {
     return await serverOf(config, config.adminToken?.reveal() ?? null).post(`/v1/admin/sweeps/${encodeURIComponent(name)}/run`)
