@@ -1,4 +1,4 @@
-/** Assembly: from a configuration to a running server. The same thing in a test, on the command line, in the binary. */
+/** Assemble a running server from a configuration. Tests, the command line and the compiled binary all use this module. */
 import { features } from './features.ts'
 import { localPlcDirectory } from './features/plc-directory/plc-directory.ts'
 import { createDispatcher } from './http/dispatcher.ts'
@@ -25,10 +25,10 @@ import { startTracing } from './platform/running/tracing.ts'
 import { openVault } from './platform/secrets/vault.ts'
 import { StepRunner } from './platform/running/steps.ts'
 
-/** How long running requests may take to end once the server was told to stop. */
+/** Time that running requests have to finish after the server is told to stop. */
 const STOP_GRACE_MILLIS = 30_000
 
-/** Handles that a test may put in place of the real ones. */
+/** Dependencies that a test may replace. */
 export type Overrides = Partial<Pick<Context, 'clock' | 'log' | 'mailer' | 'resolver' | 'outbound' | 'plc'>> & {
   listen?: typeof listen
   strictTransactions?: boolean
@@ -36,27 +36,28 @@ export type Overrides = Partial<Pick<Context, 'clock' | 'log' | 'mailer' | 'reso
 }
 
 export interface App {
-  /** Where it listens, `http://<address>:<port>`. */
+  /** The address at which the server listens, `http://<address>:<port>`. */
   url: string
   port: number
   ctx: Context
   stop(): Promise<void>
 }
 
-/** What is torn down again, last thing first, when the server stops or fails to start. */
+/** A clean-up action. They run in reverse order when the server stops, or when it fails to start. */
 type Undo = () => void | Promise<void>
 
 async function unwind(undos: Undo[]): Promise<void> {
   for (const undo of undos.splice(0).reverse()) await undo()
 }
 
+/** Start a server and return it listening. If any part fails to start, the parts already started are stopped first. */
 export async function startApp(config: Config, overrides: Overrides = {}): Promise<App> {
   const undos: Undo[] = []
   try {
     const ctx = await openContext(config, overrides, undos)
     const active = activeFeatures(ctx)
     for (const feature of active) await feature.prepare?.(ctx)
-    // After the last request, which may have left something to be done.
+    // Clean-up runs in reverse order, so steps stop after the listener: the last requests may still add steps.
     undos.push(() => ctx.steps.stop())
     const listener = (overrides.listen ?? listen)(config, createDispatcher(ctx, offeredEndpoints(ctx, active)))
     undos.push(() => listener.stop(overrides.stopGraceMillis ?? STOP_GRACE_MILLIS))
@@ -74,7 +75,7 @@ export async function startApp(config: Config, overrides: Overrides = {}): Promi
   }
 }
 
-/** Work with the handles alone, without a port, as commands do, on a database that is there. They are closed when it is done. */
+/** Run `work` with a context but without listening, as commands do. The database must exist. Everything is closed afterwards. */
 export async function withContext<T>(config: Config, work: (ctx: Context) => Promise<T>): Promise<T> {
   requireDatabase(config.databaseUrl)
   const undos: Undo[] = []
@@ -85,7 +86,7 @@ export async function withContext<T>(config: Config, work: (ctx: Context) => Pro
   }
 }
 
-/** `undos` receives what closes the handles. */
+/** Open what a context consists of. Adds the actions that close it to `undos`, even if opening fails part way. */
 async function openContext(config: Config, overrides: Overrides, undos: Undo[]): Promise<Context> {
   const clock = overrides.clock ?? systemClock
   const log = overrides.log ?? processLog(config.telemetry)
@@ -96,7 +97,7 @@ async function openContext(config: Config, overrides: Overrides, undos: Undo[]):
   const tracing = config.telemetry.enabled ? await startTracing(config, log) : null
   if (tracing !== null) undos.push(() => tracing.stop())
   const resolver = overrides.resolver ?? systemResolver()
-  // Look-ups for strangers may fill their bounds; those for the operator's own services have bounds of their own.
+  // Strangers can exhaust the lookup limits of `resolver`. The operator's own services therefore use a resolver with separate limits.
   const upstream = createOutbound({ resolver: overrides.resolver ?? systemResolver({ asksSystem: true }), reach: 'anywhere' })
 
   const background = new Background(log)
@@ -147,13 +148,13 @@ const activeFeatures = (ctx: Context): Feature[] => features.filter((feature) =>
 
 const endpointsOf = (some: readonly Feature[]): Endpoint[] => some.flatMap((feature) => feature.routes ?? [])
 
-/** What features say that they can do, whether or not it is wanted. */
+/** Returns the capabilities and endpoints that features implement, whether or not the configuration enables them. */
 export const builtBy = (some: readonly Feature[]): Built => ({
   capabilities: new Set(some.flatMap((feature) => feature.capabilities ?? [])),
   endpoints: new Set(endpointsOf(some).map(endpointName)),
 })
 
-/** The endpoints that this deployment offers. */
+/** Returns the endpoints that need no capability, or one that this deployment offers. */
 const offeredEndpoints = ({ capabilities }: Context, active: readonly Feature[]): Endpoint[] =>
   endpointsOf(active).filter((endpoint) => {
     const capability = 'spec' in endpoint ? endpoint.spec.capability : undefined

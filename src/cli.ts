@@ -1,4 +1,4 @@
-/** From the words of a command line to a command, its help, or one sentence about what is wrong with them. */
+/** The command line: run the command that the words name, print its help, or say in one sentence what is wrong with the words. */
 import { parseArgs } from 'node:util'
 import { type Command, exitCodes, type ExitCode, Interrupted, Misuse, type Terminal } from './commands/command.ts'
 import { commands } from './commands/commands.ts'
@@ -6,6 +6,7 @@ import { nearest } from './base/nearest.ts'
 import { OperatorError } from './base/operator-error.ts'
 import { SOFTWARE, SOFTWARE_NAME } from './base/version.ts'
 
+/** Run a command line and return its exit status. Failures are written to standard error, never thrown. */
 export async function runCommand(terminal: Terminal, words: readonly string[]): Promise<ExitCode> {
   const [first, ...others] = words
   if (first === undefined) return misuse(terminal, 'say what to do', overview())
@@ -41,7 +42,7 @@ const wordsOf = ({ name }: Command) => name.split(' ')
 const findCommand = (words: readonly string[]): Command | null =>
   commands.find((command) => wordsOf(command).every((word, index) => words[index] === word)) ?? null
 
-/** Commands of two words that begin with this one. */
+/** Returns the two-word commands that begin with this word. */
 const groupOf = (first: string): Command[] => commands.filter(({ name }) => name.startsWith(`${first} `))
 
 function unknownCommand(words: readonly string[]): string {
@@ -66,7 +67,7 @@ function parse({ options = {}, parameters = [] }: Command, args: string[]): Pars
     if (missing?.startsWith('<')) return { ok: false, fault: `${missing} is missing` }
     return { ok: true, positionals, options: values as Record<string, string | boolean | undefined> }
   } catch (error) {
-    // The first sentence says what is wrong; the others advise on a syntax that no command here needs.
+    // Keep the first sentence of the message. The others explain a syntax that no command here needs.
     return { ok: false, fault: describeFailure(error).split('. ', 1)[0] ?? '' }
   }
 }
@@ -110,7 +111,7 @@ function misuse(terminal: Terminal, fault: string, advice: string): ExitCode {
   return exitCodes.misused
 }
 
-/** The message of a fault that the reader can act on; of any other, its stack. */
+/** Returns the message of an error that the operator can act on, or the stack of any other error. */
 function describeFailure(error: unknown): string {
   if (error instanceof OperatorError) return error.message
   if (!(error instanceof Error)) return String(error)

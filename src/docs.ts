@@ -1,5 +1,5 @@
 /**
- * What the documentation takes from the code: the tables of commands and of configuration keys in README.md.
+ * Generate the tables in README.md: commands and configuration keys.
  *
  *   bun src/docs.ts
  */
@@ -13,7 +13,7 @@ export const README = join(import.meta.dir, '..', 'README.md')
 
 const tables: Record<string, () => string> = { commands: commandTable, configuration: configTable }
 
-/** The text with its tables brought up to date. */
+/** Returns the text with its tables updated. Throws if the markers of a table are missing. */
 export function withTables(text: string): string {
   return Object.entries(tables).reduce((all, [name, table]) => {
     const begin = `<!-- ${name}: written by "bun run docs" -->`

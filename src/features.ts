@@ -1,4 +1,4 @@
-/** Everything the service does. */
+/** All features of the service. */
 import type { Feature } from './http/feature.ts'
 import { accountChanges } from './features/account-changes/account-changes-feature.ts'
 import { accounts } from './features/accounts/accounts-feature.ts'
