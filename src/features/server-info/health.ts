@@ -1,9 +1,9 @@
 /**
- * Whether the service can do its work: read, and above all write.
+ * Health of the service: whether it can read and, above all, write.
  *
- * Strangers may ask as often as they like, so asking costs next to nothing: the database remembers how its last write
- * went, disk and reading are looked at once in a while, and something is written only while writes fail, to find out
- * whether they still do.
+ * Anybody may request the health at any rate, so a request is cheap. The database records whether its last write failed.
+ * Disk and database are checked at most once per interval. A check writes only after a write has failed, to learn whether
+ * writing works again.
  */
 import { access, constants, statfs } from 'node:fs/promises'
 import { dirname } from 'node:path'
@@ -12,14 +12,14 @@ import { blobsFolder, databaseFiles } from '../../platform/files/data-directory.
 import { sql } from '../../platform/database/database.ts'
 import { SingleFlight } from '../../base/single-flight.ts'
 
-/** How long what was found is told again. After a failed write, also how long it takes until another one is tried. */
+/** Lifetime of a check result. Also the delay after a failed write before the next trial write. */
 const LOOK_MILLIS = 5000
-/** How long disk and database may take to answer. */
+/** Time limit for checking disk and database. */
 const TIMEOUT_MILLIS = 2000
-/** What a transaction and the room for the log behind it may take. */
+/** Space that a transaction and its log may need. */
 const MIN_FREE_BYTES = 4 * 1024 ** 2
 
-/** Told to whoever asks, so without paths and names. */
+/** Public reasons: they contain no paths and no names. */
 type Unwritable =
   'the disk is full' | 'the file system is read-only' | 'the data directory cannot be written' | 'the database cannot be written'
 type Fault = Unwritable | 'the database cannot be read' | 'disk or database do not answer'
@@ -32,7 +32,7 @@ class Health {
 
   constructor(readonly ctx: Pick<Context, 'clock' | 'config' | 'db' | 'log'>) {}
 
-  /** What is wrong, or null. */
+  /** Returns the fault, or null if the service works. Runs the checks if the last result has expired. */
   async fault(): Promise<Fault | null> {
     const { clock, db } = this.ctx
     if (clock.monotonic() - this.#lookedAt >= LOOK_MILLIS) await this.#looks.run(null, () => this.#look())
@@ -64,13 +64,13 @@ class Health {
     } catch {
       return 'the database cannot be read'
     }
-    // The database keeps how it went.
+    // The result is recorded in `db.writeFault`.
     if (db.writeFault !== null && clock.monotonic() - db.writeFault.at >= LOOK_MILLIS)
       await db.run(sql`UPDATE clock_seen SET seen_at = seen_at`).catch(() => undefined)
     return null
   }
 
-  /** In the log a change is told once. */
+  /** Log each change between working and failing once. */
   #tell(fault: Fault | null): void {
     const isIll = fault !== null
     if (isIll === this.#isKnownIll) return
@@ -80,7 +80,7 @@ class Health {
   }
 }
 
-/** What keeps files from being written in a folder, or null. */
+/** Returns the reason why files cannot be written in a folder, or null if they can. */
 export async function folderFault(folder: string, minFreeBytes: number): Promise<Fault | null> {
   try {
     const { bavail, bsize } = await statfs(folder)
@@ -104,4 +104,5 @@ function writeFaultOf(error: unknown, otherwise: Unwritable): Unwritable {
 
 const healthOf = perContext((ctx) => new Health(ctx))
 
+/** Returns why the service cannot work, or null if it works. */
 export const healthFault = (ctx: Context): Promise<Fault | null> => healthOf(ctx).fault()

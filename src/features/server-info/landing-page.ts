@@ -1,4 +1,4 @@
-/** The page a person sees who opens the server's address in a browser. */
+/** The page that a browser shows at the server's address. */
 import { html, type Html } from '../../http/html.ts'
 import { page } from '../../http/page.ts'
 import type { Context } from '../../platform/context.ts'

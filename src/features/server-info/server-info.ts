@@ -1,4 +1,4 @@
-/** What the service tells about itself: description, health, landing page. */
+/** Public information about the service: com.atproto.server.describeServer, health, metrics, landing page, robots.txt. */
 import { isNear } from '../../http/client-address.ts'
 import { query, route, type Exchange } from '../../http/endpoint.ts'
 import { notFound } from '../../http/errors.ts'
@@ -9,7 +9,7 @@ import { operator } from '../operators/operators.ts'
 import { healthFault } from './health.ts'
 import { landingPage } from './landing-page.ts'
 
-/** An endpoint that is switched off does not exist. Unless configured otherwise, only clients nearby read without credentials. */
+/** Throws NotFound if metrics are disabled. By default, only clients on the loopback or a private network need no credentials. */
 async function mayReadMetrics(exchange: Exchange): Promise<void> {
   const { metricsEnabled, metricsRequireAdmin } = exchange.ctx.config.telemetry
   if (!metricsEnabled) throw notFound()
@@ -22,7 +22,7 @@ export const serverInfo: Feature = {
     query('com.atproto.server.describeServer', {
       handler({ ctx: { config, capabilities } }) {
         const { links, contact } = config
-        // Wallets read the extension under the second name only.
+        // Wallets read the extension from `custos` only.
         const extension = { version: VERSION, capabilities: [...capabilities] }
         return {
           did: config.serverDid,
