@@ -1,6 +1,7 @@
 /**
- * From a labeler's answers to what holds now. Labels are statements in time: the last one about an account and a value
- * counts, may take the value back, and may run out.
+ * Determine the labels in force from the labels that a labeler returns.
+ *
+ * For each account and value, the label with the latest `cts` counts. It may negate the value (`neg`) and may expire (`exp`).
  *
  * Source: atproto "Labels".
  */
@@ -10,24 +11,24 @@ export interface AccountLabel {
   did: Did
   val: string
   labelledAt: Millis
-  /** Null: it does not run out. */
+  /** Null if the label does not expire. */
   expiresAt: Millis | null
 }
 
 interface Scope {
   labeler: Did
-  /** Values that count; empty: all. */
+  /** Label values to accept; empty accepts all. */
   values: readonly string[]
-  /** The accounts that were asked about; labels on their records do not count. */
+  /** The accounts of the query. Labels on their records are ignored. */
   dids: readonly Did[]
 }
 
-/** Longer values are no label values; the lexicon has 128 bytes. */
+/** Longer values are not label values: the lexicon allows 128 bytes. */
 const MAX_VALUE_CHARS = 128
 
 type Statement = AccountLabel & { negated: boolean }
 
-/** Collects the labels of one question, page after page. */
+/** Collects the labels that one query returns, page by page. */
 export class LabelTally {
   readonly #scope: Scope
   readonly #dids: ReadonlySet<unknown>
@@ -38,7 +39,7 @@ export class LabelTally {
     this.#dids = new Set(scope.dids)
   }
 
-  /** Takes what claims to be a label; what is none of ours is ignored. */
+  /** Add an unverified label. Ignores malformed labels and those outside the scope. */
   add(label: unknown): void {
     const statement = this.#read(label)
     if (statement === null) return
@@ -47,6 +48,7 @@ export class LabelTally {
     if (!before || statement.labelledAt >= before.labelledAt) this.#last.set(key, statement)
   }
 
+  /** Returns the labels in force at `now`: the last of each account and value, unless negated or expired. */
   holding(now: Millis): AccountLabel[] {
     return [...this.#last.values()]
       .filter(({ negated, expiresAt }) => !negated && (expiresAt === null || expiresAt > now))

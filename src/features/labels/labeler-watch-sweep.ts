@@ -1,8 +1,8 @@
 /**
- * Asks the labelers that the operator watches what they say about the accounts hosted here.
+ * Queries the labelers that the operator watches for labels on the accounts hosted here (com.atproto.label.queryLabels).
  *
- * A labeler is taken at its word only when it answered every question of a pass: flags are never deleted on partial
- * information. A flag tells the operator something and does nothing else.
+ * The flags of a labeler change only if it answered every query of a pass, so partial information never deletes a flag.
+ * A flag informs the operator and has no other effect.
  */
 import type { Context } from '../../platform/context.ts'
 import { OutboundError } from '../../platform/network/outbound.ts'
@@ -21,7 +21,7 @@ const MAX_PAGES = 100
 const TIMEOUT_MILLIS = 10_000
 const MAX_PAGE_BYTES = 1024 ** 2
 
-/** Why a labeler was passed over. */
+/** The reason why a labeler was skipped in this pass. */
 class LabelerFault extends Error {}
 
 export const labelerWatchSweep: Sweep = {
@@ -53,7 +53,7 @@ export const labelerWatchSweep: Sweep = {
   },
 }
 
-/** What holds about every account, or a fault when that is not known in full. */
+/** Returns the labels in force on all accounts. Throws `LabelerFault` or an outbound error if any query fails. */
 async function askLabeler(ctx: Context, { did: labeler, labels: values }: WatchedLabeler): Promise<AccountLabel[]> {
   const resolution = await resolveDid(ctx, labeler)
   const endpoint = resolution.ok ? serviceEndpoint(resolution.document, 'atproto_labeler') : null
@@ -108,7 +108,7 @@ function parsed(text: string): { labels?: unknown; cursor?: unknown } {
   }
 }
 
-/** Bring the stored flags of a labeler in line. Returns how many changed. */
+/** Make the stored flags of a labeler equal to the labels in force. Returns how many flags changed or were deleted. */
 async function reconcileFlags(ctx: Context, labeler: Did, holding: readonly AccountLabel[]): Promise<number> {
   return ctx.db.transaction(async (tx) => {
     const stored = new Map((await findFlagsBy(tx, labeler)).map((flag) => [keyOf(flag), flag]))

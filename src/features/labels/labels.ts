@@ -1,4 +1,4 @@
-/** The door of labels: what watched labelers say about hosted accounts, for the operator's eyes only. */
+/** Labels that watched labelers put on hosted accounts. Only operators see them. */
 import type { Feature } from '../../http/feature.ts'
 import { labelerWatchSweep } from './labeler-watch-sweep.ts'
 
