@@ -1,8 +1,9 @@
-/** Rows of `preference`. */
+/** Rows of `preference`: one per account, with the whole list as JSON. */
 import { sql, type Reader, type Tx } from '../../platform/database/database.ts'
 import type { Did } from '../../protocol/identifiers.ts'
 import type { Preference } from '../../protocol/preference-rules.ts'
 
+/** Returns the preferences of an account; empty if it has stored none. */
 export async function findPreferences(reader: Reader, did: Did): Promise<Preference[]> {
   const row = await reader.get<{ value: string }>(sql`SELECT value FROM preference WHERE did = ${did}`)
   return row ? (JSON.parse(row.value) as Preference[]) : []

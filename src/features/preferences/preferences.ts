@@ -1,4 +1,4 @@
-/** What an account set in its apps: app.bsky.actor.getPreferences and putPreferences, kept here and not at the AppView. */
+/** App preferences (app.bsky.actor.getPreferences and putPreferences). The PDS stores them, not the AppView. */
 import { procedure, query, type Exchange } from '../../http/endpoint.ts'
 import { invalidRequest } from '../../http/errors.ts'
 import type { Feature } from '../../http/feature.ts'
@@ -13,11 +13,11 @@ import { findPreferences, storePreferences } from './preference-store.ts'
 
 export { deletePreferencesOf } from './preference-store.ts'
 
-/** Granted for the AppView that keeps them: ours, or the one that the request names. */
+/** Requires the RPC permission for the AppView that the request names, or for the configured one. */
 const asksAppview = (permissions: Permissions, exchange: Exchange) =>
   permissions.assertRpc({ lxm: exchange.nsid!, aud: serviceText(otherAppview(exchange) ?? appviewService(exchange.ctx.config)) })
 
-/** The lexicon lists the types it knows; others of the namespace are kept as they came. */
+/** The lexicon lists the known types. Other types of the namespace are stored unchanged, hence the cast. */
 const view = (preferences: Preference[]) => preferences as unknown as LexDefs['app.bsky.actor.defs#preferences']
 
 export const preferences: Feature = {
