@@ -2,7 +2,7 @@
 import { sql, type Reader, type Tx } from '../../platform/database/database.ts'
 import type { Handle, Millis } from '../../protocol/identifiers.ts'
 
-/** An address that is listed already keeps its row as it is. */
+/** Add an entry. Does nothing if the email address is already on the list. */
 export const insertEntry = (tx: Tx, { email, handle, now }: { email: string; handle: Handle | null; now: Millis }): Promise<number> =>
   tx.run(sql`INSERT INTO waitlist_entry (email, handle, created_at) VALUES (${email}, ${handle}, ${now}) ON CONFLICT (email) DO NOTHING`)
 
@@ -13,7 +13,7 @@ export interface WaitlistRow {
   createdAt: Millis
 }
 
-/** Newest first. */
+/** Returns at most `limit` entries older than `beforeSeq`, newest first. Null starts at the newest. */
 export const listEntries = (reader: Reader, { beforeSeq, limit }: { beforeSeq: number | null; limit: number }) =>
   reader.all<WaitlistRow>(sql`
     SELECT seq, email, handle, created_at AS "createdAt" FROM waitlist_entry

@@ -1,6 +1,6 @@
 /**
- * The public list of people who want an account. Signing up twice answers the same in the same time, so that nobody
- * learns who is on it; nothing is resolved and no mail is sent.
+ * The public waiting list for accounts. The response to an address that is already listed is the same, after the same time,
+ * so that nobody can learn who is on the list. Nothing is resolved and no email is sent.
  */
 import { Type } from '@sinclair/typebox'
 import { route } from '../../http/endpoint.ts'
@@ -16,7 +16,7 @@ const MAX_EMAIL_LENGTH = 320
 const DEFAULT_PAGE = 50
 const MAX_PAGE = 100
 
-/** Lower-cased; null unless there is exactly one `@` with something on both sides, no spaces and no control characters. */
+/** Returns the address in lower case. Null unless it has one `@` with text on both sides, no spaces and no control characters. */
 function parseEmail(text: string): string | null {
   const email = text.trim().toLowerCase()
   const plausible = email.length >= MIN_EMAIL_LENGTH && email.length <= MAX_EMAIL_LENGTH && /^[^@\s\p{Cc}]+@[^@\s\p{Cc}]+$/u.test(email)
