@@ -1,6 +1,6 @@
 /**
- * Where backups are kept: a folder or a bucket, seen as named contents. A content appears under its name whole, or not
- * at all.
+ * Storage of backups: a folder or a bucket that holds named objects. Writes are atomic: an object appears under its name
+ * whole, or not at all.
  */
 import { access, constants, mkdir, open, readdir, rename, rm } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
@@ -12,14 +12,17 @@ import { explained } from '../../platform/files/system-faults.ts'
 
 export interface Archive {
   write(name: string, content: AsyncIterable<Uint8Array>): Promise<void>
-  /** Null when there is no such content. */
+  /** Returns null if no object has this name. */
   read(name: string): Promise<AsyncIterable<Uint8Array> | null>
-  /** Every name that begins so. */
+  /** Lists the names that begin with `prefix`. */
   names(prefix: string): AsyncIterable<string>
   delete(name: string): Promise<void>
 }
 
-/** A folder, or `s3://bucket/prefix` in the store of `blob_mirror`. */
+/**
+ * Open a folder, or `s3://bucket/prefix` with the endpoint and credentials of `blob_mirror`. Throws OperatorError if those
+ * are not configured.
+ */
 export function openArchive(place: string, { blobMirror, dataDir }: Pick<Config, 'blobMirror' | 'dataDir'>): Archive {
   const match = /^s3:\/\/([^/]+)\/?(.*)$/.exec(place)
   if (match === null) return folderArchive(place)
@@ -66,7 +69,7 @@ async function haveFolder(path: string, dir: string): Promise<void> {
   }
 }
 
-/** An upload needs its size and digest beforehand, so contents pass through a file in `spoolDir`. */
+/** An upload must state its size and digest first, so each object is spooled to a file in `spoolDir`. */
 function bucketArchive(bucket: Bucket, prefix: string, spoolDir: string): Archive {
   return {
     async write(name, content) {
@@ -85,7 +88,7 @@ function bucketArchive(bucket: Bucket, prefix: string, spoolDir: string): Archiv
   }
 }
 
-/** Write a stream to a file that appears under its name whole, or not at all. */
+/** Write a stream to a file atomically: the file appears under its name whole, or not at all. */
 export async function spoolWhole(path: string, content: AsyncIterable<Uint8Array>): Promise<void> {
   const part = `${path}.part`
   try {
@@ -97,7 +100,7 @@ export async function spoolWhole(path: string, content: AsyncIterable<Uint8Array
   }
 }
 
-/** Write a stream to a file and on to the disk. Returns its size and digest. */
+/** Write a stream to a file and sync it to disk. Returns the size in bytes and the SHA-256 digest in hex. */
 export async function spool(path: string, content: AsyncIterable<Uint8Array>): Promise<{ size: number; sha256: string }> {
   const hasher = new Bun.CryptoHasher('sha256')
   let size = 0
@@ -115,7 +118,7 @@ export async function spool(path: string, content: AsyncIterable<Uint8Array>): P
   return { size, sha256: hasher.digest('hex') }
 }
 
-/** For contents that are small by their nature. */
+/** Read an object into memory; null if there is none. Use it only for objects that are always small. */
 export async function readWhole(archive: Archive, name: string): Promise<Uint8Array | null> {
   const content = await archive.read(name)
   if (content === null) return null

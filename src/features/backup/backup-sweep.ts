@@ -1,4 +1,4 @@
-/** Scheduled backups. The server runs the command as a process of its own, so that it goes on answering. */
+/** Scheduled backups. The server runs the backup command in a separate process, so that it can go on serving requests. */
 import { constants, setPriority } from 'node:os'
 import { selfCommand } from '../../platform/running/self.ts'
 import type { Sweep } from '../../platform/running/sweeps.ts'
@@ -9,12 +9,12 @@ export const backupSweep: Sweep = {
   async run({ config, log }) {
     const { destination, keep } = config.backup
     if (destination === null) throw new Error('backup.destination is not set')
-    // The configuration reaches it as it reached this process: by the environment and the file.
+    // The child reads the configuration from the same environment and file as this process.
     const child = Bun.spawn(selfCommand('backup', destination, '--keep', String(keep), ...(config.development ? ['--dev'] : [])), {
       stdout: 'pipe',
       stderr: 'pipe',
     })
-    // Whoever waits for an answer goes first.
+    // Requests have priority over the backup.
     setPriority(child.pid, constants.priority.PRIORITY_LOW)
     const [exitCode, output, errors] = await Promise.all([
       child.exited,

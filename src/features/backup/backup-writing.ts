@@ -1,9 +1,9 @@
 /**
- * Making a backup while the server runs.
+ * Make a backup while the server runs.
  *
- * The database is copied as of one instant by a reader of its own, so the server neither waits nor is waited for; that
- * is also why this runs in a process of its own. Blobs follow: what a record of the snapshot refers to is not collected
- * before its grace is over.
+ * A separate connection copies the database as of one instant (`VACUUM INTO`), so neither the server nor the backup waits
+ * for the other. The copy blocks its thread; the backup therefore runs in its own process. Blobs are copied after the
+ * database. The server does not collect a blob that a record of the snapshot references before the grace period ends.
  */
 import { existsSync, statSync } from 'node:fs'
 import { readdir, rm, stat } from 'node:fs/promises'
@@ -31,7 +31,7 @@ export interface BackupReport {
 
 export interface BackupOptions {
   passphrase: string | null
-  /** Snapshots to keep, this one included; null keeps all. */
+  /** Number of snapshots to keep, including the new one; null keeps all. */
   keep: number | null
   now: Date
   log: Log
@@ -39,6 +39,12 @@ export interface BackupOptions {
 
 const ABANDONED_MILLIS = 86_400_000
 
+/**
+ * Write a snapshot of the database and its blobs to an archive, then drop old snapshots.
+ *
+ * `missingBlobs` of the report counts blobs that the backup lacks because their files are missing or damaged. Throws if the
+ * database does not exist or the archive cannot be written; the parts of the failed snapshot are then deleted.
+ */
 export async function makeBackup(config: Config, archive: Archive, { passphrase, keep, now, log }: BackupOptions): Promise<BackupReport> {
   const source = existingSqlitePath(config.databaseUrl)
   const seal = await sealOf(archive, passphrase)
@@ -50,7 +56,7 @@ export async function makeBackup(config: Config, archive: Archive, { passphrase,
     const database = new Database(copy, { readonly: true })
     try {
       const blobs = await writeSnapshot(config, archive, { snapshot, seal, copy, database, now, log }).catch(async (error: unknown) => {
-        // It does not count, and must not take the room of the next one.
+        // The incomplete snapshot is useless and must not take the space that the next one needs.
         await dropSnapshot(archive, snapshot).catch((cause: unknown) =>
           log.warn('parts of a failed backup stay', { snapshot, error: cause }),
         )
@@ -73,7 +79,7 @@ export async function makeBackup(config: Config, archive: Archive, { passphrase,
   }
 }
 
-/** Copies that were left behind by backups which ended with their process. A younger one may be in use. */
+/** Delete the database copies of backups whose process was killed. Keeps recent copies, which may be in use. */
 async function clearCopies(dataDir: string, now: Date): Promise<void> {
   for (const name of await readdir(dataDir)) {
     if (!name.startsWith(BACKUP_PREFIX)) continue
@@ -86,7 +92,7 @@ async function clearCopies(dataDir: string, now: Date): Promise<void> {
 interface Parts {
   snapshot: string
   seal: Seal
-  /** The path of the database as of one instant. */
+  /** The path of the database copy. */
   copy: string
   database: Database
   now: Date
@@ -116,13 +122,13 @@ async function writeSnapshot(config: Config, archive: Archive, { snapshot, seal,
   return blobs
 }
 
-/** The manifest first: what is left of a snapshot that is being dropped must not look complete. */
+/** Delete a snapshot, its manifest first: if the deletion is interrupted, the rest must not look complete. */
 async function dropSnapshot(archive: Archive, snapshot: string): Promise<void> {
   await archive.delete(manifestName(snapshot))
   for await (const name of archive.names(inSnapshot(snapshot))) await archive.delete(name)
 }
 
-/** One instant of a database that others write to. */
+/** Copy a database as of one instant, while other processes write to it. */
 function copyDatabase(source: string, target: string): void {
   const reader = new Database(source, { readonly: true })
   try {
@@ -164,7 +170,7 @@ async function copyBlobs(database: Database, files: BlobFiles, archive: Archive,
       report.kept++
       continue
     }
-    // Hashed before it is copied: a damaged file must not become the good copy of later days.
+    // `readable` verifies the hash: a damaged file must not be stored as a good copy.
     const file = await files.readable(cid)
     if (file === null) {
       report.missing.push(cid)
@@ -178,14 +184,14 @@ async function copyBlobs(database: Database, files: BlobFiles, archive: Archive,
 }
 
 /**
- * Keep the snapshot that was just made, and of the others the newest ones. Drop the rest, and the blobs that no snapshot
- * speaks of any more. Returns how many snapshots were deleted.
+ * Delete all but `keep` snapshots: the new one and the newest others stay. Then delete the blobs that no remaining snapshot
+ * lists. Returns how many snapshots were deleted.
  */
 async function dropOld(
   archive: Archive,
   { made, keep, suffix, database }: { made: string; keep: number; suffix: string; database: Database },
 ): Promise<number> {
-  // A clock that was wrong names snapshots too: what claims to be newer than the newest is older than the rest.
+  // A snapshot named later than the new one was made while the clock was wrong. Treat it as older than all others.
   const others = (await listSnapshots(archive))
     .filter((snapshot) => snapshot !== made)
     .toReversed()
@@ -194,8 +200,8 @@ async function dropOld(
   const old = others.slice(keep - 1)
   if (old.length === 0) return 0
   for (const snapshot of old) await dropSnapshot(archive, snapshot)
-  // The lists of other sealed snapshots cannot be read without the passphrase. So blobs of a sealed archive go only when
-  // the new snapshot, whose database is at hand, is the only one left.
+  // The blob lists of other encrypted snapshots cannot be read without the passphrase. Blobs of an encrypted archive are
+  // therefore deleted only if no snapshot other than the new one remains; its database is at hand.
   const needed = new Set(blobCids(database))
   for (const snapshot of kept) {
     if (suffix !== '') return old.length
@@ -207,7 +213,7 @@ async function dropOld(
   return old.length
 }
 
-/** The highest number of the event log. */
+/** Returns the highest sequence number that the event log has used. */
 function headOf(database: Database): number {
   return database
     .query<{ head: number }, []>('SELECT max(coalesce((SELECT max(seq) FROM repo_seq), 0), spent_through) AS head FROM repo_seq_past')

@@ -1,4 +1,4 @@
-/** The door of backups: making them, checking them and bringing them back, as commands do. */
+/** Backups: make, verify and restore them. The commands call these functions. */
 import type { Feature } from '../../http/feature.ts'
 import { backupSweep } from './backup-sweep.ts'
 

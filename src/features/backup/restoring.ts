@@ -1,9 +1,9 @@
 /**
- * Bringing a backup back, in two steps with a check of everything between them.
+ * Restore a backup in two steps: fetch the snapshot, then continue the event log. The caller verifies everything in between.
  *
- * The network may have seen more than the backup knows. So the event log continues above any number that can have been
- * given out since, every repository is signed once more with a new revision, and every account's state is told again:
- * a relay that is ahead of the backup follows on, and learns what the server holds now.
+ * The network may have seen events that the backup does not contain. The event log therefore continues above any sequence
+ * number that can have been used since the backup, every repository is signed again with a new revision, and the state of
+ * every account is announced again. A relay that is ahead of the backup then follows on and learns what the server holds.
  */
 import { existsSync, readFileSync } from 'node:fs'
 import { rename, rm } from 'node:fs/promises'
@@ -25,24 +25,29 @@ import { bytesOf, spool, spoolWhole, type Archive } from './archive.ts'
 import type { Unseal } from './sealing.ts'
 import { blobName, inSnapshot, linesOf, readManifest } from './snapshot.ts'
 
-/** Accounts of one transaction. */
+/** Number of accounts per transaction. */
 const BATCH = 50
-/** Numbers left out at the least, for a log whose numbers are beyond the clock already. */
+/** Minimum gap in sequence numbers, for a log whose numbers already exceed the clock in milliseconds. */
 const MIN_SEQ_GAP = 1_000_000
 
 export interface Fetched {
-  /** The database, not under its name yet. */
+  /** The path of the fetched database, which does not have its final name yet. */
   databasePath: string
-  /** CIDs of blobs that the backup does not hold, or not whole. */
+  /** CIDs of the blobs that are missing from the backup, or damaged in it. */
   missingBlobs: string[]
 }
 
-/** Fetch a snapshot into the data directory of `config`, which must hold none. */
+/**
+ * Fetch a snapshot into the data directory of `config`.
+ *
+ * Throws OperatorError if the directory already holds a database or another master key, if `database_url` names a PostgreSQL
+ * server, or if the snapshot is incomplete or damaged. Missing blobs are no error: the result lists them.
+ */
 export async function fetchSnapshot(config: Config, archive: Archive, unseal: Unseal, snapshot: string): Promise<Fetched> {
   if (isPostgresUrl(config.databaseUrl))
     throw new OperatorError('a backup is brought back into a database in a file, and database_url names a PostgreSQL server')
   const target = sqlitePath(config.databaseUrl)
-  // A log without its database would be read as a part of the next database of that name.
+  // SQLite would read a write-ahead log that has lost its database as part of the next database of that name.
   for (const path of [target, `${target}-wal`])
     if (isDatabaseThere(path)) throw new OperatorError(`${path} exists; a restore needs an empty data directory`)
   const manifest = await readManifest(archive, snapshot)
@@ -77,7 +82,7 @@ export async function fetchSnapshot(config: Config, archive: Archive, unseal: Un
   return { databasePath, missingBlobs }
 }
 
-/** Never in place of another key, which may be all that opens a database somewhere else. */
+/** Never overwrites a different key: it may be the only one that opens some other database. */
 async function placeMasterKey(path: string, content: AsyncIterable<Uint8Array>): Promise<void> {
   const key = Buffer.concat(await Array.fromAsync(content))
   if (existsSync(path) && !readFileSync(path).equals(key))
@@ -85,7 +90,7 @@ async function placeMasterKey(path: string, content: AsyncIterable<Uint8Array>):
   await spoolWhole(path, bytesOf(key))
 }
 
-/** Keep a blob's content as its file. False when it is not the blob's. */
+/** Store the content of a blob as its file. Returns false, and stores nothing, if the content has another CID. */
 async function placeBlob(files: BlobFiles, cid: string, content: AsyncIterable<Uint8Array>): Promise<boolean> {
   await using file = await files.receive(content)
   if (file.cid !== cid) return false
@@ -93,17 +98,21 @@ async function placeBlob(files: BlobFiles, cid: string, content: AsyncIterable<U
   return true
 }
 
-/** The checked database takes its name. Its context is closed by then. */
+/** Rename the verified database to its final name. Close its context first. */
 export const installDatabase = (config: Config, { databasePath }: Fetched): Promise<void> =>
   rename(databasePath, sqlitePath(config.databaseUrl))
 
-/** Continue where the network may be already. Returns the first number that will be given and how many accounts were told again. */
+/**
+ * Continue the event log above any sequence number that the network can have seen, and announce every account again.
+ *
+ * `seq` of the result is the first sequence number after the gap; `accounts` is how many accounts were announced.
+ */
 export async function continueSequence(ctx: Context): Promise<{ seq: number; accounts: number }> {
-  // Numbers on the scale of the clock cannot have been reached by counting events, whatever the backup missed.
+  // The log cannot have reached the clock in milliseconds by counting events, however many the backup missed.
   const seq = Math.max(ctx.clock.now(), (await headSeq(ctx.db)) + MIN_SEQ_GAP)
   await ctx.db.transaction(async (tx) => {
     await raiseSeq(tx, seq)
-    // What was under way when the backup was made has ended since: an identity that was left may be somebody's.
+    // Claims that were open at the time of the backup have ended since. Their identities may belong to somebody by now.
     await deleteAllClaims(tx)
   })
   const start: { did: Did | null } = { did: null }
@@ -116,7 +125,7 @@ export async function continueSequence(ctx: Context): Promise<{ seq: number; acc
   return { seq: seq + 1, accounts }
 }
 
-/** Sign the repository once more and tell what the account is. False for a repository without an account. */
+/** Sign the repository again and announce the account. Returns false if the repository has no account or no signing key. */
 async function announceAgain(ctx: Context, tx: Tx, did: Did): Promise<boolean> {
   const account = await accountOf(tx, did)
   const key = account && (await signingKeyOf(ctx, tx, did))

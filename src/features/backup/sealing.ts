@@ -1,8 +1,8 @@
 /**
- * Encryption of backups, in the age format (age-encryption.org/v1), so that other tools can open them too.
+ * Encryption of backups in the age format (age-encryption.org/v1), which other tools can decrypt too.
  *
- * Contents are sealed to a key of the archive; only that key is sealed to the passphrase, because deriving a key from
- * a passphrase is slow on purpose. Making backups needs no passphrase once the archive exists.
+ * Objects are encrypted to the archive's public key. Only its private key is encrypted with the passphrase, because key
+ * derivation from a passphrase is slow on purpose. Once the archive exists, making backups needs no passphrase.
  */
 import { Readable } from 'node:stream'
 import { Decrypter, Encrypter, generateX25519Identity, identityToRecipient } from 'age-encryption'
@@ -15,12 +15,12 @@ const FORMAT = 1
 
 interface ArchiveFile {
   format: number
-  /** Whom contents are sealed to; null when they are not. */
+  /** The age recipient (public key) of the archive; null if it is not encrypted. */
   recipient: string | null
 }
 
 export interface Seal {
-  /** What sealed contents add to their names. */
+  /** The suffix of the names of encrypted objects. */
   suffix: '' | '.age'
   close(content: AsyncIterable<Uint8Array>): Promise<AsyncIterable<Uint8Array>>
 }
@@ -36,7 +36,11 @@ const plain = {
   open: async (content: AsyncIterable<Uint8Array>) => content,
 }
 
-/** For writing. The first use of an archive decides whether it is sealed. */
+/**
+ * Returns the encryption for writing. The first use of an archive decides whether it is encrypted.
+ *
+ * Throws OperatorError if a passphrase is given for an archive that is not encrypted.
+ */
 export async function sealOf(archive: Archive, passphrase: string | null): Promise<Seal> {
   const existing = await archiveFile(archive)
   const { recipient } = existing ?? (await found(archive, passphrase))
@@ -53,7 +57,7 @@ export async function sealOf(archive: Archive, passphrase: string | null): Promi
   }
 }
 
-/** For reading. */
+/** Returns the decryption for reading. Throws OperatorError if there is no archive, or no passphrase for an encrypted one. */
 export async function unsealOf(archive: Archive, passphrase: string | null): Promise<Unseal> {
   const file = await archiveFile(archive)
   if (file === null) throw new OperatorError('there are no backups at this place')
@@ -79,7 +83,7 @@ async function found(archive: Archive, passphrase: string | null): Promise<Archi
     encrypter.setPassphrase(passphrase)
     await archive.write(IDENTITY_FILE, bytesOf(await encrypter.encrypt(identity)))
   }
-  // Last: an archive without this file has not begun.
+  // Write this file last: an archive exists only once it has this file.
   await archive.write(ARCHIVE_FILE, bytesOf(JSON.stringify(file)))
   return file
 }

@@ -1,43 +1,43 @@
 /**
- * What a backup is made of, by name:
+ * The objects of a backup, by name:
  *
- * - `snapshots/<time>/database`, the whole database as of one instant;
- * - `snapshots/<time>/master-key`, when the key is kept beside the database;
- * - `snapshots/<time>/blobs`, the blobs that the database speaks of, a line each;
- * - `snapshots/<time>/manifest.json`, written last: a snapshot without it was cut off and does not count;
- * - `blobs/<shard>/<cid>`, kept once for all snapshots.
+ * - `snapshots/<time>/database`: the whole database as of one instant;
+ * - `snapshots/<time>/master-key`: the master key, if it is stored beside the database;
+ * - `snapshots/<time>/blobs`: the CIDs of the blobs that the database references, one per line;
+ * - `snapshots/<time>/manifest.json`: written last, so a snapshot without it is incomplete and is ignored;
+ * - `blobs/<shard>/<cid>`: a blob, stored once for all snapshots.
  */
 import type { Archive } from './archive.ts'
 import { readWhole } from './archive.ts'
 
 export interface Manifest {
   format: 1
-  /** RFC 3339. */
+  /** Time in RFC 3339 format. */
   createdAt: string
   version: string
   publicUrl: string
   serverDid: string
   headSeq: number
-  /** Of the database as it was, before it was sealed. */
+  /** Size and digest of the database before encryption. */
   database: { bytes: number; sha256: string }
   blobs: number
-  /** Blobs that a row speaks of and that were not there, or not whole. */
+  /** CIDs of blobs that have a row, but whose file was missing or damaged. */
   missingBlobs: string[]
 }
 
 const SNAPSHOTS = 'snapshots/'
 const MANIFEST = 'manifest.json'
 
-/** The name of a part, or what the names of all parts begin with. */
+/** Returns the name of a part, or the common prefix of all parts if none is given. */
 export const inSnapshot = (snapshot: string, part: 'database' | 'master-key' | 'blobs' | '' = '') => `${SNAPSHOTS}${snapshot}/${part}`
 export const manifestName = (snapshot: string) => inSnapshot(snapshot) + MANIFEST
 export const BLOBS = 'blobs/'
 export const blobName = (cid: string) => `${BLOBS}${cid.slice(-2)}/${cid}`
 
-/** `20261121T093000Z`: sorts by time, and is a file name everywhere. */
+/** Returns a name such as `20261121T093000Z`, which sorts by time and is a valid file name on every system. */
 export const snapshotName = (at: Date): string => at.toISOString().replace(/[-:]|\.\d+/g, '')
 
-/** Complete snapshots, oldest first. */
+/** Returns the names of the complete snapshots, oldest first. */
 export async function listSnapshots(archive: Archive): Promise<string[]> {
   const names: string[] = []
   for await (const name of archive.names(SNAPSHOTS))
@@ -45,12 +45,13 @@ export async function listSnapshots(archive: Archive): Promise<string[]> {
   return names.sort()
 }
 
+/** Returns null if the snapshot is incomplete or does not exist. */
 export async function readManifest(archive: Archive, snapshot: string): Promise<Manifest | null> {
   const bytes = await readWhole(archive, manifestName(snapshot))
   return bytes === null ? null : (JSON.parse(Buffer.from(bytes).toString()) as Manifest)
 }
 
-/** The lines of a list, without their ends. Holds one chunk and one line. */
+/** Split a stream into lines, without their line ends. Buffers at most one chunk and one line. */
 export async function* linesOf(content: AsyncIterable<Uint8Array>): AsyncGenerator<string> {
   const decoder = new TextDecoder()
   let rest = ''

@@ -1,4 +1,4 @@
-/** Walking everything that is stored and checking that it holds together: `holdfast verify`, and the end of a restore. */
+/** Check that all stored data is consistent. `holdfast verify` and `holdfast restore` use this. */
 import type { Context } from '../../platform/context.ts'
 import { inPages, sql } from '../../platform/database/database.ts'
 import type { Did } from '../../protocol/identifiers.ts'
@@ -16,14 +16,15 @@ export interface VerifyReport {
 }
 
 export interface VerifyOptions {
-  /** Hears each fault in words, with the DID or CID it is about. */
+  /** Receives a description of each fault, including the DID or CID if it concerns one. */
   onFault(fault: string): void
-  /** CIDs of blobs that are known to be missing: no fault of what is checked. */
+  /** CIDs of blobs that are known to be missing. Their absence is not reported as a fault. */
   lostBlobs?: ReadonlySet<string>
-  /** Leave out the second opinion on each repository, which takes ten times as long as our own. */
+  /** Skip the second, independent verification of each repository, which takes ten times as long as the first. */
   quick?: boolean
 }
 
+/** Check the database, all repositories and all blobs. Faults are reported, not thrown. */
 export async function verifyEverything(
   ctx: Context,
   { onFault, lostBlobs = new Set(), quick = false }: VerifyOptions,
@@ -49,7 +50,7 @@ async function verifyDatabase({ db }: Context, blame: Blame): Promise<void> {
   if (ahead!.count > 0) blame(`${ahead!.count} accounts have no repository`)
 }
 
-/** Returns how many there are. */
+/** Returns how many repositories there are. */
 async function verifyRepos(ctx: Context, quick: boolean, blame: Blame): Promise<number> {
   const start: { did: Did | null } = { did: null }
   let count = 0
@@ -73,7 +74,7 @@ async function faultsOf(ctx: Context, did: Did, quick: boolean): Promise<string[
   })
 }
 
-/** Every blob with a row has its file, and the file has its bytes. Returns how many there are. */
+/** Check that every blob row has a file with the right bytes. Returns how many blobs there are. */
 async function verifyBlobs(ctx: Context, lost: ReadonlySet<string>, blame: Blame): Promise<number> {
   let count = 0
   for await (const page of storedBlobs(ctx.db, PAGE)) {
