@@ -1,4 +1,4 @@
-/** What is on the disk: room, modes, the database, the key of its secrets, and copies of it elsewhere. */
+/** Checks of the data: disk space, file owners and modes, the database, the master key and the backups. */
 import { closeSync, existsSync, statSync } from 'node:fs'
 import { statfs } from 'node:fs/promises'
 import { dirname } from 'node:path'
@@ -19,9 +19,9 @@ const DISK_FAULT_BYTES = 256 * 1024 ** 2
 const DISK_WARNING_BYTES = 2 * 1024 ** 3
 const GIB = 1024 ** 3
 const HOUR_MILLIS = 3_600_000
-/** A backup takes time, and the one after a restart waits for a whole interval. */
+/** A backup is late after this many intervals: it takes time, and after a restart the first one waits for a whole interval. */
 const LATE_INTERVALS = 2
-/** Where no interval is configured, somebody else makes backups at times of their own. */
+/** Age at which to warn if no interval is configured: something other than the server then schedules the backups. */
 const UNSCHEDULED_WARNING_HOURS = 7 * 24
 
 export const dataChecks: readonly Check[] = [
@@ -51,7 +51,7 @@ async function checkDisk({ config }: Patient): Promise<Finding> {
   return free < DISK_WARNING_BYTES ? warning(text, 'make room before uploads and the event log fill it') : ok(text)
 }
 
-/** Only writing shows that a folder can be written. The file has no name, and is gone at once. */
+/** Test each folder by writing to it: nothing else shows that it is writable. The nameless test file leaves nothing behind. */
 function writeFault({ dataDir, databaseUrl }: Config): Finding | null {
   const folders = [dataDir, ...databaseFiles(databaseUrl).map((path) => dirname(path)), blobsFolder(dataDir)]
   for (const folder of folders.filter((each) => existsSync(each))) {
@@ -73,7 +73,7 @@ function writeFault({ dataDir, databaseUrl }: Config): Finding | null {
   return null
 }
 
-/** A command that ran as root leaves files that the server may not write, and notices when it has to. */
+/** A command that ran as root leaves files that the server cannot write. The server fails only when it has to write them. */
 async function checkOwners({ config }: Patient): Promise<Finding> {
   const owners = ownersOf(config)
   if (owners.size < 2) return ok('the data belongs to one user')
@@ -84,7 +84,7 @@ async function checkOwners({ config }: Patient): Promise<Finding> {
   )
 }
 
-/** The server closes what is its own when it starts, and what belongs to others never. */
+/** At start, the server restricts the modes of its own files. It cannot restrict files that belong to other users. */
 async function checkPrivacy({ config }: Patient): Promise<Finding> {
   const exposed = exposedPaths(config)
   if (exposed.length === 0) return ok('nobody else on this machine may use the data')
@@ -188,17 +188,17 @@ async function checkBackups(patient: Patient): Promise<Finding> {
   }
 }
 
-/** Throws what would keep a backup from being made. */
+/** Returns how recent and complete the newest backup is. Throws the error that would prevent a new one. */
 async function examineArchive({ config, now }: Patient, destination: string): Promise<Finding> {
   const { intervalSecs, passphrase } = config.backup
   const none = warning(
     `there is no backup in ${destination} yet`,
     intervalSecs > 0 ? 'run "holdfast backup", or wait for the first one' : 'run "holdfast backup", and set backup.interval_secs',
   )
-  // Looking must not make what the server makes when it has a backup to write.
+  // Do not create the folder: only a backup creates it.
   if (!destination.startsWith('s3://') && !existsSync(destination)) return none
   const archive = openArchive(destination, config)
-  // One that was named while the clock was wrong would pass for new for years.
+  // Ignore snapshots from the future, named while the clock was wrong: they would count as the newest for years.
   const latest = snapshotName(new Date(now()))
   const newest = (await listSnapshots(archive)).findLast((snapshot) => snapshot <= latest)
   if (newest === undefined) return none

@@ -1,6 +1,6 @@
 /**
- * Looking at a deployment from outside and inside: the disk, the database, the way in, the network's other services.
- * A check answers what is wrong and what to do about it; it never throws and never takes long.
+ * Examine a deployment from inside and outside: the disk, the database, how requests reach the server, and other services.
+ * Each check reports what is wrong and what to do about it.
  */
 import { dataChecks } from './data-checks.ts'
 import { fault, skipped, wordsOf, type Check, type Finding, type Patient } from './finding.ts'
@@ -16,7 +16,7 @@ export interface Examined {
   finding: Finding
 }
 
-/** Every check in turn. What cannot be told before something else is put right is skipped. */
+/** Run all checks in order. Skips a check if the check that it needs has found a fault or was skipped. */
 export async function* examineAll(patient: Patient): AsyncGenerator<Examined> {
   const blocked = new Set<string>()
   for (const check of checks) {
@@ -27,7 +27,7 @@ export async function* examineAll(patient: Patient): AsyncGenerator<Examined> {
   }
 }
 
-/** One check, without surprises. */
+/** Run one check. Never throws: an unexpected error becomes a fault. */
 export async function examine({ name, run }: Check, patient: Patient): Promise<Finding> {
   try {
     return await run(patient)

@@ -1,4 +1,4 @@
-/** What a check is given, and what it answers: how things are, and what to do about it. */
+/** The input of a check, and its finding: the state, and the remedy if something is wrong. */
 import type { Config } from '../../platform/configuration/config.ts'
 import type { Mailer } from '../../platform/network/mailer.ts'
 import type { Outbound } from '../../platform/network/outbound.ts'
@@ -7,7 +7,7 @@ import type { Resolver } from '../../platform/network/resolver.ts'
 export type Finding =
   | { state: 'ok'; text: string }
   | { state: 'warning' | 'fault'; text: string; remedy: string }
-  /** It could not be looked at; why is a finding of its own. */
+  /** The check could not run; `text` says why. */
   | { state: 'skipped'; text: string }
 
 export interface Patient {
@@ -20,7 +20,7 @@ export interface Patient {
 
 export interface Check {
   name: string
-  /** A check before this one, without which this one would blame the wrong thing. */
+  /** Name of an earlier check that must pass first; otherwise this one would blame the wrong cause. */
   needs?: string
   run(patient: Patient): Promise<Finding>
 }
@@ -31,11 +31,11 @@ export const fault = (text: string, remedy: string): Finding => ({ state: 'fault
 export const skipped = (text: string): Finding => ({ state: 'skipped', text })
 export const wordsOf = (error: unknown) => (error instanceof Error ? error.message : String(error))
 
-/** A check never takes long. */
+/** Timeout of a request or connection that a check makes. */
 export const TIMEOUT_MILLIS = 8000
 const MAX_ANSWER_BYTES = 64 * 1024
 
-/** The status and the JSON of an answer, undefined when it is none; a text when there was no answer. */
+/** Fetch a URL. `json` is undefined if the body is not JSON. Returns the message of the error if there is no response. */
 export async function ask({ upstream }: Patient, url: string): Promise<{ status: number; json: unknown } | string> {
   try {
     const response = await upstream.fetch(url, {
@@ -49,11 +49,12 @@ export async function ask({ upstream }: Patient, url: string): Promise<{ status:
   }
 }
 
+/** Returns the parsed JSON, or undefined if the text is not JSON. */
 export function parsed(text: string): unknown {
   try {
     return JSON.parse(text)
   } catch {
-    // Whoever answers for the server, often with a page, answers no JSON.
+    // A proxy that responds in place of the server often sends an HTML page.
     return undefined
   }
 }

@@ -1,4 +1,4 @@
-/** The way in: names, certificate, the server itself, and the proxy in front of it. */
+/** Checks of how requests reach the server: DNS, certificate, the server itself and its reverse proxy. */
 import { connect as connectTls } from 'node:tls'
 import { isNear } from '../../http/client-address.ts'
 import type { Config } from '../../platform/configuration/config.ts'
@@ -8,12 +8,12 @@ import { ask, fault, ok, parsed, skipped, TIMEOUT_MILLIS, warning, wordsOf, type
 import { PROBE_PATH, type Probed } from './probe-route.ts'
 
 const CERTIFICATE_WARNING_DAYS = 14
-/** Stands for any handle under a served domain. */
+/** First label of the test name: it stands for any handle under a served domain. */
 const SOME_LABEL = 'holdfast-doctor-check'
-/** What most proxies refuse unless they are told otherwise is far less, and what is uploaded seldom more. */
+/** Size of the test body. The default limits of most proxies are far smaller, and uploads are seldom larger. */
 const BIG_BODY_BYTES = 16 * 1024 ** 2
 const BIG_BODY_TIMEOUT_MILLIS = 60_000
-/** An address that nobody has (RFC 5737), for claiming to come from there. */
+/** A documentation address (RFC 5737 section 3), which no host has. The test request claims to come from it. */
 const CLAIMED_ADDRESS = '192.0.2.77'
 
 export const networkChecks: readonly Check[] = [
@@ -37,7 +37,7 @@ async function checkDns({ config, resolver }: Patient): Promise<Finding> {
     : fault(`${hostname} has no address`, `add an A (and AAAA) record for ${hostname} that points here`)
 }
 
-/** Handles are host names: each served domain needs a wildcard. */
+/** Handles are host names, so each served domain needs a wildcard DNS record. */
 async function checkHandles({ config, resolver }: Patient): Promise<Finding> {
   const without: string[] = []
   for (const domain of config.availableUserDomains) {
@@ -103,7 +103,7 @@ async function checkOperator({ config: { adminToken, inviteCodeRequired } }: Pat
   )
 }
 
-/** Whether what answers at the public address is this server. */
+/** Check that the public address leads to this server. */
 async function checkProxy(patient: Patient): Promise<Finding> {
   const { config } = patient
   const { hostname } = new URL(config.publicUrl)
@@ -117,13 +117,16 @@ async function checkProxy(patient: Patient): Promise<Finding> {
   )
 }
 
-/** Without a proxy, as in development, there is nothing in between that could get in the way. */
+/** Returns true if there is no proxy in front of the server, as in development. */
 function isDirect({ publicUrl, port }: Config): boolean {
   const url = new URL(publicUrl)
   return url.protocol === 'http:' && url.port === String(port)
 }
 
-/** What the server makes of a request that comes through the public address; or why that cannot be known. */
+/**
+ * Send a probe through the public address. Returns how it arrived at the server, the status if something else responded, or
+ * a finding if the probe is unnecessary or impossible. Throws if there is no response.
+ */
 async function probe({ config, upstream }: Patient, body: Uint8Array<ArrayBuffer>): Promise<Probed | { status: number } | Finding> {
   if (isDirect(config)) return ok('there is no proxy in front')
   if (config.adminToken === null) return skipped('needs the admin token')
@@ -176,7 +179,7 @@ async function checkClientAddress(patient: Patient): Promise<Finding> {
   return ok('the proxy says who asks')
 }
 
-/** A proxy that refuses large bodies refuses uploads and imports. */
+/** A proxy that rejects large bodies rejects blob uploads and repository imports. */
 async function checkBodySize(patient: Patient): Promise<Finding> {
   const bytes = Math.min(patient.config.blobs.maxBlobSize, BIG_BODY_BYTES)
   const size = `${(bytes / 1024 ** 2).toFixed(0)} MiB`
@@ -193,7 +196,7 @@ async function checkBodySize(patient: Patient): Promise<Finding> {
   }
 }
 
-/** Relays follow over a WebSocket, which some proxies do not pass on by themselves. */
+/** Relays read the event stream over a WebSocket, which some proxies forward only if configured to. */
 async function checkWebSocket({ config }: Patient): Promise<Finding> {
   const { promise, resolve } = Promise.withResolvers<boolean>()
   const socket = new WebSocket(`${config.publicUrl.replace(/^http/, 'ws')}/xrpc/com.atproto.sync.subscribeRepos`)
@@ -211,7 +214,7 @@ async function checkWebSocket({ config }: Patient): Promise<Finding> {
       )
 }
 
-/** What apps read before anybody can sign in with them: each document names the server in one member. */
+/** The documents that apps read before sign-in (RFC 9728, RFC 8414), and the member of each that names the server. */
 const oauthDocuments = { '/.well-known/oauth-protected-resource': 'resource', '/.well-known/oauth-authorization-server': 'issuer' } as const
 
 async function checkOAuth(patient: Patient): Promise<Finding> {

@@ -1,4 +1,7 @@
-/** How a request of the doctor arrived, which only the server can tell. For operators alone: it says what the server believes about addresses. */
+/**
+ * Reports how a request of the doctor arrived at the server. Only operators may call it, because the response reveals which
+ * proxies the server trusts.
+ */
 import { route } from '../../http/endpoint.ts'
 import { operator } from '../operators/operators.ts'
 
@@ -6,11 +9,11 @@ export const PROBE_PATH = '/v1/admin/probe'
 const MAX_PROBE_BYTES = 64 * 1024 ** 2
 
 export interface Probed {
-  /** Where the server takes the request to come from. */
+  /** The client address that the server determined. */
   address: string
-  /** What the proxy said about it. */
+  /** The X-Forwarded-For header, or else the Forwarded header; null if neither was sent. */
   forwardedFor: string | null
-  /** Of the body, which is read and dropped. */
+  /** Length of the body, which is read and discarded. */
   bytes: number
 }
 

@@ -1,11 +1,11 @@
-/** Other services that this one needs, and its clock against theirs. */
+/** Checks of the services that this server needs, and of its clock against theirs. */
 import { ownUrl } from '../../platform/configuration/own-url.ts'
 import { ask, fault, ok, parsed, skipped, TIMEOUT_MILLIS, warning, wordsOf, type Check, type Finding, type Patient } from './finding.ts'
 
-/** Relays refuse commits that come from more than 5 minutes ahead; it is said well before that. */
+/** Relays reject commits dated more than 5 minutes in the future. Report a fault well before that. */
 const CLOCK_FAULT_SECS = 120
 const CLOCK_WARNING_SECS = 10
-/** What is still to be done after this time has met more than a restart of the other side. */
+/** Age of a waiting step at which to warn: a restart of the remote service cannot explain a longer delay. */
 const STEP_WARNING_MINUTES = 60
 
 export const serviceChecks: readonly Check[] = [
@@ -16,7 +16,7 @@ export const serviceChecks: readonly Check[] = [
   { name: 'steps', needs: 'server', run: checkSteps },
 ]
 
-/** Against the clock of another service: the directory, or the AppView where the directory is in this process. */
+/** Compare the clock with the PLC directory, or with the AppView if the directory runs inside this process. */
 async function checkClock({ config, upstream, now }: Patient): Promise<Finding> {
   const witness = config.plcDirectoryUrl ?? config.appview.url
   const response = await upstream.fetch(`${witness}/`, { headersTimeoutMillis: TIMEOUT_MILLIS }).catch(() => null)
@@ -83,7 +83,7 @@ interface StepKindView {
   lastError: string | null
 }
 
-/** What the running server still has to do, and could not. */
+/** Check the running server for durable steps that have failed or are overdue. */
 async function checkSteps({ config, upstream, now }: Patient): Promise<Finding> {
   if (config.adminToken === null) return skipped('needs the admin token')
   const headers = { authorization: `Bearer ${config.adminToken.reveal()}` }
