@@ -1,10 +1,10 @@
 /**
- * Work that goes on behind an answer. It fails nobody: what goes wrong is a line of the log. The server waits for it
- * before it closes, though not for ever.
+ * Background work that continues after a response was sent. An error is logged and fails no request. On shutdown the
+ * server waits for the work, for a bounded time.
  */
 import type { Log } from './log.ts'
 
-/** What is more than this is left out. Whoever starts it has bounds of their own; this one keeps their sum from growing. */
+/** Tasks beyond this number are dropped with a warning. Callers have bounds of their own; this one bounds their sum. */
 const MAX_RUNNING = 1000
 
 export class Background {
@@ -12,19 +12,19 @@ export class Background {
 
   constructor(readonly log: Log) {}
 
-  /** `action` says in the log what it is. */
+  /** Start a task. `action` names it in the log. Errors are logged, never thrown. */
   run(action: string, work: () => Promise<unknown>): void {
     if (this.#running.size >= MAX_RUNNING) return this.log.warn('left out: too much goes on behind answers', { action })
     const task = this.#attempt(action, work).finally(() => this.#running.delete(task))
     this.#running.add(task)
   }
 
-  /** Resolves once nothing goes on any more. */
+  /** Resolves once no task is running. */
   async settled(): Promise<void> {
     while (this.#running.size > 0) await Promise.all(this.#running)
   }
 
-  /** The same, but not for longer than the grace. */
+  /** Wait for the running tasks, at most `graceMillis`. */
   async end(graceMillis: number): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>()
     const deadline = setTimeout(resolve, graceMillis)

@@ -1,19 +1,20 @@
 /**
- * Notices when the wall clock was set, for those who delete by it.
+ * Detects that the wall clock was set, for sweeps that delete things by age.
  *
- * It was when, since the last look, not as much time has passed on it as on the monotonic clock. At a start, which has
- * no monotonic clock to compare with, it was when it stands before the last look of the process before, or so long after
- * it that either this server did not run or the clock is wrong.
+ * Between two checks, the wall clock and the monotonic clock must advance by the same amount. The first check of a
+ * process has no earlier reading of the monotonic clock. It compares the wall clock with the time that the previous
+ * process recorded last. The clock counts as set if it is before that time, or so long after it that either the server
+ * was stopped for long or the clock is wrong.
  */
 import type { Clock } from './clock.ts'
 import { sql, type Database } from '../database/database.ts'
 import type { Millis } from '../../protocol/identifiers.ts'
 
-/** Less than this is a clock that is kept right. */
+/** A difference up to this is ordinary clock correction. */
 const MAX_DRIFT_MILLIS = 60_000
-/** A server that was stopped for longer cannot tell the time that has passed from a clock that was set. */
+/** After a longer stop, the server cannot tell elapsed time from a clock that was set. */
 const MAX_PAUSE_MILLIS = 24 * 60 * 60 * 1000
-/** A look is written down when the one before is older than this, or is in the future. */
+/** A check is recorded in the database if the previous record is older than this, or is in the future. */
 const NOTE_MILLIS = 600_000
 
 export class ClockWatch {
@@ -30,7 +31,7 @@ export class ClockWatch {
     this.#monotonic = clock.monotonic()
   }
 
-  /** Look at the clock. Returns how often it was found to have been set, counted from the start of this process. */
+  /** Check the clock. Returns how many times it was found to have been set since this process started. */
   async jumps(): Promise<number> {
     const { clock, db } = this
     const seenAt = (await db.get<{ at: Millis | null }>(sql`SELECT seen_at AS at FROM clock_seen`))!.at

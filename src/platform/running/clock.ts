@@ -1,18 +1,21 @@
 /**
- * The two kinds of time. What is stored, sent or compared with something of that kind is an instant of the wall clock,
- * which an operator or a time server may set. What is only measured here and now (a window, a wait, the age of something
- * in memory) is an interval of the monotonic clock, so that a clock that is set neither ends nor prolongs it.
+ * The two kinds of time. Instants that are stored, sent or compared with stored ones come from the wall clock, which an
+ * operator or a time server may set. Durations that are only measured within this process (a window, a wait, the age of
+ * something in memory) come from the monotonic clock, so setting the clock neither shortens nor prolongs them.
  */
 import type { Millis } from '../../protocol/identifiers.ts'
 
 export interface Clock {
-  /** Wall-clock time. May step back, and jump ahead. */
+  /** Wall-clock time. May go backwards or jump ahead. */
   now(): Millis
-  /** Milliseconds since some moment of this process. Never steps back or jumps. */
+  /** Milliseconds since an arbitrary moment of this process. Never goes backwards or jumps. */
   monotonic(): number
 }
 
 export const systemClock: Clock = { now: () => Date.now(), monotonic: () => performance.now() }
 
-/** How old something stored is. Something from the future was stored while the clock was wrong, and may be of any age. */
+/**
+ * Returns the age of something stored, in milliseconds. A time in the future was stored while the clock was wrong: the
+ * age is then unknown, and counts as infinite.
+ */
 export const ageOf = (at: Millis, now: Millis): number => (at <= now ? now - at : Infinity)

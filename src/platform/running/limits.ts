@@ -18,10 +18,10 @@ const MINUTES_5 = 300
 const HOUR = 3600
 const DAY = 86_400
 
-/** Keys kept per rule; the oldest go first. */
+/** Keys kept per rule; the oldest are dropped first. */
 const MAX_KEYS = 100_000
 
-/** Every limiter of the server, by what it limits. Endpoints that share a budget share a name. */
+/** Every limiter of the server, named after what it limits. Endpoints that share a budget share a name. */
 const rules = {
   globalIp: [{ windowSecs: MINUTES_5, points: (config) => config.rateLimit.globalIpPer5min }],
   createAccount: [{ windowSecs: MINUTES_5, points: (config) => config.rateLimit.createAccountPer5min }],
@@ -72,13 +72,13 @@ export interface Charge {
   cost?: number
 }
 
-/** What a limited answer tells in its headers. */
+/** The state of a limiter, as the response headers report it. */
 export interface LimitState {
   name: LimitName
   allowed: boolean
   limit: number
   remaining: number
-  /** How long the window still lasts. */
+  /** Time until the window ends. */
   resetMillis: number
   windowSecs: number
 }
@@ -89,14 +89,14 @@ interface Window {
   endsAt: number
 }
 
-/** The windows of one rule, by key. Each turn begins when every window of the last but one has ended. */
+/** The windows of one rule, by key. Rotates once all windows in the older generation have expired. */
 class Windows {
   readonly #windows = new BoundedCache<Window>(MAX_KEYS)
   #turnAt: number | null = null
 
   constructor(readonly millis: number) {}
 
-  /** The running window of the key, or a new one. */
+  /** Returns the current window of the key, or a new one. */
   at(key: string, now: number): Window {
     if (this.#turnAt === null || now >= this.#turnAt) {
       this.#windows.turn()
@@ -123,8 +123,8 @@ export class Limits {
   ) {}
 
   /**
-   * Take points from every rule of the limiters, or from none when one of them has too few left.
-   * Returns the state of the tightest rule, or null when nothing limits.
+   * Take points from every rule of the limiters, or from none if one of them has too few left. Returns the state of the
+   * rule with the smallest share of points left, or null if no rule applies.
    */
   charge(...charges: readonly Charge[]): LimitState | null {
     if (!this.config.rateLimit.enabled) return null
@@ -148,13 +148,13 @@ export class Limits {
       .reduce(tighter)
   }
 
-  /** The state of a limiter that has no point left for the key; null while it has. Takes nothing. */
+  /** Returns the state of a limiter that has no points left for the key, or null if it has some. Takes no points. */
   spent(name: LimitName, key: string): LimitState | null {
     const state = this.charge({ name, key, cost: 0 })
     return state !== null && state.remaining === 0 ? { ...state, allowed: false } : null
   }
 
-  /** Keys that something is counted for. */
+  /** Number of keys with a counter, summed over all rules. */
   get size(): number {
     return this.#windows.values().reduce((total, { size }) => total + size, 0)
   }

@@ -1,11 +1,11 @@
 /**
- * How many lines of a kind the log gets, where strangers cause them: a flood of requests must not become a flood of
- * lines. Each key has a share of what all have, so that one does not use up everybody's. What is left out is counted.
+ * Limits how many log lines of one kind are written if strangers cause them: a flood of requests must not become a
+ * flood of lines. Each key has its own limit, so one key cannot use up the total. Omitted lines are counted.
  */
 import type { Clock } from './clock.ts'
 
 const WINDOW_MILLIS = 60_000
-/** In one window. */
+/** Per window, over all keys. */
 const MAX_LINES = 60
 const MAX_LINES_PER_KEY = 10
 
@@ -17,7 +17,10 @@ export class LineBudget {
 
   constructor(readonly clock: Pick<Clock, 'monotonic'>) {}
 
-  /** Write a line if there is room for it. `omitted` says how many were left out before it, null where none were. */
+  /**
+   * Call `write` if the budget allows another line for the key. `omitted` is the number of lines left out since the
+   * previous line, or null if none were.
+   */
   within(key: string, write: (omitted: number | null) => void): void {
     const now = this.clock.monotonic()
     if (now >= this.#endsAt) {

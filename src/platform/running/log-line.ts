@@ -1,29 +1,29 @@
 /**
- * One line of the log in JSON: the schema of all of them. A name means one thing and has one type wherever it occurs, so
- * that whatever indexes lines can rely on it; the compiler holds whoever writes a line to it.
+ * The schema of a log line in JSON. Each field has one meaning and one type in every line, so log indexers can rely on
+ * it. The compiler checks every caller against it.
  */
 import { Type, type Static, type TObject } from '@sinclair/typebox'
 
 export const logLevels = ['debug', 'info', 'warn', 'error'] as const
 export type LogLevel = (typeof logLevels)[number]
 
-/** In every line. */
+/** Present in every line. */
 const head = {
-  /** RFC 3339, in UTC, with milliseconds. */
+  /** RFC 3339 section 5.6, in UTC, with milliseconds. */
   timestamp: Type.String({ pattern: String.raw`^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$` }),
   level: Type.Union(logLevels.map((level) => Type.Literal(level))),
-  /** The part of the service that speaks. */
+  /** The component that writes the line. */
   target: Type.String(),
-  /** What happened, in words that do not vary. */
+  /** What happened, as constant text: variable data goes into fields. */
   message: Type.String(),
 }
 
 const text = Type.Optional(Type.String())
 const integer = Type.Optional(Type.Integer())
 
-/** What lines may add. */
+/** Optional fields. */
 const fields = {
-  /** Of the request that was being answered. The same in all its lines. */
+  /** Id of the request being handled; the same in all lines of that request. */
   requestId: text,
   error: Type.Optional(
     Type.Object({ name: Type.String(), message: Type.String(), stack: Type.String(), cause: Type.Optional(Type.Unknown()) }),
@@ -42,34 +42,34 @@ const fields = {
   file: text,
   snapshot: text,
   sweep: text,
-  /** The id of a durable step, and what kind it is of. */
+  /** Id of a durable step, and its kind. */
   step: text,
   stepKind: text,
   tries: integer,
 
   // Requests
-  /** Of the HTTP request. */
+  /** HTTP method of the request. */
   method: text,
-  /** The template of a path, or the name of a method under `/xrpc`; never what was asked. */
+  /** The template of the path, or the name of the method under `/xrpc`; never the path as requested. */
   route: text,
   status: integer,
   durationMillis: Type.Optional(Type.Number()),
 
   // Accounts and operators
-  /** Who acted, where it was not the account holder: an operator, as in the audit. */
+  /** Who acted, if not the account holder: an operator, named as in the audit log. */
   actor: text,
   action: text,
   subject: text,
-  /** What let somebody in. */
+  /** How somebody signed in. */
   means: text,
-  /** App, browser and system, in words. */
+  /** Names of the app, browser and operating system. */
   program: text,
-  /** /24 or /48. */
+  /** Network of the client: /24 for IPv4, /48 for IPv6. */
   network: text,
   /** Address of a client that failed to sign in. */
   ip: text,
   deleteAfter: text,
-  /** Lines of this kind that were left out since the one before. */
+  /** Lines of this kind that were omitted since the previous one. */
   omitted: integer,
 
   // Why, and how it went
@@ -100,5 +100,5 @@ export const logLine = Type.Object({ ...head, ...fields }, { additionalPropertie
 
 type Written = Static<TObject<typeof fields>>
 
-/** What a line may be given: errors as they were thrown. What is null is left out. */
+/** The fields that a caller may pass. `error` takes the error as it was thrown; null omits a field. */
 export type Fields = Readonly<{ [Name in keyof Written]?: Name extends 'error' ? unknown : Written[Name] | null | undefined }>

@@ -1,7 +1,7 @@
 /**
- * The structured log: an event in plain words and its fields, one line each, on standard output. Variable data goes
- * into fields, never into the message, so that what must not be logged can be told by its name: passwords, tokens,
- * codes and keys are replaced before they are written, whoever passes them.
+ * The structured log: one event per line, with a message in plain words and fields. Variable data goes into fields,
+ * never into the message, so that secrets can be recognised by field name: passwords, tokens, codes and keys are
+ * redacted before a line is written, whichever caller passes them.
  */
 import { wireTime, type Millis } from '../../protocol/identifiers.ts'
 import type { Config } from '../configuration/config.ts'
@@ -13,7 +13,7 @@ export interface Log {
   info(message: string, fields?: Fields): void
   warn(message: string, fields?: Fields): void
   error(message: string, fields?: Fields): void
-  /** Whether lines of the level are written: to be asked where making one costs something. */
+  /** Returns whether lines of this level are written. Ask first if a line is expensive to build. */
   writes(level: LogLevel): boolean
 }
 
@@ -47,17 +47,17 @@ export function createLog({ format, level: least, now, write }: LogOptions): Log
   return { debug: logAt('debug'), info: logAt('info'), warn: logAt('warn'), error: logAt('error'), writes }
 }
 
-/** The log of a running process: on standard output, by the system's clock. */
+/** Returns the log of a running process, which writes to standard output and uses the system's clock. */
 export const processLog = ({ logFormat, logLevel }: Config['telemetry']): Log =>
   createLog({ format: logFormat, level: logLevel, now: Date.now, write: (line) => process.stdout.write(`${line}\n`) })
 
 function jsonLine({ at, level, target, message, fields }: Line): string {
   const head = { timestamp: wireTime(at), level, target, message }
-  // Once for the order and once for the values: no field can replace them.
+  // The first `head` fixes the order and the second the values, so no field can replace either.
   return JSON.stringify({ ...head, ...plainFields(fields), ...head })
 }
 
-/** Texts of several lines, such as a stack, follow indented, so that no field can pass for a line of the log. */
+/** Values of several lines, such as stacks, follow indented, so that no field can imitate a log line. */
 function textLine({ at, level, target, message, fields }: Line): string {
   const inline: string[] = []
   const blocks: string[] = []
@@ -78,7 +78,7 @@ function textOf(value: unknown): string {
 
 const printable = (text: string): string => text.replaceAll(/\p{Cc}/gu, (character) => JSON.stringify(character).slice(1, -1))
 
-/** Names whose values are never written. */
+/** Field names whose values are redacted. */
 const sensitiveName =
   /(?:password|passwd|secret|token|authorization|cookie|assertion|signature|private_?key|master_?key|proof|(?:invite|user|email|recovery|confirmation|claim)_?code)$/i
 
@@ -98,7 +98,7 @@ interface LoggedError {
 const isLoggedError = (value: unknown): value is LoggedError =>
   typeof value === 'object' && value !== null && 'stack' in value && typeof value.stack === 'string'
 
-/** Any value as bounded JSON data without sensitive members. Never throws and never runs in circles. */
+/** Returns any value as bounded JSON data without sensitive members. Cycles end at `MAX_DEPTH`. */
 function plain(value: unknown, depth: number): unknown {
   if (typeof value === 'string') return value.length > MAX_TEXT_CHARS ? `${value.slice(0, MAX_TEXT_CHARS)}…` : value
   if (typeof value !== 'object' || value === null)
@@ -109,7 +109,7 @@ function plain(value: unknown, depth: number): unknown {
   if (depth >= MAX_DEPTH) return '[…]'
   if (Array.isArray(value)) return value.slice(0, MAX_ITEMS).map((item) => plain(item, depth + 1))
   const prototype: unknown = Object.getPrototypeOf(value)
-  // Instances of classes speak for themselves: a CID prints as text, a secret as `[secret]`.
+  // Class instances define their own text: a CID prints as a string, a secret as `[secret]`.
   if (prototype !== Object.prototype && prototype !== null) return String(value)
   const members = Object.entries(value)
     .slice(0, MAX_ITEMS)

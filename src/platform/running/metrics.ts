@@ -43,7 +43,7 @@ export type CounterLabels<Name extends CounterName> = {
 
 export const CONTENT_TYPE = 'text/plain; version=0.0.4; charset=utf-8'
 
-/** Counts by the values of the labels, joined by commas: looking labels up in the library costs more than counting. */
+/** Counts by label values, joined by commas. Looking labels up in the library costs more than counting here. */
 interface Tally {
   labels: string[]
   counts: Map<string, number>
@@ -53,7 +53,7 @@ export class Metrics {
   readonly #registry = new Registry()
   readonly #tallies = new Map<string, Tally>()
   readonly #histograms = new Map<HistogramName, Histogram>()
-  /** Responses by route and by class of status. */
+  /** Responses by route; the index is the status class. */
   readonly #answers = new Map<string, number[]>()
 
   constructor() {
@@ -72,7 +72,7 @@ export class Metrics {
     )
   }
 
-  /** A counter that is brought up to date when it is read, from counts by the values of its labels, joined by commas. */
+  /** Declare a counter that is updated at each scrape. `read` returns counts by label values, joined by commas. */
   #counter(name: string, help: string, labelNames: string[], read: () => Iterable<[string, number]>): void {
     new Counter({
       name,
@@ -96,7 +96,7 @@ export class Metrics {
     this.#histograms.get(name)!.observe(value)
   }
 
-  /** `route` is a template of the route table, or `unmatched`. */
+  /** Count a response. `route` is a template of the route table, or `unmatched`. */
   request(route: string, status: number): void {
     let counts = this.#answers.get(route)
     if (!counts) this.#answers.set(route, (counts = []))
@@ -104,7 +104,7 @@ export class Metrics {
     counts[statusClass] = (counts[statusClass] ?? 0) + 1
   }
 
-  /** Read when asked for. Null leaves it out. */
+  /** Declare a gauge that is read at each scrape. If `read` returns null, the gauge is omitted. */
   gauge(name: string, help: string, read: () => number | null | Promise<number | null>): void {
     new Gauge({
       name,
@@ -118,7 +118,7 @@ export class Metrics {
     })
   }
 
-  /** The same by the values of a label, which come from a fixed set. */
+  /** Declare a gauge with one label, whose values must come from a fixed set. */
   gauges(name: string, help: string, label: string, read: () => Promise<Iterable<[string, number]>>): void {
     new Gauge({
       name,
@@ -133,19 +133,19 @@ export class Metrics {
     })
   }
 
-  /** A counter of a sweep, by the name that the sweep declares. */
+  /** Declare a counter of a sweep. Returns the function that increases it. */
   tally(name: string, help: string): (by: number) => void {
     const counter = new Counter({ name, help, registers: [this.#registry] })
     return (by) => counter.inc(by)
   }
 
-  /** Text exposition format. */
+  /** Returns all metrics in the Prometheus text exposition format, version 0.0.4. */
   render(): Promise<string> {
     return this.#registry.metrics()
   }
 }
 
-/** All values that the labels can take together, in the order of the labels. */
+/** Returns all combinations of label values, in the order of the labels. */
 function combinations(labels: Record<string, readonly string[]>): string[][] {
   return Object.values(labels).reduce<string[][]>((all, values) => all.flatMap((before) => values.map((value) => [...before, value])), [[]])
 }

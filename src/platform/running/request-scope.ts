@@ -1,27 +1,29 @@
 /**
- * The request that work is done for, without everything that it calls being told: lines of the log write its id, and
- * what all clients share gives each its part. Nothing else may depend on it.
+ * The request on whose behalf code runs, available without passing it through every call. Log lines include its id, and
+ * shared resources limit each client to its share. Nothing else may depend on it.
  *
- * What outlives the request that happened to start it runs `outsideRequests`, so that its lines do not name that one.
+ * Work that outlives the request that started it runs in `outsideRequests`, so that its log lines do not include the id
+ * of that request.
  */
 import { AsyncLocalStorage } from 'node:async_hooks'
 
-/** What is not asked for is not worked out. */
+/** The fields may be getters, which compute a value only when it is read. */
 interface Origin {
   readonly requestId: string
-  /** Whom limits count it for. */
+  /** The key that rate limits charge. */
   readonly client: string
 }
 
 const scope = new AsyncLocalStorage<Origin>()
 
+/** Run `work` on behalf of a request. */
 export const inRequest = <Arguments extends unknown[], T>(request: Origin, work: (...given: Arguments) => T, ...given: Arguments): T =>
   scope.run(request, work, ...given)
 
 export const outsideRequests = <T>(work: () => T): T => scope.exit(work)
 
-/** Undefined outside of requests. */
+/** Returns the id of the current request, or undefined outside requests. */
 export const requestIdHere = (): string | undefined => scope.getStore()?.requestId
 
-/** Undefined outside of requests. */
+/** Returns the client of the current request, or undefined outside requests. */
 export const clientHere = (): string | undefined => scope.getStore()?.client

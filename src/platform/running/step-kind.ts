@@ -1,68 +1,72 @@
-/** What kinds of steps are, and what may be asked of whoever does them. `steps.ts` does. */
+/** The interface of durable steps: kinds, single steps, and their runner. `steps.ts` implements it. */
 import type { Did } from '../../protocol/identifiers.ts'
 import type { Tx } from '../database/database.ts'
 import type { StepSummary } from './step-store.ts'
 
 export interface Step<Payload> {
-  /** The same in every try, and another one for a step that is added again. */
+  /** The same in every try. A step that is added again gets a new id. */
   id: string
   key: string
   did: Did | null
   payload: Payload
-  /** Have it done with what `tx` does, once and no more. False when it was dropped or replaced; then it must do nothing. */
+  /**
+   * Delete the step in `tx`, so that the writes of `tx` happen exactly once. Returns false if the step was dropped or
+   * replaced meanwhile; `tx` must then write nothing.
+   */
   end(tx: Tx): Promise<boolean>
 }
 
-/** `Ctx` is what `take` is given to work with. */
+/** `Ctx` is the context that `take` receives. */
 export interface StepKindOf<Ctx, Payload> {
-  /** Kebab-case; unique. Stands in rows, commands and metrics. */
+  /** Kebab-case; unique. Used in rows, commands and metrics. */
   name: string
-  /** Steps that are done side by side. */
+  /** Steps of this kind that may run at the same time. */
   concurrency: number
-  /** Of more than these the oldest are dropped. */
+  /** If there are more steps than this, the oldest are dropped. */
   maxSteps: number
-  /** Null: it is never given up. */
+  /** Null means no limit. */
   maxTries: number | null
-  /** Waits before the second try, and at the most. They double in between. */
+  /** Wait before the second try. It doubles with every further try, up to `maxWaitSecs`. */
   firstWaitSecs: number
   maxWaitSecs: number
-  /** Where two of one key ask for the same, the earlier one stays. Otherwise the later one takes its place. */
+  /** If a step with the same key exists, keep it and drop the new one. By default the new step replaces it. */
   keepsEarlier?: boolean
-  /** Whether no other try could end in another way. */
+  /** Returns whether the error is permanent, so that there are no further tries. */
   isFinal?(error: unknown): boolean
-  /** Do it. It is done when the promise resolves, also when there was nothing left to do. */
+  /** Perform the step. It is done when the promise resolves, even if nothing was left to do. A rejection schedules a retry. */
   take(ctx: Ctx, step: Step<Payload>): Promise<void>
 }
 
 export interface AddedStep<Payload> {
-  /** What it is about, within its kind. */
+  /** The subject of the step; one step of a kind exists per key. */
   key: string
-  /** The account whose end is its end. */
+  /** The account with which the step is deleted. */
   did?: Did | null
   payload: Payload
-  /** Before the first try. */
+  /** Delay before the first try; 0 when omitted. */
   waitSecs?: number
 }
 
-/** What `add` and `nextTry` need to know of a kind. */
+/** A kind as `add` and `nextTry` take it, whatever context its steps need. */
 type Kind<Payload> = StepKindOf<never, Payload>
 
 export interface Steps {
-  /** Write down, in the caller's transaction, that something is to be done. */
+  /** Store a step in the caller's transaction. */
   add<Payload>(tx: Tx, kind: Kind<Payload>, step: AddedStep<Payload>): Promise<void>
   /**
-   * Whether the next try of a step does it, for whoever wants to tell a person. False when it fails, and when it takes
-   * longer; it is tried again all the same. To be called as soon as the transaction that added it is over.
+   * Returns whether the next try of a step succeeds, for callers that show the result to a person. Returns false if the
+   * try fails or does not end within `timeoutMillis`; the step is retried all the same. Call it as soon as the
+   * transaction that added the step has committed.
    */
   nextTry<Payload>(kind: Kind<Payload>, key: string, timeoutMillis: number): Promise<boolean>
-  /** Of all kinds, also those that there are no steps of. */
+  /** Returns a summary of every kind, including kinds without steps. */
   summaries(): Promise<StepSummary[]>
-  /** Begin to work: whoever was at a step of this database is no more, for no other process has it. */
+  /** Start to perform steps. First releases those that an earlier process had taken: no other process uses the database. */
   start(): Promise<void>
-  /** There may be something to do. Waits for nothing. */
+  /** Signal that a step may be due. Does not wait. */
   wake(): void
-  /** Do what is due now, and wait for it; for tests. */
+  /** Perform the steps that are due now, and wait for them. For tests. */
   workOff(): Promise<void>
-  /** Waits a moment for what is being done. */
+  /** Stop, and wait a bounded time for the steps in progress. */
   stop(): Promise<void>
 }

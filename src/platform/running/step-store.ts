@@ -1,10 +1,10 @@
-/** Rows of `step`. */
+/** SQL of the `step` table. */
 import type { Did, Millis } from '../../protocol/identifiers.ts'
 import { sql, sqlAnd, type Reader, type Sql, type Tx, type Writer } from '../database/database.ts'
 
-/** No step waits longer for its next try. What seems to was written while the clock was ahead, and is due. */
+/** No step waits longer for its next try. A later due time was written while the clock was ahead, so the step is due. */
 export const MAX_WAIT_MILLIS = 24 * 60 * 60 * 1000
-/** How long a step is left to whoever took it. */
+/** How long a step that was taken is reserved for that try. */
 export const LEASE_MILLIS = 5 * 60 * 1000
 
 export interface StepRow {
@@ -14,7 +14,7 @@ export interface StepRow {
   did: Did | null
   payload: string
   createdAt: Millis
-  /** Null: failed for good. */
+  /** Null if the step failed permanently. */
   dueAt: Millis | null
   tries: number
   triedAt: Millis | null
@@ -29,16 +29,16 @@ const insertion = ({ id, kind, key, did, payload, createdAt, dueAt }: NewStep) =
   INSERT INTO step (id, kind, key, did, payload_wrapped, created_at, due_at, tries)
   VALUES (${id}, ${kind}, ${key}, ${did}, ${payload}, ${createdAt}, ${dueAt}, 0)`
 
-/** In the place of one with the same key; whoever is at that one is at nothing any more. */
+/** Insert a step, or replace the one with the same key. The new id makes a try of the replaced step ineffective. */
 export const putStep = (tx: Tx, step: NewStep): Promise<number> =>
   tx.run(sql`${insertion(step)} ON CONFLICT (kind, key) DO UPDATE SET
     id = excluded.id, did = excluded.did, payload_wrapped = excluded.payload_wrapped, created_at = excluded.created_at, due_at = excluded.due_at,
     tries = 0, taken_until = NULL, tried_at = NULL, last_error = NULL`)
 
-/** Unless there is one with the same key. */
+/** Insert a step unless one with the same key exists. */
 export const insertStep = (tx: Tx, step: NewStep): Promise<number> => tx.run(sql`${insertion(step)} ON CONFLICT (kind, key) DO NOTHING`)
 
-/** Delete the oldest steps of a kind beyond a number. */
+/** Delete all but the newest `keep` steps of a kind. Returns how many. */
 export const trimSteps = (tx: Tx, kind: string, keep: number): Promise<number> =>
   tx.run(
     sql`DELETE FROM step WHERE kind = ${kind} AND created_at <= (SELECT created_at FROM step WHERE kind = ${kind} ORDER BY created_at DESC LIMIT 1 OFFSET ${keep})`,
@@ -46,26 +46,26 @@ export const trimSteps = (tx: Tx, kind: string, keep: number): Promise<number> =
 
 const isFree = (now: Millis) => sql`(taken_until IS NULL OR taken_until <= ${now} OR taken_until > ${now + LEASE_MILLIS})`
 
-/** Steps that were never tried come first: those of a service that is out of reach must not keep them waiting. */
+/** Returns steps that can be taken now, fewest tries first: steps of an unreachable service must not delay new ones. */
 export const listDueSteps = (reader: Reader, kind: string, now: Millis, limit: number): Promise<StepRow[]> =>
   reader.all(sql`
     SELECT ${columns} FROM step
     WHERE kind = ${kind} AND (due_at <= ${now} OR due_at > ${now + MAX_WAIT_MILLIS}) AND ${isFree(now)}
     ORDER BY tries, due_at LIMIT ${limit}`)
 
-/** When the next step of a kind can be taken, unless it is taken before; null when there is none. */
+/** Returns when the next step of a kind can be taken, or null if none is waiting. */
 export const nextStepAt = async (reader: Reader, kind: string): Promise<Millis | null> =>
   (await reader.get<{ at: Millis | null }>(
     sql`SELECT min(coalesce(taken_until, due_at)) AS at FROM step WHERE kind = ${kind} AND due_at IS NOT NULL`,
   ))!.at
 
-/** 0 rows: somebody else has taken it, or it is gone. */
+/** Take a step and count the try. Returns 0 if it was taken by somebody else or is gone. */
 export const takeStep = (tx: Tx, { id, tries }: Pick<StepRow, 'id' | 'tries'>, now: Millis): Promise<number> =>
   tx.run(
     sql`UPDATE step SET taken_until = ${now + LEASE_MILLIS}, tried_at = ${now}, tries = ${tries + 1} WHERE id = ${id} AND tries = ${tries} AND due_at IS NOT NULL`,
   )
 
-/** Give it back after a try. `dueAt` is null when it was the last one. */
+/** Return a step after a failed try. `dueAt` is null if that was the last try. */
 export const returnStep = (
   writer: Writer,
   { id, tries }: Pick<StepRow, 'id' | 'tries'>,
@@ -78,7 +78,7 @@ export const deleteStep = (writer: Writer, id: string): Promise<number> => write
 export const areStepsTaken = async (reader: Reader): Promise<boolean> =>
   (await reader.get(sql`SELECT 1 FROM step WHERE taken_until IS NOT NULL LIMIT 1`)) !== null
 
-/** Whoever was at a step is no more. */
+/** Release all steps that were taken, because the process that took them has ended. */
 export const releaseSteps = (writer: Writer): Promise<number> =>
   writer.run(sql`UPDATE step SET taken_until = NULL WHERE taken_until IS NOT NULL`)
 
@@ -87,26 +87,26 @@ export const deleteStepsOf = (tx: Tx, did: Did): Promise<number> => tx.run(sql`D
 export const deleteFailedBefore = (writer: Writer, instant: Millis): Promise<number> =>
   writer.run(sql`DELETE FROM step WHERE due_at IS NULL AND tried_at < ${instant}`)
 
-/** How things are with the steps of a kind. */
+/** Counts and times of the steps of one kind. */
 export interface StepSummary {
   kind: string
   waiting: number
   failed: number
-  /** Of those that wait. */
+  /** When the oldest waiting step was created; null if none waits. */
   oldestAt: Millis | null
   nextAt: Millis | null
-  /** What the latest try met that failed. */
+  /** Error of the latest failed try; null if there is none. */
   lastError: string | null
 }
 
-/** Of every kind that there are steps of. */
+/** Returns a summary of every kind that has steps. */
 export const summariseSteps = (reader: Reader): Promise<StepSummary[]> =>
   reader.all(sql`
     SELECT kind, count(due_at) AS waiting, count(*) - count(due_at) AS failed, min(CASE WHEN due_at IS NOT NULL THEN created_at END) AS "oldestAt", min(due_at) AS "nextAt",
       (SELECT last_error FROM step latest WHERE latest.kind = step.kind AND last_error IS NOT NULL ORDER BY tried_at DESC LIMIT 1) AS "lastError"
     FROM step GROUP BY kind ORDER BY kind`)
 
-/** The oldest first, those after an id. */
+/** Returns the steps after an id, oldest first. A null `kind` means all kinds. */
 export function listSteps(
   reader: Reader,
   { kind, after }: { kind: string | null; after: string },
@@ -118,12 +118,12 @@ export function listSteps(
     FROM step WHERE id > ${after} AND ${ofKind} ORDER BY id LIMIT ${limit}`)
 }
 
-/** One step, or all of a kind. */
+/** One step, or all steps of a kind. */
 export type StepChoice = { id: string } | { kind: string }
 
 const chosen = (choice: StepChoice): Sql => ('id' in choice ? sql`id = ${choice.id}` : sql`kind = ${choice.kind}`)
 
-/** Whoever is at one goes on with it. */
+/** Make steps due now and reset their tries. Leaves steps in progress alone. Returns how many were changed. */
 export const makeStepsDue = (tx: Tx, choice: StepChoice, now: Millis): Promise<number> =>
   tx.run(sql`UPDATE step SET due_at = ${now}, tries = 0, taken_until = NULL WHERE ${sqlAnd([chosen(choice), isFree(now)])}`)
 

@@ -1,4 +1,4 @@
-/** Forgets steps that failed for good, and that no operator has looked after. */
+/** Deletes steps that failed permanently and that no operator has retried or dropped within 30 days. */
 import { deleteFailedBefore } from './step-store.ts'
 import type { Sweep } from './sweeps.ts'
 

@@ -1,14 +1,15 @@
 /**
- * Durable steps: what a transaction starts and the world must finish. A feature declares kinds of them, as it declares
- * sweeps; `add` writes a step in the caller's transaction, and the runner does it soon after that is durable.
+ * Durable steps: work that a transaction starts and that involves the outside world, such as mail. A feature declares
+ * kinds of steps, as it declares sweeps. `add` stores a step in the caller's transaction, and the runner performs it
+ * soon after the commit.
  *
- * - A step is done at least once. It is taken with its tries counted, done, and only then deleted: whoever is killed in
- *   between does it again at the next start. Its `id` tells the world that it is the same one.
- * - A step that fails is tried again later and later, and after its last try stays, for the operator to see.
- * - Of one kind there is one step for each key, and a bounded number altogether: what is out of reach for a week
- *   leaves no heap of rows behind. The newest are kept.
- * - One process at a time is at a step: taking it counts a try, and names the count that was read.
- * - Nothing is looked at while nothing is due: one timer waits for the next step.
+ * - A step is performed at least once. The runner takes it and counts the try, performs it, and only then deletes it. If
+ *   the process is killed in between, the next process performs it again. The `id` serves as idempotency key.
+ * - A step that fails is retried with exponential backoff. After its last try it is kept for the operator to see.
+ * - Each kind has one step per key and a bounded total, of which the newest are kept. So a service that is unreachable
+ *   for a week does not pile up rows.
+ * - One process at a time performs a step: taking it counts a try, on condition that the count is the one that was read.
+ * - The runner does not poll: one timer waits for the next step.
  */
 import type { Millis } from '../../protocol/identifiers.ts'
 import type { Context } from '../context.ts'
@@ -33,13 +34,13 @@ import {
 
 export { deleteStepsOf } from './step-store.ts'
 
-/** No try takes longer: well within the time for which a step is taken. */
+/** Timeout of one try, well below `LEASE_MILLIS`. */
 const MAX_TRY_MILLIS = 2 * 60 * 1000
-/** What is waited for when the server stops. The rest is done at its next start. */
+/** How long `stop` waits for steps in progress. The next start repeats those that have not ended by then. */
 const STOP_MILLIS = 5000
-/** While steps wait, looks are no further apart, so that a clock that is set delays them no longer. */
+/** Longest delay of the timer while steps wait, so that setting the clock delays them no longer than this. */
 const MAX_LOOK_MILLIS = 60 * 60 * 1000
-/** When the database does not let steps be taken, and at the least between two looks. */
+/** Shortest delay of the timer. */
 const MIN_LOOK_MILLIS = 1000
 const MAX_ERROR_CHARS = 500
 
@@ -51,9 +52,9 @@ export class StepRunner implements Steps {
   #timer: Timer | null = null
   #looking: Promise<void> | null = null
   #isLookDue = false
-  /** By id of step. */
+  /** Tries in progress, by step id. */
   readonly #running = new Map<string, { kind: string; end: Promise<void> }>()
-  /** Whoever wants to know how the next try of a step ends, by kind and key. */
+  /** Results that callers of `nextTry` wait for, by kind and key. */
   readonly #watched = new Map<string, PromiseWithResolvers<boolean>>()
 
   constructor(
@@ -160,7 +161,7 @@ export class StepRunner implements Steps {
         this.#lookAgainIn(MAX_TRY_MILLIS)
       }
     }
-    // In one go with the last look at the flag: nothing that is due in between is missed.
+    // Nothing is awaited after the flag was last read, so no wake-up is missed.
     this.#looking = null
   }
 
@@ -172,13 +173,13 @@ export class StepRunner implements Steps {
     this.#timer.unref()
   }
 
-  /** Take what is due and may be done now. Returns in how many milliseconds there is more; null when nothing waits. */
+  /** Start the steps that are due. Returns the milliseconds until the next one is, or null if there is none to wait for. */
   async #look(): Promise<number | null> {
     const { db, clock } = this.ctx
     let nextAt = Infinity
     for (const kind of this.kinds) {
       const free = kind.concurrency - Array.from(this.#running.values()).filter((one) => one.kind === kind.name).length
-      // The end of each one is followed by a look.
+      // The end of each running step triggers another look.
       if (free <= 0) continue
       const due = await listDueSteps(db, kind.name, clock.now(), free)
       if (due.length > 0) for (const row of await this.#taken(due)) this.#begin(kind, row)
@@ -215,13 +216,13 @@ export class StepRunner implements Steps {
       if (failure === null) await deleteStep(db, row.id)
       else await returnStep(db, row, failure)
     } catch (error) {
-      // It stays taken for a while, and is then done again.
+      // The step remains taken until its lease ends, and is then performed again.
       if (!this.#isStopped) log.error('how a step ended could not be written', { stepKind: kind.name, step: row.id, error })
     }
     this.#tell(watchName(kind.name, row.key), isDone)
   }
 
-  /** Null when it is done. */
+  /** Perform the step. Returns null if it succeeded, else its error and when to retry; a null `dueAt` means never. */
   async #failureOf(kind: StepKind<unknown>, row: StepRow): Promise<Pick<StepRow, 'dueAt' | 'lastError'> | null> {
     const { clock, log } = this.ctx
     try {
@@ -260,7 +261,10 @@ export class StepRunner implements Steps {
 
 const watchName = (kind: string, key: string) => `${kind} ${key}`
 
-/** Wait after this many tries: doubled each time up to a bound, and drawn from the upper half, which spreads simultaneous retries. */
+/**
+ * Returns the wait after this many tries. It doubles each time up to a maximum; `random` (0 to 1) picks a point in its
+ * upper half, which spreads simultaneous retries.
+ */
 export function waitMillis(
   { firstWaitSecs, maxWaitSecs }: Pick<StepKind<unknown>, 'firstWaitSecs' | 'maxWaitSecs'>,
   tries: number,

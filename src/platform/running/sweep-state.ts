@@ -1,4 +1,4 @@
-/** What may be asked of the sweeps, and what they tell. `sweeps.ts` runs them. */
+/** The interface of the sweeps and of their reports. `sweeps.ts` implements it. */
 import type { Millis } from '../../protocol/identifiers.ts'
 
 export type SweepReport = Record<string, number>
@@ -10,10 +10,10 @@ export interface SweepState {
 
 export interface Sweeps {
   readonly sweeps: readonly { readonly name: string; readonly destructive?: boolean }[]
-  /** The last pass of each sweep that was completed, by its name. */
+  /** The last completed pass of each sweep, by name. */
   readonly last: ReadonlyMap<string, SweepState>
   start(): void
-  /** One pass now; a pass that is under way already is joined. */
+  /** Run one pass now, or join the one in progress. Throws if no sweep has this name. */
   run(name: string): Promise<SweepReport>
   stop(): Promise<void>
 }

@@ -1,34 +1,35 @@
 /**
- * Periodic passes beside the server. The runner owns the period, the last report and the errors; a sweep is a value.
+ * Periodic background passes. The runner owns the interval, the last report and the errors; a sweep is a value.
  *
- * A pass never overlaps itself, a pass that overruns delays the next, missed ticks are not made up, and a failed
- * pass leaves the last report as it was: a stale time is the alarm. So does a destructive pass that is skipped because the
- * clock was set: whoever set it wrongly has one interval to notice and to set it right. The next pass believes it.
+ * Passes of one sweep never overlap. A pass that overruns delays the next one, and missed passes are not made up. A
+ * failed pass leaves the last report as it was: a stale timestamp is the alarm. If the clock was set, a destructive sweep
+ * skips one pass and leaves its report too, so the operator has one interval to notice and correct a wrong clock. The
+ * next pass trusts the clock.
  */
 import { ClockWatch } from './clock-watch.ts'
 import type { Config } from '../configuration/config.ts'
 import type { Context } from '../context.ts'
 import type { Sweeps, SweepReport, SweepState } from './sweep-state.ts'
 
-/** The longest delay a timer takes; it would fire at once beyond it. */
+/** The longest delay that a timer accepts; with a longer one it would fire at once. */
 const MAX_TIMER_MILLIS = 2 ** 31 - 1
 
 export interface Sweep {
-  /** Kebab-case; unique. Also the name in `holdfast sweep <name>`, and, in the spelling of each, in metrics and health. */
+  /** Kebab-case; unique. `holdfast sweep <name>` takes it; metrics and health use it in their own spelling. */
   name: string
-  /** Numbers of the report that are counted for good, and the counter of each. */
+  /** Fields of the report whose values are added to a metrics counter, each with the name of the counter. */
   counts?: Record<string, string>
   /** 0 switches the sweep off. */
   intervalSecs(config: Config): number
   /** Run the first pass at start instead of after one interval. */
   atStart?: boolean
-  /** It deletes, by the age of things, what would be missed. */
+  /** Deletes data by age, so it must not run with a wrong clock. */
   destructive?: boolean
-  /** A long pass ends early, by throwing, when `stopping` says so: nothing it does may depend on its last step. */
+  /** Run one pass. A long pass throws when `stopping` aborts, so a pass must be correct wherever it ends. */
   run(ctx: Context, stopping: AbortSignal): Promise<SweepReport>
 }
 
-/** What a pass that is not made reports. */
+/** The report of a skipped pass. */
 const skippedPass: SweepReport = { skipped: 1 }
 
 export class SweepRunner implements Sweeps {
@@ -37,7 +38,7 @@ export class SweepRunner implements Sweeps {
   readonly #tallies = new Map<string, (by: number) => void>()
   readonly last = new Map<string, SweepState>()
   readonly #clockWatch: ClockWatch
-  /** How many jumps of the clock a sweep has skipped a pass for. */
+  /** How many jumps of the clock each sweep has taken into account. */
   readonly #heeded = new Map<string, number>()
   readonly #stopping = new AbortController()
 
@@ -67,7 +68,7 @@ export class SweepRunner implements Sweeps {
     }
   }
 
-  /** One pass now; a pass that is under way already is joined. */
+  /** Run one pass now, or join the one in progress. Throws if no sweep has this name. */
   run(name: string): Promise<SweepReport> {
     const sweep = this.sweeps.find((one) => one.name === name)
     if (!sweep) throw new Error(`there is no sweep named ${name}`)
@@ -115,7 +116,7 @@ export class SweepRunner implements Sweeps {
     return report
   }
 
-  /** Whether it was since the sweep's last pass. Each sweep hears of it once, whoever has looked first. */
+  /** Returns whether the clock was set since the sweep's last pass. Each sweep learns of a jump once, whichever detected it. */
   async #clockWasSet({ name }: Sweep): Promise<boolean> {
     const jumps = await this.#clockWatch.jumps()
     const heeded = this.#heeded.get(name) ?? 0

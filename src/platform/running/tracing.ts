@@ -1,12 +1,12 @@
 /**
- * OTLP traces over gRPC: one span per request. The libraries are loaded only when traces are on. An exporter that
- * cannot reach its collector drops spans from a bounded queue and slows nobody.
+ * OTLP traces over gRPC: one span per request. The libraries are loaded only if traces are on. If the exporter cannot
+ * reach its collector, it drops spans from a bounded queue and slows no request.
  */
 import type { Config } from '../configuration/config.ts'
 import type { Log } from './log.ts'
 import { SOFTWARE_NAME, VERSION } from '../../base/version.ts'
 
-/** Spans waiting for export; more are dropped. */
+/** Spans that may wait for export; further ones are dropped. */
 const MAX_QUEUED_SPANS = 4096
 const EXPORT_INTERVAL_MILLIS = 2000
 const EXPORT_TIMEOUT_MILLIS = 5000
@@ -18,7 +18,7 @@ export interface RequestSpan {
 }
 
 export interface Tracing {
-  /** `route` is the template; `target` a path without its query, which may hold codes. `traceparent` as it came in. */
+  /** Start a span. `route` is the template, `target` the path without its query, which may contain codes. */
   request(span: { method: string; route: string; target: string; traceparent: string | null }): RequestSpan
   stop(): Promise<void>
 }
@@ -77,7 +77,7 @@ export async function startTracing({ telemetry }: Config, log: Log): Promise<Tra
   }
 }
 
-/** W3C Trace Context, `traceparent` version 00. Null when absent or malformed. */
+/** Parses a `traceparent` header, version 00. Returns null if it is absent or malformed. W3C Trace Context section 3.2. */
 function parseTraceparent(header: string | null): { traceId: string; spanId: string } | null {
   const match = /^00-([0-9a-f]{32})-([0-9a-f]{16})-[0-9a-f]{2}$/.exec(header ?? '')
   if (match === null || /^0+$/.test(match[1]!) || /^0+$/.test(match[2]!)) return null
