@@ -1,9 +1,9 @@
 /**
  * A bucket of an S3-compatible store.
  *
- * What is stored is what was meant: an upload is signed over the SHA-256 of its content, and the store refuses other
- * bytes. The vendor's library signs requests and reads answers, and is loaded with the first request: servers without a
- * bucket never load it. The wire is our own.
+ * An upload is signed over the SHA-256 of its content, so the store refuses any other bytes. The vendor's library signs
+ * requests and parses responses. It is loaded with the first request, so servers without a bucket never load it. The
+ * transport is our own.
  */
 import { Readable } from 'node:stream'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -11,13 +11,13 @@ import type { ListObjectsV2Output, S3Client, S3ServiceException } from '@aws-sdk
 import { systemResolver } from './resolver.ts'
 import type { Secret } from '../../base/secret.ts'
 
-/** Until an answer begins. */
+/** Timeout until a response begins. */
 const ANSWER_TIMEOUT_MILLIS = 10_000
-/** One object, from the first byte of the request to the last one of the answer. */
+/** Timeout of one object, from the first byte of the request to the last byte of the response. */
 const OBJECT_TIMEOUT_MILLIS = 300_000
-/** Keys of one answer: the library reads these in two milliseconds without a pause, and a thousand in fifteen. */
+/** Keys per response: the library parses this many in two milliseconds without a pause, and a thousand in fifteen. */
 const LIST_PAGE = 100
-/** An answer that is no object. */
+/** Longest response other than an object. */
 const MAX_ANSWER_BYTES = 1024 ** 2
 const MAX_ATTEMPTS = 3
 const RETRY_MILLIS = 100
@@ -36,7 +36,7 @@ export interface StoredObject {
   size: number
 }
 
-/** The store said no: its status and the code of its answer. */
+/** The store refused a request: the HTTP status and error code of its response. */
 export class BucketRefusal extends Error {
   constructor(
     readonly status: number,
@@ -63,7 +63,10 @@ export class Bucket {
     this.#options = options
   }
 
-  /** All objects under the prefix, in ascending order of their keys, in pages that leave the turn to others. Throws when the store sorts otherwise. */
+  /**
+   * Yields all objects under the prefix in ascending order of their keys, in pages small enough not to hold the event
+   * loop. Throws if the store lists them in another order, and `BucketRefusal` if it refuses.
+   */
   async *list(prefix: string): AsyncGenerator<StoredObject[]> {
     let token: string | undefined
     let last = ''
@@ -84,18 +87,21 @@ export class Bucket {
     } while (token !== undefined)
   }
 
-  /** `sha256` is the digest of the file's content in hexadecimal. */
+  /** Store a file. `sha256` is the digest of its content in hexadecimal. Throws `BucketRefusal` if the store refuses. */
   async put(key: string, { path, sha256 }: { path: string; sha256: string }): Promise<void> {
     const content = Bun.file(path)
     await this.#ask(({ client, library }, signal) => {
       const command = new library.PutObjectCommand({ Bucket: this.#options.bucket, Key: key, Body: content, ContentLength: content.size })
-      // Without it the library would read the file once more.
+      // Without this header the library would read the file a second time.
       command.middlewareStack.add((next) => (args) => next(withHeader(args, 'x-amz-content-sha256', sha256)), { step: 'build' })
       return client.send(command, { abortSignal: signal })
     }, OBJECT_TIMEOUT_MILLIS)
   }
 
-  /** Null when there is no such object. Breaking off the iteration ends the transfer. */
+  /**
+   * Returns the content of an object, or null if there is no such object. Ending the iteration early ends the transfer.
+   * Throws `BucketRefusal` if the store refuses.
+   */
   async get(key: string): Promise<AsyncIterable<Uint8Array> | null> {
     try {
       const { Body } = await this.#ask(({ client, library }, signal) => {
@@ -109,14 +115,14 @@ export class Bucket {
     }
   }
 
-  /** Deleting what is not there succeeds. */
+  /** Delete an object. Succeeds if it does not exist. Throws `BucketRefusal` if the store refuses. */
   async delete(key: string): Promise<void> {
     await this.#ask(({ client, library }, signal) =>
       client.send(new library.DeleteObjectCommand({ Bucket: this.#options.bucket, Key: key }), { abortSignal: signal }),
     )
   }
 
-  /** Again when the wire or the store fails; every request may be repeated. */
+  /** Send a request, and retry it if the transport or the store fails: every request may be repeated. */
   async #ask<Answer>(
     request: (store: Store, signal: AbortSignal) => Promise<Answer>,
     timeoutMillis: number = ANSWER_TIMEOUT_MILLIS,
@@ -138,7 +144,7 @@ export class Bucket {
     }
   }
 
-  /** With everything said that the library would look for in variables and files of its own. */
+  /** Sets every option that the library would otherwise look for in environment variables and files. */
   async #open(): Promise<Store> {
     const library = await import('@aws-sdk/client-s3')
     const { endpoint, region, forcePathStyle, accessKeyId, secretAccessKey } = this.#options
@@ -148,12 +154,12 @@ export class Bucket {
       forcePathStyle,
       credentials: { accessKeyId, secretAccessKey: secretAccessKey.reveal() },
       defaultsMode: 'standard',
-      // `#ask` tries again, with a body that begins anew.
+      // `#ask` retries instead, with a body that starts from its beginning.
       maxAttempts: 1,
       retryMode: 'standard',
-      // It would write to the console beside the error that it throws.
+      // Otherwise the library logs to the console in addition to throwing.
       logger: silent,
-      // Uploads are signed over their digest. More than that not every store knows.
+      // Uploads are signed over their digest. Not every store supports further checksums.
       requestChecksumCalculation: 'WHEN_REQUIRED',
       responseChecksumValidation: 'WHEN_REQUIRED',
       expectContinueHeader: false,
@@ -174,7 +180,7 @@ function withHeader<Args extends { request: unknown }>(args: Args, name: string,
   return args
 }
 
-/** A request as the library writes it. */
+/** A request as the library passes it. */
 interface WireRequest {
   method: string
   protocol: string
@@ -186,10 +192,10 @@ interface WireRequest {
   body?: unknown
 }
 
-/** Carries the library's requests as all others of this server go out: names are looked up by our own resolver, and no redirect is followed. */
+/** The transport of the library. As with all requests of this server, our resolver looks names up and no redirect is followed. */
 class Wire {
   readonly metadata = { handlerProtocol: 'http/1.1' }
-  /** By itself `fetch` would look the name up on the pool that flushes the log. */
+  /** `fetch` itself would look the name up on the thread pool that flushes the log. */
   readonly #resolver = systemResolver({ asksSystem: true })
 
   async handle(
@@ -213,7 +219,7 @@ class Wire {
       response: {
         statusCode: response.status,
         headers: Object.fromEntries(response.headers),
-        // What the library reads as a whole is short; an object is left to the caller.
+        // The library reads other responses as a whole, so they are bounded. The caller reads an object.
         body: isObject ? response.body : Readable.from(bounded(response.body ?? [])),
       },
     }
@@ -234,14 +240,14 @@ async function* bounded(body: AsyncIterable<Uint8Array> | Iterable<Uint8Array>):
   }
 }
 
-/** Null when the store gave no answer, or none that can be read. */
+/** Returns null if the store sent no response, or none that can be parsed. */
 function refusalOf(error: unknown): BucketRefusal | null {
   const { $metadata, name } = error as Partial<S3ServiceException>
   const status = $metadata?.httpStatusCode ?? 0
   return status < 300 ? null : new BucketRefusal(status, name ?? '')
 }
 
-/** Undefined on the last page. */
+/** Returns undefined on the last page. Throws if the response is not a complete list. */
 function nextTokenOf({ IsTruncated, NextContinuationToken }: ListObjectsV2Output): string | undefined {
   if (IsTruncated === undefined) throw new Error('the answer of the bucket is no list')
   if (IsTruncated && NextContinuationToken === undefined) throw new Error('the bucket broke off its list')

@@ -1,10 +1,10 @@
-/** A PLC directory as a handle: the public one over HTTP, or the one inside a development server. */
+/** A client for a PLC directory: the public one over HTTP, or the one inside a development server. */
 import { parseDidDocument, type DidDocument } from '../../protocol/did-document.ts'
 import type { Did } from '../../protocol/identifiers.ts'
 import { parseAuditLog, parseOperation, parseState, type AuditEntry, type LogOperation, type PlcState } from '../../protocol/plc.ts'
 import { OutboundError, type Outbound } from './outbound.ts'
 
-/** Reads answer `null` for a DID that is not registered or that has ended. All throw `PlcDirectoryError`. */
+/** Reads return null for a DID that is not registered (404) or is tombstoned (410). All methods throw `PlcDirectoryError`. */
 export interface PlcDirectory {
   document(did: Did): Promise<DidDocument | null>
   state(did: Did): Promise<PlcState | null>
@@ -15,7 +15,7 @@ export interface PlcDirectory {
 
 export class PlcDirectoryError extends Error {
   constructor(
-    /** What the directory answered (200: something that is no answer); `null` when it did not. */
+    /** HTTP status of the directory, 2xx if its response could not be parsed; null if it did not respond. */
     readonly status: number | null,
     message: string,
     options?: ErrorOptions,
@@ -28,7 +28,7 @@ const TIMEOUT_MILLIS = 10_000
 const MAX_ANSWER_BYTES = 4 * 1024 * 1024
 const OPERATION_FAILED = 'Unable to perform PLC operation'
 
-/** `url` is the directory's base, without a trailing slash. Nothing is cached: proofs depend on live answers. */
+/** `url` is the directory's base URL, without a trailing slash. Nothing is cached: proofs depend on the current state. */
 export function remotePlcDirectory(url: string, outbound: Outbound): PlcDirectory {
   async function call(path: string, operation?: LogOperation): Promise<Response> {
     const bounds = { headersTimeoutMillis: TIMEOUT_MILLIS, bodyTimeoutMillis: TIMEOUT_MILLIS, maxBytes: MAX_ANSWER_BYTES }
@@ -69,7 +69,7 @@ export function remotePlcDirectory(url: string, outbound: Outbound): PlcDirector
   }
 }
 
-/** The JSON of an answer; `undefined` when it is none, whatever its status says. */
+/** Returns the JSON of a response, or undefined if it is not JSON. Throws `PlcDirectoryError` if the transfer fails. */
 async function readJson(response: Response): Promise<unknown> {
   try {
     return JSON.parse(await response.text())

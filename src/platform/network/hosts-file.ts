@@ -1,18 +1,18 @@
-/** Addresses that the operator wrote down for host names, in the file that the operating system reads too. */
+/** Addresses of host names from the hosts file of the operating system. */
 import { readFileSync, statSync } from 'node:fs'
 import { isIpAddress } from '../../protocol/ip-address.ts'
 
 export const HOSTS_PATH =
   process.platform === 'win32' ? `${process.env['SystemRoot'] ?? 'C:\\Windows'}\\System32\\drivers\\etc\\hosts` : '/etc/hosts'
 
-/** Reads the file again once it has changed. A file that is not there names nothing. */
+/** Rereads the file when it has changed. A missing file counts as empty. */
 export class HostsFile {
   #addresses = new Map<string, string[]>()
   #version = ''
 
   constructor(readonly path: string) {}
 
-  /** In the order of the file; empty when it does not name the host. */
+  /** Returns the addresses of a host in the order of the file; empty if the file does not name it. */
   addressesOf(host: string): readonly string[] {
     const stat = statSync(this.path, { throwIfNoEntry: false })
     const version = stat ? `${stat.mtimeMs} ${stat.size}` : ''
@@ -24,7 +24,7 @@ export class HostsFile {
   }
 }
 
-/** Lines of `address name alias…`; a number sign begins a comment. */
+/** Parses lines of `address name alias…`. A number sign starts a comment. Returns addresses by name. */
 export function parseHosts(text: string): Map<string, string[]> {
   const addresses = new Map<string, string[]>()
   for (const line of text.split('\n')) {

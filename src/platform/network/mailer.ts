@@ -1,4 +1,4 @@
-/** Outgoing mail: through SMTP, through a provider's HTTP interface, or, for development, into the log. */
+/** Outgoing mail: over SMTP, through a provider's HTTP API, or, for development, into the log. */
 import { createTransport } from 'nodemailer'
 import type { Config } from '../configuration/config.ts'
 import type { Log } from '../running/log.ts'
@@ -13,24 +13,24 @@ export interface Mail {
 
 export interface Mailer {
   /**
-   * Resolves when the provider has taken the message. Rejects when it has not: with `MailRefused` when it never will, and
-   * with anything else when it may later. A message that is sent again has the `id` of the first time, where it has one.
+   * Resolves when the provider has accepted the message. Rejects with `MailRefused` if the provider will never accept it,
+   * and with any other error if a later try may succeed. A retry must pass the same `id` as the first try.
    */
   send(mail: Mail, id?: string): Promise<void>
-  /** Why mail could not be sent at all, as far as that can be seen without sending one; null when nothing is seen. */
+  /** Returns why no mail can be sent, as far as this is visible without sending one; null if no fault is visible. */
   check(): Promise<string | null>
 }
 
-/** This message is refused, whenever it is sent. */
+/** The message is refused permanently: sending it again is pointless. */
 export class MailRefused extends Error {}
 
 const MAX_ANSWER_BYTES = 64 * 1024
 
 export interface MailerOptions {
-  /** Reaches what the operator configured. */
+  /** For requests to services that the operator configured. */
   upstream: Outbound
   log: Log
-  /** Certificate of an authority to trust instead of the well-known ones. */
+  /** Certificate of the authority to trust instead of the well-known ones. */
   authority?: string
 }
 
@@ -50,7 +50,7 @@ export function createMailer({ email }: Pick<Config, 'email'>, { upstream, log, 
   }
 }
 
-/** Every mail is a log line. */
+/** Writes every mail as a log line. */
 function logMailer(log: Log): Mailer {
   return {
     check: async () => null,
@@ -60,7 +60,7 @@ function logMailer(log: Log): Mailer {
   }
 }
 
-/** Certificates are checked, and with `starttls` nothing is sent before the connection is encrypted. */
+/** Certificates are always checked. With `starttls`, nothing is sent before the connection is encrypted (RFC 3207). */
 function smtpMailer(
   { from, fromName, smtpHost, smtpPort, smtpTls, smtpUsername, smtpPassword, smtpTimeoutSecs }: Config['email'],
   authority?: string,
@@ -84,7 +84,7 @@ function smtpMailer(
   return {
     async send({ to, subject, text }, id) {
       try {
-        // As an object: an address is then one address, whatever commas are in it.
+        // Passed as an object, so that a comma in the address cannot add recipients.
         await transport.sendMail({
           from: sender,
           to: { name: '', address: to },
@@ -109,19 +109,22 @@ function smtpMailer(
 
 const hostOf = (address: string | null): string => address?.split('@').at(-1) ?? 'localhost'
 
-/** Of the message or its recipient, for good (RFC 5321, 4.2.1). A refusal of the login or the sender is the operator's to put right. */
+/**
+ * Returns whether the server refused the message or its recipient permanently (RFC 5321 section 4.2.1). If it refused the
+ * login or the sender, the operator can fix that, so a retry may succeed.
+ */
 function isRefusal(error: unknown): boolean {
   const { code, command, responseCode = 550 } = error as { code?: string; command?: string; responseCode?: number }
   return responseCode >= 500 && ((code === 'EENVELOPE' && (command === 'RCPT TO' || command === 'API')) || code === 'EMESSAGE')
 }
 
-/** What the provider says of the message, and not of the login, the load or itself. */
+/** Statuses that refuse the message itself, as opposed to a fault of the login, the load or the provider. */
 const refusingStatuses = [400, 413, 422]
 
 function httpMailer({ from, fromName, httpApiUrl, httpToken, httpTimeoutSecs }: Config['email'], upstream: Outbound): Mailer {
   const sender = { email: from ?? '', ...(fromName === null ? {} : { name: fromName }) }
   return {
-    // The provider has nothing to ask that does not send.
+    // The provider's API has no request that checks without sending.
     check: async () => null,
     async send({ to, subject, text }) {
       const response = await upstream.fetch(httpApiUrl, {

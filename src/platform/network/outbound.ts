@@ -1,24 +1,24 @@
 /**
- * The one way out. Requests whose target somebody else chose (handles, did:web, client metadata, key sets, lexicons,
- * proxied services) reach public hosts only; requests to services that the operator configured reach any.
+ * Outgoing HTTP requests. If a stranger chose the target (handles, did:web, client metadata, key sets, lexicons, proxied
+ * services), a request reaches public hosts only. Requests to services that the operator configured reach any host.
  *
- * Every connection resolves the host itself, refuses unless *all* of its addresses are public unicast ones, and
- * connects to an address it has checked, with the name kept for `Host` and the certificate. So a name that changes
- * its address between check and use (DNS rebinding) gains nothing. Only https; no redirects unless asked for, and
- * then each hop is checked like the first. Time and size have bounds.
+ * Every request resolves the host itself, refuses it unless *all* of its addresses are public unicast addresses, and
+ * connects to an address that it has checked. The name is kept for `Host` and the certificate. So a name that changes its
+ * address between check and use (DNS rebinding) gains nothing. Only https is permitted. Redirects are followed only on
+ * request, and each hop is checked like the first. Time and size are bounded.
  *
- * Development and tests add loopback addresses, and plain http to them, and nothing else.
+ * Development and tests also permit loopback addresses, and plain http to them, and nothing else.
  */
 import { isIpAddress, isLoopbackAddress, isPublicAddress } from '../../protocol/ip-address.ts'
 import { LookupsFull, type Resolver } from './resolver.ts'
 
 export type OutboundFault =
-  | 'refused' // the target is not one we go to
-  | 'unresolved' // its name has no address
-  | 'unreachable' // no connection, a bad certificate, a broken answer
+  | 'refused' // the target is not permitted
+  | 'unresolved' // the name has no address
+  | 'unreachable' // no connection, an invalid certificate, a malformed response
   | 'timeout'
   | 'too-large'
-  | 'redirects' // more than allowed
+  | 'redirects' // more than `maxRedirects`
 
 export class OutboundError extends Error {
   constructor(
@@ -34,7 +34,7 @@ export interface OutboundRequest {
   method?: string
   headers?: Headers | Record<string, string>
   body?: string | Uint8Array<ArrayBuffer> | ReadableStream<Uint8Array>
-  /** Aborts the request, and the body if that has begun. */
+  /** Aborts the request, and the body if it has begun. */
   signal?: AbortSignal
   /** From the call to the response headers, name resolution and redirects included. */
   headersTimeoutMillis?: number
@@ -42,17 +42,17 @@ export interface OutboundRequest {
   bodyTimeoutMillis?: number
   /** Longest body, counted after decompression unless `raw`. */
   maxBytes?: number
-  /** Redirects to follow, of GET and HEAD; otherwise a redirect is an answer like any other. */
+  /** Redirects to follow, for GET and HEAD only. Otherwise a redirect is returned like any other response. */
   maxRedirects?: number
   /** Keep the body and its `content-encoding` as the server sent them. */
   raw?: boolean
-  /** Look the host up anew: the answer decides something. */
+  /** Look the host up again instead of using a cached address, because the response decides something. */
   fresh?: boolean
 }
 
 export interface Outbound {
   /**
-   * Returns a response of any status, with a body that fails when it exceeds its bounds. The URL is absolute. Throws
+   * Returns a response of any status. Its body fails if it exceeds its bounds. The URL must be absolute. Throws
    * `OutboundError`, `LookupsFull`, or the reason of `signal`.
    */
   fetch(url: string | URL, request?: OutboundRequest): Promise<Response>
@@ -67,7 +67,7 @@ export type Reach = 'public' | 'loopback' | 'anywhere'
 export interface OutboundOptions {
   resolver: Resolver
   reach: Reach
-  /** Where https goes when the URL names no port. */
+  /** Port of https if the URL names none. */
   httpsPort?: number
   /** Certificate authorities to trust instead of the system's, as PEM. */
   certificateAuthorities?: string
@@ -81,10 +81,10 @@ const defaults = {
   maxRedirects: 0,
   fresh: false,
 }
-/** Addresses of one host that are tried in turn while nothing has been sent. */
+/** Addresses of one host to try in turn, as long as nothing has been sent. */
 const MAX_ADDRESSES_TRIED = 3
 const MAX_URL_CHARS = 8192
-/** A body that announces no more is read at once, which is quicker than streaming it. */
+/** A body whose announced length is at most this is read at once, which is faster than streaming it. */
 const MAX_BUFFERED_BYTES = 64 * 1024
 const redirectStatuses = new Set([301, 302, 303, 307, 308])
 const bodylessStatuses = new Set([101, 204, 205, 304])
@@ -166,7 +166,7 @@ async function connect(options: OutboundOptions, target: URL, request: BoundedRe
   throw new OutboundError('unresolved', `${target.hostname} has no address`)
 }
 
-/** The addresses to try, all of them permitted; refuses the target otherwise. */
+/** Returns the addresses to try, all of them permitted. Throws `OutboundError` if the target is not permitted. */
 async function checkedAddresses(options: OutboundOptions, target: URL, fresh: boolean, signal: AbortSignal): Promise<string[]> {
   const host = target.hostname.replace(/^\[(.*)\]$/, '$1')
   const addresses = isIpAddress(host) ? [host] : await resolve(options.resolver, host, fresh, signal)
@@ -211,12 +211,12 @@ async function send(
     redirect: 'manual',
     decompress: !request.raw,
     signal,
-    // Connections are kept alive per address *and* server name, so a certificate is always checked for its own name.
+    // Connections are reused per address *and* server name, so a certificate is always checked against its own name.
     ...(target.protocol === 'https:' && { tls: { serverName: target.hostname, ca: options.certificateAuthorities } }),
   })
 }
 
-/** The answer with a body that keeps its bounds; `finish` is called once nothing more will come. */
+/** Returns the response with a body that enforces its bounds. Calls `finish` once no more bytes will come. */
 async function boundedResponse(response: Response, request: BoundedRequest, signal: AbortSignal, finish: () => void): Promise<Response> {
   const headers = new Headers(response.headers)
   const isDecoded = !request.raw && headers.has('content-encoding')
@@ -275,7 +275,7 @@ function boundedBody(
   })
 }
 
-/** What ended a request: our own fault or the caller's abort before whatever the network made of it. */
+/** Returns the error to report: our own fault or the caller's abort takes precedence over the network error it caused. */
 function named(error: unknown, signal: AbortSignal): unknown {
   if (signal.aborted) return signal.reason
   if (error instanceof OutboundError || error instanceof LookupsFull) return error

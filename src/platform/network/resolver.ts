@@ -1,13 +1,13 @@
 /**
  * Name resolution, as a handle: tests answer from a table instead of the network.
  *
- * Names are looked up by a DNS client of our own (c-ares), which waits on the event loop. The system's look-up holds a
- * thread of the pool on which the log is flushed, files are read and passwords are hashed, so a few names whose servers
- * stay silent would stop all of that. Strangers choose names freely, hence the bounds: look-ups at one time, look-ups
- * that wait, those of one client among them, and the time of each.
+ * Names are looked up with a DNS client of our own (c-ares), which waits on the event loop. The system's look-up blocks a
+ * thread of the pool that also flushes the log, reads files and hashes passwords, so a few names with silent servers
+ * would stop all of that. Strangers choose names freely, so there are bounds: on queries in progress, on those that wait
+ * for a turn, on those of one client, and on the time of each.
  *
- * Every question has a client to itself, because a client keeps "no data" for an hour whatever the zone says. Here an
- * absence is not kept at all, and that nobody answered for a few seconds.
+ * Every query has a DNS client to itself, because a client caches "no data" for an hour whatever the zone's TTL. Here a
+ * negative answer is not cached at all, and a missing answer is cached for a few seconds.
  */
 import { lookup, Resolver as DnsClient } from 'node:dns/promises'
 import { BoundedCache } from '../../base/bounded-cache.ts'
@@ -19,46 +19,49 @@ import { Shares } from '../../base/shares.ts'
 import { clientHere } from '../running/request-scope.ts'
 
 export interface Resolver {
-  /** Every IPv4 and IPv6 address of a host, none if it has none. `fresh`: none that were found earlier. Throws when nobody answers in time. */
+  /**
+   * Returns the IPv4 and IPv6 addresses of a host; empty if it has none. `fresh` bypasses cached addresses. Throws
+   * `LookupsFull` if too many names are being looked up, and another error if no server answers in time.
+   */
   addresses(host: string, options?: { fresh?: boolean }): Promise<string[]>
-  /** Every TXT record of a name, its parts joined. Empty when there is none; throws when nobody answers in time. */
+  /** Returns the TXT records of a name, the strings of each joined; empty if there are none. Throws as `addresses` does. */
   texts(name: string): Promise<string[]>
 }
 
-/** Too many names are being looked up already. Requests answer 503. */
+/** Too many names are being looked up already. The response to the client is 503. */
 export class LookupsFull extends Error {
   readonly retryAfterSecs = TIMEOUT_MILLIS / 1000
 }
 
-/** The name servers were silent, or said that they do not know. */
+/** The name servers did not answer, or answered with a failure. */
 class Unanswered extends Error {}
 
 export interface ResolverOptions {
   /** Name servers, `address:port` each, instead of the system's. */
   servers?: readonly string[]
   hostsPath?: string
-  /** From the call to the answer, the wait for a turn included. */
+  /** From the call to the answer, including the wait for a turn. */
   timeoutMillis?: number
   /**
-   * Ask the operating system for hosts that the name servers do not know: it has other sources too, such as mDNS and
-   * search domains. For hosts that the operator named; each look-up of this kind holds a thread of the pool.
+   * Ask the operating system for hosts that the name servers do not know: it has further sources, such as mDNS and search
+   * domains. Only for hosts that the operator named, because each such look-up blocks a thread of the pool.
    */
   asksSystem?: boolean
 }
 
 const TIMEOUT_MILLIS = 3000
-/** Name servers that are tried in that time, or tries of the only one. */
+/** Name servers to try within that time, or tries of the only one. */
 const TRIES = 3
-/** Questions at one time; each holds a socket or two. */
+/** Queries at the same time; each holds one or two sockets. */
 const MAX_QUESTIONS = 128
 const MAX_WAITING = 256
-/** Of these, those of the requests of one client: it has many names, and no way to take the look-up from everybody else. */
+/** Queries of one client, running or waiting: a client with many names must not block everybody else. */
 const MAX_OF_CLIENT = 32
 const MAX_WAITING_FOR_SYSTEM = 16
 
-/** How long the addresses of a host are kept. Whoever connects checks them each time, so an old answer is safe. */
+/** How long the addresses of a host are cached. Every connection checks its address again, so an old answer is safe. */
 const KEPT_MILLIS = 30_000
-/** How long nobody is asked again about a name that nobody answered for. */
+/** How long a query that nobody answered is not repeated. */
 const SILENCE_MILLIS = 3000
 const MAX_KEPT_HOSTS = 1000
 const MAX_SILENT_NAMES = 10_000
@@ -102,12 +105,12 @@ export function systemResolver({
   }
 }
 
-/** Questions to the name servers, a bounded number at a time. */
+/** Queries to the name servers, a bounded number at a time. */
 class Questions {
   readonly #semaphore = new Semaphore(MAX_QUESTIONS, MAX_WAITING)
-  /** Of the questions under way, by the client that they are put for. */
+  /** Queries in progress, by the client that causes them. */
   readonly #shares = new Shares(MAX_OF_CLIENT)
-  /** Until when nobody is asked again, by question. */
+  /** When a query that nobody answered may be repeated, by query. */
   readonly #silentUntil = new BoundedCache<number>(MAX_SILENT_NAMES)
 
   constructor(
@@ -115,7 +118,7 @@ class Questions {
     readonly timeoutMillis: number,
   ) {}
 
-  /** Throws `LookupsFull`, or `Unanswered`. */
+  /** Throws `LookupsFull` if there is no room for the query, and `Unanswered` if no server answers it in time. */
   async ask(question: string, put: (dns: DnsClient) => Promise<string[]>): Promise<string[]> {
     if ((this.#silentUntil.get(question) ?? 0) > performance.now()) throw new Unanswered(`nobody answered a moment ago: ${question}`)
     const leave = this.#enter(clientHere())
@@ -142,7 +145,7 @@ class Questions {
     }
   }
 
-  /** Returns what ends it. Throws `LookupsFull`. */
+  /** Count a query of the client. Returns the function that ends it. Throws `LookupsFull` if the client has too many. */
   #enter(client: string | undefined): () => void {
     if (client === undefined) return () => {}
     const leave = this.#shares.enter(client)
@@ -157,7 +160,7 @@ class Questions {
   }
 }
 
-/** One family is enough where the other is not answered for. */
+/** Returns the addresses of both families. If nobody answers for one family, the addresses of the other are enough. */
 async function addressRecords(dns: DnsClient, host: string): Promise<string[]> {
   const families = await Promise.allSettled([orNone(dns.resolve4(host)), orNone(dns.resolve6(host))])
   const found = families.flatMap((family) => (family.status === 'fulfilled' ? family.value : []))
@@ -166,7 +169,7 @@ async function addressRecords(dns: DnsClient, host: string): Promise<string[]> {
   return found
 }
 
-/** Records that are not there are an answer. */
+/** Returns the records; empty if the server says that there are none. */
 async function orNone<T>(records: Promise<T[]>): Promise<T[]> {
   try {
     return await records
