@@ -1,4 +1,4 @@
-/** Batches of rows that are written now and read once, later and in order; on the disk meanwhile, without a name. */
+/** A temporary, unnamed file of row batches that are written now and read back later, in order. */
 import { closeSync, readSync } from 'node:fs'
 import { openNameless, writeAt } from './nameless-file.ts'
 
@@ -7,7 +7,7 @@ export class BatchFile<Row> {
   #file: number | null = null
   #written = 0
 
-  /** The file is made in `dir`, when there is something to write. */
+  /** The file is created in `dir` when the first rows are added. */
   constructor(readonly dir: string) {}
 
   add(rows: readonly Row[]): void {

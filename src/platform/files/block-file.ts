@@ -1,7 +1,7 @@
 /**
- * Blocks of an archive being received: an unnamed file, and an index of the position of each block.
+ * Blocks of an archive that is being received: an unnamed file, and an index in memory of the position of each block.
  *
- * The bytes are on the disk; in memory a block takes a slot of twelve bytes, found by the first four of its digest.
+ * In memory a block takes only an index slot of twelve bytes, which is found by the first four bytes of its digest.
  */
 import { closeSync, readSync } from 'node:fs'
 import { CID_BYTES_LENGTH, type Cid } from '../../protocol/cid.ts'
@@ -9,15 +9,15 @@ import { openNameless, writeAt } from './nameless-file.ts'
 
 const BUFFER_BYTES = 256 * 1024
 const FIRST_SLOTS = 4096
-/** The index is doubled when this share of its slots is filled. */
+/** The index is doubled when more than this share of its slots is filled. */
 const MAX_FILL = 0.6
 /** A block is stored in the file as length, CID, bytes. */
 const LENGTH_BYTES = 4
 const HEAD_BYTES = LENGTH_BYTES + CID_BYTES_LENGTH
-/** Read at once: what most blocks fit into, and many blocks when they are asked for in the order of the file. */
+/** Bytes per read: most blocks fit into a probe; a window holds many blocks, for reads in the order of the file. */
 const PROBE_BYTES = 1024
 const WINDOW_BYTES = 64 * 1024
-/** Codec, hash and its length come first in a CID and are all alike. */
+/** Offset of the digest in a CID: version, codec, hash function and length come first and hardly vary. */
 const DIGEST_OFFSET = 4
 const NO_POSITION = -1
 
@@ -36,17 +36,17 @@ export class BlockFile {
   #keys = new Uint32Array(FIRST_SLOTS)
   #positions = new Float64Array(FIRST_SLOTS).fill(NO_POSITION)
 
-  /** The file is made in `dir`. */
+  /** The file is created in `dir`. */
   constructor(dir: string) {
     this.#file = openNameless(dir)
   }
 
-  /** Blocks held; one that was added twice counts once. */
+  /** Number of blocks; one that was added twice counts once. */
   get count(): number {
     return this.#count
   }
 
-  /** `section` is the CID of a block and then its bytes, as in an archive. */
+  /** Add a block. `section` is its CID followed by its bytes, as in an archive. */
   add(section: Uint8Array): void {
     const slot = this.#slotOf(section)
     if (this.#positions[slot] !== NO_POSITION) return
@@ -55,7 +55,7 @@ export class BlockFile {
     if (++this.#count > this.#keys.length * MAX_FILL) this.#grow()
   }
 
-  /** Null when it was not added. */
+  /** Returns the bytes of a block, or null if it was not added. */
   get(cid: Cid): Uint8Array | null {
     const position = this.#positions[this.#slotOf(cid.bytes)]!
     return position === NO_POSITION ? null : this.#read(position)
@@ -90,7 +90,7 @@ export class BlockFile {
     this.#buffered = 0
   }
 
-  /** The slot of a block, or the free one where it would be. `cid` begins with its CID. */
+  /** Returns the slot of a block, or the free slot where it belongs. `cid` begins with its CID. */
   #slotOf(cid: Uint8Array): number {
     const key = keyOf(cid)
     const mask = this.#keys.length - 1
@@ -106,7 +106,7 @@ export class BlockFile {
     return true
   }
 
-  /** The bytes of the block at a position. */
+  /** Returns the bytes of the block at a position. */
   #read(position: number): Uint8Array {
     const offset = this.#reach(position)
     const length = this.#windowFields.getUint32(offset, true)
@@ -117,7 +117,7 @@ export class BlockFile {
     return bytes
   }
 
-  /** Have the head of the block at a position in the window, and what follows as far as it was read. Returns where in the window. */
+  /** Make the window contain the head of the block at a position. Returns the offset of the head in the window. */
   #reach(position: number): number {
     const offset = position - this.#windowStart
     if (offset >= 0 && offset + HEAD_BYTES <= this.#windowBytes) return offset
@@ -128,7 +128,7 @@ export class BlockFile {
   }
 
   #readInto(bytes: Uint8Array, position: number): number {
-    // What is buffered has not reached the file.
+    // Buffered bytes are not in the file yet.
     if (position + bytes.length > this.#flushed) this.#flush()
     return readSync(this.#file, bytes, 0, bytes.length, position)
   }

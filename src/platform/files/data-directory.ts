@@ -1,9 +1,9 @@
 /**
- * The data directory and the database of its server: made, kept private, and opened.
+ * Creates and opens the data directory and the database of the server, and keeps them private.
  *
- * A new server begins only where nothing of a server is. The database is made before everything else, and the marker
- * once it is on the disk. So whatever is found without a database tells of a loss, or of a restore that was cut off,
- * and never of a first start that was.
+ * A new server starts only in a directory without traces of a server. The database is created before everything else, and
+ * the marker once the database is on the disk. So traces without a database are always the sign of a loss or of an
+ * interrupted restore, and never of an interrupted first start.
  */
 import {
   accessSync,
@@ -40,15 +40,15 @@ const MARKER = 'holdfast.marker'
 const MARKER_TEXT = `This folder holds the data of a Holdfast server. While this file is here, the server does not start without its
 database, instead of beginning anew as another server.
 `
-/** What a running backup puts into the data directory begins so. */
+/** Prefix of the names that a running backup uses in the data directory. */
 export const BACKUP_PREFIX = '.backup-'
-/** The name of a database that is being restored, until all of it is checked. */
+/** Returns the path of a database that is being restored, until it is checked completely. */
 export const restoringPath = ({ databaseUrl }: Pick<DataPlace, 'databaseUrl'>): string => `${sqlitePath(databaseUrl)}.restoring`
 export const blobsFolder = (dataDir: string): string => join(dataDir, 'blobs')
 
 export interface OpenData {
   db: Database
-  /** How many migrations were applied. */
+  /** Number of migrations that were applied. */
   applied: number
   close(): Promise<void>
 }
@@ -60,11 +60,14 @@ interface OpenOptions {
   strict?: boolean
 }
 
-/** What the database keeps on this disk: nothing, when a server has it. */
+/** Returns the paths of the database's files on this disk; empty if a PostgreSQL server holds it. */
 export const databaseFiles = (databaseUrl: string): string[] =>
   isPostgresUrl(databaseUrl) ? [] : ['', '-wal', '-shm'].map((suffix) => sqlitePath(databaseUrl) + suffix)
 
-/** Take the directory for this process, and open its database with the schema of this version. */
+/**
+ * Lock the directory for this process, and open its database with the schema of this version. Throws `OperatorError` if
+ * another process holds the lock, the database was lost, or the system refuses access.
+ */
 export async function openData(place: DataPlace, { log, now, strict }: OpenOptions): Promise<OpenData> {
   makeDataDirectory(place)
   const [path] = databaseFiles(place.databaseUrl)
@@ -94,7 +97,10 @@ export async function openData(place: DataPlace, { log, now, strict }: OpenOptio
   }
 }
 
-/** Have a folder in which this process may work with everything that is there. */
+/**
+ * Create the data directory if it is missing, and check that this process may use everything in it. Throws
+ * `OperatorError` if it may not.
+ */
 export function makeDataDirectory({ dataDir, databaseUrl }: DataPlace): void {
   const attempt = (path: string, act: () => void) => {
     try {
@@ -129,7 +135,7 @@ function refuseLoss(place: DataPlace, state: string): void {
   )
 }
 
-/** What tells of a server that has been here. */
+/** Returns the names of files and folders which show that a server was here; empty if there are none. */
 export function tracesOf({ dataDir, databaseUrl }: DataPlace): string[] {
   const [database, log] = databaseFiles(databaseUrl)
   const paths = [join(dataDir, MARKER), masterKeyFile(dataDir), restoringPath({ databaseUrl })].filter((path) => existsSync(path))
@@ -141,7 +147,7 @@ export function tracesOf({ dataDir, databaseUrl }: DataPlace): string[] {
 
 const namesIn = (dir: string): string[] => (existsSync(dir) ? readdirSync(dir) : [])
 
-/** What was made before the marker has to outlive the power cut that the marker outlives. */
+/** Write the marker. Syncs the folder of the database first: the database must survive any power cut that the marker does. */
 function mark({ dataDir, databaseUrl }: DataPlace): void {
   const path = join(dataDir, MARKER)
   if (existsSync(path)) return
@@ -158,24 +164,24 @@ function syncFolder(path: string): void {
   }
 }
 
-/** What the server puts into its folder; and what a file system puts into its root. */
+/** Names that the server creates in its folder, and `lost+found`, which a file system creates in its root. */
 const ownNames = /^(?:holdfast\.|master\.key|blobs$|\.backup-|\.[\da-f-]{36}\.tmp$|lost\+found$)/
 const OTHERS = 0o077
 
 export interface Exposed {
   path: string
-  /** What it should be. */
+  /** The mode that it should have. */
   mode: number
-  /** Whether it is the server's alone, so that others do not lose what is theirs. */
+  /** Whether it belongs to the server alone, so that nobody else loses access if its mode is changed. */
   isOwn: boolean
 }
 
 /**
- * Paths of the server that others on the machine may use. Blobs are reached through their folder alone, and count as
- * one.
+ * Returns the paths of the server that other users of the machine may use; empty if there are none. Blobs are reached
+ * only through their folder, so only the folder is checked.
  */
 export function exposedPaths({ dataDir, databaseUrl }: DataPlace): Exposed[] {
-  // Where there are no users, modes mean nothing.
+  // Without user ids, modes mean nothing.
   if (process.getuid === undefined || !existsSync(dataDir)) return []
   const files = databaseFiles(databaseUrl)
   const isOwn = (name: string) =>
@@ -185,7 +191,7 @@ export function exposedPaths({ dataDir, databaseUrl }: DataPlace): Exposed[] {
   const apart = files.filter((path) => existsSync(path))
   const found: Exposed[] = []
   for (const path of new Set([...inside, ...apart].map((each) => resolve(each)))) {
-    // Journals and copies come and go meanwhile.
+    // Journals and copies may vanish meanwhile.
     const stats = statSync(path, { throwIfNoEntry: false })
     const isLink = lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink() ?? true
     if (stats !== undefined && (stats.mode & OTHERS) !== 0) found.push({ path, mode: stats.isDirectory() ? 0o700 : 0o600, isOwn: !isLink })
@@ -194,7 +200,10 @@ export function exposedPaths({ dataDir, databaseUrl }: DataPlace): Exposed[] {
   return found
 }
 
-/** Who owns what the server has made: more than one user where somebody has worked here as root. By user, some path of theirs. */
+/**
+ * Returns the users who own files of the server, each with one path as an example. More than one user means that somebody
+ * ran a command as another user, such as root.
+ */
 export function ownersOf({ dataDir, databaseUrl }: DataPlace): Map<number, string> {
   const database = sqlitePath(databaseUrl)
   const blobs = blobsFolder(dataDir)
@@ -216,7 +225,7 @@ export function ownersOf({ dataDir, databaseUrl }: DataPlace): Map<number, strin
   return owners
 }
 
-/** Folders that an older version made, or that were made for this one, become private. What stays open the doctor tells. */
+/** Make exposed paths private, such as folders of an older version. `holdfast doctor` reports those that remain exposed. */
 function keepPrivate(place: DataPlace, log: Log): void {
   for (const { path, mode, isOwn } of exposedPaths(place)) {
     if (!isOwn) continue

@@ -1,8 +1,8 @@
-/** Files that are gone when they are closed, however the process ends: their names are taken away at once. */
+/** Temporary files that vanish when they are closed, however the process ends: their names are removed at once. */
 import { openSync, unlinkSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
 
-/** A descriptor for reading and writing. */
+/** Create an unnamed file on the file system of `dir`. Returns a descriptor for reading and writing. */
 export function openNameless(dir: string): number {
   const path = join(dir, `.${crypto.randomUUID()}.tmp`)
   const file = openSync(path, 'wx+', 0o600)
@@ -10,7 +10,7 @@ export function openNameless(dir: string): number {
   return file
 }
 
-/** Write all of it, whatever the system takes at once. */
+/** Write all bytes, however few the system accepts per call. */
 export function writeAt(file: number, bytes: Uint8Array, position: number): void {
   for (let written = 0; written < bytes.length;) written += writeSync(file, bytes, written, bytes.length - written, position + written)
 }

@@ -1,27 +1,28 @@
 /**
- * Bytes between a writer that must not wait and a reader that may be slow: in memory while they are few, in a file
- * without a name while they are more.
+ * A queue of bytes between a writer that must not wait and a reader that may be slow. A short queue is kept in memory; a
+ * longer one spills into an unnamed file.
  *
- * Invariant: the reader gets every byte once and in order. What is in memory was pushed before what is in the file, for
- * memory takes nothing while the file holds something unread; and each piece has its place in the stream, which has to be
- * the next one when it is taken. Where it is not, the stream fails: half an archive is told from a whole one, a torn one is not.
+ * Invariant: the reader gets every byte once and in order. Bytes in memory were pushed before those in the file, because
+ * memory accepts nothing while the file holds unread bytes. Each piece also has an offset in the stream, which must be the
+ * next one when the piece is taken. If it is not, the stream fails: a client can detect a truncated archive, but not one
+ * with a gap.
  */
 import { closeSync, readSync } from 'node:fs'
 import { openNameless, writeAt } from './nameless-file.ts'
 
-/** Held in memory, of each queue; what comes on top of it goes to the file. */
+/** Memory per queue; further bytes go to the file. */
 const MEMORY_BYTES = 4 * 1024 * 1024
-/** Read from the file at once. */
+/** Bytes per read of the file. */
 const READ_BYTES = 64 * 1024
 /**
- * A reader that takes no queued bytes for this long is given up. Between two reads a client empties what the
- * system has buffered for its connection, which is megabytes: minutes, for one that is slow.
+ * Idle limit: a reader that takes no queued bytes for this long is disconnected. Between two reads, a client empties the
+ * system's buffer of its connection, which holds megabytes. A slow client needs minutes for that.
  */
 const STALL_MILLIS = 600_000
 /** Idle limit when another queue needs the space. */
 const IDLE_MILLIS = 60_000
 
-/** What several queues may hold together, in bytes: readers that do not read must fill neither the memory nor the disk. */
+/** The space that several queues share, in bytes: readers that do not read must fill neither the memory nor the disk. */
 export class SpillRoom {
   #held = 0
   #filed = 0
@@ -32,7 +33,7 @@ export class SpillRoom {
     readonly idleMillis: number = IDLE_MILLIS,
   ) {}
 
-  /** From now on its reader may be given up for others. */
+  /** Register a queue. From now on its reader may be disconnected if others need the space. */
   enter(queue: SpillQueue): void {
     this.#queues.add(queue)
   }
@@ -41,7 +42,7 @@ export class SpillRoom {
     this.#queues.delete(queue)
   }
 
-  /** False when so much more has to go to a file. */
+  /** Reserve memory. Returns false if there is not enough, so that the bytes have to go to a file. */
   hold(bytes: number): boolean {
     if (this.#held + bytes > this.max.memoryBytes) return false
     this.#held += bytes
@@ -52,7 +53,7 @@ export class SpillRoom {
     this.#held -= bytes
   }
 
-  /** Throws when files of others, whose readers read, take so much already. */
+  /** Reserve file space. If necessary, disconnects idle readers of other queues; throws if that is not enough. */
   file(bytes: number, by: SpillQueue): void {
     for (const queue of this.#queues) {
       if (this.#filed + bytes <= this.max.fileBytes) break
@@ -68,7 +69,7 @@ export class SpillRoom {
 }
 
 interface Piece {
-  /** Its first byte, counted from the start of the stream. */
+  /** Offset of its first byte in the stream. */
   start: number
   length: number
   bytes: Uint8Array
@@ -78,15 +79,15 @@ export class SpillQueue {
   readonly #held: Piece[] = []
   #heldBytes = 0
   #file: number | null = null
-  /** What the file takes of the room; it does not shrink before it is closed. */
+  /** File space reserved in the room. The file does not shrink before it is closed. */
   #fileBytes = 0
   #watch: ReturnType<typeof setInterval> | null = null
   #controller: ReadableStreamDefaultController<Uint8Array> | null = null
   #lastReadAt = 0
-  /** Of the file, what was written and what of that was read. */
+  /** Bytes written to the file, and how many of them were read. */
   #written = 0
   #read = 0
-  /** Of the stream, what was pushed and what of that was taken; and where its part in the file begins. */
+  /** Bytes pushed into the stream, how many of them were taken, and the offset at which its part in the file begins. */
   #pushed = 0
   #taken = 0
   #fileStart = 0
@@ -95,19 +96,19 @@ export class SpillQueue {
   #wake: (() => void) | null = null
   #isCancelled = false
 
-  /** The file goes into `dir`. */
+  /** The file is created in `dir`. */
   constructor(
     readonly dir: string,
     readonly room: SpillRoom,
     readonly stallMillis: number = STALL_MILLIS,
   ) {}
 
-  /** The reader has gone: nothing that is pushed is of use. */
+  /** The reader is gone, and pushed bytes are discarded. */
   get isCancelled(): boolean {
     return this.#isCancelled
   }
 
-  /** Takes the chunk as it is: the caller does not change it afterwards. Throws when there is no room for it. */
+  /** Add a chunk, which is not copied: the caller must not change it. Throws if the room has no space for it. */
   push(chunk: Uint8Array): void {
     if (this.#isCancelled) return
     const isInOrder = this.#read === this.#written
@@ -132,13 +133,13 @@ export class SpillQueue {
     this.#wake?.()
   }
 
-  /** The reader gets what was pushed, and then the error. */
+  /** The reader gets the bytes pushed so far, and then the error. */
   fail(error: unknown): void {
     this.#error = error
     this.end()
   }
 
-  /** For one reader. */
+  /** Returns the stream of the bytes, for one reader. */
   stream(): ReadableStream<Uint8Array> {
     return new ReadableStream<Uint8Array>(
       {
@@ -169,7 +170,7 @@ export class SpillQueue {
     this.#watch.unref()
   }
 
-  /** Give up the reader if it has not read queued bytes for this long. */
+  /** Disconnect the reader if it has taken no queued bytes for this long. */
   giveUpIdle(millis: number): void {
     const isAwaited = this.#held.length > 0 || this.#read < this.#written
     if (!isAwaited || performance.now() - this.#lastReadAt < millis) return
@@ -183,7 +184,7 @@ export class SpillQueue {
     this.#wake?.()
   }
 
-  /** Throws, and gives the reader up, where the invariant does not hold. */
+  /** Returns the next piece, or null if none is queued. Throws, and disconnects the reader, if the invariant is violated. */
   #next(): Uint8Array | null {
     const piece = this.#pieceHeld() ?? this.#pieceOfFile()
     if (piece !== null && piece.start === this.#taken && piece.length === piece.bytes.length) {
@@ -203,7 +204,7 @@ export class SpillQueue {
     return piece
   }
 
-  /** Null when all of it was read. */
+  /** Returns the next piece of the file, or null if all of it was read. */
   #pieceOfFile(): Piece | null {
     const length = Math.min(READ_BYTES, this.#written - this.#read)
     if (this.#file === null || length === 0) return null
@@ -211,7 +212,7 @@ export class SpillQueue {
     const count = readSync(this.#file, chunk, 0, length, this.#read)
     const piece = { start: this.#fileStart + this.#read, length, bytes: chunk.subarray(0, count) }
     this.#read += length
-    // All of it was read: the file begins anew.
+    // All of it was read: the next write starts at the beginning of the file.
     if (this.#read === this.#written) this.#read = this.#written = 0
     return piece
   }

@@ -1,13 +1,13 @@
-/** What the system or SQLite refuses, as sentences for whoever operates the server: where, why, and what puts it right. */
+/** Translates errors of the system and of SQLite into sentences for the operator: where, why, and how to fix it. */
 import { existsSync, statSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 import { type Explained, inWords } from '../../base/operator-error.ts'
 
 interface About {
   path: string
-  /** The data directory, or that of another configuration key. */
+  /** The data directory, or the folder of another configuration key. */
   folder: string
-  /** The key that names the folder, when it is not `data_dir`. */
+  /** The key that names the folder; `data_dir` when omitted. */
   key?: string
 }
 
@@ -16,7 +16,7 @@ const says = (what: string, remedy: string): Explained => ({ what, remedy })
 const fullDisk = ({ path }: About) => says(`the disk of ${path} is full`, 'make room')
 const notFolder = ({ folder, key = 'data_dir' }: About) => says(`${folder} is not a folder`, `set ${key} to one`)
 
-/** By what the system or SQLite calls the fault. */
+/** By error code of the system or of SQLite. */
 const fileFaults: Readonly<Record<string, (about: About) => Explained>> = {
   EACCES: forbidden,
   EPERM: forbidden,
@@ -43,10 +43,10 @@ const fileFaults: Readonly<Record<string, (about: About) => Explained>> = {
   SQLITE_IOERR: ({ path }) => says(`the disk of ${path} fails`, 'look at the log of the system, and check the disk before anything else'),
 }
 
-/** A fault of a file or a database in words; null when there are none for it. */
+/** Returns a fault of a file or a database in words, or null if the error code is not in the table. */
 export const explain = (error: unknown, about: About): Explained | null => lookUp(error, fileFaults, about)
 
-/** The error as one sentence where there is one for it; otherwise as it is. */
+/** Returns the error as an `OperatorError` if its code is in the table, else the error itself. */
 export const explained = (error: unknown, about: About): unknown => sentence(error, explain(error, about))
 
 interface Listener {
@@ -66,12 +66,12 @@ const listenerFaults: Readonly<Record<string, (listener: Listener) => Explained>
     says(`port ${port} is kept for root`, 'set port (SERVICE_PORT) to one from 1024 on and let the reverse proxy pass requests on to it'),
 }
 
-/** The same for a fault of listening. */
+/** Does the same as `explained` for errors of a listener. */
 export const listenFault = (error: unknown, listener: Listener): unknown => sentence(error, lookUp(error, listenerFaults, listener))
 
 function lookUp<About>(error: unknown, table: Readonly<Record<string, (about: About) => Explained>>, about: About): Explained | null {
   const { code } = error as { code?: unknown }
-  // SQLITE_IOERR_WRITE and the like are kinds of SQLITE_IOERR.
+  // Extended codes such as SQLITE_IOERR_WRITE count as their primary code, SQLITE_IOERR.
   return typeof code === 'string' ? (table[code.split('_').slice(0, 2).join('_')]?.(about) ?? null) : null
 }
 
