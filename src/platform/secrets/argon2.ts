@@ -1,8 +1,8 @@
 /**
- * Argon2id (RFC 9106), one lane, and its text form.
+ * Argon2id (RFC 9106) with one lane, and its text form.
  *
- * A native library computes it in less than half the time of the runtime's own, which stands in where the library has
- * no build for the platform, or cannot be loaded there: the result is the same.
+ * A native library computes it in less than half the time that the runtime needs. If the library has no build for the
+ * platform or cannot be loaded, the runtime computes it, with the same result.
  */
 import { argon2, randomBytes, timingSafeEqual } from 'node:crypto'
 import { promisify } from 'node:util'
@@ -26,8 +26,8 @@ const computeInRuntime: Compute = (password, salt, { memoryKib, passes }) =>
 type Library = Pick<typeof import('@node-rs/argon2'), 'hashRaw'>
 
 /**
- * Conditions that the bundler can decide: the executable holds builds for its own platform and no other. It takes
- * packages that are not installed only from within a `try`.
+ * Yields the builds of the library for this platform. The bundler can decide the conditions, so an executable contains
+ * the builds for its own platform only. The bundler accepts packages that are not installed only inside a `try`.
  */
 function* builds(): Iterable<Library | string> {
   if (process.platform === 'linux' && process.arch === 'x64') {
@@ -90,14 +90,14 @@ const compute: Compute = (password, salt, cost) => (loaded ??= load())(password,
 
 const text = (bytes: Uint8Array) => Buffer.from(bytes).toString('base64').replace(/=+$/, '')
 
-/** `$argon2id$v=19$m=…,t=…,p=1$salt$hash`, the form in which the field writes it down. The salt is random unless it is given. */
+/** Returns the hash as a PHC string, `$argon2id$v=19$m=…,t=…,p=1$salt$hash`. The salt is random unless it is given. */
 export async function hashArgon2(password: string, cost: Argon2Cost, salt: Uint8Array = randomBytes(SALT_BYTES)): Promise<string> {
   return `$argon2id$v=19$m=${cost.memoryKib},t=${cost.passes},p=1$${text(salt)}$${text(await compute(password, salt, cost))}`
 }
 
 const form = /^\$argon2id\$v=19\$m=(\d+),t=(\d+),p=1\$([A-Za-z0-9+/]+)\$([A-Za-z0-9+/]+)$/
 
-/** Whether `hashArgon2` made this of the password, at whatever cost. Throws on any other text. */
+/** Returns whether `hashArgon2` made the hash from this password, at any cost. Throws if the text has another form. */
 export async function verifyArgon2(password: string, hash: string): Promise<boolean> {
   const [, memoryKib, passes, salt, expected] = form.exec(hash) ?? []
   if (expected === undefined) throw new Error('a password hash of an unknown form')

@@ -1,6 +1,6 @@
 /**
- * Changing the master key: every wrapped secret is opened with the old one and wrapped with the new one, in one
- * transaction. The secrets themselves stay what they are, so nobody notices.
+ * Changes the master key: unwraps every secret with the old key and wraps it with the new one, in one transaction. The
+ * secrets themselves do not change, so users notice nothing.
  */
 import { inPages, sql, type Database, type Sql } from '../database/database.ts'
 import { OperatorError } from '../../base/operator-error.ts'
@@ -37,7 +37,10 @@ export const wrappedColumns = Object.keys(families)
 
 const PAGE = 500
 
-/** Returns how many secrets each column holds. Nothing has changed when it throws. */
+/**
+ * Returns the number of secrets by column. Throws `OperatorError` if the old key does not open all secrets; nothing is
+ * changed then.
+ */
 export function rewrap(db: Database, from: Vault, to: Vault): Promise<Record<string, number>> {
   return db.transaction(async (tx) => {
     const counts: Record<string, number> = {}

@@ -2,8 +2,8 @@
  * Secrets at rest: AES-256-GCM under the master key.
  *
  * Stored form: padded base64 of `nonce(12) || ciphertext || tag(16)`, no associated data, a fresh nonce per write.
- * Without a configured master key one is made at the first start and kept beside the database, readable by its
- * owner alone: the secrets are then as safe as the folder.
+ * If no master key is configured, one is created at the first start and stored in the data directory, readable only by
+ * its owner. The secrets are then as safe as that directory.
  */
 import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto'
 import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
@@ -33,7 +33,7 @@ export class Vault {
     return Buffer.concat([nonce, cipher.update(secret), cipher.final(), cipher.getAuthTag()]).toString('base64')
   }
 
-  /** Throws `SecretDoesNotOpen`, whatever the fault. */
+  /** Returns the secret. Throws `SecretDoesNotOpen` if the text is malformed or the key is wrong. */
   unwrap(stored: string): Uint8Array {
     const bytes = Buffer.from(stored, 'base64')
     if (bytes.byteLength < NONCE_BYTES + TAG_BYTES || bytes.toString('base64') !== stored) throw new SecretDoesNotOpen('malformed secret')
@@ -47,14 +47,14 @@ export class Vault {
   }
 }
 
-/** Where the key is kept that no configuration names. */
+/** Returns the path of the key file, which is used if no key is configured. */
 export const masterKeyFile = (dataDir: string): string => join(dataDir, KEY_FILE)
 
-/** The key beside the database, made when there is none. */
+/** Returns the key in the key file, which is created if it is missing. Throws `OperatorError` if the file holds no key. */
 export function keyFileBeside(dataDir: string): Uint8Array {
   const path = masterKeyFile(dataDir)
   if (!existsSync(path)) {
-    // Under its name whole or not at all: part of a key would keep the server from ever starting.
+    // The file gets its name only when it is complete: part of a key would keep the server from ever starting.
     const part = `${path}.part`
     writeFileSync(part, `${randomBytes(32).toString('hex')}\n`, { mode: 0o600, flush: true })
     renameSync(part, path)
@@ -74,15 +74,15 @@ const notAKey = (path: string): Explained => ({
   remedy: 'bring it back from a backup',
 })
 
-/** The row that tells whether a key is the one that the secrets are under. */
+/** The row that shows whether a key is the one that wraps the secrets. */
 const CHECK_NAME = 'master-key-check'
 
-/** Secrets that are under the master key, the one that tells first. */
+/** Secrets that the master key wraps, the check row first. */
 export const secretsQuery = sql`SELECT wrapped FROM server_secret ORDER BY name <> ${CHECK_NAME}`
 
 type KeyPlace = Pick<Config, 'signingKeyMasterKey' | 'dataDir'>
 
-/** What keeps the secrets of a database from being opened; null when nothing does. */
+/** Returns why the master key cannot open the secrets of a database; null if it can, or if there are no secrets. */
 export function masterKeyFault({ signingKeyMasterKey, dataDir }: KeyPlace, secrets: readonly string[]): Explained | null {
   const path = masterKeyFile(dataDir)
   const [secret] = secrets
@@ -108,8 +108,8 @@ export function masterKeyFault({ signingKeyMasterKey, dataDir }: KeyPlace, secre
 }
 
 /**
- * The vault of a data directory: under the configured key, or the one in the file. Refuses a key that does not open
- * what is stored, and to make a new key where secrets are stored already.
+ * Returns the vault of a data directory, under the configured key or the one in the key file. Throws `OperatorError` if
+ * the key does not open the stored secrets, or if there are stored secrets but no key.
  */
 export async function openVault(db: Database, place: KeyPlace): Promise<Vault> {
   const secrets = await db.all<{ wrapped: string }>(secretsQuery)
@@ -123,7 +123,7 @@ export async function openVault(db: Database, place: KeyPlace): Promise<Vault> {
   return vault
 }
 
-/** A secret of the server itself, made at first use. `name` is its row. */
+/** Returns a secret of the server itself, created on first use. `name` is its row. */
 export async function serverSecret(
   db: Database,
   vault: Vault,
