@@ -1,4 +1,4 @@
-/** What functions are given to work with: one object, built in `app.ts`. There is no other way to reach a handle. */
+/** The context that functions receive: one object, built in `app.ts`. There is no other way to reach a handle. */
 import type { CapabilityName } from './configuration/capabilities.ts'
 import type { Background } from './running/background.ts'
 import type { Clock } from './running/clock.ts'
@@ -19,7 +19,7 @@ import type { Steps } from './running/step-kind.ts'
 
 export interface Context {
   readonly config: Config
-  /** On the monotonic clock. */
+  /** When the server started, on the monotonic clock. */
   readonly startedAt: number
   readonly clock: Clock
   readonly log: Log
@@ -38,20 +38,20 @@ export interface Context {
   readonly limits: Limits
   readonly background: Background
   readonly signals: Signals
-  /** What this deployment offers, in the order in which it is told. */
+  /** The capabilities that this deployment offers, in the order in which they are listed to clients. */
   readonly capabilities: ReadonlySet<CapabilityName>
   readonly sweeps: Sweeps
   readonly steps: Steps
 }
 
 export interface Signals {
-  /** The server is going down: long answers end now. */
+  /** The server is shutting down: long responses end now. */
   stopping: Signal
 }
 
 /**
- * State that belongs to one running server and to one feature: a cache, a key, an outbox. Made at first use.
- * The alternative, a module's variable, would be shared by every server of the process.
+ * Returns a function that makes a value on first use and keeps it for each context. For state that belongs to one running
+ * server and one feature: a cache, a key, an outbox. A module variable would be shared by all servers of the process.
  */
 export function perContext<T>(make: (ctx: Context) => T): (ctx: Context) => T {
   const made = new WeakMap<Context, { value: T }>()
