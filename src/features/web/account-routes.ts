@@ -203,9 +203,9 @@ async function changeAddress(call: PageCall, holder: Holder, form: URLSearchPara
 }
 
 /**
- * Change the address. If the current one is confirmed, this requires a code that was mailed to it. Returns null once
- * the
- * address is changed, else the notice of what to do first.
+ * Change the email address. If the current one is confirmed, this requires a code that was mailed to it. Returns null
+ * once the address is changed, else the notice of what to do first. Throws `AuthenticationRequired` if the password is
+ * wrong.
  */
 async function moveAddress(call: PageCall, { did, hasPassword }: Account, form: URLSearchParams): Promise<string | null> {
   chargeAddress(call, ['createSession'])

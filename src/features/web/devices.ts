@@ -127,10 +127,9 @@ function cookie(ctx: Context, name: string, value: string, maxAgeSecs: number | 
 const refusedForm = () => new Refusal(403, 'Forbidden', 'This form was not sent from a page of ours. Please go back, reload and try again.')
 
 /**
- * Returns the hidden field that proves a form to be from our page, or null if the browser needs none. A browser that
- * does
- * not support Fetch Metadata and hides the origin, as it does for pages without a referrer, must send the page's token.
- * The token is derived from a cookie, which another site can neither read nor set.
+ * Returns the hidden field that proves that a form is from our page, or null if the browser needs none. A browser that
+ * does not support Fetch Metadata, and hides the origin as it does for pages without a referrer, must send the page's
+ * token. The token is derived from a cookie, which another site can neither read nor set.
  */
 export function formProof(call: PageCall, device: Device | null = null): Html[] | null {
   if (device) return hidden({ form_token: device.formToken })

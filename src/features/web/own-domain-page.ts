@@ -1,6 +1,6 @@
 /**
- * Your own domain as a handle: shows what to publish, checks whether it is published, and changes the handle once it
- * is.
+ * The page for a domain of the account holder's own as a handle. It shows what to publish, checks whether that is
+ * published, and then changes the handle.
  */
 import { route, type Endpoint } from '../../http/endpoint.ts'
 import { html, type Html } from '../../http/html.ts'
