@@ -4,16 +4,16 @@
  *   bun build.ts                                     dist/holdfast, for this machine
  *   bun build.ts --target linux-arm64,darwin-arm64   dist/holdfast-linux-arm64, …
  *
- * Bytecode makes the start three times faster. It needs ESM here, because the program awaits at top level. What is
- * imported when it is first needed is a part of its own, so that it takes no memory before.
- * The file reads no .env and no bunfig.toml where it is started: its configuration has one place.
+ * Bytecode makes the start three times faster. It needs ESM here, because the program awaits at top level. Each dynamic
+ * import becomes a chunk of its own, which takes no memory before it is loaded. The executable reads no .env and no
+ * bunfig.toml from its working directory: its configuration has one place.
  */
 import { rmSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { SOFTWARE } from './src/base/version.ts'
 
-/** What Bun can build for, without its `bun-`. */
+/** The platforms to build for, as Bun names them without the prefix `bun-`. */
 const targets = [
   'linux-x64',
   'linux-x64-baseline',
@@ -28,18 +28,18 @@ type Target = (typeof targets)[number]
 
 const MEBIBYTE = 1024 * 1024
 
-/** One executable at `outfile`. Answers whether that succeeded; what went wrong is on standard error. */
+/** Build one executable at `outfile`. Returns whether that succeeded; errors are written to standard error. */
 export async function buildExecutable(outfile: string, target: Target | null): Promise<boolean> {
   const { success, logs, outputs } = await Bun.build({
     entrypoints: ['src/main.ts', 'src/platform/database/checkpoint-worker.ts'].map((path) => join(import.meta.dir, path)),
-    // Beside each other, so that the thread is found by the same relative name as in the source.
+    // The entry points are placed side by side, so that the program finds the worker by the same relative name as in the source.
     naming: { entry: '[name].[ext]' },
     target: 'bun',
     format: 'esm',
     minify: true,
     bytecode: true,
     splitting: true,
-    // As files, for the program to unpack: `native-library.ts` says why.
+    // Native libraries are embedded as files, which the program unpacks: `native-library.ts` says why.
     loader: { '.node': 'file' },
     sourcemap: 'inline',
     define: { 'process.env.NODE_ENV': '"production"' },
@@ -47,7 +47,7 @@ export async function buildExecutable(outfile: string, target: Target | null): P
     throw: false,
   })
   for (const message of logs) console.error(message)
-  // They are inside the executable too: stacks name the source.
+  // The source maps are also inside the executable, so that stack traces name the source.
   for (const { path } of outputs) if (path.endsWith('.map')) rmSync(path, { force: true })
   return success
 }
