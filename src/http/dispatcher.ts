@@ -36,8 +36,7 @@ export function createDispatcher(ctx: Context, endpoints: readonly Endpoint[]): 
     const { request, rawPath } = exchange
     const site = hosts.siteAt(request.headers.get('host'))
     if (stopping) return new Response('shutting down\n', { status: 503, headers: { Connection: 'close' } })
-    // The runtime builds the URL from the Host header and we take the path from the URL, so a bad Host could forge any
-    // path.
+    // The runtime builds the URL from the Host header, and the path is taken from that URL: a bad Host could forge a path.
     if (site === null) return new Response('The Host header is missing or names no host\n', { status: 400 })
     if (request.method === 'OPTIONS') return preflight(exchange.surface, request)
     const route = target.name

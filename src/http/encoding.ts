@@ -16,7 +16,7 @@ const coders: Record<string, () => Transform> = {
 
 const compressible = /^(text\/|application\/(json|javascript|xml|[\w.+-]+\+json|vnd\.ipld\.car))/
 
-/** Returns the content coding to use, or null for none. RFC 9110 section 12.5.3; a malformed weight counts as 0. */
+/** Returns the content coding to use, or null for none. A malformed weight counts as 0. RFC 9110 section 12.5.3. */
 export function chosenCoding(acceptEncoding: string | null): string | null {
   if (acceptEncoding === null || acceptEncoding === '') return null
   const weights = new Map(
@@ -33,8 +33,9 @@ export function chosenCoding(acceptEncoding: string | null): string | null {
 }
 
 /**
- * Returns the response in the coding that the request prefers, or unchanged if coding it does not pay. RFC 9110 section
- * 8.4.
+ * Returns the response in the coding that the request prefers, or unchanged if coding is not worth it or not possible.
+ *
+ * RFC 9110 section 8.4.
  */
 export function encoded(request: Request, response: Response): Response {
   const { headers, status } = response
