@@ -109,6 +109,13 @@ describe('a document', () => {
     expect(await client().push()).toMatchObject({ status: 201 })
   })
 
+  test('that has become invalid is refused as long as it is, whatever it was before', async () => {
+    expect(await client().push()).toMatchObject({ status: 201 })
+    published = { ...published, scope: 'nothing' }
+    pds.clock.advance({ secs: 601 })
+    for (let i = 0; i < 3; i++) expect(await client().push()).toMatchObject(refusal('invalid_client'))
+  })
+
   test('that cannot be reached for a while does not end a session; one that stays away does', async () => {
     const app = client()
     const { refresh_token } = await app.signIn(person)

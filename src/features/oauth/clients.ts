@@ -62,7 +62,7 @@ async function discovered(ctx: Context, clientId: string, mayFetch: boolean): Pr
   if (kept && ageOf(kept.fetchedAt, now) < FRESH_MILLIS) return discoverableClient(clientId, JSON.parse(kept.document))
   if (!kept && !mayFetch) return { ok: false, reason: 'the client has not asked for anything yet' }
   const fault = faults.get(clientId)
-  if (fault && fault.until > ctx.clock.monotonic()) return lastGood(clientId, kept, now) ?? fault.outcome
+  if (fault && fault.until > ctx.clock.monotonic()) return fault.outcome
   return fetches.run(clientId, () => refetched(ctx, clientId, kept))
 }
 
@@ -77,9 +77,10 @@ async function refetched(ctx: Context, clientId: string, kept: KeptDocument | nu
     await state(ctx).kept.grown()
     return outcome
   }
-  state(ctx).faults.set(clientId, { outcome, until: ctx.clock.monotonic() + FAULT_MILLIS })
   // If the client publishes an invalid document, it is refused at once. If the document cannot be fetched, the stored one is used.
-  return fetched.ok ? outcome : (lastGood(clientId, kept, now) ?? outcome)
+  const answer = fetched.ok ? outcome : (lastGood(clientId, kept, now) ?? outcome)
+  state(ctx).faults.set(clientId, { outcome: answer, until: ctx.clock.monotonic() + FAULT_MILLIS })
+  return answer
 }
 
 /** Returns the outcome of the stored document; null if there is none or it is too old. */
