@@ -205,7 +205,7 @@ async function changeAddress(call: PageCall, holder: Holder, form: URLSearchPara
 /**
  * Change the email address. If the current one is confirmed, this requires a code that was mailed to it. Returns null
  * once the address is changed, else the notice of what to do first. Throws `AuthenticationRequired` if the password is
- * wrong.
+ * wrong, and `RateLimitExceeded` after too many attempts.
  */
 async function moveAddress(call: PageCall, { did, hasPassword }: Account, form: URLSearchParams): Promise<string | null> {
   chargeAddress(call, ['createSession'])

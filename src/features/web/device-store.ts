@@ -17,6 +17,7 @@ export const signInsOf = (reader: Reader, tokenHash: string, now: Millis): Promi
     SELECT a.did, a.signed_in_at AS "signedInAt", ${origin} FROM oauth_device_account a JOIN oauth_device d ON d.token_hash = a.token_hash
     WHERE a.token_hash = ${tokenHash} AND d.expires_at > ${now} ORDER BY a.signed_in_at DESC`)
 
+/** Store a browser and the accounts signed in there. `tokenHash` is the hash of its token. */
 export async function insertDevice(tx: Tx, tokenHash: string, signIns: readonly SignIn[], expiresAt: Millis): Promise<void> {
   await tx.run(sql`INSERT INTO oauth_device (token_hash, expires_at) VALUES (${tokenHash}, ${expiresAt})`)
   for (const { did, signedInAt, openedAt, openedWith, openedFrom } of signIns)
@@ -25,14 +26,17 @@ export async function insertDevice(tx: Tx, tokenHash: string, signIns: readonly 
       VALUES (${tokenHash}, ${did}, ${signedInAt}, ${openedAt}, ${openedWith}, ${openedFrom})`)
 }
 
+/** Delete a browser and its sign-ins. */
 export async function deleteDevice(tx: Tx, tokenHash: string): Promise<void> {
   await tx.run(sql`DELETE FROM oauth_device_account WHERE token_hash = ${tokenHash}`)
   await tx.run(sql`DELETE FROM oauth_device WHERE token_hash = ${tokenHash}`)
 }
 
+/** Delete the sign-in of an account in one browser. Returns 0 if there is none. */
 export const deleteSignIn = (tx: Tx, tokenHash: string, did: Did): Promise<number> =>
   tx.run(sql`DELETE FROM oauth_device_account WHERE token_hash = ${tokenHash} AND did = ${did}`)
 
+/** Delete the account's sign-ins in all browsers. Returns how many. */
 export const deleteSignInsOf = (tx: Tx, did: Did): Promise<number> => tx.run(sql`DELETE FROM oauth_device_account WHERE did = ${did}`)
 
 /** Delete the account's sign-ins in all browsers except one. */
@@ -51,6 +55,7 @@ export const browsersOf = (reader: Reader, did: Did, now: Millis): Promise<Known
     FROM oauth_device_account a JOIN oauth_device d ON d.token_hash = a.token_hash
     WHERE a.did = ${did} AND d.expires_at > ${now} ORDER BY a.signed_in_at DESC`)
 
+/** Delete the browsers that have expired by `now`, with their sign-ins. Returns how many browsers. */
 export async function deleteDevicesBefore(tx: Tx, now: Millis): Promise<number> {
   await tx.run(sql`DELETE FROM oauth_device_account WHERE token_hash IN (SELECT token_hash FROM oauth_device WHERE expires_at <= ${now})`)
   return tx.run(sql`DELETE FROM oauth_device WHERE expires_at <= ${now}`)
