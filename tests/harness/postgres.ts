@@ -3,7 +3,7 @@
  * folder of its own. It ends with the process of the tests.
  */
 import { SQL } from 'bun'
-import { chownSync, mkdtempSync, rmSync } from 'node:fs'
+import { chownSync, mkdtempSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { migrate } from '../../src/platform/database/migrations.ts'
@@ -70,11 +70,14 @@ async function startServer(): Promise<PostgresServer> {
     full_page_writes: 'off',
   }
   const options = Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`])
-  const server = Bun.spawn([...user, join(BINARIES, 'postgres'), '-D', data, ...options], { stdout: 'ignore', stderr: 'ignore' })
-  process.on('exit', () => {
-    server.kill('SIGKILL')
-    rmSync(folder, { recursive: true, force: true })
-  })
+  // Its input ends with the process of the tests, however that ends.
+  const untilInputEnds = '"$@" & server=$!; cat; kill -QUIT $server; wait $server; rm -rf "$FOLDER"'
+  Bun.spawn(['sh', '-c', untilInputEnds, 'sh', ...user, join(BINARIES, 'postgres'), '-D', data, ...options], {
+    env: { ...process.env, FOLDER: folder },
+    stdin: 'pipe',
+    stdout: 'ignore',
+    stderr: 'ignore',
+  }).unref()
   const url = (database: string) => `postgres://postgres@127.0.0.1:${port}/${database}`
   const admin = await connected(url('postgres'))
   return {
