@@ -160,6 +160,9 @@ const pages: Record<string, (page: Page) => Promise<unknown>> = {
 test.each(Object.keys(pages))('the page %s fits on every screen and can be read', async (name) => {
   const page = await freshPage(browser)
   await pages[name]!(page)
+  // A form may still be on its way to the page that answers it.
+  await page.waitForLoadState()
+  await page.locator('body').waitFor()
   for (const [width, height] of Object.entries(WIDTHS)) {
     for (const colorScheme of ['light', 'dark'] as const) {
       await page.setViewportSize({ width: Number(width), height })
