@@ -1,8 +1,8 @@
 /**
  * A bounded map in two generations. When the younger generation is full, it replaces the older one, which is dropped.
  *
- * Deleting the oldest entries of a large `Map` one by one takes tens of microseconds each, because the runtime walks over
- * the slots of all earlier deletions. Dropping a generation costs the same at every size.
+ * Deleting the oldest entries of a large `Map` one by one takes tens of microseconds each, because the runtime walks
+ * over the slots of all earlier deletions. Dropping a generation costs the same at every size.
  */
 export class BoundedCache<Value> {
   #young = new Map<string, Value>()

@@ -52,8 +52,8 @@ export const HOW_PASSWORDS_COME = 'The password is asked for twice, unless --gen
 /**
  * Generate a password, read one from standard input, or ask for one twice, as the options say.
  *
- * `generated` is the password to show to the operator, or null if the operator supplied it. Throws `Misuse` if the options
- * conflict, if no password arrives, if the two entries differ, or if there is no terminal to ask at.
+ * `generated` is the password to show to the operator, or null if the operator supplied it. Throws `Misuse` if the
+ * options conflict, if no password arrives, if the two entries differ, or if there is no terminal to ask at.
  */
 export async function newPassword({ terminal, options }: Invocation): Promise<{ password: string; generated: string | null }> {
   const way = chosenOption(options, ['generate', 'password-stdin'])

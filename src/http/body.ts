@@ -23,10 +23,7 @@ const textTooLarge = () => new Refusal(413, 'PayloadTooLargeError', 'request ent
 
 const strictUtf8 = new TextDecoder('utf-8', { fatal: true })
 
-/**
- * Returns the Content-Length in bytes, or null when there is none. Throws `InvalidRequest` if it is malformed. RFC 9110
- * section 8.6.
- */
+/** Returns the Content-Length in bytes, or null when there is none. Throws `InvalidRequest` if it is malformed. RFC 9110 section 8.6. */
 export function announcedBytes({ headers }: Request): number | null {
   const header = headers.get('content-length')
   if (header === null) return null

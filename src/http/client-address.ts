@@ -71,10 +71,7 @@ function forwardedHops(header: string): string[] | null {
   return hops
 }
 
-/**
- * Returns the operator's proxies, each an address or `address/prefix`, as a list to check against; null if there are
- * none.
- */
+/** Returns the operator's proxies, each an address or `address/prefix`, as a list to check against; null if there are none. */
 export function proxyList(networks: readonly string[]): BlockList | null {
   if (networks.length === 0) return null
   const list = new BlockList()

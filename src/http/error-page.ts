@@ -1,7 +1,4 @@
-/**
- * The page that a browser shows when a request is refused or fails: what happened, in plain words, and where to go
- * next.
- */
+/** The page that a browser shows when a request is refused or fails: what happened, in plain words, and where to go next. */
 import type { Config } from '../platform/configuration/config.ts'
 import type { Refusal } from './errors.ts'
 import { html } from './html.ts'

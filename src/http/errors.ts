@@ -54,8 +54,7 @@ export const internalError = () => new Refusal(500, 'InternalServerError', 'Inte
 /**
  * Returns the refusal that an error stands for, or null if it is a bug or an outage: a `Refusal` itself,
  * `ServiceUnavailable` when too many names are being looked up, `InvalidRequest` for text that the database cannot
- * store
- * or for a request that the PLC directory refuses, and `UpstreamFailure` when the directory fails.
+ * store or for a request that the PLC directory refuses, and `UpstreamFailure` when the directory fails.
  */
 export function refusalOf(error: unknown): Refusal | null {
   if (error instanceof Refusal) return error

@@ -6,10 +6,7 @@ export class Html {
 
 type Value = Html | string | number | null | undefined | false | readonly Value[]
 
-/**
- * html`<p>${name}</p>`: text is escaped, nested templates and lists are inserted unchanged, null, undefined and false
- * as nothing.
- */
+/** html`<p>${name}</p>`: text is escaped, nested templates and lists are inserted unchanged, null, undefined and false as nothing. */
 export const html = (strings: TemplateStringsArray, ...values: Value[]): Html =>
   new Html(strings.reduce((text, string, i) => text + rendered(values[i - 1]) + string))
 

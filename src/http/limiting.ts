@@ -23,10 +23,7 @@ export function chargeAddress(exchange: Exchange, names: readonly LimitName[]): 
   )
 }
 
-/**
- * Charge the limits that depend on the caller or the input: all of them, or none if one is used up. Throws
- * `RateLimitExceeded`.
- */
+/** Charge the limits that depend on the caller or the input: all of them, or none if one is used up. Throws `RateLimitExceeded`. */
 export function chargeCall<Call extends Exchange>(call: Call, limits: readonly CallLimit<Call>[]): void {
   if (limits.length === 0 || !call.ctx.config.rateLimit.enabled) return
   take(
@@ -35,9 +32,7 @@ export function chargeCall<Call extends Exchange>(call: Call, limits: readonly C
   )
 }
 
-/**
- * Throws `RateLimitExceeded` if the address has used up a limit to which only failures are charged. Charges nothing.
- */
+/** Throws `RateLimitExceeded` if the address has used up a limit to which only failures are charged. Charges nothing. */
 export function refuseSpent(exchange: Exchange, name: LimitName): void {
   if (!exchange.ctx.config.rateLimit.enabled) return
   applyLimit(exchange, exchange.ctx.limits.spent(name, limitKey(exchange.ip)))

@@ -1,7 +1,4 @@
-/**
- * Pages for people: one layout and one stylesheet, no third-party scripts or requests, and no embedding in frames of
- * other sites.
- */
+/** Pages for people: one layout and one stylesheet, no third-party scripts or requests, and no embedding in frames of other sites. */
 import { createHash } from 'node:crypto'
 import type { Config } from '../platform/configuration/config.ts'
 import { route } from './endpoint.ts'
@@ -24,9 +21,7 @@ export interface Page {
   leavesOrigin?: boolean
   /** A wider layout, for pages with lists. */
   wide?: boolean
-  /**
-   * Origin of the layout's links and stylesheet, for a page on a host that is not ours; empty for the requested host.
-   */
+  /** Origin of the layout's links and stylesheet, for a page on a host that is not ours; empty for the requested host. */
   origin?: string
   headers?: Record<string, string>
 }
@@ -66,8 +61,7 @@ export function page(
       'X-Content-Type-Options': 'nosniff',
       'Cross-Origin-Resource-Policy': 'same-origin',
       // The opener of the page keeps no reference to it. Apps that sign in through a pop-up lose nothing: they hear
-      // from
-      // the page at their own redirect URI, and deployed servers send the same header.
+      // from the page at their own redirect URI, and deployed servers send the same header.
       'Cross-Origin-Opener-Policy': 'same-origin',
       ...(config.publicUrl.startsWith('https://') ? { 'Strict-Transport-Security': 'max-age=31536000' } : {}),
       ...headers,

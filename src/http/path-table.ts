@@ -1,6 +1,4 @@
-/**
- * Looks up a value by method and path. A path may contain `:name` segments; an exact path wins over one with segments.
- */
+/** Looks up a value by method and path. A path may contain `:name` segments; an exact path wins over one with segments. */
 
 interface Pattern<Value> {
   method: string

@@ -13,8 +13,7 @@ const METHODS = 'GET,HEAD,PUT,PATCH,POST,DELETE'
 
 /**
  * Returns a handler's value as a response: a `Response` unchanged apart from its headers and coding, nothing as an
- * empty
- * 200, anything else as JSON, or as a 304 if the client already has it (RFC 9110 section 13.1.2).
+ * empty 200, anything else as JSON, or as a 304 if the client already has it (RFC 9110 section 13.1.2).
  */
 export function success(exchange: RequestExchange, value: unknown): Response {
   const { request } = exchange
@@ -31,9 +30,7 @@ export function success(exchange: RequestExchange, value: unknown): Response {
   return response
 }
 
-/**
- * Returns a refusal in the dialect of its surface. Any other error is logged, and becomes a 500 without its message.
- */
+/** Returns a refusal in the dialect of its surface. Any other error is logged, and becomes a 500 without its message. */
 export function failure(exchange: RequestExchange, error: unknown): Response {
   const { surface, request, nsid } = exchange
   const known = refusalOf(error)

@@ -1,7 +1,6 @@
 /**
  * How the parts of the address space differ: the format of errors, whether browsers on other origins may call, and
- * which
- * headers those may read. An error of the edge itself takes the format of the requested path.
+ * which headers those may read. An error of the edge itself takes the format of the requested path.
  */
 import { nestedCodes, type Refusal } from './errors.ts'
 import { rateLimitHeaders } from './limiting.ts'

@@ -1,7 +1,4 @@
-/**
- * Turns declarations into targets: the steps that a request goes through once its path is known. `endpoint.ts` gives
- * their order.
- */
+/** Turns declarations into targets: the steps that a request goes through once its path is known. `endpoint.ts` gives their order. */
 import type { LimitName } from '../platform/running/limits.ts'
 import { decodeParams, methods, validateInput, validateOutput, type Method, type MethodName } from '../protocol/lexicons/lexicons.ts'
 import { parseNsid } from '../protocol/identifiers.ts'

@@ -1,8 +1,9 @@
 /**
  * CAR v1 archives: a header with roots, then blocks, each as `varint length, CID, bytes`.
  *
- * Both directions stream pages of blocks in constant memory: the writer fills chunks of 64 KiB, the reader holds one block
- * and one chunk. The reader treats its input as untrusted: it bounds what it buffers and checks the hash of each block.
+ * Both directions stream pages of blocks in constant memory: the writer fills chunks of 64 KiB, the reader holds one
+ * block and one chunk. The reader treats its input as untrusted: it bounds what it buffers and checks the hash of each
+ * block.
  *
  * Source: IPLD "CARv1"; atproto "Repository", "CAR File Serialization".
  */
@@ -126,8 +127,8 @@ export interface Car {
 export interface SectionedCar {
   roots: Cid[]
   /**
-   * Verified sections, each a CID and its block, one page for each received chunk. A section is a view that is valid until
-   * the next one. A page must be consumed before the next one is asked for. Throws `Malformed`.
+   * Verified sections, each a CID and its block, one page for each received chunk. A section is a view that is valid
+   * until the next one. A page must be consumed before the next one is asked for. Throws `Malformed`.
    */
   pages: AsyncGenerator<Iterable<Uint8Array>>
 }

@@ -1,11 +1,11 @@
 /**
  * DRISL, the deterministic CBOR of atproto: one encoding for each value, one strict decoder.
  *
- * The encoder and the decoder are exact inverses: the encoder reproduces byte for byte whatever the decoder accepts. A block
- * that decodes is therefore in canonical form, and encoding a record again never changes its CID.
+ * The encoder and the decoder are exact inverses: the encoder reproduces byte for byte whatever the decoder accepts. A
+ * block that decodes is therefore in canonical form, and encoding a record again never changes its CID.
  *
- * For speed, both work on module state instead of objects, because every commit uses them. Neither calls other code, which
- * rules out re-entry.
+ * For speed, both work on module state instead of objects, because every commit uses them. Neither calls other code,
+ * which rules out re-entry.
  *
  * Source: DASL "DRISL"; IPLD "DAG-CBOR"; atproto "Data Model" (no floats, integers within 53 bits).
  */

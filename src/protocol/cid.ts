@@ -140,7 +140,10 @@ base32Alphabet.forEach((letter, value) => (base32Digits[letter] = value))
 
 const letters = Buffer.alloc(TEXT_LENGTH)
 
-/** The text of 36 bytes: seven groups of five bytes, each eight letters, and one more byte. A special case of base32, because every commit prints a dozen CIDs. */
+/**
+ * The text of 36 bytes: seven groups of five bytes, each eight letters, and one more byte. A special case of base32,
+ * because every commit prints a dozen CIDs.
+ */
 export function cidText(bytes: Uint8Array): string {
   letters[0] = 0x62 // 'b'
   let to = 1

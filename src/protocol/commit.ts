@@ -1,9 +1,9 @@
 /**
  * Commits: the signed root of a repository, and the function that builds the next one from a list of writes.
  *
- * `buildCommit` touches nothing outside its arguments. It returns the blocks to store, the nodes to delete, and the CAR of
- * the event. The CAR holds the commit, every node and record that the commit created, and the nodes that cover the key of
- * each operation. With it, a reader can invert the operations and arrive at `prevData` without any other block.
+ * `buildCommit` touches nothing outside its arguments. It returns the blocks to store, the nodes to delete, and the CAR
+ * of the event. The CAR holds the commit, every node and record that the commit created, and the nodes that cover the
+ * key of each operation. With it, a reader can invert the operations and arrive at `prevData` without any other block.
  *
  * Source: atproto "Repository", "Commit Objects"; "Sync", "Commit validation".
  */

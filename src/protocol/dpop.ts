@@ -1,9 +1,9 @@
 /**
  * Demonstrating Proof of Possession: a token is only valid together with a fresh signature by its key.
  *
- * The check runs on every request of an app. It caches keys, and verifies signatures on the threads of WebCrypto, because
- * a signature takes longer than the rest of the request. With `verify` of `node:crypto` on the server's own thread, a busy
- * server answers half as many requests, although both take the same time when measured alone.
+ * The check runs on every request of an app. It caches keys, and verifies signatures on the threads of WebCrypto,
+ * because a signature takes longer than the rest of the request. With `verify` of `node:crypto` on the server's own
+ * thread, a busy server answers half as many requests, although both take the same time when measured alone.
  *
  * Source: RFC 9449, section 4.3, checks in that order; RFC 7638 for thumbprints.
  */
@@ -38,8 +38,8 @@ export type DpopOutcome =
   { ok: true; jkt: string; jti: string } | { ok: false; error: 'invalid_dpop_proof' | 'use_dpop_nonce'; reason: string }
 
 /**
- * Check a proof against the request that carries it. Never throws on bad input. Returns the thumbprint of the key and the
- * `jti`, or the fault to report. The caller must remember the `jti`.
+ * Check a proof against the request that carries it. Never throws on bad input. Returns the thumbprint of the key and
+ * the `jti`, or the fault to report. The caller must remember the `jti`.
  */
 export async function checkDpop({ proof, method, url, accessTokenHash, now, isNonce }: DpopRequest): Promise<DpopOutcome> {
   if (proof === null || proof === '') return invalid('a DPoP proof is required')

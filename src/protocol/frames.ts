@@ -1,9 +1,9 @@
 /**
  * Events of the firehose, as plain data and as frames.
  *
- * A frame is two consecutive CBOR values: a header that names the type, and a body. It is encoded once, when its event is
- * numbered, and every subscriber gets the same bytes.
- * Optional fields are absent, never null, except where the lexicon says null (`since`, the `cid` of a deletion).
+ * A frame is two consecutive CBOR values: a header that names the type, and a body. It is encoded once, when its event
+ * is numbered, and every subscriber gets the same bytes. Optional fields are absent, never null, except where the
+ * lexicon says null (`since`, the `cid` of a deletion).
  *
  * Source: atproto "Event Stream"; lexicon com.atproto.sync.subscribeRepos.
  */

@@ -29,8 +29,8 @@ const protectedMethods = new Set(
 export const isProtectedMethod = (nsid: string): boolean => protectedMethods.has(nsid.toLowerCase())
 
 /**
- * Draft methods of permissioned data. While this server does not implement them, they are not forwarded and get no service
- * token: another server must not receive what an account shares with few people.
+ * Draft methods of permissioned data. While this server does not implement them, they are not forwarded and get no
+ * service token: another server must not receive what an account shares with few people.
  */
 export const isDraftMethod = (nsid: string): boolean => /^com\.atproto\.(space|simplespace)(\.|$)/i.test(nsid)
 

@@ -5,8 +5,8 @@ import type { Millis } from './identifiers.ts'
 const MAX_UNUSED_CODES = 5
 
 /**
- * How many codes the account may create now: whole intervals since it was created, or since `epochAt` if it is older, minus
- * the codes created since then. At most five may be unused. Codes from the operator do not count.
+ * How many codes the account may create now: whole intervals since it was created, or since `epochAt` if it is older,
+ * minus the codes created since then. At most five may be unused. Codes from the operator do not count.
  */
 export function codesToCreate(account: {
   now: Millis

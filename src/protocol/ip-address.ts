@@ -1,8 +1,8 @@
 /**
  * Which IP addresses are public unicast addresses. If a stranger chose the target of a request, it may go to no others.
  *
- * IPv4 is public unless a table says otherwise; IPv6 is not unless it is global unicast (2000::/3) and no table
- * says otherwise. Forms that embed an IPv4 address count as that address.
+ * IPv4 is public unless a table says otherwise; IPv6 is not unless it is global unicast (2000::/3) and no table says
+ * otherwise. Forms that embed an IPv4 address count as that address.
  *
  * Source: IANA special-purpose address registries (RFC 6890 and its updates).
  */

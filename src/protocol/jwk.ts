@@ -16,8 +16,8 @@ const COORDINATE_BYTES = 32
 const privateMembers = ['d', 'p', 'q', 'dp', 'dq', 'qi', 'oth', 'k']
 
 /**
- * Returns the public P-256 key in `value`, or null. Coordinates must be in canonical base64url, because a key must have only
- * one thumbprint. Whether the point is on the curve is found out when the key is used.
+ * Returns the public P-256 key in `value`, or null. Coordinates must be in canonical base64url, because a key must have
+ * only one thumbprint. Whether the point is on the curve is found out when the key is used.
  */
 export function parseP256Jwk(value: unknown): P256Jwk | null {
   if (typeof value !== 'object' || value === null) return null

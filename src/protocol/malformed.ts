@@ -1,8 +1,8 @@
 /**
  * Bytes or JSON that break the rules of their format. Thrown by every decoder in `protocol/`.
  *
- * Code that reads untrusted bytes catches exactly this class and refuses the caller. If stored bytes cause it, the store is
- * damaged, and nothing catches it.
+ * Code that reads untrusted bytes catches exactly this class and refuses the caller. If stored bytes cause it, the
+ * store is damaged, and nothing catches it.
  */
 export class Malformed extends Error {
   override readonly name = 'Malformed'

@@ -1,8 +1,8 @@
 /**
  * One node of a Merkle search tree: its form in memory, and its canonical block.
  *
- * A node of layer L holds keys of height L in order, and subtrees of layer L-1 between them. A node that was read from a
- * block is never changed, because many trees may share it in a cache.
+ * A node of layer L holds keys of height L in order, and subtrees of layer L-1 between them. A node that was read from
+ * a block is never changed, because many trees may share it in a cache.
  *
  * Source: atproto "Repository", "MST Structure"; interop tests `mst/`.
  */
@@ -83,7 +83,8 @@ export function sharedPrefix(a: string, b: string): number {
 }
 
 // The block of a node is DRISL of `{ e: [{ k, p, t, v }], l }`: heads and names at known places between links and keys.
-// It is written and read here directly, which takes a quarter of the time of the general codec; nodes are most of a commit.
+// It is written and read here directly, which takes a quarter of the time of the general codec; nodes are most of a
+// commit.
 
 const nodeStart = Buffer.from([0xa2, 0x61, 0x65]) // a map of two, "e"
 const entryStart = Buffer.from([0xa4, 0x61, 0x6b]) // a map of four, "k"
@@ -158,9 +159,9 @@ function writeLink(cid: Cid | null): void {
 }
 
 /**
- * Read a node. Accepts canonical encodings only; checks that keys are ASCII, within bounds and in order, and that layer 0
- * has no subtrees. Throws `Malformed`. `walkTree` checks that the keys belong to this layer and range; trees that this
- * server built do not need it.
+ * Read a node. Accepts canonical encodings only; checks that keys are ASCII, within bounds and in order, and that layer
+ * 0 has no subtrees. Throws `Malformed`. `walkTree` checks that the keys belong to this layer and range; trees that
+ * this server built do not need it.
  */
 export function decodeNode(bytes: Uint8Array, layer: number): MstNode {
   return nodeAt(layer, readFields(bytes))

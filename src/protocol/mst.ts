@@ -1,9 +1,9 @@
 /**
  * Merkle search trees. A change only touches the few nodes that it affects.
  *
- * A tree reads a node when it first needs it, copies it before the first change, and writes blocks only in `flush`. The root
- * depends on the set of entries alone, not on their history. A flush therefore knows exactly which blocks the changes
- * created and which they made unreachable.
+ * A tree reads a node when it first needs it, copies it before the first change, and writes blocks only in `flush`. The
+ * root depends on the set of entries alone, not on their history. A flush therefore knows exactly which blocks the
+ * changes created and which they made unreachable.
  *
  * No two nodes of a tree are equal, because each contains its first key or leads to a node that does. A node that was
  * opened for change and not written again is therefore no longer in the tree.
@@ -346,9 +346,9 @@ interface OpenNode {
 }
 
 /**
- * Walk an untrusted tree in key order and check all of it: every node is canonical, every key is well formed, in order and
- * on the layer of its hash; no node is empty or missing. Holds the nodes of one path. Throws `Malformed`, or its subclass
- * `MissingBlock` if a block is missing.
+ * Walk an untrusted tree in key order and check all of it: every node is canonical, every key is well formed, in order
+ * and on the layer of its hash; no node is empty or missing. Holds the nodes of one path. Throws `Malformed`, or its
+ * subclass `MissingBlock` if a block is missing.
  */
 export async function* walkTree(root: Cid, fetch: BlockFetcher): AsyncGenerator<TreePage> {
   const path: OpenNode[] = []

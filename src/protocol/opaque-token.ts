@@ -1,6 +1,6 @@
 /**
- * Opaque tokens: 32 random bytes, written as 43 characters of base64url and stored as the SHA-256 of the bytes. A
- * token in any other spelling is an unknown token.
+ * Opaque tokens: 32 random bytes, written as 43 characters of base64url and stored as the SHA-256 of the bytes. A token
+ * in any other spelling is an unknown token.
  */
 import { createHash } from 'node:crypto'
 import { base64url, parseBase64url } from './base64url.ts'

@@ -1,12 +1,12 @@
 /**
  * did:plc operations: makes, signs and checks them, singly and as the log of a DID.
  *
- * A DID is the hash of its signed genesis operation. Every later operation names the CID of the signed operation it follows
- * (`prev`) and is signed by a rotation key of that operation. Rotation keys are ranked by their order: for 72 hours, a
- * higher key may fork before an operation of a lower key, which nullifies that operation and all after it.
+ * A DID is the hash of its signed genesis operation. Every later operation names the CID of the signed operation it
+ * follows (`prev`) and is signed by a rotation key of that operation. Rotation keys are ranked by their order: for 72
+ * hours, a higher key may fork before an operation of a lower key, which nullifies that operation and all after it.
  *
- * Checks return outcomes and never throw on bad input. Unknown members are refused, because they would be signed without
- * being understood.
+ * Checks return outcomes and never throw on bad input. Unknown members are refused, because they would be signed
+ * without being understood.
  *
  * Source: did:plc specification 0.1; the public directory, whose library is the oracle in the tests.
  */

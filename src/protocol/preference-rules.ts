@@ -1,6 +1,6 @@
 /**
- * Which of an account's preferences a session may read and replace. Only sessions with the grant may access the birth date.
- * All sessions see the age brackets computed from it, which are never stored.
+ * Which of an account's preferences a session may read and replace. Only sessions with the grant may access the birth
+ * date. All sessions see the age brackets computed from it, which are never stored.
  */
 import type { Millis } from './identifiers.ts'
 

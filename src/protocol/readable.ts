@@ -4,8 +4,8 @@ const KEPT_BYTES = 64 * 1024
 const kept = Buffer.allocUnsafeSlow(KEPT_BYTES)
 
 /**
- * Returns the bytes as a buffer that is valid until the next call. A small array is copied: sharing its memory costs ten
- * times as much, because the engine must first move it.
+ * Returns the bytes as a buffer that is valid until the next call. A small array is copied: sharing its memory costs
+ * ten times as much, because the engine must first move it.
  */
 export function readable(bytes: Uint8Array): Buffer {
   if (bytes.length > KEPT_BYTES) return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length)

@@ -9,9 +9,7 @@ const isLoopbackHost = (hostname: string): boolean => hostname === '127.0.0.1' |
 /** The reversed host of a client id: the only private-use scheme that the client may register. */
 const reversed = (hostname: string): string => hostname.split('.').reverse().join('.')
 
-/**
- * Whether a client may register `redirectUri`. `clientHost` is the host name of its id, null for a loopback client.
- */
+/** Whether a client may register `redirectUri`. `clientHost` is the host name of its id, null for a loopback client. */
 export function isRegistrable(redirectUri: string, applicationType: ApplicationType, clientHost: string | null): boolean {
   const url = URL.parse(redirectUri)
   if (!url || url.username !== '' || url.password !== '' || !oauthRedirectUriSchema.safeParse(redirectUri).success) return false
@@ -32,8 +30,8 @@ export function isPublicHost(hostname: string): boolean {
 }
 
 /**
- * Whether a request's redirect URI is registered: the same text, or, for a loopback address registered without a port, the
- * same URL with any port, because a native client listens on whatever port is free (RFC 8252, 7.3).
+ * Whether a request's redirect URI is registered: the same text, or, for a loopback address registered without a port,
+ * the same URL with any port, because a native client listens on whatever port is free (RFC 8252, 7.3).
  */
 export const isRegistered = (redirectUri: string, registered: readonly string[]): boolean =>
   registered.some((known) => known === redirectUri || matchesLoopback(redirectUri, known))

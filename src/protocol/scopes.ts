@@ -1,6 +1,6 @@
 /**
- * Scopes: what an app may do, in the grammar of atproto "Permissions". `@atproto/oauth-scopes` implements the grammar; this
- * module adds the rules of the service.
+ * Scopes: what an app may do, in the grammar of atproto "Permissions". `@atproto/oauth-scopes` implements the grammar;
+ * this module adds the rules of the service.
  */
 import {
   IncludeScope,
@@ -57,8 +57,8 @@ export interface ExpandedScope {
 export type Expansion = { ok: true; scopes: ExpandedScope[] } | { ok: false; reason: string }
 
 /**
- * Replace every `include:` by the permissions of its set. Entries outside the set's own namespace are ignored. Fails if a
- * set cannot be found, because nobody can consent to unknown permissions.
+ * Replace every `include:` by the permissions of its set. Entries outside the set's own namespace are ignored. Fails if
+ * a set cannot be found, because nobody can consent to unknown permissions.
  */
 export async function expandScopes(scopes: readonly string[], source: PermissionSetSource): Promise<Expansion> {
   const includes = scopes.filter((scope) => IncludeScope.fromString(scope) !== null)

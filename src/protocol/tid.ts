@@ -1,8 +1,8 @@
 /**
  * Timestamp identifiers: 53 bits of microseconds and 10 bits of clock id, in 13 sortable characters.
  *
- * The clock is an argument. Each TID is made from the previous one: if the clock stops or steps back, TIDs still neither
- * repeat nor go backwards.
+ * The clock is an argument. Each TID is made from the previous one: if the clock stops or steps back, TIDs still
+ * neither repeat nor go backwards.
  *
  * Source: atproto "Timestamp Identifiers (TIDs)".
  */
@@ -18,8 +18,8 @@ const CLOCK_ID_CHARS = 2
 export const CLOCK_IDS = 1024
 
 /**
- * Returns a TID after `previous`: at `nowMicros` if that is later, otherwise one microsecond after `previous`. Microseconds
- * count from the epoch. `previous` may come from any clock id.
+ * Returns a TID after `previous`: at `nowMicros` if that is later, otherwise one microsecond after `previous`.
+ * Microseconds count from the epoch. `previous` may come from any clock id.
  */
 export function nextTid(previous: Tid | null, nowMicros: number, clockId: number): Tid {
   const micros = previous === null ? nowMicros : Math.max(nowMicros, tidMicros(previous) + 1)

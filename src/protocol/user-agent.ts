@@ -1,6 +1,4 @@
-/**
- * Describes a `User-Agent` header in a few words that a person recognises. The header is unverified; it is only displayed.
- */
+/** Describes a `User-Agent` header in a few words that a person recognises. The header is unverified; it is only displayed. */
 
 const browsers: readonly [pattern: RegExp, name: string][] = [
   [/\bEdgA?\//, 'Edge'],

@@ -1,6 +1,6 @@
 /**
- * How `src/` is built, held by rules: which way imports point, what a feature shows to the others, and names that can be
- * told apart. Each fault that is found says what to do about it.
+ * How `src/` is built, held by rules: which way imports point, what a feature shows to the others, and names that can
+ * be told apart. Each fault that is found says what to do about it.
  */
 import { basename, dirname } from 'node:path'
 import { expect, test } from 'bun:test'

@@ -1,6 +1,6 @@
 /**
- * Which credentials each endpoint takes, as its guard declares it, against the table of methods that black-box tests
- * go through (`conformance/credentials.test.ts`); and what each kind of session may.
+ * Which credentials each endpoint takes, as its guard declares it, against the table of methods that black-box tests go
+ * through (`conformance/credentials.test.ts`); and what each kind of session may.
  */
 import { expect, test } from 'bun:test'
 import type { SessionDemand } from '../../src/features/auth/credential.ts'
@@ -38,7 +38,10 @@ test('every declared credential is taken somewhere', () => {
   expect(new Set(Object.values(credentials).map(({ name }) => name))).toEqual(taken)
 })
 
-/** The letters of `served-methods.ts`, as far as they name a credential. A service of the account may also be one that speaks for itself. */
+/**
+ * The letters of `served-methods.ts`, as far as they name a credential. A service of the account may also be one that
+ * speaks for itself.
+ */
 const letters: Record<string, readonly string[]> = {
   F: ['session'],
   R: ['refresh token'],

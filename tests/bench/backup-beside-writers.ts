@@ -5,7 +5,8 @@
  *
  * Fills a server through its front door with so much data (1024 MiB if nothing is said; two thirds blobs, the rest
  * records with their events), then writes and reads at a fixed rate: with nothing else going on, beside a first backup,
- * which copies everything, and beside a second one, which finds the blobs there already. Ends with `verify` on a restore.
+ * which copies everything, and beside a second one, which finds the blobs there already. Ends with `verify` on a
+ * restore.
  */
 import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'

@@ -3,8 +3,8 @@
  *
  *   bun tests/bench/import-costs.ts [records in the repository, 1000 10000 50000 200000]
  *
- * Each archive goes to a server of its own, which has taken over a small one before. PROGRAM names another one than
- * the source beside this file, as in `PROGRAM=dist/holdfast`.
+ * Each archive goes to a server of its own, which has taken over a small one before. PROGRAM names another one than the
+ * source beside this file, as in `PROGRAM=dist/holdfast`.
  */
 import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'

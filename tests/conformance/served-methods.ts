@@ -3,9 +3,9 @@
  * its parameters accept.
  *
  * Callers: `-` nobody in particular, `F` full session, `V` privileged app password, `A` app password, `T` session of a
- * taken-down account, `R` refresh token, `S` service with a token of the account,
- * `B` operator, `M` moderation service. `optional` lets everybody in and looks
- * at who it is. `grant` is what an app needs: any grant at all, none will do, or a scope.
+ * taken-down account, `R` refresh token, `S` service with a token of the account, `B` operator, `M` moderation service.
+ * `optional` lets everybody in and looks at who it is. `grant` is what an app needs: any grant at all, none will do, or
+ * a scope.
  */
 export interface Served {
   verb: 'GET' | 'POST'

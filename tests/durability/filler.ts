@@ -1,6 +1,6 @@
 /**
- * Writes to a database until nothing goes any more, has its parent lift the limit, and writes once more.
- * Run with a limit on the size of files: `bun filler.ts <path>`. Says `full` and then what became of the last write.
+ * Writes to a database until nothing goes any more, has its parent lift the limit, and writes once more. Run with a
+ * limit on the size of files: `bun filler.ts <path>`. Says `full` and then what became of the last write.
  */
 import { sql } from '../../src/platform/database/database.ts'
 import { openSqlite } from '../../src/platform/database/sqlite.ts'

@@ -1,6 +1,6 @@
 /**
- * `kill -9` in the middle of a storm of writes, again and again on the same data. DURABILITY_KILLS says how often.
- * The executable is what is killed: it starts several times faster than the source.
+ * `kill -9` in the middle of a storm of writes, again and again on the same data. DURABILITY_KILLS says how often. The
+ * executable is what is killed: it starts several times faster than the source.
  */
 import { expect, test } from 'bun:test'
 import { mkdtempSync, rmSync } from 'node:fs'

@@ -1,6 +1,6 @@
 /**
- * A throw-away certificate authority and one server certificate for `web.test`, `*.web.test` and `localhost`, so
- * that tests speak real https. Nothing but tests trusts it, and its own private key was not kept.
+ * A throw-away certificate authority and one server certificate for `web.test`, `*.web.test` and `localhost`, so that
+ * tests speak real https. Nothing but tests trusts it, and its own private key was not kept.
  */
 export const testAuthority = `-----BEGIN CERTIFICATE-----
 MIIBqjCCAVGgAwIBAgIUMSH61cz6imog2PmgNrPPylTni/IwCgYIKoZIzj0EAwIw

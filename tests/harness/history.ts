@@ -17,8 +17,8 @@ export interface Followed {
 }
 
 /**
- * Follow all commits of a repository from its first. Each must link to the one before, and undoing its operations
- * over nothing but its own blocks must arrive at the tree before it.
+ * Follow all commits of a repository from its first. Each must link to the one before, and undoing its operations over
+ * nothing but its own blocks must arrive at the tree before it.
  */
 export async function followRepo(messages: readonly Message[], did: string): Promise<Followed> {
   const followed: Followed = { commits: 0, ops: [], records: new Map(), head: '', rev: '' }

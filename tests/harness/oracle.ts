@@ -1,6 +1,4 @@
-/**
- * A second opinion on repositories, from the reference implementation: roots of trees, and the undoing of commits.
- */
+/** A second opinion on repositories, from the reference implementation: roots of trees, and the undoing of commits. */
 import { MemoryBlockstore, MST, readCarWithRoot } from '@atproto/repo'
 import { CID } from 'multiformats/cid'
 import type { Cid } from '../../src/protocol/cid.ts'
@@ -16,9 +14,9 @@ export async function oracleRoot(entries: Iterable<readonly [string, Cid]>): Pro
 }
 
 /**
- * Undo the operations of a commit event, the last first, knowing nothing but the blocks it carries. Answers the root
- * of the tree before, which must be the event's `prevData`. Throws when a block is missing or an operation does not
- * fit the tree.
+ * Undo the operations of a commit event, the last first, knowing nothing but the blocks it carries. Answers the root of
+ * the tree before, which must be the event's `prevData`. Throws when a block is missing or an operation does not fit
+ * the tree.
  */
 export async function invertCommit(car: Uint8Array, ops: readonly RepoOp[]): Promise<string> {
   const { root, blocks } = await readCarWithRoot(car)

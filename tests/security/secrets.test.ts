@@ -1,4 +1,7 @@
-/** Everything that people, apps, services and operators do, with the log at its most talkative: no secret is in it, nor in metrics and traces. */
+/**
+ * Everything that people, apps, services and operators do, with the log at its most talkative: no secret is in it, nor
+ * in metrics and traces.
+ */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -176,7 +179,8 @@ test('nothing of it is written down', async () => {
     expect([name, found]).toEqual([name, []])
     expect([name, metrics.includes(secret), traces.includes(secret)]).toEqual([name, false, false])
   }
-  // Addresses, invite and claim codes are shown to operators, so they are kept as they are; whoever reads the file gets no further with the rest.
+  // Addresses, invite and claim codes are shown to operators, so they are kept as they are; whoever reads the file gets
+  // no further with the rest.
   const shown = /address|invite code|claim code|^the request$/
   for (const [name, secret] of secrets) if (!shown.test(name)) expect([name, database.includes(secret)]).toEqual([name, false])
 })

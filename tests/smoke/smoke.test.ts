@@ -3,8 +3,8 @@
  *
  *   SMOKE_URL=https://pds.example.com SMOKE_IDENTIFIER=alice.example.com SMOKE_PASSWORD=… bun test tests/smoke
  *
- * Without credentials it makes an account, where sign-up is open or SMOKE_INVITE_CODE holds a code. Without SMOKE_URL it
- * starts a development server of its own. It removes the post it writes.
+ * Without credentials it makes an account, where sign-up is open or SMOKE_INVITE_CODE holds a code. Without SMOKE_URL
+ * it starts a development server of its own. It removes the post it writes.
  */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { mkdtempSync, rmSync } from 'node:fs'

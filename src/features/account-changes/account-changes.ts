@@ -2,8 +2,7 @@
  * The door of account changes: email address, password, activation, deactivation, takedown and deletion.
  *
  * Separate from `accounts`, which depends on no other feature, because a change may end sessions, write events and
- * delete
- * rows of other features.
+ * delete rows of other features.
  */
 export { deleteAccount } from './account-deletion.ts'
 export { activateAccount, deactivateAccount, sequenceStatus, setTakedown } from './account-lifecycle.ts'

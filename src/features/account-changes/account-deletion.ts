@@ -32,8 +32,7 @@ import { deleteRepo } from '../repo/repo.ts'
 
 /**
  * Delete an account at its holder's request, with the password and the mailed code. Throws `InvalidRequest` if either
- * is
- * missing, `AuthenticationRequired` for a wrong password, `InvalidToken` or `ExpiredToken` for the code, and
+ * is missing, `AuthenticationRequired` for a wrong password, `InvalidToken` or `ExpiredToken` for the code, and
  * `RateLimitExceeded` after too many failures.
  */
 export async function deleteOwnAccount(
@@ -54,10 +53,7 @@ export async function deleteOwnAccount(
   await removeBlobFiles(ctx, outcome.cids)
 }
 
-/**
- * Delete an account unconditionally. `actor` is the operator, if one does it. Returns false if there is no such
- * account.
- */
+/** Delete an account unconditionally. `actor` is the operator, if one does it. Returns false if there is no such account. */
 export async function deleteAccount(by: By, did: Did, actor?: string): Promise<boolean> {
   const { ctx } = by
   const cids = await ctx.db.transaction(async (tx) => ((await accountOf(tx, did)) ? purge(ctx, tx, did) : null))
@@ -67,9 +63,7 @@ export async function deleteAccount(by: By, did: Did, actor?: string): Promise<b
   return true
 }
 
-/**
- * Delete an account whose deletion is due. Returns false if it is no longer due, because its owner has activated it.
- */
+/** Delete an account whose deletion is due. Returns false if it is no longer due, because its owner has activated it. */
 export async function deleteDueAccount(ctx: Context, did: Did): Promise<boolean> {
   const cids = await ctx.db.transaction(async (tx) => ((await isDueForDeletion(tx, did, ctx.clock.now())) ? purge(ctx, tx, did) : null))
   if (cids === null) return false
@@ -78,10 +72,7 @@ export async function deleteDueAccount(ctx: Context, did: Did): Promise<boolean>
   return true
 }
 
-/**
- * Returns the CIDs of blob files to delete after the commit. If that fails, they are orphans, which the blob scrub
- * finds.
- */
+/** Returns the CIDs of blob files to delete after the commit. If that fails, they are orphans, which the blob scrub finds. */
 async function purge(ctx: Context, tx: Tx, did: Did): Promise<string[]> {
   await signOutEverywhere(tx, did)
   await deleteAppPasswordsOf(tx, did)

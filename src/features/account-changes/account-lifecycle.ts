@@ -18,8 +18,7 @@ export async function sequenceStatus(ctx: Context, tx: Tx, did: Did): Promise<vo
 
 /**
  * Deactivate an account. Its sessions stay, so that the holder can activate it again or migrate its data. `actor` is
- * the
- * operator, if one does it. Throws `InvalidRequest` if there is no such account.
+ * the operator, if one does it. Throws `InvalidRequest` if there is no such account.
  */
 export async function deactivateAccount(exchange: Exchange, did: Did, deleteAfter: Millis | null, actor?: string): Promise<void> {
   const { ctx } = exchange
@@ -36,8 +35,7 @@ export async function deactivateAccount(exchange: Exchange, did: Did, deleteAfte
 /**
  * Activate an account. The head commit is signed again with the key that the identity now names, so that subscribers
  * accept the `#sync` even of an imported repository. Throws `AccountNotFound` if the account is missing or taken down,
- * and
- * `InvalidRequest` unless the identity points here.
+ * and `InvalidRequest` unless the identity points here.
  */
 export async function activateAccount(exchange: Exchange, did: Did, actor?: string): Promise<void> {
   const { ctx } = exchange

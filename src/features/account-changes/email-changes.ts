@@ -26,8 +26,7 @@ import { isEmailUnderWay } from '../identity/identity.ts'
 
 /**
  * Set a new address, not yet confirmed, and void the codes sent to the old one. `token` is required if the old address
- * is
- * confirmed, and checked whenever it is given. Throws `TokenRequired`, `InvalidToken`, `ExpiredToken`, or
+ * is confirmed, and checked whenever it is given. Throws `TokenRequired`, `InvalidToken`, `ExpiredToken`, or
  * `InvalidRequest` if the address is invalid, unwanted or taken.
  */
 export async function changeEmail(exchange: Exchange, did: Did, wanted: string, token: string | undefined): Promise<void> {

@@ -30,8 +30,7 @@ const MAX_ADDRESS_CHARS = 320
 
 /**
  * Mail a code to the address if it belongs to an account. The lookup runs after the response and every address causes
- * the
- * same writes, so neither the response nor its timing reveals whether there is an account.
+ * the same writes, so neither the response nor its timing reveals whether there is an account.
  */
 export async function requestPasswordReset(exchange: Exchange, email: string): Promise<void> {
   if (email.length > MAX_ADDRESS_CHARS) return

@@ -1,9 +1,7 @@
 /**
  * The signing key of an account that moved away and is coming back. Other services cache the key that its identity
- * names,
- * and fetch a newer one only if a token uses the algorithm of the cached key. So if the account's key here is on
- * another
- * curve, it is replaced before the identity names it again.
+ * names, and fetch a newer one only if a token uses the algorithm of the cached key. So if the account's key here is on
+ * another curve, it is replaced before the identity names it again.
  */
 import type { Context } from '../../platform/context.ts'
 import type { Did } from '../../protocol/identifiers.ts'
@@ -29,9 +27,7 @@ export async function suitReturningKey(ctx: Context, did: Did): Promise<void> {
   })
 }
 
-/**
- * Whether its holder deactivated it. An account that arrives for the first time already has a key of the right curve.
- */
+/** Whether its holder deactivated it. An account that arrives for the first time already has a key of the right curve. */
 const isLeftBehind = ({ deactivatedAt, createdAt, takedownRef }: Account): boolean =>
   deactivatedAt !== null && deactivatedAt !== createdAt && takedownRef === null
 

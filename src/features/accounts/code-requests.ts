@@ -50,9 +50,7 @@ export async function orderCode(ctx: Context, tx: Tx, did: Did, purpose: CodePur
   return { key: `${purpose} ${did}`, did, mail: codeMail(ctx, { ...account, email }, purpose, code, told), carries: { did, purpose, code } }
 }
 
-/**
- * Limits codes per account and purpose, not per client address, so that others behind the same address are unaffected.
- */
+/** Limits codes per account and purpose, not per client address, so that others behind the same address are unaffected. */
 export const mailsOf = (purpose: CodePurpose): CallLimit<{ caller: { did: Did } }> => ({
   name: 'requestMail',
   key: ({ caller }) => mailKey(caller.did, purpose),

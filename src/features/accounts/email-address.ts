@@ -6,10 +6,7 @@ const MAX_LOCAL_CHARS = 64
 const localPart = /^[a-z0-9!#$%&'*+/=?^_`{|}~-]+(\.[a-z0-9!#$%&'*+/=?^_`{|}~-]+)*$/
 const hostPattern = /^([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z][a-z0-9-]{0,61}[a-z0-9]$/
 
-/**
- * Returns the address in lower case, or null if it is invalid. Rejects quoted names, address literals and non-ASCII
- * characters.
- */
+/** Returns the address in lower case, or null if it is invalid. Rejects quoted names, address literals and non-ASCII characters. */
 export function parseEmailAddress(text: string): string | null {
   const address = text.toLowerCase()
   const at = address.lastIndexOf('@')

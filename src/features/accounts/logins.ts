@@ -113,8 +113,7 @@ function noteFailure({ ctx, ip }: Exchange, reason: string, account: Account | n
 
 /**
  * Returns whether the password that was checked is still valid. Call it in the transaction that acts on it: hashing
- * takes
- * time, and nobody may be signed in with an old password once it has been replaced.
+ * takes time, and nobody may be signed in with an old password once it has been replaced.
  */
 export type StillHolds = (tx: Tx) => Promise<boolean>
 

@@ -54,8 +54,7 @@ export async function addMail(
 
 /**
  * Queue a mail and wait for its first try. `order` runs in a transaction. Throws `ServiceUnavailable` if the try fails;
- * the
- * mail is retried nevertheless.
+ * the mail is retried nevertheless.
  */
 export async function sendMail(ctx: Context, order: (tx: Tx) => Promise<MailOrder>): Promise<void> {
   const { key, mail } = await ctx.db.transaction(async (tx) => {

@@ -53,9 +53,7 @@ export async function redeemCode(
   return null
 }
 
-/**
- * Redeem a code from a caller who names no account. Returns the DID of the account that it was sent to, or the fault.
- */
+/** Redeem a code from a caller who names no account. Returns the DID of the account that it was sent to, or the fault. */
 export async function redeemAnonymousCode(
   { clock }: Pick<Context, 'clock'>,
   tx: Tx,

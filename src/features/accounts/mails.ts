@@ -109,9 +109,7 @@ export function noticeMail(
 
 const about = ({ handle, did }: Addressee, host: string) => `This is about the account ${handle ?? did} at ${host}.`
 
-/**
- * Until an address is confirmed, its mail contains no text that others wrote: anybody could send messages through it.
- */
+/** Until an address is confirmed, its mail contains no text that others wrote: anybody could send messages through it. */
 const sayable = (told: Told, { emailConfirmedAt }: Addressee): Told => (emailConfirmedAt === null ? withoutClaims(told) : told)
 
 function withoutClaims(told: Told): Told {

@@ -49,10 +49,7 @@ export function passwordFault(password: string): PasswordFault | null {
 
 export const hashPassword = (ctx: Context, password: string): Promise<string> => inSlot(ctx, () => hashArgon2(password, hashCost))
 
-/**
- * A null `hash` never matches, but takes the same work. Throws `NotEnoughResources` (503) if too many attempts are
- * waiting.
- */
+/** A null `hash` never matches, but takes the same work. Throws `NotEnoughResources` (503) if too many attempts are waiting. */
 export async function verifyPassword(ctx: Context, password: string, hash: string | null): Promise<boolean> {
   const matches = await inSlot(ctx, () => verifyArgon2(password, hash ?? NOBODYS_HASH))
   return matches && hash !== null
@@ -60,8 +57,7 @@ export async function verifyPassword(ctx: Context, password: string, hash: strin
 
 /**
  * Hash a generated password with a salt that depends on the account only, so that one computation finds its row among
- * all
- * of the account's. For random passwords only; passwords that people choose get their own random salt.
+ * all of the account's. For random passwords only; passwords that people choose get their own random salt.
  */
 export function hashGeneratedPassword(ctx: Context, did: Did, password: string): Promise<string> {
   const salt = createHash('sha256').update(did).digest().subarray(0, SALT_BYTES)

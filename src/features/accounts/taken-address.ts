@@ -1,8 +1,9 @@
 /**
  * Keeps strangers from learning which email addresses have accounts. A sign-up is told only that the address cannot be
  * used, in the same words as for an unwanted address. Everything else about the sign-up is checked first, so that
- * finding out that an address is free costs an account. An account holder who changes their address is told that it is taken.
- * Either way, a client address gets a few such refusals, then has to wait. The holder of the email address gets a mail.
+ * finding out that an address is free costs an account. An account holder who changes their address is told that it is
+ * taken. Either way, a client address gets a few such refusals, then has to wait. The holder of the email address gets
+ * a mail.
  */
 import type { Exchange } from '../../http/endpoint.ts'
 import { Refusal } from '../../http/errors.ts'

@@ -1,7 +1,6 @@
 /**
  * Hosts of disposable email addresses, from a public-domain list. The list is a separate file in the executable, read
- * on
- * first use, so it costs nothing until then.
+ * on first use, so it costs nothing until then.
  */
 import { readFile } from 'node:fs/promises'
 import list from 'disposable-email-domains-js/dist/dict/disposable_email_blocklist.json' with { type: 'file' }

@@ -1,6 +1,4 @@
-/**
- * com.atproto.server.createAppPassword, listAppPasswords and revokeAppPassword: for full sessions of the account only.
- */
+/** com.atproto.server.createAppPassword, listAppPasswords and revokeAppPassword: for full sessions of the account only. */
 import { procedure, query } from '../../http/endpoint.ts'
 import { wireTime } from '../../protocol/identifiers.ts'
 import { listAppPasswords, type AppPassword } from './app-password-store.ts'

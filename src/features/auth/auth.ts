@@ -1,7 +1,6 @@
 /**
  * Guards decide who may call an endpoint. An endpoint declares its guard, which runs before the body is read and
- * returns
- * the caller to the handler. A guard lists the credentials that it accepts, in order. Without one it throws
+ * returns the caller to the handler. A guard lists the credentials that it accepts, in order. Without one it throws
  * `AuthMissing`; with another or a malformed one, `InvalidToken`; with an expired one, `ExpiredToken`.
  */
 import type { Guard } from '../../http/endpoint.ts'
@@ -64,10 +63,7 @@ export function requirePermission({ permissions }: Pick<AccessCaller, 'permissio
   if (permissions !== null) assertPermission(permissions, check)
 }
 
-/**
- * Whether the caller may have this method of another service called on its behalf. The grants of apps and agents are
- * checked elsewhere.
- */
+/** Whether the caller may have this method of another service called on its behalf. The grants of apps and agents are checked elsewhere. */
 export const mayHaveCalled = (caller: AccessCaller, nsid: string): boolean =>
   caller.permissions !== null || reachesMethod(caller.credential, nsid)
 

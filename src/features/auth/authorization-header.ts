@@ -1,6 +1,4 @@
-/**
- * Parses the `Authorization` header: a scheme and one value, separated by one space. RFC 9110 section 11.6.2, narrowed.
- */
+/** Parses the `Authorization` header: a scheme and one value, separated by one space. RFC 9110 section 11.6.2, narrowed. */
 import { invalidToken } from '../../http/errors.ts'
 
 export interface Authorization {

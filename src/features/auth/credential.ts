@@ -1,7 +1,6 @@
 /**
  * A credential is the part of a request that identifies its sender. Each kind is one declaration in its own file,
- * listed
- * in `credentials.ts`; a guard names the kinds that it accepts.
+ * listed in `credentials.ts`; a guard names the kinds that it accepts.
  */
 import type { Exchange, Guard } from '../../http/endpoint.ts'
 import { authMissing, invalidToken } from '../../http/errors.ts'
@@ -16,10 +15,7 @@ export interface Credential<Caller> {
   recognises(exchange: Exchange): string | null
   /** Returns the caller. Throws a `Refusal` if the credential is forged, expired or revoked. */
   check(exchange: Exchange, presented: string): Caller | Promise<Caller>
-  /**
-   * Throws a `Refusal` if the caller does not meet the demand. If omitted, every endpoint that accepts the kind allows
-   * it.
-   */
+  /** Throws a `Refusal` if the caller does not meet the demand. If omitted, every endpoint that accepts the kind allows it. */
   may?(caller: Caller, demand: Demand, exchange: Exchange): void | Promise<void>
 }
 
@@ -27,9 +23,7 @@ export interface Credential<Caller> {
 export interface Demand {
   /** Which sessions may call; `session-credential.ts` defines what each kind meets. */
   sessions?: SessionDemand
-  /**
-   * What an app or agent needs: any grant, a check such as `assertRepo`, or `refuse` (with a message) for none at all.
-   */
+  /** What an app or agent needs: any grant, a check such as `assertRepo`, or `refuse` (with a message) for none at all. */
   grants?: 'any' | 'refuse' | { refuse: string } | ((permissions: Permissions, exchange: Exchange) => void)
   /** Refuse taken-down and missing accounts in the guard instead of the handler. */
   refusesTakendown?: boolean
@@ -37,8 +31,7 @@ export interface Demand {
 
 /**
  * `everyday`: any session of an account that is not taken down. `owner`: only the account itself. `leaving`: `owner`,
- * and
- * the holder of a taken-down account, to move away. `every`: `everyday`, and that holder, to fetch their own data.
+ * and the holder of a taken-down account, to move away. `every`: `everyday`, and that holder, to fetch their own data.
  */
 export type SessionDemand = 'everyday' | 'owner' | 'leaving' | 'every'
 
@@ -65,18 +58,13 @@ export const taking = <Caller>(
   },
 })
 
-/**
- * The `otherwise` of guards that require a token: throws `AuthMissing` without an `Authorization` header, else
- * `InvalidToken`.
- */
+/** The `otherwise` of guards that require a token: throws `AuthMissing` without an `Authorization` header, else `InvalidToken`. */
 export function refuseOthers({ request, ctx }: Exchange): never {
   if (authorizationOf(request) === null) throw authMissing(ctx.config.publicUrl)
   throw invalidToken('Unexpected authorization type')
 }
 
-/**
- * Returns a function that reads the value of this scheme from the `Authorization` header, or null if another is used.
- */
+/** Returns a function that reads the value of this scheme from the `Authorization` header, or null if another is used. */
 export const presentedAs =
   (scheme: Authorization['scheme']) =>
   ({ request }: Exchange): string | null => {

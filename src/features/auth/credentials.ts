@@ -1,7 +1,4 @@
-/**
- * Every kind of credential. A new one needs its own file, a line here, and a place in the guards that accept it
- * (`auth.ts`).
- */
+/** Every kind of credential. A new one needs its own file, a line here, and a place in the guards that accept it (`auth.ts`). */
 import { appCredential } from './app-credential.ts'
 import { operatorCredential } from './operator-credential.ts'
 import { refreshCredential } from './refresh-credential.ts'

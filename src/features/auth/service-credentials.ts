@@ -1,7 +1,4 @@
-/**
- * Credentials that are service tokens (`service-auth.ts`): of any issuer, of the moderation service, of an account
- * here.
- */
+/** Credentials that are service tokens (`service-auth.ts`): of any issuer, of the moderation service, of an account here. */
 import type { Exchange } from '../../http/endpoint.ts'
 import { invalidToken } from '../../http/errors.ts'
 import type { Did } from '../../protocol/identifiers.ts'

@@ -1,11 +1,9 @@
 /**
  * The credential of password sessions: opened with a password or an app password, or the limited session of a
- * taken-down
- * account.
+ * taken-down account.
  *
  * The `reach` table is all that limits an app password: one without access to direct messages opens an `app` session,
- * one
- * with access a `privileged` session.
+ * one with access a `privileged` session.
  */
 import { invalidToken } from '../../http/errors.ts'
 import { isPrivilegedMethod } from '../../protocol/guarded-methods.ts'

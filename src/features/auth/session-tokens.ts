@@ -15,9 +15,7 @@ import { encodeObject } from '../../protocol/jws.ts'
 const ACCESS_TTL_SECS = 120 * 60
 export const REFRESH_TTL_SECS = 90 * 86_400
 
-/**
- * What opened a session: the account password, an app password with or without direct messages, a taken-down account.
- */
+/** What opened a session: the account password, an app password with or without direct messages, a taken-down account. */
 export type SessionKind = 'full' | 'privileged' | 'app' | 'takendown'
 
 const scopes: Record<SessionKind, string> = {
@@ -65,10 +63,7 @@ interface VerifiedToken {
 /** Maximum number of cached access tokens. The signature of a cached token is not verified again. */
 const MAX_VERIFIED_TOKENS = 20_000
 
-/**
- * A verified signature stays valid while the server runs, because its key never changes. Expiry is checked on every
- * use.
- */
+/** A verified signature stays valid while the server runs, because its key never changes. Expiry is checked on every use. */
 const verifiedTokens = perContext(() => new BoundedCache<VerifiedToken>(MAX_VERIFIED_TOKENS))
 
 /** The signing key, read once at start. */

@@ -2,9 +2,8 @@
  * Sessions: opened with a password, an app password or a proof, and extended by exchanging the refresh token.
  *
  * The id of a session is the first half of the id of each of its refresh tokens, so that even a token exchanged long
- * ago
- * identifies its session. Exchanging a token again within the grace period returns the same successor: the client may
- * have lost the response, or use two tabs. A later reuse means that two parties hold the session, and ends it.
+ * ago identifies its session. Exchanging a token again within the grace period returns the same successor: the client
+ * may have lost the response, or use two tabs. A later reuse means that two parties hold the session, and ends it.
  */
 import { randomBytes } from 'node:crypto'
 import { expiredToken, invalidRequest } from '../../http/errors.ts'
@@ -134,10 +133,7 @@ export async function endSession(ctx: Context, { did, tokenId }: RefreshCaller):
 const sessionIdOf = (tokenId: string) => Buffer.from(tokenId, 'base64').subarray(0, SESSION_ID_BYTES).toString('hex')
 const expiry = (now: Millis): Millis => now + REFRESH_TTL_SECS * 1000
 
-/**
- * Returns the account's part of a session response. Without `seesEmail`, as for an app without that permission, it has
- * no address.
- */
+/** Returns the account's part of a session response. Without `seesEmail`, as for an app without that permission, it has no address. */
 export function sessionAccount(account: Account, { seesEmail = true } = {}) {
   const { did, handle, emailConfirmedAt } = account
   const email = seesEmail && account.email !== null ? account.email : undefined

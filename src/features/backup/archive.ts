@@ -1,6 +1,6 @@
 /**
- * Storage of backups: a folder or a bucket that holds named objects. Writes are atomic: an object appears under its name
- * whole, or not at all.
+ * Storage of backups: a folder or a bucket that holds named objects. Writes are atomic: an object appears under its
+ * name whole, or not at all.
  */
 import { access, constants, mkdir, open, readdir, rename, rm } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
@@ -20,8 +20,8 @@ export interface Archive {
 }
 
 /**
- * Open a folder, or `s3://bucket/prefix` with the endpoint and credentials of `blob_mirror`. Throws OperatorError if those
- * are not configured.
+ * Open a folder, or `s3://bucket/prefix` with the endpoint and credentials of `blob_mirror`. Throws OperatorError if
+ * those are not configured.
  */
 export function openArchive(place: string, { blobMirror, dataDir }: Pick<Config, 'blobMirror' | 'dataDir'>): Archive {
   const match = /^s3:\/\/([^/]+)\/?(.*)$/.exec(place)

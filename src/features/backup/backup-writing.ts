@@ -1,9 +1,10 @@
 /**
  * Make a backup while the server runs.
  *
- * A separate connection copies the database as of one instant (`VACUUM INTO`), so neither the server nor the backup waits
- * for the other. The copy blocks its thread; the backup therefore runs in its own process. Blobs are copied after the
- * database. The server does not collect a blob that a record of the snapshot references before the grace period ends.
+ * A separate connection copies the database as of one instant (`VACUUM INTO`), so neither the server nor the backup
+ * waits for the other. The copy blocks its thread; the backup therefore runs in its own process. Blobs are copied after
+ * the database. The server does not collect a blob that a record of the snapshot references before the grace period
+ * ends.
  */
 import { existsSync, statSync } from 'node:fs'
 import { readdir, rm, stat } from 'node:fs/promises'
@@ -42,8 +43,8 @@ const ABANDONED_MILLIS = 86_400_000
 /**
  * Write a snapshot of the database and its blobs to an archive, then drop old snapshots.
  *
- * `missingBlobs` of the report counts blobs that the backup lacks because their files are missing or damaged. Throws if the
- * database does not exist or the archive cannot be written; the parts of the failed snapshot are then deleted.
+ * `missingBlobs` of the report counts blobs that the backup lacks because their files are missing or damaged. Throws if
+ * the database does not exist or the archive cannot be written; the parts of the failed snapshot are then deleted.
  */
 export async function makeBackup(config: Config, archive: Archive, { passphrase, keep, now, log }: BackupOptions): Promise<BackupReport> {
   const source = existingSqlitePath(config.databaseUrl)
@@ -184,8 +185,8 @@ async function copyBlobs(database: Database, files: BlobFiles, archive: Archive,
 }
 
 /**
- * Delete all but `keep` snapshots: the new one and the newest others stay. Then delete the blobs that no remaining snapshot
- * lists. Returns how many snapshots were deleted.
+ * Delete all but `keep` snapshots: the new one and the newest others stay. Then delete the blobs that no remaining
+ * snapshot lists. Returns how many snapshots were deleted.
  */
 async function dropOld(
   archive: Archive,
@@ -200,8 +201,8 @@ async function dropOld(
   const old = others.slice(keep - 1)
   if (old.length === 0) return 0
   for (const snapshot of old) await dropSnapshot(archive, snapshot)
-  // The blob lists of other encrypted snapshots cannot be read without the passphrase. Blobs of an encrypted archive are
-  // therefore deleted only if no snapshot other than the new one remains; its database is at hand.
+  // The blob lists of other encrypted snapshots cannot be read without the passphrase. Blobs of an encrypted archive
+  // are therefore deleted only if no snapshot other than the new one remains; its database is at hand.
   const needed = new Set(blobCids(database))
   for (const snapshot of kept) {
     if (suffix !== '') return old.length

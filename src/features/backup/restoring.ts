@@ -1,9 +1,11 @@
 /**
- * Restore a backup in two steps: fetch the snapshot, then continue the event log. The caller verifies everything in between.
+ * Restore a backup in two steps: fetch the snapshot, then continue the event log. The caller verifies everything in
+ * between.
  *
- * The network may have seen events that the backup does not contain. The event log therefore continues above any sequence
- * number that can have been used since the backup, every repository is signed again with a new revision, and the state of
- * every account is announced again. A relay that is ahead of the backup then follows on and learns what the server holds.
+ * The network may have seen events that the backup does not contain. The event log therefore continues above any
+ * sequence number that can have been used since the backup, every repository is signed again with a new revision, and
+ * the state of every account is announced again. A relay that is ahead of the backup then follows on and learns what
+ * the server holds.
  */
 import { existsSync, readFileSync } from 'node:fs'
 import { rename, rm } from 'node:fs/promises'
@@ -40,8 +42,8 @@ export interface Fetched {
 /**
  * Fetch a snapshot into the data directory of `config`.
  *
- * Throws OperatorError if the directory already holds a database or another master key, if `database_url` names a PostgreSQL
- * server, or if the snapshot is incomplete or damaged. Missing blobs are no error: the result lists them.
+ * Throws OperatorError if the directory already holds a database or another master key, if `database_url` names a
+ * PostgreSQL server, or if the snapshot is incomplete or damaged. Missing blobs are no error: the result lists them.
  */
 export async function fetchSnapshot(config: Config, archive: Archive, unseal: Unseal, snapshot: string): Promise<Fetched> {
   if (isPostgresUrl(config.databaseUrl))

@@ -1,8 +1,8 @@
 /**
  * Deletes blobs that no record has referred to for the grace period.
  *
- * Rows are deleted first, then files. Before any blob of an account is deleted, the account's references are compared with
- * its records. If that fails, the account keeps all its blobs.
+ * Rows are deleted first, then files. Before any blob of an account is deleted, the account's references are compared
+ * with its records. If that fails, the account keeps all its blobs.
  */
 import type { Context } from '../../platform/context.ts'
 import { inPages } from '../../platform/database/database.ts'

@@ -4,8 +4,8 @@
  * They are written together and should always agree, but a lost reference would cost a blob. An account is therefore
  * compared when its repository has changed since the last time, and whenever one of its blobs is due for deletion.
  *
- * Pages of records and references are compared outside a transaction; only differences are read again and corrected inside
- * one.
+ * Pages of records and references are compared outside a transaction; only differences are read again and corrected
+ * inside one.
  */
 import type { Context } from '../../platform/context.ts'
 import { inPages, type Tx } from '../../platform/database/database.ts'

@@ -18,8 +18,8 @@ const safetyHeaders = {
 }
 
 /**
- * Returns a response with 200, 206, 304 or 416. Refuses with `BlobNotFound` if the blob does not exist or is taken down, and
- * if no record refers to it yet and the caller is neither its owner nor the operator.
+ * Returns a response with 200, 206, 304 or 416. Refuses with `BlobNotFound` if the blob does not exist or is taken
+ * down, and if no record refers to it yet and the caller is neither its owner nor the operator.
  */
 export async function downloadBlob(exchange: Exchange, viewer: Viewer, did: Did, cid: string): Promise<Response> {
   const { ctx, request, replyHeaders } = exchange

@@ -1,11 +1,11 @@
 /**
  * The folder of blobs: `<shard>/<cid>`, one file per CID for all its owners.
  *
- * A file appears under its name complete and durable, or not at all: it is written under `.incoming`, synced and renamed,
- * and its folder is synced. Names that start with a dot are not blobs.
+ * A file appears under its name complete and durable, or not at all: it is written under `.incoming`, synced and
+ * renamed, and its folder is synced. Names that start with a dot are not blobs.
  *
- * Only verified bytes are served. A file is hashed before its first byte leaves this process; if its inode, size or change
- * time differ later, it is hashed again. The scrub finds damage that changes none of them.
+ * Only verified bytes are served. A file is hashed before its first byte leaves this process; if its inode, size or
+ * change time differ later, it is hashed again. The scrub finds damage that changes none of them.
  */
 import { statSync } from 'node:fs'
 import { mkdir, open, readdir, rename, rm, stat } from 'node:fs/promises'

@@ -1,6 +1,6 @@
 /**
- * Updates blob references in the transaction of a commit: written records add references, deleted records remove them. The
- * grace clock of a blob starts when its last reference is removed. Nothing is deleted here.
+ * Updates blob references in the transaction of a commit: written records add references, deleted records remove them.
+ * The grace clock of a blob starts when its last reference is removed. Nothing is deleted here.
  */
 import { Refusal } from '../../http/errors.ts'
 import type { Tx } from '../../platform/database/database.ts'

@@ -156,8 +156,8 @@ export async function hasOwner(reader: Reader, cid: string): Promise<boolean> {
 }
 
 /**
- * Give the account an uploaded blob. Its grace starts at `now` unless records already refer to it. Another upload restarts the
- * grace and replaces the type, but leaves a blob with references unchanged.
+ * Give the account an uploaded blob. Its grace starts at `now` unless records already refer to it. Another upload
+ * restarts the grace and replaces the type, but leaves a blob with references unchanged.
  */
 export async function upsertUpload(tx: Tx, { did, cid, mimeType, size }: BlobRow, now: Millis): Promise<void> {
   await tx.run(sql`

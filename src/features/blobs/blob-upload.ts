@@ -1,6 +1,4 @@
-/**
- * Receives a blob: file first, then row. A crash in between leaves an unowned file, never a row without bytes.
- */
+/** Receives a blob: file first, then row. A crash in between leaves an unowned file, never a row without bytes. */
 import { payloadTooLarge, Refusal } from '../../http/errors.ts'
 import type { RequestBody } from '../../http/body.ts'
 import { perContext, type Context } from '../../platform/context.ts'
@@ -18,7 +16,8 @@ export const cidQueue = perContext(() => new KeyedQueue())
 /**
  * `permit` gets the detected type, and throws if the caller may not upload it.
  *
- * Refuses with `PayloadTooLarge` above the maximum size of a blob or the storage of the account. A broken upload leaves nothing.
+ * Refuses with `PayloadTooLarge` above the maximum size of a blob or the storage of the account. A broken upload leaves
+ * nothing.
  */
 export async function uploadBlob(ctx: Context, did: Did, body: RequestBody, permit: (mimeType: string) => void): Promise<BlobRow> {
   const { maxBlobSize } = ctx.config.blobs

@@ -1,4 +1,7 @@
-/** Before the port opens, fetches blobs whose file is missing or truncated from the mirror. Failures are logged, and the start continues. */
+/**
+ * Before the port opens, fetches blobs whose file is missing or truncated from the mirror. Failures are logged, and the
+ * start continues.
+ */
 import { concurrently } from '../../base/concurrently.ts'
 import type { Context } from '../../platform/context.ts'
 import { blobFiles } from './blob-files.ts'

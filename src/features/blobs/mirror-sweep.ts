@@ -1,9 +1,9 @@
 /**
  * Brings the bucket up to date: uploads missing blobs, deletes copies of blobs that nobody owns any more.
  *
- * Rows and keys are walked in parallel in ascending order; a pass only needs memory for a page of each. A key is deleted if
- * two complete passes in a row found no row for it, which protects blobs that are uploaded during a pass. Nothing is
- * deleted while there are no rows at all, which suggests a lost database.
+ * Rows and keys are walked in parallel in ascending order; a pass only needs memory for a page of each. A key is
+ * deleted if two complete passes in a row found no row for it, which protects blobs that are uploaded during a pass.
+ * Nothing is deleted while there are no rows at all, which suggests a lost database.
  */
 import { concurrently } from '../../base/concurrently.ts'
 import { perContext, type Context } from '../../platform/context.ts'

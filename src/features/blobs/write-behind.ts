@@ -4,8 +4,8 @@ import type { FileHandle } from 'node:fs/promises'
 const FLUSH_BYTES = 4 * 1024 ** 2
 
 /**
- * Writes a file one chunk behind its caller, who can hash the next chunk in the meantime. Flushes along the way, which leaves
- * little for the flush at the end. A chunk must not change until the next one was accepted.
+ * Writes a file one chunk behind its caller, who can hash the next chunk in the meantime. Flushes along the way, which
+ * leaves little for the flush at the end. A chunk must not change until the next one was accepted.
  */
 export class WriteBehind {
   #writing: Promise<void> = Promise.resolve()

@@ -1,6 +1,6 @@
 /**
- * Examine a deployment from inside and outside: the disk, the database, how requests reach the server, and other services.
- * Each check reports what is wrong and what to do about it.
+ * Examine a deployment from inside and outside: the disk, the database, how requests reach the server, and other
+ * services. Each check reports what is wrong and what to do about it.
  */
 import { dataChecks } from './data-checks.ts'
 import { fault, skipped, wordsOf, type Check, type Finding, type Patient } from './finding.ts'

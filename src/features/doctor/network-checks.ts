@@ -124,8 +124,8 @@ function isDirect({ publicUrl, port }: Config): boolean {
 }
 
 /**
- * Send a probe through the public address. Returns how it arrived at the server, the status if something else responded, or
- * a finding if the probe is unnecessary or impossible. Throws if there is no response.
+ * Send a probe through the public address. Returns how it arrived at the server, the status if something else
+ * responded, or a finding if the probe is unnecessary or impossible. Throws if there is no response.
  */
 async function probe({ config, upstream }: Patient, body: Uint8Array<ArrayBuffer>): Promise<Probed | { status: number } | Finding> {
   if (isDirect(config)) return ok('there is no proxy in front')

@@ -1,6 +1,6 @@
 /**
- * Reports how a request of the doctor arrived at the server. Only operators may call it, because the response reveals which
- * proxies the server trusts.
+ * Reports how a request of the doctor arrived at the server. Only operators may call it, because the response reveals
+ * which proxies the server trusts.
  */
 import { route } from '../../http/endpoint.ts'
 import { operator } from '../operators/operators.ts'

@@ -1,9 +1,9 @@
 /**
  * Tells crawlers that there are new events (`com.atproto.sync.requestCrawl`).
  *
- * A crawler is asked at once, and then at most once per window. Events inside a window are announced when it ends, which
- * covers the last event of a burst too. Nobody waits for these requests, and an event writes nothing for them, because
- * crawlers are asked after a restart anyway. Only a crawler that cannot be reached gets a durable step.
+ * A crawler is asked at once, and then at most once per window. Events inside a window are announced when it ends,
+ * which covers the last event of a burst too. Nobody waits for these requests, and an event writes nothing for them,
+ * because crawlers are asked after a restart anyway. Only a crawler that cannot be reached gets a durable step.
  */
 import { perContext, type Context } from '../../platform/context.ts'
 import type { Log } from '../../platform/running/log.ts'

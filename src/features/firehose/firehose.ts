@@ -1,9 +1,10 @@
 /**
  * The door of the firehose: numbers events and announces them to crawlers.
  *
- * An event is a row of the log, written in the same transaction as the change that it reports. Transactions take effect one
- * after another: numbers are in the order of commits, and a reader who has seen a number has seen all lower ones. The next
- * number is read from the log itself, which is correct after a rollback, a restart, or a command of another process.
+ * An event is a row of the log, written in the same transaction as the change that it reports. Transactions take effect
+ * one after another: numbers are in the order of commits, and a reader who has seen a number has seen all lower ones.
+ * The next number is read from the log itself, which is correct after a rollback, a restart, or a command of another
+ * process.
  */
 import type { Context } from '../../platform/context.ts'
 import type { Tx } from '../../platform/database/database.ts'

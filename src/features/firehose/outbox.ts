@@ -1,10 +1,10 @@
 /**
  * One subscriber of `com.atproto.sync.subscribeRepos`: its cursor in the log, and the socket that receives the frames.
  *
- * Frames are sent while the socket's buffer is low, and again when the client has read. While the buffer is full, nothing
- * else is kept for the client: the next frames are read from its cursor later. A client that never reads thus costs only
- * its buffer. If the buffer stays full for too long, or while the log grows far past it, the client is refused with
- * `ConsumerTooSlow` and closed. No frame is ever skipped.
+ * Frames are sent while the socket's buffer is low, and again when the client has read. While the buffer is full,
+ * nothing else is kept for the client: the next frames are read from its cursor later. A client that never reads thus
+ * costs only its buffer. If the buffer stays full for too long, or while the log grows far past it, the client is
+ * refused with `ConsumerTooSlow` and closed. No frame is ever skipped.
  */
 import { setImmediate } from 'node:timers/promises'
 import type { Exchange, Socket, SocketHandler } from '../../http/endpoint.ts'

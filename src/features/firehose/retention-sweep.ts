@@ -1,6 +1,4 @@
-/**
- * Deletes old events, by age and by count. Deleted events are always a prefix of the log, and the newest event is kept.
- */
+/** Deletes old events, by age and by count. Deleted events are always a prefix of the log, and the newest event is kept. */
 import type { Context } from '../../platform/context.ts'
 import type { Sweep } from '../../platform/running/sweeps.ts'
 import { firstSeqSince, headSeq, pruneEvents } from './event-log.ts'

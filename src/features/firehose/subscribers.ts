@@ -1,9 +1,9 @@
 /**
  * Bounds the subscribers of the event stream, in total and per address.
  *
- * A relay needs one connection, and a second one for a moment when it reconnects; several people who experiment may share
- * an address. The outbox bounds what a subscriber costs while it does not read: some hundreds of them cost less than
- * 100 MB. Today, no single server of this kind has more subscribers.
+ * A relay needs one connection, and a second one for a moment when it reconnects; several people who experiment may
+ * share an address. The outbox bounds what a subscriber costs while it does not read: some hundreds of them cost less
+ * than 100 MB. Today, no single server of this kind has more subscribers.
  */
 import { limitKey } from '../../http/client-address.ts'
 import type { Exchange } from '../../http/endpoint.ts'

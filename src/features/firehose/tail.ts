@@ -1,8 +1,9 @@
 /**
  * Keeps the newest frames in memory, which lets any number of live subscribers follow without reading the log.
  *
- * While it has followers, writers pass it their events once these are durable. It reads the log when it starts and when a
- * number is missing. A subscriber that is behind the kept events reads the log itself: no event is ever in neither place.
+ * While it has followers, writers pass it their events once these are durable. It reads the log when it starts and when
+ * a number is missing. A subscriber that is behind the kept events reads the log itself: no event is ever in neither
+ * place.
  */
 import { perContext, type Context } from '../../platform/context.ts'
 import { eventsAfter, headSeq, type StoredEvent } from './event-log.ts'
@@ -34,7 +35,10 @@ export class Tail {
     return this.#head
   }
 
-  /** Subscribe: `onNews` is called when there are new events, and once the end of the log was found. Returns the function that unsubscribes. */
+  /**
+   * Subscribe: `onNews` is called when there are new events, and once the end of the log was found. Returns the
+   * function that unsubscribes.
+   */
   follow(onNews: () => void): () => void {
     this.#followers.add(onNews)
     this.#wake()

@@ -40,8 +40,8 @@ const keptDocuments = perContext(({ db }) => new BoundedTable(db, sql`did_docume
 const fetches = perContext(() => new SingleFlight<Did, DidResolution>())
 
 /**
- * Returns the document of a DID, or why there is none. `live` ignores the cached document and fetches the published one,
- * which is then cached. Throws `LookupsFull` if too many names are being looked up.
+ * Returns the document of a DID, or why there is none. `live` ignores the cached document and fetches the published
+ * one, which is then cached. Throws `LookupsFull` if too many names are being looked up.
  */
 export async function resolveDid(ctx: Context, did: Did, { live = false } = {}): Promise<DidResolution> {
   if (live) return fetches(ctx).runAnew(did, () => fetchAndKeep(ctx, did))
@@ -94,8 +94,9 @@ async function fetchPlcDocument({ plc, log }: Context, did: Did): Promise<DidRes
 }
 
 /**
- * Fetches the document of a did:web, with or without a path, from its URL. Nothing is cached. Status 404 is `not-found`, 410 is
- * `deactivated`, and every other failure is `unreachable`. Throws `LookupsFull` if too many names are being looked up.
+ * Fetches the document of a did:web, with or without a path, from its URL. Nothing is cached. Status 404 is
+ * `not-found`, 410 is `deactivated`, and every other failure is `unreachable`. Throws `LookupsFull` if too many names
+ * are being looked up.
  */
 export async function fetchWebDocument({ outbound }: Pick<Context, 'outbound'>, did: Did, url: URL): Promise<DidResolution> {
   try {

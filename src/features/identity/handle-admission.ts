@@ -30,11 +30,12 @@ export function externalHandle(ctx: Pick<Context, 'config'>, text: string): Hand
 /**
  * Returns the handle if policy allows an account to take it. The caller checks whether it is free.
  *
- * `did` is the account's DID, or null if a sign-up has none yet. Without a DID, only names under our domains are allowed.
+ * `did` is the account's DID, or null if a sign-up has none yet. Without a DID, only names under our domains are
+ * allowed.
  *
- * Throws `InvalidHandle` or `HandleNotAvailable` if policy forbids the handle, `UnsupportedDomain` for an external handle
- * without a DID, `InvalidRequest` if an external handle does not resolve to the DID, and `LookupsFull` if too many names are
- * being looked up.
+ * Throws `InvalidHandle` or `HandleNotAvailable` if policy forbids the handle, `UnsupportedDomain` for an external
+ * handle without a DID, `InvalidRequest` if an external handle does not resolve to the DID, and `LookupsFull` if too
+ * many names are being looked up.
  */
 export async function admitHandle(ctx: Context, text: string, did: Did | null, { allowReserved = false } = {}): Promise<Handle> {
   const outcome = checkHandle(text, handlePolicy(ctx), { allowReserved })

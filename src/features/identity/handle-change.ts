@@ -1,6 +1,6 @@
 /**
- * Gives an account another handle. The handle is claimed in the database first, then published in the PLC directory, and then
- * given to the account.
+ * Gives an account another handle. The handle is claimed in the database first, then published in the PLC directory,
+ * and then given to the account.
  */
 import { invalidRequest, Refusal } from '../../http/errors.ts'
 import { perContext, type Context } from '../../platform/context.ts'
@@ -21,14 +21,15 @@ const handleTaken = (handle: Handle) => new Refusal(400, 'HandleNotAvailable', `
 const changeQueue = perContext(() => new KeyedQueue())
 
 /**
- * Change the handle of an account. The handle that it already has is allowed and emits another `#identity` event. `actor` is the
- * operator who makes the change.
+ * Change the handle of an account. The handle that it already has is allowed and emits another `#identity` event.
+ * `actor` is the operator who makes the change.
  *
- * If the directory has the handle but the account row could not be written, a second call or the sweep completes the change.
+ * If the directory has the handle but the account row could not be written, a second call or the sweep completes the
+ * change.
  *
- * Throws `InvalidRequest` if the account does not exist, the DID is tombstoned, or a did:web does not name the handle; what
- * `admitHandle` throws; `HandleNotAvailable` if the handle is taken; `PlcDirectoryError` if the directory fails or refuses; and
- * `LookupsFull` if too many names are being looked up.
+ * Throws `InvalidRequest` if the account does not exist, the DID is tombstoned, or a did:web does not name the handle;
+ * what `admitHandle` throws; `HandleNotAvailable` if the handle is taken; `PlcDirectoryError` if the directory fails or
+ * refuses; and `LookupsFull` if too many names are being looked up.
  */
 export async function changeHandle(
   by: By,
@@ -67,8 +68,8 @@ async function publishAndGive(by: By, held: HeldName, actor?: string): Promise<v
 }
 
 /**
- * Returns the operation that names the handle, or null if there is nothing to submit: the directory names it already, or this
- * service holds no rotation key of the DID and the wallet that holds one publishes the handle itself.
+ * Returns the operation that names the handle, or null if there is nothing to submit: the directory names it already,
+ * or this service holds no rotation key of the DID and the wallet that holds one publishes the handle itself.
  */
 async function handleOperation(ctx: Context, did: Did, handle: Handle): Promise<Operation | null> {
   const last = await ctx.plc.lastOperation(did)

@@ -15,8 +15,8 @@ const MAX_ANSWER_BYTES = 4096
 const MAX_REDIRECTS = 3
 
 /**
- * Returns the DID that is published for a handle, in DNS first and else on the web. Returns null if neither place has a usable
- * one. Nothing is cached. Throws `LookupsFull` if too many names are being looked up.
+ * Returns the DID that is published for a handle, in DNS first and else on the web. Returns null if neither place has a
+ * usable one. Nothing is cached. Throws `LookupsFull` if too many names are being looked up.
  */
 export async function lookUpHandle(ctx: Pick<Context, 'resolver' | 'outbound'>, handle: Handle): Promise<Did | null> {
   return (await askDns(ctx, handle)) ?? (await askWeb(ctx, handle))
@@ -28,8 +28,8 @@ export interface PublishedDids {
 }
 
 /**
- * Returns what is published in each of the two places, for callers that show what is missing. Null stands for a place without
- * a usable DID. Throws `LookupsFull` if too many names are being looked up.
+ * Returns what is published in each of the two places, for callers that show what is missing. Null stands for a place
+ * without a usable DID. Throws `LookupsFull` if too many names are being looked up.
  */
 export async function publishedDids(ctx: Pick<Context, 'resolver' | 'outbound'>, handle: Handle): Promise<PublishedDids> {
   const [dns, web] = await Promise.all([askDns(ctx, handle), askWeb(ctx, handle)])

@@ -22,8 +22,8 @@ const rotationKeys = perContext((ctx) =>
 export const serverRotationKey = (ctx: Context): Promise<SigningKey> => rotationKeys(ctx)
 
 /**
- * Returns the key in `rotationKeys` that the service holds: the account's own, else the service's rotation key. Returns null if
- * it holds none of them.
+ * Returns the key in `rotationKeys` that the service holds: the account's own, else the service's rotation key. Returns
+ * null if it holds none of them.
  */
 export async function heldRotationKey(ctx: Context, did: Did, rotationKeys: readonly string[]): Promise<SigningKey | null> {
   const ours = [await signingKeyOf(ctx, ctx.db, did), await serverRotationKey(ctx)]
@@ -31,13 +31,13 @@ export async function heldRotationKey(ctx: Context, did: Did, rotationKeys: read
 }
 
 /**
- * Returns the curve for the new signing key of an identity that moves here: the curve of the key that its DID document names
- * now, else P-256. The curve is kept because a service that has the old key cached fetches the new key only if a token names
- * the algorithm of the old one.
+ * Returns the curve for the new signing key of an identity that moves here: the curve of the key that its DID document
+ * names now, else P-256. The curve is kept because a service that has the old key cached fetches the new key only if a
+ * token names the algorithm of the old one.
  *
- * `live` ignores the cached document. A did:web that does not respond gets P-256, because its owner may publish it only once the
- * new key is known. Throws `UpstreamFailure` if the PLC directory does not respond, and `LookupsFull` if too many names are being
- * looked up.
+ * `live` ignores the cached document. A did:web that does not respond gets P-256, because its owner may publish it only
+ * once the new key is known. Throws `UpstreamFailure` if the PLC directory does not respond, and `LookupsFull` if too
+ * many names are being looked up.
  */
 export async function curveFor(ctx: Context, did: Did, { live = false } = {}): Promise<Curve> {
   const resolution = await resolveDid(ctx, did, { live })
@@ -58,8 +58,8 @@ export function reserveKey(ctx: Context, did: Did | null, curve: Curve): Promise
 }
 
 /**
- * Returns the key reserved for a DID and ends the reservation, or null if none is reserved. Call it in the transaction that
- * creates the account.
+ * Returns the key reserved for a DID and ends the reservation, or null if none is reserved. Call it in the transaction
+ * that creates the account.
  */
 export async function takeReservedKey(tx: Tx, did: Did): Promise<WrappedKey | null> {
   const key = await findReservedKey(tx, did)

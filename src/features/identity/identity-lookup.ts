@@ -12,8 +12,8 @@ import { lookUpHandle } from './handle-resolution.ts'
 export const INVALID_HANDLE = 'handle.invalid' as Handle
 
 /**
- * Returns the DID of a handle, or null if the handle does not resolve. The active accounts of this server come first. A name
- * under our domains is not looked up anywhere else. Throws `LookupsFull` if too many names are being looked up.
+ * Returns the DID of a handle, or null if the handle does not resolve. The active accounts of this server come first. A
+ * name under our domains is not looked up anywhere else. Throws `LookupsFull` if too many names are being looked up.
  */
 export async function resolveHandle(ctx: Context, handle: Handle): Promise<Did | null> {
   const account = await accountSummary(ctx.db, handle)
@@ -28,8 +28,8 @@ export interface IdentityInfo {
 }
 
 /**
- * Returns the identity of a DID or handle. Its handle is `handle.invalid` unless the handle and the DID document name each other.
- * `live` ignores the cached document.
+ * Returns the identity of a DID or handle. Its handle is `handle.invalid` unless the handle and the DID document name
+ * each other. `live` ignores the cached document.
  *
  * Throws `HandleNotFound`, `DidNotFound`, `DidDeactivated` or `UpstreamFailure` if the identifier does not resolve, and
  * `LookupsFull` if too many names are being looked up. Source: atproto "Handle", "Handle Resolution".
@@ -45,10 +45,7 @@ export async function identityOf(ctx: Context, identifier: string, { live = fals
   return { did, handle: isVerified ? claimed : INVALID_HANDLE, didDoc: resolution.document }
 }
 
-/**
- * Returns the refusal of com.atproto.identity methods for a failed resolution: `DidNotFound`, `DidDeactivated` or
- * `UpstreamFailure`.
- */
+/** Returns the refusal of com.atproto.identity methods for a failed resolution: `DidNotFound`, `DidDeactivated` or `UpstreamFailure`. */
 export function unresolvable(did: Did, fault: ResolutionFault): Refusal {
   switch (fault) {
     case 'not-found':

@@ -1,8 +1,8 @@
 /**
  * The door of identity: DIDs, handles, and the keys of identities.
  *
- * This feature depends on `accounts`, so `accounts` must not depend on it. Code that needs both stands here or
- * in a feature that imports both.
+ * This feature depends on `accounts`, so `accounts` must not depend on it. Code that needs both stands here or in a
+ * feature that imports both.
  */
 export { resolveDid } from './did-resolution.ts'
 export { admitHandle, externalHandle } from './handle-admission.ts'

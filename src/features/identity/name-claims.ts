@@ -1,15 +1,15 @@
 /**
- * Claims on handles that are being given to an account. A sign-up or a handle change claims the handle in the database before
- * it tells the PLC directory. So if several attempts want one handle, only one of them reaches the directory.
+ * Claims on handles that are being given to an account. A sign-up or a handle change claims the handle in the database
+ * before it tells the PLC directory. So if several attempts want one handle, only one of them reaches the directory.
  *
  * An attempt that fails or is killed does not block its handle for long:
- * - A sign-up may have left its identity in the directory. No password, address or session is tied to that identity, so the
- *   next sign-up with the handle continues with it instead of making a second one. If the next sign-up wants other
+ * - A sign-up may have left its identity in the directory. No password, address or session is tied to that identity, so
+ *   the next sign-up with the handle continues with it instead of making a second one. If the next sign-up wants other
  *   rotation keys, the old identity is ended with a tombstone first.
  * - A handle change may have reached the directory. If the directory names the handle, the account gets it; if not, the
  *   handle is free again.
- * - While an operation of unknown outcome may still arrive at the directory (`DOUBT_SECS`), only an attempt that continues
- *   with the same claim is admitted.
+ * - While an operation of unknown outcome may still arrive at the directory (`DOUBT_SECS`), only an attempt that
+ *   continues with the same claim is admitted.
  */
 import { randomUUID } from 'node:crypto'
 import { isDeepStrictEqual } from 'node:util'
@@ -59,13 +59,14 @@ export interface WantedName extends Claimant {
 export type HeldName = Claimant & Pick<Hold, 'handle' | 'attempt'>
 
 /**
- * Claim a handle. Returns null if an account or another attempt has it. `admit` runs in the same transaction and throws if the
- * claim is not allowed.
+ * Claim a handle. Returns null if an account or another attempt has it. `admit` runs in the same transaction and throws
+ * if the claim is not allowed.
  *
- * The caller must end the claim: by `endClaim` in the transaction that gives the handle to an account, by `forgetName`, or
- * by `leaveName`.
+ * The caller must end the claim: by `endClaim` in the transaction that gives the handle to an account, by `forgetName`,
+ * or by `leaveName`.
  *
- * Throws what `admit` throws. Throws `PlcDirectoryError` if the directory fails while an abandoned claim is being settled.
+ * Throws what `admit` throws. Throws `PlcDirectoryError` if the directory fails while an abandoned claim is being
+ * settled.
  */
 export async function claimName(ctx: Context, wanted: WantedName, admit: (tx: Tx) => Promise<void>): Promise<HeldName | null> {
   const { handle, did, prepared, email = null, inviteCode = null } = wanted
@@ -113,8 +114,8 @@ export const leaveName = ({ db, clock }: Context, { handle, attempt }: Pick<Held
   endAttempt(db, { handle, attempt, heldUntil: clock.now() + DOUBT_SECS * 1000 })
 
 /**
- * End the earlier attempt of a sign-up that is being retried, for example because the directory does not respond. The earlier
- * attempt can no longer succeed, and the new one continues with its claim.
+ * End the earlier attempt of a sign-up that is being retried, for example because the directory does not respond. The
+ * earlier attempt can no longer succeed, and the new one continues with its claim.
  */
 export const leaveOwnName = async (
   { db, clock }: Context,
@@ -125,9 +126,9 @@ export const leaveOwnName = async (
 export const leaveAllNames = async ({ db, clock }: Context): Promise<void> => void (await endAttempts(db, clock.now() + DOUBT_SECS * 1000))
 
 /**
- * Give the handle to the account that claimed it, end the claim, and emit an `#identity` event. `actor` is the operator who
- * makes the change. Returns false, and changes no account, if another attempt has taken over the claim or the account was
- * deleted in the meantime. A deleted account gets no event, because its deletion must be the last one.
+ * Give the handle to the account that claimed it, end the claim, and emit an `#identity` event. `actor` is the operator
+ * who makes the change. Returns false, and changes no account, if another attempt has taken over the claim or the
+ * account was deleted in the meantime. A deleted account gets no event, because its deletion must be the last one.
  */
 export function giveHandle(by: By, held: Pick<HeldName, 'handle' | 'did' | 'attempt'>, actor?: string): Promise<boolean> {
   const { ctx } = by
@@ -142,9 +143,9 @@ export function giveHandle(by: By, held: Pick<HeldName, 'handle' | 'did' | 'atte
 }
 
 /**
- * Settle an abandoned claim with the directory: end the identity that a sign-up prepared, or give the handle to the account if
- * the directory already names it there. Returns false if the account got the handle. Throws `PlcDirectoryError` if the
- * directory fails; the claim then stays, and the next attempt may take it over at once.
+ * Settle an abandoned claim with the directory: end the identity that a sign-up prepared, or give the handle to the
+ * account if the directory already names it there. Returns false if the account got the handle. Throws
+ * `PlcDirectoryError` if the directory fails; the claim then stays, and the next attempt may take it over at once.
  */
 async function settle(ctx: Context, claim: HeldName): Promise<boolean> {
   const { handle, did, prepared, attempt } = claim
@@ -173,8 +174,8 @@ async function endIdentity(ctx: Context, did: Did, { genesis }: PreparedIdentity
 const isSame = (one: LogOperation, other: LogOperation): boolean => operationCid(one).equals(operationCid(other))
 
 /**
- * Submit an operation to the directory. If the submission fails, the log of the DID decides: an operation that is its last
- * entry has arrived. Otherwise throws the `PlcDirectoryError` of the submission, or the one of reading the log.
+ * Submit an operation to the directory. If the submission fails, the log of the DID decides: an operation that is its
+ * last entry has arrived. Otherwise throws the `PlcDirectoryError` of the submission, or the one of reading the log.
  */
 export async function submitOnce({ plc }: Pick<Context, 'plc'>, did: Did, operation: LogOperation): Promise<void> {
   try {
@@ -199,8 +200,9 @@ export const isNameTaken = {
 }
 
 /**
- * Settle an abandoned claim, and free its handle unless the account gets it. `heldUntil` is the value that the caller read: if it
- * has changed, another attempt has taken over the claim and nothing is done. Throws `PlcDirectoryError` if the directory fails.
+ * Settle an abandoned claim, and free its handle unless the account gets it. `heldUntil` is the value that the caller
+ * read: if it has changed, another attempt has taken over the claim and nothing is done. Throws `PlcDirectoryError` if
+ * the directory fails.
  */
 export async function settleUnheld(ctx: Context, handle: Handle, heldUntil: Millis): Promise<void> {
   const claim = await takeUnheld(ctx, handle, heldUntil)

@@ -79,8 +79,9 @@ async function unfitness(ctx: Context, { account, signingKey }: Expected, operat
  *
  * The code is redeemed last, so that a failure of the directory does not consume it.
  *
- * Throws `InvalidRequest` if the DID is tombstoned or the wanted state is invalid, `Forbidden` if this service holds no rotation
- * key of the DID, `InvalidToken` or `ExpiredToken` for the code, and `PlcDirectoryError` if the directory fails.
+ * Throws `InvalidRequest` if the DID is tombstoned or the wanted state is invalid, `Forbidden` if this service holds no
+ * rotation key of the DID, `InvalidToken` or `ExpiredToken` for the code, and `PlcDirectoryError` if the directory
+ * fails.
  */
 async function signNext(ctx: Context, did: Did, code: string, wanted: Partial<PlcState>): Promise<Operation> {
   const last = await ctx.plc.lastOperation(did)

@@ -1,6 +1,6 @@
 /**
- * Determines the keys that may currently sign for an identity, so that a wallet's proof can be checked against them. The
- * document or log is always fetched, because a cached one must not grant anything.
+ * Determines the keys that may currently sign for an identity, so that a wallet's proof can be checked against them.
+ * The document or log is always fetched, because a cached one must not grant anything.
  */
 import type { Context } from '../../platform/context.ts'
 import { PlcDirectoryError } from '../../platform/network/directory-client.ts'
@@ -17,11 +17,11 @@ export type SigningAuthority =
 const nobody: SigningAuthority = { ok: true, keys: [], head: null }
 
 /**
- * Returns the keys, or the fault: `unreadable` if the PLC directory sends a log that cannot be used. Throws `LookupsFull` if too
- * many names are being looked up.
+ * Returns the keys, or the fault: `unreadable` if the PLC directory sends a log that cannot be used. Throws
+ * `LookupsFull` if too many names are being looked up.
  *
- * `isHosted` says that this server serves the document of the did:web. Anyone with a session can edit such a document, so its
- * keys must not create sessions and none are returned.
+ * `isHosted` says that this server serves the document of the did:web. Anyone with a session can edit such a document,
+ * so its keys must not create sessions and none are returned.
  */
 export async function signingAuthority(ctx: Context, did: Did, { isHosted = false } = {}): Promise<SigningAuthority> {
   if (isPlcDid(did)) return plcAuthority(ctx, did)
@@ -44,8 +44,8 @@ async function plcAuthority({ plc }: Context, did: Did): Promise<SigningAuthorit
 }
 
 /**
- * Returns the Multikey named `#device` if there is exactly one and the DID itself controls it. `#atproto` does not count,
- * because this server holds that key.
+ * Returns the Multikey named `#device` if there is exactly one and the DID itself controls it. `#atproto` does not
+ * count, because this server holds that key.
  */
 function deviceKeys({ id, verificationMethod = [] }: DidDocument): string[] {
   const named = verificationMethod.filter(

@@ -1,6 +1,4 @@
-/**
- * Endpoints for invite codes: com.atproto.server for account holders, com.atproto.admin for operators and moderators.
- */
+/** Endpoints for invite codes: com.atproto.server for account holders, com.atproto.admin for operators and moderators. */
 import { procedure, query } from '../../http/endpoint.ts'
 import { invalidRequest, Refusal } from '../../http/errors.ts'
 import { accountOf, setInvitesDisabled, statusOf } from '../accounts/accounts.ts'

@@ -1,7 +1,8 @@
 /**
  * Determine the labels in force from the labels that a labeler returns.
  *
- * For each account and value, the label with the latest `cts` counts. It may negate the value (`neg`) and may expire (`exp`).
+ * For each account and value, the label with the latest `cts` counts. It may negate the value (`neg`) and may expire
+ * (`exp`).
  *
  * Source: atproto "Labels".
  */

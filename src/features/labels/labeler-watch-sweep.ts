@@ -1,5 +1,6 @@
 /**
- * Queries the labelers that the operator watches for labels on the accounts hosted here (com.atproto.label.queryLabels).
+ * Queries the labelers that the operator watches for labels on the accounts hosted here
+ * (com.atproto.label.queryLabels).
  *
  * The flags of a labeler change only if it answered every query of a pass, so partial information never deletes a flag.
  * A flag informs the operator and has no other effect.

@@ -1,6 +1,6 @@
 /**
- * Client authentication. A public client does not authenticate; a confidential client sends an assertion signed by a key
- * that it publishes.
+ * Client authentication. A public client does not authenticate; a confidential client sends an assertion signed by a
+ * key that it publishes.
  *
  * Source: RFC 7523, sections 2.2 and 3.
  */
@@ -34,8 +34,8 @@ export interface AuthenticatedClient {
   /** Null for a public client. */
   key: ClientKey | null
   /**
-   * Null for a public client. Spend it only after the DPoP proof is accepted: a client that is sent a new nonce
-   * may repeat the request with the same assertion.
+   * Null for a public client. Spend it only after the DPoP proof is accepted: a client that is sent a new nonce may
+   * repeat the request with the same assertion.
    */
   assertion: { id: string; expiresAt: Millis } | null
 }
@@ -109,8 +109,8 @@ function publicKeyOf(jwk: Record<string, unknown>): KeyObject {
 }
 
 /**
- * Mark the assertion as used. `proofJkt` is the thumbprint of the DPoP key; null if the request has no proof. Does nothing
- * for a public client.
+ * Mark the assertion as used. `proofJkt` is the thumbprint of the DPoP key; null if the request has no proof. Does
+ * nothing for a public client.
  *
  * Throws `invalid_request` if the client signs the assertion and the proof with the same key, and `invalid_client` if
  * the assertion was used before. RFC 7523, 3 (7).

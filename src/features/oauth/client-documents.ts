@@ -8,8 +8,8 @@ const MAX_DOCUMENT_BYTES = 64 * 1024
 export type DocumentOutcome = { ok: true; document: unknown } | { ok: false; reason: string }
 
 /**
- * Returns the parsed document, or the reason to report to the client. Throws only `LookupsFull`, when too many names are
- * being looked up.
+ * Returns the parsed document, or the reason to report to the client. Throws only `LookupsFull`, when too many names
+ * are being looked up.
  */
 export async function fetchDocument({ outbound, log }: Pick<Context, 'outbound' | 'log'>, url: string): Promise<DocumentOutcome> {
   try {

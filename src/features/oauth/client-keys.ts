@@ -29,8 +29,8 @@ const bytesOf = (jwksUri: string, { keys }: KeySet): number => KEY_BYTES * (1 + 
 const state = perContext(() => ({ sets: new BoundedCache<KeySet>(MAX_KEPT_BYTES, bytesOf), fetches: new SingleFlight<string, KeySet>() }))
 
 /**
- * Returns the client's key with the id `kid`. Null if the client is public, if it does not publish such a key, or if its
- * keys cannot be fetched. Throws `LookupsFull` when too many names are being looked up.
+ * Returns the client's key with the id `kid`. Null if the client is public, if it does not publish such a key, or if
+ * its keys cannot be fetched. Throws `LookupsFull` when too many names are being looked up.
  */
 export async function keyOfClient(ctx: Context, client: ClientMetadata, kid: string): Promise<Jwk | null> {
   if (client.authentication.method === 'none') return null

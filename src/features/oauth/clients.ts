@@ -41,8 +41,8 @@ const state = perContext(({ db }) => ({
 export const invalidClient = (reason: string) => new OAuthError(400, 'invalid_client', reason)
 
 /**
- * Returns the metadata of a client. `mayFetch`: fetch the document of a client that is not stored here; otherwise such a
- * client is refused. A stored document is renewed either way.
+ * Returns the metadata of a client. `mayFetch`: fetch the document of a client that is not stored here; otherwise such
+ * a client is refused. A stored document is renewed either way.
  *
  * Throws `invalid_client` if the id or the metadata is refused or cannot be fetched, and `LookupsFull` when too many
  * names are being looked up.

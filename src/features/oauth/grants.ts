@@ -56,11 +56,12 @@ const invalidGrant = (reason: string) => new OAuthError(400, 'invalid_grant', re
 // Authorization codes
 
 /**
- * Exchange an authorization code for a new session and its tokens. An attempt that fails with `invalid_grant` uses up the
- * code; the other errors do not.
+ * Exchange an authorization code for a new session and its tokens. An attempt that fails with `invalid_grant` uses up
+ * the code; the other errors do not.
  *
- * Throws `invalid_request` if `code` is missing, `temporarily_unavailable` (503) if a permission set cannot be resolved,
- * and `invalid_grant` if the code, its binding or the account is refused. The reason of an `invalid_grant` is logged.
+ * Throws `invalid_request` if `code` is missing, `temporarily_unavailable` (503) if a permission set cannot be
+ * resolved, and `invalid_grant` if the code, its binding or the account is refused. The reason of an `invalid_grant` is
+ * logged.
  *
  * Source: RFC 6749, 4.1.3; RFC 7636, 4.6; RFC 9449, 10.
  */

@@ -24,8 +24,8 @@ const protectedResource = ({ publicUrl, serviceName }: Config) => ({
 })
 
 /**
- * Source: RFC 8414, section 2; RFC 9126, section 5; RFC 9207, section 3; RFC 9449, 5.1; RFC 9728, section 4; OAuth Client ID
- * Metadata Document.
+ * Source: RFC 8414, section 2; RFC 9126, section 5; RFC 9207, section 3; RFC 9449, 5.1; RFC 9728, section 4; OAuth
+ * Client ID Metadata Document.
  */
 const authorizationServer = ({ config, capabilities }: Context) => ({
   issuer: config.publicUrl,

@@ -56,8 +56,8 @@ export function claimsToBeAccessToken(token: string): boolean {
 }
 
 /**
- * Check the signature, issuer, audience and expiry of a token. Never throws on bad input. If the fault is `expired`, the
- * token is returned too; if it is `unverifiable`, `token` is null. Does not check the session or the DPoP proof.
+ * Check the signature, issuer, audience and expiry of a token. Never throws on bad input. If the fault is `expired`,
+ * the token is returned too; if it is `unverifiable`, `token` is null. Does not check the session or the DPoP proof.
  *
  * Source: RFC 9068, section 4.
  */

@@ -1,7 +1,7 @@
 /**
- * A bounded in-memory record of used DPoP proofs (RFC 9449, 11.1), in two generations. The older one is dropped when the
- * younger one is `PROOF_MEMORY_SECS` old. When the younger one is full, further proofs are refused and none is forgotten.
- * Times are on the monotonic clock.
+ * A bounded in-memory record of used DPoP proofs (RFC 9449, 11.1), in two generations. The older one is dropped when
+ * the younger one is `PROOF_MEMORY_SECS` old. When the younger one is full, further proofs are refused and none is
+ * forgotten. Times are on the monotonic clock.
  *
  * There may be thousands of proofs a second, so each is stored as 128 bits of a hash in a flat table.
  */

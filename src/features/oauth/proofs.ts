@@ -9,11 +9,11 @@ import type { Millis } from '../../protocol/identifiers.ts'
 import { ProofMemory } from './proof-memory.ts'
 
 /**
- * The nonces that are accepted at the moment. They are computed from a secret and the time, and cached until they change,
- * once a minute.
+ * The nonces that are accepted at the moment. They are computed from a secret and the time, and cached until they
+ * change, once a minute.
  *
- * The time is the wall clock at startup plus the monotonic time since then. If the wall clock is set back later, expired
- * nonces do not become valid again. Otherwise proofs that the memory has already forgotten could be replayed.
+ * The time is the wall clock at startup plus the monotonic time since then. If the wall clock is set back later,
+ * expired nonces do not become valid again. Otherwise proofs that the memory has already forgotten could be replayed.
  */
 class Nonces {
   readonly #origin: Millis
@@ -59,8 +59,8 @@ export async function offerNonce({ ctx, replyHeaders }: Exchange): Promise<void>
 export type ProofOutcome = { ok: true; jkt: string } | { ok: false; error: 'invalid_dpop_proof' | 'use_dpop_nonce'; reason: string }
 
 /**
- * Check the request's DPoP proof and record its use. `accessTokenHash` is the expected `ath`; null if the request has no
- * access token.
+ * Check the request's DPoP proof and record its use. `accessTokenHash` is the expected `ath`; null if the request has
+ * no access token.
  *
  * Returns the thumbprint of the proof's key, or the error to report. Throws `temporarily_unavailable` (503) when the
  * memory of used proofs is full.

@@ -92,8 +92,8 @@ async function requesterOf(call: Call, parameters: Parameters): Promise<Requeste
 // Revocation
 
 /**
- * Revoke a token: end its session, or delete its code. Succeeds without effect if the token is unknown, or if it belongs
- * to another client or DPoP key, so that the response reveals nothing.
+ * Revoke a token: end its session, or delete its code. Succeeds without effect if the token is unknown, or if it
+ * belongs to another client or DPoP key, so that the response reveals nothing.
  *
  * Source: RFC 7009, sections 2.1 and 2.2.
  */
@@ -116,8 +116,8 @@ async function revoke(call: Call): Promise<object> {
 }
 
 /**
- * Returns the id of the session that a code, a refresh token or an access token belongs to, even if the token has expired;
- * null if the text is none of them. The session need not exist.
+ * Returns the id of the session that a code, a refresh token or an access token belongs to, even if the token has
+ * expired; null if the text is none of them. The session need not exist.
  */
 async function sessionOfToken(ctx: Context, text: string): Promise<string | null> {
   const codeHash = opaqueTokenHash(text)

@@ -1,7 +1,6 @@
 /**
  * Operators: the holder of `admin_token`, or a paired device that signs each request. Every action of theirs is
- * recorded
- * in the audit log, in the transaction that performs it.
+ * recorded in the audit log, in the transaction that performs it.
  *
  * Every credential fault returns the same 401, except that a revoked device gets a 403, so that the companion app can
  * say so.
@@ -47,10 +46,7 @@ export function operator(accepts: keyof typeof kinds = 'any'): Guard<Operator> {
   }
 }
 
-/**
- * Returns the operator who sent the request, or null without valid credentials. A valid master token wins over device
- * headers.
- */
+/** Returns the operator who sent the request, or null without valid credentials. A valid master token wins over device headers. */
 export async function operatorOf(exchange: Exchange): Promise<Operator | null> {
   const token = givenToken(exchange.request)
   const signs = exchange.request.headers.has('x-admin-device')
@@ -63,8 +59,8 @@ export async function operatorOf(exchange: Exchange): Promise<Operator | null> {
 
 /**
  * Check an operator credential. `check` returns null for a wrong guess. Each client address has a limited number of
- * wrong
- * guesses; after that even a correct credential is refused with `RateLimitExceeded`, because success would confirm it.
+ * wrong guesses; after that even a correct credential is refused with `RateLimitExceeded`, because success would
+ * confirm it.
  */
 export async function guess<Right>(exchange: Exchange, check: () => Promise<Right | null>): Promise<Right | null> {
   refuseSpent(exchange, 'operatorGuess')
@@ -90,9 +86,7 @@ export interface OperatorAction {
   detail?: string
 }
 
-/**
- * Record an action. Call it in the transaction of the change, and only if something changed. It is logged once durable.
- */
+/** Record an action. Call it in the transaction of the change, and only if something changed. It is logged once durable. */
 export async function recordAudit(exchange: Exchange, tx: Tx, entry: OperatorAction): Promise<void> {
   await insertAudit(tx, { ...entry, outcome: 'ok', now: exchange.ctx.clock.now() })
   tx.afterCommit(() => logOperator(exchange, entry))

@@ -1,7 +1,7 @@
 /**
- * A PLC directory inside the server, so that a development server starts without any other service. It stores its logs in the
- * same database. It validates operations and serves the same HTTP API as the public directory, so other services can use this
- * server as their directory.
+ * A PLC directory inside the server, so that a development server starts without any other service. It stores its logs
+ * in the same database. It validates operations and serves the same HTTP API as the public directory, so other services
+ * can use this server as their directory.
  *
  * Source: did:plc specification, "Operation Serialization, Signing, and Validation".
  */

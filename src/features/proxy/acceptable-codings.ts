@@ -11,10 +11,11 @@ interface Acceptable {
 const item = /^([!#$%&'*+\-.^_`|~0-9a-z]+)\s*(?:;\s*q=(0(?:\.\d{0,3})?|1(?:\.0{0,3})?))?$/i
 
 /**
- * Returns the `Accept-Encoding` to send upstream: the codings that the client accepts and that this server can decode, or
- * `identity` if there are none. Null or an empty header from the client stands for `identity`.
+ * Returns the `Accept-Encoding` to send upstream: the codings that the client accepts and that this server can decode,
+ * or `identity` if there are none. Null or an empty header from the client stands for `identity`.
  *
- * Throws `NotAcceptable` if there are none and the client refuses `identity`, and `InvalidRequest` if the header is malformed.
+ * Throws `NotAcceptable` if there are none and the client refuses `identity`, and `InvalidRequest` if the header is
+ * malformed.
  *
  * Source: RFC 9110, 12.5.3.
  */

@@ -1,6 +1,6 @@
 /**
- * Finds what an account wrote that another service has not indexed yet: the records of commits after the revision that the
- * service reports.
+ * Finds what an account wrote that another service has not indexed yet: the records of commits after the revision that
+ * the service reports.
  */
 import type { Context } from '../../platform/context.ts'
 import { decode } from '../../protocol/cbor.ts'
@@ -45,8 +45,8 @@ const PROFILE_PATH = 'app.bsky.actor.profile/self'
 const MAX_RECORDS = 10
 
 /**
- * Returns the changes after `rev`, or null if there are none. Also returns null if every record is newer than `rev`: the
- * repository has then just moved here, and its local revisions do not tell what the service had indexed before.
+ * Returns the changes after `rev`, or null if there are none. Also returns null if every record is newer than `rev`:
+ * the repository has then just moved here, and its local revisions do not tell what the service had indexed before.
  */
 export async function changesSince({ db }: Context, did: Did, rev: Tid): Promise<LocalChanges | null> {
   const records = await recordsSince(db, did, rev, MAX_RECORDS)

@@ -1,9 +1,9 @@
 /**
  * Calls other services on behalf of an account.
  *
- * The account's session token is never forwarded. The outgoing request carries a service token for one method of one service,
- * and only those headers of the client that describe its body and the response it wants. Bodies stream in both directions. If
- * the client disconnects, the outgoing request is aborted.
+ * The account's session token is never forwarded. The outgoing request carries a service token for one method of one
+ * service, and only those headers of the client that describe its body and the response it wants. Bodies stream in both
+ * directions. If the client disconnects, the outgoing request is aborted.
  *
  * Source: atproto "HTTP API (XRPC)", "Service Proxying".
  */
@@ -51,8 +51,8 @@ type LocationFaults = Record<Extract<Located, { ok: false }>['fault'], string>
 const proxyFaults: LocationFaults = { unresolved: 'could not resolve proxy did', unlisted: 'could not resolve proxy did service url' }
 
 /**
- * Forward the request and return the response of the other service. An error response is thrown as a `Refusal`. Otherwise throws
- * as `ask` does.
+ * Forward the request and return the response of the other service. An error response is thrown as a `Refusal`.
+ * Otherwise throws as `ask` does.
  */
 export async function forward(call: Exchange, forwarding: Forwarding): Promise<Response> {
   return relayed(call.request, await ask(call, forwarding))
@@ -72,8 +72,8 @@ export async function askJson(call: Exchange, forwarding: Forwarding & { path: s
 /**
  * Forward the request and return the response of the other service, with any status and its body unchanged.
  *
- * Throws `InvalidRequest` if the service cannot be found, `UpstreamFailure` if it cannot be reached, `LookupsFull` if too many
- * names are being looked up, and what `upstreamToken` throws.
+ * Throws `InvalidRequest` if the service cannot be found, `UpstreamFailure` if it cannot be reached, `LookupsFull` if
+ * too many names are being looked up, and what `upstreamToken` throws.
  */
 export async function ask(call: Exchange, forwarding: Forwarding): Promise<Response> {
   const { ctx, request } = call

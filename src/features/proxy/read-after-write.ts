@@ -1,7 +1,7 @@
 /**
- * Read-after-write consistency. An AppView indexes a record some time after this server accepted it. Its response header
- * `Atproto-Repo-Rev` names the last commit of the caller's repository that it has indexed. Newer records are added to the response
- * here.
+ * Read-after-write consistency. An AppView indexes a record some time after this server accepted it. Its response
+ * header `Atproto-Repo-Rev` names the last commit of the caller's repository that it has indexed. Newer records are
+ * added to the response here.
  *
  * If there is nothing to add, or adding fails, the client gets the response of the AppView unchanged.
  */
@@ -36,9 +36,9 @@ const LAG_HEADER = 'Atproto-Upstream-Lag'
 const keptHeaders = ['content-language', 'atproto-content-labelers']
 
 /**
- * Forward a query and add the caller's newer records to the response. Throws `NotAcceptable` or `InvalidRequest` for the client's
- * `Accept-Encoding`, and `UpstreamFailure` if the response that has to be read is too long or cut off. Otherwise throws as
- * `forward` does.
+ * Forward a query and add the caller's newer records to the response. Throws `NotAcceptable` or `InvalidRequest` for
+ * the client's `Accept-Encoding`, and `UpstreamFailure` if the response that has to be read is too long or cut off.
+ * Otherwise throws as `forward` does.
  */
 export async function readAfterWrite<N extends MungedMethod>(call: Call<N>, nsid: N, munge: Munge<N>): Promise<Response> {
   const { ctx, request, caller } = call

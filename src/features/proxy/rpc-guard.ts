@@ -15,12 +15,12 @@ interface RpcOptions extends Pick<Demand, 'sessions'> {
 }
 
 /**
- * Guard of requests that are forwarded. It checks the syntax of `atproto-proxy` before it identifies the caller. The named
- * service is resolved later, when the request is forwarded.
+ * Guard of requests that are forwarded. It checks the syntax of `atproto-proxy` before it identifies the caller. The
+ * named service is resolved later, when the request is forwarded.
  *
- * Throws `InvalidToken` if the method must not be called with a service token or by this caller, `MethodNotImplemented` for
- * draft methods and services, `InvalidRequest` if the header is malformed or no service is configured for the method,
- * `ScopeMissingError` if the grant lacks the method, and what `access` throws.
+ * Throws `InvalidToken` if the method must not be called with a service token or by this caller, `MethodNotImplemented`
+ * for draft methods and services, `InvalidRequest` if the header is malformed or no service is configured for the
+ * method, `ScopeMissingError` if the grant lacks the method, and what `access` throws.
  */
 export function rpc({ also, ...options }: RpcOptions = {}): Guard<RpcCaller> {
   const holder = access({ ...options, grants: 'any' })

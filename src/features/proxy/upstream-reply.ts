@@ -1,6 +1,6 @@
 /**
- * Turns another service's response into ours. A success keeps its body and selected headers. An error becomes a `Refusal`, with
- * a default name and message if the other service sent none.
+ * Turns another service's response into ours. A success keeps its body and selected headers. An error becomes a
+ * `Refusal`, with a default name and message if the other service sent none.
  */
 import { brotliDecompressSync, gunzipSync, inflateSync, zstdDecompressSync } from 'node:zlib'
 import { Refusal } from '../../http/errors.ts'
@@ -37,8 +37,9 @@ const defaultErrors: Record<number, readonly [name: string, message: string]> = 
 }
 
 /**
- * Returns the response for our client, with the body unchanged. An error response is thrown as a `Refusal` with its status and name
- * (or the default name), except that 500 becomes 502, and 401 becomes 502 `UpstreamFailure` for a client that uses DPoP.
+ * Returns the response for our client, with the body unchanged. An error response is thrown as a `Refusal` with its
+ * status and name (or the default name), except that 500 becomes 502, and 401 becomes 502 `UpstreamFailure` for a
+ * client that uses DPoP.
  */
 export async function relayed(request: Request, response: Response): Promise<Response> {
   if (response.status >= 400) throw await upstreamRefusal(request, response)

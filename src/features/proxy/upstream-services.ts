@@ -1,6 +1,6 @@
 /**
- * The services that requests are forwarded to: those that the operator configured, and any other that a caller names and whose
- * DID document lists its endpoint.
+ * The services that requests are forwarded to: those that the operator configured, and any other that a caller names
+ * and whose DID document lists its endpoint.
  */
 import type { Exchange } from '../../http/endpoint.ts'
 import { invalidRequest } from '../../http/errors.ts'
@@ -80,8 +80,8 @@ export function namedService(request: Request): ServiceName | null {
 }
 
 /**
- * Returns the service that the request names in place of the configured AppView, or null if it names none or that AppView. Throws
- * `InvalidRequest` if the header is malformed.
+ * Returns the service that the request names in place of the configured AppView, or null if it names none or that
+ * AppView. Throws `InvalidRequest` if the header is malformed.
  */
 export function otherAppview({ ctx, request }: Pick<Exchange, 'ctx' | 'request'>): ServiceName | null {
   const named = namedService(request)
@@ -91,8 +91,9 @@ export function otherAppview({ ctx, request }: Pick<Exchange, 'ctx' | 'request'>
 export type Located = { ok: true; upstream: Upstream } | { ok: false; fault: 'unresolved' | 'unlisted' }
 
 /**
- * Returns where a service is, or the fault: `unresolved` if its DID does not resolve, `unlisted` if its DID document has no such
- * entry. Only a configured service may be at a private address. Throws `LookupsFull` if too many names are being looked up.
+ * Returns where a service is, or the fault: `unresolved` if its DID does not resolve, `unlisted` if its DID document
+ * has no such entry. Only a configured service may be at a private address. Throws `LookupsFull` if too many names are
+ * being looked up.
  */
 export async function locate(ctx: Context, service: ServiceName): Promise<Located> {
   const name = serviceText(service)

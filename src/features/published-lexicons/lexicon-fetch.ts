@@ -1,6 +1,6 @@
 /**
- * Fetches the lexicon document that the authority of an NSID publishes. A DNS record names the account of the authority. The
- * document is a record in its repository, and comes with a proof.
+ * Fetches the lexicon document that the authority of an NSID publishes. A DNS record names the account of the
+ * authority. The document is a record in its repository, and comes with a proof.
  *
  * Source: atproto "Lexicon", "Publication and Resolution".
  */

@@ -1,9 +1,9 @@
 /**
- * The door of published lexicons: documents of other authorities, found through DNS, proved by the repository of the authority,
- * and cached in the database.
+ * The door of published lexicons: documents of other authorities, found through DNS, proved by the repository of the
+ * authority, and cached in the database.
  *
- * A document is fresh for a day. An older one is still used while its authority cannot be reached. After a failed fetch, the
- * document is not fetched again for a minute.
+ * A document is fresh for a day. An older one is still used while its authority cannot be reached. After a failed
+ * fetch, the document is not fetched again for a minute.
  */
 import { ageOf } from '../../platform/running/clock.ts'
 import { perContext, type Context } from '../../platform/context.ts'

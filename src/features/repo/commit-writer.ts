@@ -1,6 +1,6 @@
 /**
- * The only place where repositories change. Everything here runs inside the caller's transaction: the blocks of a commit,
- * its blob references and its event become durable together, or not at all.
+ * The only place where repositories change. Everything here runs inside the caller's transaction: the blocks of a
+ * commit, its blob references and its event become durable together, or not at all.
  *
  * Commits of a repository are in the order of their transactions. A head is only replaced if it is the one that the
  * commit was built on.
@@ -35,9 +35,9 @@ export interface PreparedRecord extends Block {
 }
 
 /**
- * `put` creates or updates, and does nothing if the stored record is the same. A `lenient` delete does nothing if there is
- * no record. A write that does nothing does not check its swap either. `replacesSame` also deletes records of the same
- * collection about the same subject.
+ * `put` creates or updates, and does nothing if the stored record is the same. A `lenient` delete does nothing if there
+ * is no record. A write that does nothing does not check its swap either. `replacesSame` also deletes records of the
+ * same collection about the same subject.
  */
 export type Write = { collection: string; rkey: string; swapRecord?: Cid | null } & (
   | { action: 'create'; record: PreparedRecord; replacesSame?: boolean }
@@ -61,8 +61,8 @@ export interface CommitMeta {
 /**
  * The only function that changes the records of a repository. Returns the new head, or null if there was nothing to do.
  *
- * Refuses with the lexicon's `InvalidSwap`, with `RepoNotFound` or `RecordNotFound`, and with `InvalidRequest` if a record
- * exists, a path is written twice, or the commit is too large.
+ * Refuses with the lexicon's `InvalidSwap`, with `RepoNotFound` or `RecordNotFound`, and with `InvalidRequest` if a
+ * record exists, a path is written twice, or the commit is too large.
  */
 export async function applyCommit(ctx: Context, tx: Tx, { did, writes, swapCommit }: CommitJob): Promise<CommitMeta | null> {
   const key = await activeSigningKey(ctx, tx, did)

@@ -1,8 +1,9 @@
 /**
- * Blocks that the database itself frames as CAR sections: a chunk of rows arrives as one value, and no object is made for
- * each row. Making those objects took half the time of an export.
+ * Blocks that the database itself frames as CAR sections: a chunk of rows arrives as one value, and no object is made
+ * for each row. Making those objects took half the time of an export.
  *
- * In SQLite, `||` and `string_agg` turn blobs into text without changing their bytes; the cast turns them back into a blob.
+ * In SQLite, `||` and `string_agg` turn blobs into text without changing their bytes; the cast turns them back into a
+ * blob.
  */
 import { sql, type Sql } from '../../platform/database/database.ts'
 import { CID_BYTES_LENGTH } from '../../protocol/cid.ts'

@@ -1,9 +1,10 @@
 /**
- * The newest nodes of a tree, packed into the row of their repository. ARCHITECTURE.md, "Fresh nodes", explains why
- * and shows an example.
+ * The newest nodes of a tree, packed into the row of their repository. ARCHITECTURE.md, "Fresh nodes", explains why and
+ * shows an example.
  *
- * Layout: version, number of stale CIDs, the stale CIDs, then revision, CID, length and block of each fresh node. Because
- * every commit reads and rewrites them, they are not unpacked: a change copies the unchanged bytes in as few pieces as possible.
+ * Layout: version, number of stale CIDs, the stale CIDs, then revision, CID, length and block of each fresh node.
+ * Because every commit reads and rewrites them, they are not unpacked: a change copies the unchanged bytes in as few
+ * pieces as possible.
  */
 import { Cid, CID_BYTES_LENGTH, equalBytes } from '../../protocol/cid.ts'
 import type { Block } from '../../protocol/car.ts'

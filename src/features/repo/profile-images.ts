@@ -1,6 +1,6 @@
 /**
- * Profile images from the time when a blob reference was `{ cid, mimeType }`. A client that edits another part of such a
- * profile sends them back unchanged; they are converted to today's form if this server has the blob.
+ * Profile images from the time when a blob reference was `{ cid, mimeType }`. A client that edits another part of such
+ * a profile sends them back unchanged; they are converted to today's form if this server has the blob.
  */
 import type { Reader } from '../../platform/database/database.ts'
 import { parseCid } from '../../protocol/cid.ts'

@@ -1,6 +1,6 @@
 /**
- * Caches pages of `listRecords` as JSON. Web pages that show somebody's records ask for the same page again and again; a
- * page stays correct while the edition of the repository is the same.
+ * Caches pages of `listRecords` as JSON. Web pages that show somebody's records ask for the same page again and again;
+ * a page stays correct while the edition of the repository is the same.
  */
 import { JsonText } from '../../http/endpoint.ts'
 import { perContext, type Context } from '../../platform/context.ts'

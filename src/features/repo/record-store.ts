@@ -51,8 +51,9 @@ export async function putRecords(tx: Tx, repoId: number, rev: Tid, now: Millis, 
 }
 
 /**
- * Insert records that do not exist yet, with one statement each. Before a statement with many rows, SQLite saves every page
- * that it will change, in case the statement fails halfway; with indices on random values, that is a page for every row.
+ * Insert records that do not exist yet, with one statement each. Before a statement with many rows, SQLite saves every
+ * page that it will change, in case the statement fails halfway; with indices on random values, that is a page for
+ * every row.
  */
 export async function addRecords(tx: Tx, repoId: number, rev: Tid, now: Millis, records: readonly NewRecord[]): Promise<void> {
   for (const { path, cid, subject, value } of records) {
@@ -192,8 +193,8 @@ export async function anyRecordUpTo(reader: Reader, repoId: number, rev: Tid): P
 }
 
 /**
- * Returns the block of a record by its CID; null if there is none. One statement per CID costs half of one statement for
- * many. For `=` or IN, SQLite would scan all records of the repository instead of using the index on CIDs.
+ * Returns the block of a record by its CID; null if there is none. One statement per CID costs half of one statement
+ * for many. For `=` or IN, SQLite would scan all records of the repository instead of using the index on CIDs.
  */
 export async function findRecordBlock(reader: Reader, repoId: number, { bytes: cid }: Cid): Promise<Uint8Array | null> {
   const row = await reader.get<{ value: Uint8Array }>(
@@ -237,8 +238,8 @@ export function updateRecordTakedown(tx: Tx, repoId: number, path: string, ref: 
 }
 
 /**
- * Copy takedowns from one repository to the records at the same paths in another, even if the records differ. Returns how
- * many records were taken down.
+ * Copy takedowns from one repository to the records at the same paths in another, even if the records differ. Returns
+ * how many records were taken down.
  *
  * For `IS NOT NULL`, SQLite would scan all records instead of using the index on takedowns.
  */

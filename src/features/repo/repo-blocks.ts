@@ -7,8 +7,9 @@ import { framedRecords, recordBlocksSince } from './record-store.ts'
 import type { RepoHead } from './repo-store.ts'
 
 /**
- * Yields the commit, then nodes, then records, as pages of blocks or as chunks of framed CAR sections. All of it must be
- * read from one state of the database: pass the reader of a snapshot. Blocks that existed at revision `since` are left out.
+ * Yields the commit, then nodes, then records, as pages of blocks or as chunks of framed CAR sections. All of it must
+ * be read from one state of the database: pass the reader of a snapshot. Blocks that existed at revision `since` are
+ * left out.
  */
 export async function* repoBlocks(reader: Reader, repo: RepoHead, since: Tid | null): AsyncGenerator<Block[] | Uint8Array> {
   yield [{ cid: repo.head, bytes: repo.commitBlock }]

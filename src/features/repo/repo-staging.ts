@@ -2,8 +2,8 @@
  * Builds a whole repository beside the one that an account has, then replaces it in one step.
  *
  * The new repository is filled in many small transactions, and no account has it until it is adopted. Its row has a
- * deadline that each stored part extends. If the server dies in between, the deadline passes and
- * the `abandoned-repos` sweep deletes it.
+ * deadline that each stored part extends. If the server dies in between, the deadline passes and the `abandoned-repos`
+ * sweep deletes it.
  */
 import { serviceUnavailable } from '../../http/errors.ts'
 import type { Context } from '../../platform/context.ts'
@@ -58,7 +58,10 @@ export async function stageBlocks(
 const slices = <Row>(rows: readonly Row[]): (readonly Row[])[] =>
   Array.from({ length: Math.ceil(rows.length / ROWS) }, (_, i) => rows.slice(i * ROWS, (i + 1) * ROWS))
 
-/** Give the account the new repository, in place of its present one if it has one. Takedowns are copied, which keeps an import from undoing them. */
+/**
+ * Give the account the new repository, in place of its present one if it has one. Takedowns are copied, which keeps an
+ * import from undoing them.
+ */
 export async function adoptRepo(tx: Tx, did: Did, id: number, state: RepoState): Promise<void> {
   const before = await repoHead(tx, did)
   if (before !== null) await copyTakedowns(tx, { from: before.id, to: id })

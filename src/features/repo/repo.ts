@@ -1,8 +1,8 @@
 /**
  * The door of repositories: creating, changing and reading them.
  *
- * A repository has three kinds of blocks. The commit is stored in the row of its repository, tree nodes by CID, and records
- * by path. Equal records at two paths are stored twice, which means that no stored block is ever shared.
+ * A repository has three kinds of blocks. The commit is stored in the row of its repository, tree nodes by CID, and
+ * records by path. Equal records at two paths are stored twice, which means that no stored block is ever shared.
  */
 import type { Context } from '../../platform/context.ts'
 import type { Reader, Tx } from '../../platform/database/database.ts'

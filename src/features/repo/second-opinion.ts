@@ -1,6 +1,6 @@
 /**
- * Verifies a stored repository with independent code: the reference implementation reads commit, signature and tree, and
- * `cborg` reads the records. Anything it finds after `repoFaults` found nothing is an error in our own rules.
+ * Verifies a stored repository with independent code: the reference implementation reads commit, signature and tree,
+ * and `cborg` reads the records. Anything it finds after `repoFaults` found nothing is an error in our own rules.
  *
  * Memory use does not depend on the size of the repository: one path of the tree and one page of records are held. The
  * libraries are loaded on first use.
@@ -17,7 +17,10 @@ const PAGE = 500
 /** Most faults reported for one repository. */
 const MAX_FAULTS = 100
 
-/** Returns what is wrong with the repository, in words; empty if nothing is. `reader` must be of a snapshot; `didKey` is the account's signing key. */
+/**
+ * Returns what is wrong with the repository, in words; empty if nothing is. `reader` must be of a snapshot; `didKey` is
+ * the account's signing key.
+ */
 export async function secondOpinion(reader: Reader, repo: RepoHead, didKey: string): Promise<string[]> {
   const libraries = await load()
   const faults: string[] = []

@@ -1,8 +1,9 @@
 /**
  * Tree nodes, between the database and a commit that is being built.
  *
- * `buildCommit` reads synchronously, the database asynchronously. The nodes on the paths of all writes are therefore loaded
- * first, with one statement per layer. If the commit needs any other node, it is fetched and the commit is built again.
+ * `buildCommit` reads synchronously, the database asynchronously. The nodes on the paths of all writes are therefore
+ * loaded first, with one statement per layer. If the commit needs any other node, it is fetched and the commit is built
+ * again.
  */
 import { perContext } from '../../platform/context.ts'
 import { BoundedCache } from '../../base/bounded-cache.ts'

@@ -1,9 +1,9 @@
 /**
  * Health of the service: whether it can read and, above all, write.
  *
- * Anybody may request the health at any rate, so a request is cheap. The database records whether its last write failed.
- * Disk and database are checked at most once per interval. A check writes only after a write has failed, to learn whether
- * writing works again.
+ * Anybody may request the health at any rate, so a request is cheap. The database records whether its last write
+ * failed. Disk and database are checked at most once per interval. A check writes only after a write has failed, to
+ * learn whether writing works again.
  */
 import { access, constants, statfs } from 'node:fs/promises'
 import { dirname } from 'node:path'

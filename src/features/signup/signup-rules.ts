@@ -68,10 +68,7 @@ export async function checkRequest(exchange: Exchange, request: SignupRequest, p
   return { did, handle, email, password, inviteCode, recoveryKey }
 }
 
-/**
- * Returns the password, or null for an account without one. Throws `InvalidPassword`, or `InvalidRequest` if it is too
- * long.
- */
+/** Returns the password, or null for an account without one. Throws `InvalidPassword`, or `InvalidRequest` if it is too long. */
 export function checkPassword(password: string | undefined, isOptional: boolean): string | null {
   if (password === undefined && isOptional) return null
   if (password === undefined || password === '') throw new Refusal(400, 'InvalidPassword', 'A password is required')

@@ -118,8 +118,7 @@ export async function createAccount<Entry>(
 
 /**
  * Continue a migration that was begun. The owner of a DID who repeats the handle and email address gets a new session
- * of
- * the account that exists already, with the password given now. Returns null if there is none, or if it was ever
+ * of the account that exists already, with the password given now. Returns null if there is none, or if it was ever
  * active.
  */
 async function arriveAgain<Entry>(
@@ -158,10 +157,7 @@ async function prepareIdentity(ctx: Context, { handle, recoveryKey }: AdmittedSi
   return { did: genesisDid(genesis), prepared: { genesis, key } }
 }
 
-/**
- * Submit the identity to the directory. If an earlier attempt left one that is no longer accepted, use the fresh one
- * instead.
- */
+/** Submit the identity to the directory. If an earlier attempt left one that is no longer accepted, use the fresh one instead. */
 async function register(ctx: Context, claimed: HeldName, fresh: Identity): Promise<Identity> {
   if (claimed.prepared === null) return claimed
   try {

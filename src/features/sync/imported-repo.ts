@@ -1,8 +1,9 @@
 /**
  * An untrusted archive, read and checked before any of it is used.
  *
- * Its blocks are written to an unnamed file as they arrive. Then the tree is walked from the commit, which means that only
- * blocks that the commit vouches for are imported, whatever else the archive holds. Memory use does not depend on its size.
+ * Its blocks are written to an unnamed file as they arrive. Then the tree is walked from the commit, which means that
+ * only blocks that the commit vouches for are imported, whatever else the archive holds. Memory use does not depend on
+ * its size.
  */
 import { setImmediate } from 'node:timers/promises'
 import { forbidden, invalidRequest } from '../../http/errors.ts'
@@ -24,8 +25,8 @@ const PAGE_RECORDS = 4000
 const PAGE_BYTES = 2 * 1024 * 1024
 /**
  * Force a full garbage collection after this many pages of records. Objects in use while a page is stored survive the
- * engine's small collections, and the heap would grow to several times their size before a full one. It is not done more
- * often because it stops the server for tens of milliseconds.
+ * engine's small collections, and the heap would grow to several times their size before a full one. It is not done
+ * more often because it stops the server for tens of milliseconds.
  */
 const PAGES_PER_COLLECTION = 16
 /** Bytes of nodes collected before they are passed on, sorted by CID. */

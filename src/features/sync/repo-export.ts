@@ -1,9 +1,9 @@
 /**
  * Exports repositories as CAR archives.
  *
- * An archive holds one state, whatever is written in the meantime: it is read from a snapshot into a queue at full speed,
- * and sent from the queue at the client's speed. A slow client therefore blocks nobody else, and memory use does not
- * depend on the size of the repository.
+ * An archive holds one state, whatever is written in the meantime: it is read from a snapshot into a queue at full
+ * speed, and sent from the queue at the client's speed. A slow client therefore blocks nobody else, and memory use does
+ * not depend on the size of the repository.
  */
 import { setImmediate } from 'node:timers/promises'
 import { perContext, type Context } from '../../platform/context.ts'
@@ -20,7 +20,10 @@ const maxWaiting = { memoryBytes: 256 * 1024 ** 2, fileBytes: 2 * 1024 ** 3 }
 
 const spillRoom = perContext(() => new SpillRoom(maxWaiting))
 
-/** Exports the whole repository, or the blocks added after revision `since`, with the present commit as root. Null if there is no repository. */
+/**
+ * Exports the whole repository, or the blocks added after revision `since`, with the present commit as root. Null if
+ * there is no repository.
+ */
 export function exportRepo(ctx: Context, did: Did, since: Tid | null): Promise<Response | null> {
   const { promise, resolve, reject } = Promise.withResolvers<Response | null>()
   // Resolves as soon as there is something to send; the snapshot lasts until everything was read.

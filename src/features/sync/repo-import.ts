@@ -1,9 +1,9 @@
 /**
  * Imports a repository from another server.
  *
- * The whole archive is checked while a new repository is built from it beside the present one, in small transactions. One
- * short transaction then replaces the present one. Until then nothing of the new one is visible, and an import that fails
- * or is killed leaves only rows that the `abandoned-repos` sweep deletes.
+ * The whole archive is checked while a new repository is built from it beside the present one, in small transactions.
+ * One short transaction then replaces the present one. Until then nothing of the new one is visible, and an import that
+ * fails or is killed leaves only rows that the `abandoned-repos` sweep deletes.
  */
 import { invalidRequest, Refusal, serviceUnavailable } from '../../http/errors.ts'
 import { BatchFile } from '../../platform/files/batch-file.ts'

@@ -1,6 +1,6 @@
 /**
- * The public waiting list for accounts. The response to an address that is already listed is the same, after the same time,
- * so that nobody can learn who is on the list. Nothing is resolved and no email is sent.
+ * The public waiting list for accounts. The response to an address that is already listed is the same, after the same
+ * time, so that nobody can learn who is on the list. Nothing is resolved and no email is sent.
  */
 import { Type } from '@sinclair/typebox'
 import { route } from '../../http/endpoint.ts'

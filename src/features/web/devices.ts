@@ -40,10 +40,7 @@ export interface Device {
   formToken: string
 }
 
-/**
- * Await it in the transaction that acts on a sign-in. Throws `AuthenticationRequired` if the password was replaced
- * meanwhile.
- */
+/** Await it in the transaction that acts on a sign-in. Throws `AuthenticationRequired` if the password was replaced meanwhile. */
 export type Confirm = (tx: Tx) => Promise<void>
 
 const isSecure = ({ config }: Context) => config.publicUrl.startsWith('https://')
@@ -84,10 +81,7 @@ export async function signIn(exchange: Exchange, did: Did, { remember, confirm }
   entry.tell()
 }
 
-/**
- * Returns a sign-in in two steps, for callers with a transaction: `keep` stores it there, and `tell` sets the cookie
- * after the commit.
- */
+/** Returns a sign-in in two steps, for callers with a transaction: `keep` stores it there, and `tell` sets the cookie after the commit. */
 export function entryOf(exchange: Exchange, { remember }: { remember: boolean }): { keep(tx: Tx, did: Did): Promise<void>; tell(): void } {
   const { ctx, replyHeaders, request } = exchange
   const before = opaqueTokenHash(cookieOf(request, cookieName(ctx)) ?? '')
@@ -164,16 +158,12 @@ const ownFormTokens = ({ ctx, request }: PageCall): string[] =>
     return parseOpaqueToken(token) ? [formTokenOf(token)] : []
   })
 
-/**
- * Throws `Forbidden` unless the form contains the page's token, as every form that acts for a signed-in account must.
- */
+/** Throws `Forbidden` unless the form contains the page's token, as every form that acts for a signed-in account must. */
 export function requireFormToken(device: Device, form: URLSearchParams): void {
   if (form.get('form_token') !== device.formToken) throw refusedForm()
 }
 
-/**
- * Throws `InvalidRequest` unless the page is opened in a tab, and not fetched by a script or embedded in another page.
- */
+/** Throws `InvalidRequest` unless the page is opened in a tab, and not fetched by a script or embedded in another page. */
 export function requireNavigation({ request }: Exchange): void {
   const mode = request.headers.get('sec-fetch-mode') ?? 'navigate'
   const destination = request.headers.get('sec-fetch-dest') ?? 'document'

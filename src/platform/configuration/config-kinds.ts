@@ -1,6 +1,6 @@
 /**
- * The kinds of value a configuration key can hold, and how each is read from an environment variable (always text)
- * and from the file (typed by TOML). Readers never throw, and a fault never repeats what might be a secret.
+ * The kinds of value a configuration key can hold, and how each is read from an environment variable (always text) and
+ * from the file (typed by TOML). Readers never throw, and a fault never repeats what might be a secret.
  */
 import { isIP } from 'node:net'
 import { normalizeAtprotoOauthScopeValue } from '@atproto/oauth-scopes'
@@ -87,10 +87,7 @@ export const handleDomain = textual('host name', (given) => {
 
 const parseUrl = (given: string): URL | null => (/\s/.test(given) ? null : URL.parse(given))
 
-/**
- * An http or https base URL: a host and optionally a path, without credentials, query or fragment. A trailing slash is
- * removed.
- */
+/** An http or https base URL: a host and optionally a path, without credentials, query or fragment. A trailing slash is removed. */
 export const httpUrl = textual('URL', (given) => {
   const url = parseUrl(given)
   if (url === null || !/^https?:$/.test(url.protocol)) return bad('expected an http or https URL')

@@ -1,7 +1,6 @@
 /**
  * Loads the configuration: environment variables over a TOML file over the declared defaults. Loading performs no I/O
- * of
- * its own, reports every problem at once, and never reveals the value of a secret.
+ * of its own, reports every problem at once, and never reveals the value of a secret.
  */
 import { TomlError, parse } from 'smol-toml'
 import type { Config, Mode } from './config.ts'

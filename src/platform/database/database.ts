@@ -6,12 +6,12 @@
  * - Transactions take effect as if they ran one after another: `work` sees all earlier ones and no concurrent one.
  * - `work` may run more than once, and only its last run counts. It must touch and await nothing but `tx`. Effects that
  *   follow once the transaction is durable are registered with `tx.afterCommit`.
- * - An update of a row that was read earlier states what it read (`WHERE id = … AND rev = …`) and throws `WriteConflict`
- *   if the row has changed since.
+ * - An update of a row that was read earlier states what it read (`WHERE id = … AND rev = …`) and throws
+ *   `WriteConflict` if the row has changed since.
  * - `db.all` and `db.get` read committed data. Inside a transaction, read through `tx`.
  *
- * SQL is written in the subset that SQLite and PostgreSQL share. Column types in migrations are INTEGER (64 bit),
- * TEXT and BLOB; booleans are 0 and 1; instants are milliseconds. Cast sums to BIGINT, because PostgreSQL returns decimals.
+ * SQL is written in the subset that SQLite and PostgreSQL share. Column types in migrations are INTEGER (64 bit), TEXT
+ * and BLOB; booleans are 0 and 1; instants are milliseconds. Cast sums to BIGINT, because PostgreSQL returns decimals.
  */
 
 export type SqlValue = string | number | null | Uint8Array
@@ -165,8 +165,8 @@ export class WriteConflict extends Error {
 
 export interface Tx extends Reader, Writer {
   /**
-   * Calls `act` once the transaction is durable and before its promise resolves; never if the transaction fails. Calls are
-   * made in the order of transactions, and in one go for those that become durable together.
+   * Calls `act` once the transaction is durable and before its promise resolves; never if the transaction fails. Calls
+   * are made in the order of transactions, and in one go for those that become durable together.
    */
   afterCommit(act: () => void): void
 }

@@ -1,8 +1,8 @@
 /**
  * The PostgreSQL adapter: pools of read connections, and one write connection behind a queue.
  *
- * As in the SQLite adapter, a group of waiting transactions shares one BEGIN … COMMIT. Each runs in its own savepoint: a
- * failed one rolls back alone, and a single flush of the server's log makes all of them durable.
+ * As in the SQLite adapter, a group of waiting transactions shares one BEGIN … COMMIT. Each runs in its own savepoint:
+ * a failed one rolls back alone, and a single flush of the server's log makes all of them durable.
  */
 import { SQL, type ReservedSQL } from 'bun'
 import { setImmediate as nextTurn } from 'node:timers/promises'
@@ -108,8 +108,9 @@ export async function openPostgres({ url, strict = false, exclusive = false }: P
 }
 
 /**
- * The write connection. An exclusive one also holds the server's advisory lock: after a disconnect it must take the lock
- * again before it writes. If another server took it first, this one never writes again, because its caches are stale.
+ * The write connection. An exclusive one also holds the server's advisory lock: after a disconnect it must take the
+ * lock again before it writes. If another server took it first, this one never writes again, because its caches are
+ * stale.
  */
 class WriterConnection {
   readonly pool: SQL

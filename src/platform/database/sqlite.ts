@@ -2,8 +2,8 @@
  * The SQLite adapter: one file, one write connection behind a queue, one read connection.
  *
  * The life of a transaction, which shares its commit with others (group commit):
- * 1. `enter` queues it. One turn of the event loop later, all waiting transactions run as a group inside one
- *    BEGIN … COMMIT, one after another. If there are several, each has its own savepoint: a failed one rolls back alone.
+ * 1. `enter` queues it. One turn of the event loop later, all waiting transactions run as a group inside one BEGIN …
+ *    COMMIT, one after another. If there are several, each has its own savepoint: a failed one rolls back alone.
  * 2. COMMIT writes the log without waiting for the disk. The reader is pinned to the state before the commit.
  * 3. Another thread flushes the log. In the meantime, read requests are answered from the state before.
  * 4. The group is now durable: the reader moves on, `afterCommit` callbacks run, and the callers' promises resolve.
@@ -44,8 +44,8 @@ const MAX_IDLE_SNAPSHOTS = 2
 export interface SqliteOptions {
   path: string
   /**
-   * For tests: enforce the contract of transactions. Each runs twice, with the first run rolled back, and fails if it awaits
-   * anything but the database.
+   * For tests: enforce the contract of transactions. Each runs twice, with the first run rolled back, and fails if it
+   * awaits anything but the database.
    */
   strict?: boolean
 }
@@ -56,7 +56,10 @@ export const sqlitePath = (databaseUrl: string): string => databaseUrl.replace(/
 /** An empty file does not count: SQLite creates a database in it, as it does for a missing file. */
 export const isDatabaseThere = (path: string): boolean => (statSync(path, { throwIfNoEntry: false })?.size ?? 0) > 0
 
-/** The path of an existing database. Throws `OperatorError` if there is none: opening would create it, and a command would report it as sound. */
+/**
+ * The path of an existing database. Throws `OperatorError` if there is none: opening would create it, and a command
+ * would report it as sound.
+ */
 export function existingSqlitePath(databaseUrl: string): string {
   if (isPostgresUrl(databaseUrl))
     throw new OperatorError(

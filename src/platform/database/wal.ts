@@ -2,8 +2,9 @@
  * Keeps SQLite's write-ahead log durable and short without blocking the event loop.
  *
  * SQLite would wait for the disk inside COMMIT, and would checkpoint there from time to time; on a slow card each takes
- * tens of milliseconds. Instead, COMMIT only writes the log (`synchronous = NORMAL`), and its promise resolves after the
- * log was flushed here, on the runtime's thread pool: this is as durable as FULL. Another thread does the checkpoints.
+ * tens of milliseconds. Instead, COMMIT only writes the log (`synchronous = NORMAL`), and its promise resolves after
+ * the log was flushed here, on the runtime's thread pool: this is as durable as FULL. Another thread does the
+ * checkpoints.
  */
 import { closeSync, fdatasync, fstatSync, openSync, writeSync } from 'node:fs'
 import { promisify } from 'node:util'
@@ -35,9 +36,9 @@ export class WriteAheadLog {
   }
 
   /**
-   * Extend the file beyond the first `bytes` of the log, while nobody writes. Flushing a file that has grown also waits for
-   * the file system's journal, including other processes' entries, which takes twice as long as flushing bytes that were
-   * allocated before. To SQLite, zeros mark the end of the log.
+   * Extend the file beyond the first `bytes` of the log, while nobody writes. Flushing a file that has grown also waits
+   * for the file system's journal, including other processes' entries, which takes twice as long as flushing bytes that
+   * were allocated before. To SQLite, zeros mark the end of the log.
    */
   makeRoom(bytes: number): void {
     if (this.#descriptor === null || bytes + STEP_BYTES / 2 <= this.#endBytes) return

@@ -1,8 +1,8 @@
 /**
  * Creates and opens the data directory and the database of the server, and keeps them private.
  *
- * A new server starts only in a directory without traces of a server. The database is created before everything else, and
- * the marker once the database is on the disk. So traces without a database are always the sign of a loss or of an
+ * A new server starts only in a directory without traces of a server. The database is created before everything else,
+ * and the marker once the database is on the disk. So traces without a database are always the sign of a loss or of an
  * interrupted restore, and never of an interrupted first start.
  */
 import {
@@ -201,8 +201,8 @@ export function exposedPaths({ dataDir, databaseUrl }: DataPlace): Exposed[] {
 }
 
 /**
- * Returns the users who own files of the server, each with one path as an example. More than one user means that somebody
- * ran a command as another user, such as root.
+ * Returns the users who own files of the server, each with one path as an example. More than one user means that
+ * somebody ran a command as another user, such as root.
  */
 export function ownersOf({ dataDir, databaseUrl }: DataPlace): Map<number, string> {
   const database = sqlitePath(databaseUrl)

@@ -1,6 +1,6 @@
 /**
- * One process per data directory. The lock is SQLite's own on a file that holds nothing, so that the system releases
- * it however the process ends: there is no stale lock to remove by hand.
+ * One process per data directory. The lock is SQLite's own on a file that holds nothing, so that the system releases it
+ * however the process ends: there is no stale lock to remove by hand.
  */
 import { Database } from 'bun:sqlite'
 import { join } from 'node:path'

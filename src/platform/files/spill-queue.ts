@@ -1,11 +1,11 @@
 /**
- * A queue of bytes between a writer that must not wait and a reader that may be slow. A short queue is kept in memory; a
- * longer one spills into an unnamed file.
+ * A queue of bytes between a writer that must not wait and a reader that may be slow. A short queue is kept in memory;
+ * a longer one spills into an unnamed file.
  *
- * Invariant: the reader gets every byte once and in order. Bytes in memory were pushed before those in the file, because
- * memory accepts nothing while the file holds unread bytes. Each piece also has an offset in the stream, which must be the
- * next one when the piece is taken. If it is not, the stream fails: a client can detect a truncated archive, but not one
- * with a gap.
+ * Invariant: the reader gets every byte once and in order. Bytes in memory were pushed before those in the file,
+ * because memory accepts nothing while the file holds unread bytes. Each piece also has an offset in the stream, which
+ * must be the next one when the piece is taken. If it is not, the stream fails: a client can detect a truncated
+ * archive, but not one with a gap.
  */
 import { closeSync, readSync } from 'node:fs'
 import { openNameless, writeAt } from './nameless-file.ts'
@@ -15,8 +15,8 @@ const MEMORY_BYTES = 4 * 1024 * 1024
 /** Bytes per read of the file. */
 const READ_BYTES = 64 * 1024
 /**
- * Idle limit: a reader that takes no queued bytes for this long is disconnected. Between two reads, a client empties the
- * system's buffer of its connection, which holds megabytes. A slow client needs minutes for that.
+ * Idle limit: a reader that takes no queued bytes for this long is disconnected. Between two reads, a client empties
+ * the system's buffer of its connection, which holds megabytes. A slow client needs minutes for that.
  */
 const STALL_MILLIS = 600_000
 /** Idle limit when another queue needs the space. */

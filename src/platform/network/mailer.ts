@@ -13,8 +13,8 @@ export interface Mail {
 
 export interface Mailer {
   /**
-   * Resolves when the provider has accepted the message. Rejects with `MailRefused` if the provider will never accept it,
-   * and with any other error if a later try may succeed. A retry must pass the same `id` as the first try.
+   * Resolves when the provider has accepted the message. Rejects with `MailRefused` if the provider will never accept
+   * it, and with any other error if a later try may succeed. A retry must pass the same `id` as the first try.
    */
   send(mail: Mail, id?: string): Promise<void>
   /** Returns why no mail can be sent, as far as this is visible without sending one; null if no fault is visible. */
@@ -110,8 +110,8 @@ function smtpMailer(
 const hostOf = (address: string | null): string => address?.split('@').at(-1) ?? 'localhost'
 
 /**
- * Returns whether the server refused the message or its recipient permanently (RFC 5321 section 4.2.1). If it refused the
- * login or the sender, the operator can fix that, so a retry may succeed.
+ * Returns whether the server refused the message or its recipient permanently (RFC 5321 section 4.2.1). If it refused
+ * the login or the sender, the operator can fix that, so a retry may succeed.
  */
 function isRefusal(error: unknown): boolean {
   const { code, command, responseCode = 550 } = error as { code?: string; command?: string; responseCode?: number }

@@ -1,12 +1,14 @@
 /**
- * Outgoing HTTP requests. If a stranger chose the target (handles, did:web, client metadata, key sets, lexicons, proxied
- * services), a request reaches public hosts only. Requests to services that the operator configured reach any host.
+ * Outgoing HTTP requests. If a stranger chose the target (handles, did:web, client metadata, key sets, lexicons,
+ * proxied services), a request reaches public hosts only. Requests to services that the operator configured reach any
+ * host.
  *
- * A request to a stranger's target must use https. It resolves the host itself, refuses it unless *all* of its addresses
- * are public unicast addresses, and connects to an address that it has checked. The name is kept for `Host` and the
- * certificate. So a name that changes its address between check and use (DNS rebinding) gains nothing.
+ * A request to a stranger's target must use https. It resolves the host itself, refuses it unless *all* of its
+ * addresses are public unicast addresses, and connects to an address that it has checked. The name is kept for `Host`
+ * and the certificate. So a name that changes its address between check and use (DNS rebinding) gains nothing.
  *
- * Redirects are followed only if the caller asks for it, and each hop is checked like the first. Time and size are bounded.
+ * Redirects are followed only if the caller asks for it, and each hop is checked like the first. Time and size are
+ * bounded.
  *
  * Development and tests also permit loopback addresses, and plain http to them, and nothing else.
  */

@@ -1,10 +1,10 @@
 /**
  * Name resolution, as a handle: tests answer from a table instead of the network.
  *
- * Names are looked up with a DNS client of our own (c-ares), which waits on the event loop. The system's look-up blocks a
- * thread of the pool that also flushes the log, reads files and hashes passwords, so a few names with silent servers
- * would stop all of that. Strangers choose names freely, so there are bounds: on queries in progress, on those that wait
- * for a turn, on those of one client, and on the time of each.
+ * Names are looked up with a DNS client of our own (c-ares), which waits on the event loop. The system's look-up blocks
+ * a thread of the pool that also flushes the log, reads files and hashes passwords, so a few names with silent servers
+ * would stop all of that. Strangers choose names freely, so there are bounds: on queries in progress, on those that
+ * wait for a turn, on those of one client, and on the time of each.
  *
  * Every query has a DNS client to itself, because a client caches "no data" for an hour whatever the zone's TTL. Here a
  * negative answer is not cached at all, and a missing answer is cached for a few seconds.
@@ -43,8 +43,8 @@ export interface ResolverOptions {
   /** From the call to the answer, including the wait for a turn. */
   timeoutMillis?: number
   /**
-   * Ask the operating system for hosts that the name servers do not know: it has further sources, such as mDNS and search
-   * domains. Only for hosts that the operator named, because each such look-up blocks a thread of the pool.
+   * Ask the operating system for hosts that the name servers do not know: it has further sources, such as mDNS and
+   * search domains. Only for hosts that the operator named, because each such look-up blocks a thread of the pool.
    */
   asksSystem?: boolean
 }

@@ -1,8 +1,8 @@
 /**
  * Counters, gauges and histograms for `/metrics`.
  *
- * Every counter is declared here with all values its labels can take, so that dashboards see it before the first
- * event, and so that no DID, handle, host or raw path can ever become a label.
+ * Every counter is declared here with all values its labels can take, so that dashboards see it before the first event,
+ * and so that no DID, handle, host or raw path can ever become a label.
  */
 import { Counter, Gauge, Histogram, Registry } from 'prom-client'
 

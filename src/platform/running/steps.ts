@@ -3,12 +3,13 @@
  * kinds of steps, as it declares sweeps. `add` stores a step in the caller's transaction, and the runner performs it
  * soon after the commit.
  *
- * - A step is performed at least once. The runner takes it and counts the try, performs it, and only then deletes it. If
- *   the process is killed in between, the next process performs it again. The `id` serves as idempotency key.
+ * - A step is performed at least once. The runner takes it and counts the try, performs it, and only then deletes it.
+ *   If the process is killed in between, the next process performs it again. The `id` serves as idempotency key.
  * - A step that fails is retried with exponential backoff. After its last try it is kept for the operator to see.
  * - Each kind has one step per key and a bounded total, of which the newest are kept. So a service that is unreachable
  *   for a week does not pile up rows.
- * - One process at a time performs a step: taking it counts a try, on condition that the count is the one that was read.
+ * - One process at a time performs a step: taking it counts a try, on condition that the count is the one that was
+ *   read.
  * - The runner does not poll: one timer waits for the next step.
  */
 import type { Millis } from '../../protocol/identifiers.ts'

@@ -2,9 +2,9 @@
  * Periodic background passes. The runner owns the interval, the last report and the errors; a sweep is a value.
  *
  * Passes of one sweep never overlap. A pass that overruns delays the next one, and missed passes are not made up. A
- * failed pass leaves the last report as it was: a stale timestamp is the alarm. If the clock was set, a destructive sweep
- * skips one pass and leaves its report too, so the operator has one interval to notice and correct a wrong clock. The
- * next pass trusts the clock.
+ * failed pass leaves the last report as it was: a stale timestamp is the alarm. If the clock was set, a destructive
+ * sweep skips one pass and leaves its report too, so the operator has one interval to notice and correct a wrong clock.
+ * The next pass trusts the clock.
  */
 import { ClockWatch } from './clock-watch.ts'
 import type { Config } from '../configuration/config.ts'

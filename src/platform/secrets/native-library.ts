@@ -1,17 +1,18 @@
 /**
  * Loads native libraries, which the system can load only from a disk.
  *
- * The executable contains them as embedded files. The runtime would unpack a library under a predictable name, and would
- * load any file of the same size that is already there. Here each library is written into a new folder with a random name,
- * which only this user can access. The folder is deleted once the library is loaded.
+ * The executable contains them as embedded files. The runtime would unpack a library under a predictable name, and
+ * would load any file of the same size that is already there. Here each library is written into a new folder with a
+ * random name, which only this user can access. The folder is deleted once the library is loaded.
  */
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
 /**
- * Returns the first build that loads, or null if none does. Writes a warning if there are builds but none can be loaded.
- * A build is what `require` returns for it: the exports when run from source, the path of the file in the executable.
+ * Returns the first build that loads, or null if none does. Writes a warning if there are builds but none can be
+ * loaded. A build is what `require` returns for it: the exports when run from source, the path of the file in the
+ * executable.
  */
 export function loadNative<Library extends object>(builds: Iterable<Library | string>): Library | null {
   const faults: unknown[] = []

@@ -37,10 +37,7 @@ export const wrappedColumns = Object.keys(families)
 
 const PAGE = 500
 
-/**
- * Returns the number of secrets by column. Throws `OperatorError` if the old key does not open all secrets; nothing is
- * changed then.
- */
+/** Returns the number of secrets by column. Throws `OperatorError` if the old key does not open all secrets; nothing is changed then. */
 export function rewrap(db: Database, from: Vault, to: Vault): Promise<Record<string, number>> {
   return db.transaction(async (tx) => {
     const counts: Record<string, number> = {}

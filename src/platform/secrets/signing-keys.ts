@@ -1,8 +1,9 @@
 /**
  * Signing keys of the service: creates their secrets, and makes keys of them.
  *
- * The runtime does not support secp256k1. A native library signs four times as fast as the script in `protocol/keys.ts`. If
- * the library has no build for the platform or cannot be loaded, the script signs, with the same signatures.
+ * The runtime does not support secp256k1. A native library signs four times as fast as the script in
+ * `protocol/keys.ts`. If the library has no build for the platform or cannot be loaded, the script signs, with the same
+ * signatures.
  */
 import { generateKeyPairSync, randomBytes } from 'node:crypto'
 import { k256InScript, signingKey, type Curve, type K256, type SigningKey } from '../../protocol/keys.ts'

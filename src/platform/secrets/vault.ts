@@ -1,9 +1,9 @@
 /**
  * Secrets at rest: AES-256-GCM under the master key.
  *
- * Stored form: padded base64 of `nonce(12) || ciphertext || tag(16)`, no associated data, a fresh nonce per write.
- * If no master key is configured, one is created at the first start and stored in the data directory, readable only by
- * its owner. The secrets are then as safe as that directory.
+ * Stored form: padded base64 of `nonce(12) || ciphertext || tag(16)`, no associated data, a fresh nonce per write. If
+ * no master key is configured, one is created at the first start and stored in the data directory, readable only by its
+ * owner. The secrets are then as safe as that directory.
  */
 import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto'
 import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs'

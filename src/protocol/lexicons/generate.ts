@@ -1,6 +1,6 @@
 /**
- * Writes `generated/documents.ts` (the lexicon documents this server needs) and `generated/types.ts` (their
- * TypeScript shapes in JSON form), from the documents that the pinned `@atproto/api` carries.
+ * Writes `generated/documents.ts` (the lexicon documents this server needs) and `generated/types.ts` (their TypeScript
+ * shapes in JSON form), from the documents that the pinned `@atproto/api` carries.
  *
  * Run by the `prepare` script. The output is a function of the lockfile and of the tables below, so it is not
  * committed. Types say what a valid value looks like; at run time objects and unions stay open, as lexicons are.

@@ -1,8 +1,9 @@
 /**
- * Untrusted lexicon documents: checked, which ensures that compiling them cannot fail, and converted to the compiler's form.
+ * Untrusted lexicon documents: checked, which ensures that compiling them cannot fail, and converted to the compiler's
+ * form.
  *
- * A definition is never itself a reference. Following a reference thus always leads deeper into the value, and a document
- * cannot make the checker loop.
+ * A definition is never itself a reference. Following a reference thus always leads deeper into the value, and a
+ * document cannot make the checker loop.
  *
  * Source: atproto "Lexicon".
  */

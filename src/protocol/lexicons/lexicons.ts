@@ -1,8 +1,8 @@
 /**
  * The built-in lexicons: which methods and record types exist, and whether a value is valid.
  *
- * Documents are parsed on first use, and checks are compiled one by one as they are used. Every check takes the JSON form of
- * a value (see `schema.ts`) and returns an outcome; none throws on bad input.
+ * Documents are parsed on first use, and checks are compiled one by one as they are used. Every check takes the JSON
+ * form of a value (see `schema.ts`) and returns an outcome; none throws on bad input.
  */
 import { setOwn } from '../cbor.ts'
 import { documentsJson } from './generated/documents.ts'

@@ -18,8 +18,8 @@ export interface PublishedRecord {
 }
 
 /**
- * Check a record against the given documents and the built-in ones. Throws `MissingLexicon` as soon as another document is
- * needed; only those that the value reaches are. Returns `unknown` if the documents do not describe the record.
+ * Check a record against the given documents and the built-in ones. Throws `MissingLexicon` as soon as another document
+ * is needed; only those that the value reaches are. Returns `unknown` if the documents do not describe the record.
  */
 export function validatePublishedRecord(
   documents: ReadonlyMap<string, Document>,

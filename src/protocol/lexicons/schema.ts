@@ -1,10 +1,10 @@
 /**
  * Lexicon schemas compiled into checks.
  *
- * A check works on the JSON form of a value (`{"$link"}`, `{"$bytes"}`, blobs as plain objects) and also accepts
- * CIDs and bytes that were already decoded; nothing has to be converted before it is validated. It returns null, or a
- * fault: what was expected, in the words of the reference implementation, and the path. The caller gives the start of the
- * path (`faultText(fault, '$.record')`).
+ * A check works on the JSON form of a value (`{"$link"}`, `{"$bytes"}`, blobs as plain objects) and also accepts CIDs
+ * and bytes that were already decoded; nothing has to be converted before it is validated. It returns null, or a fault:
+ * what was expected, in the words of the reference implementation, and the path. The caller gives the start of the path
+ * (`faultText(fault, '$.record')`).
  *
  * Stricter than `@atproto/lexicon`, its oracle in the tests, as the reference server is: datetimes follow the
  * specification, the `accept` and `maxSize` of a blob are enforced, and a list is not an object.
