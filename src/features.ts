@@ -22,6 +22,8 @@ import { serverInfo } from './features/server-info/server-info.ts'
 import { signup } from './features/signup/signup-feature.ts'
 import { sync } from './features/sync/sync-feature.ts'
 import { waitlist } from './features/waitlist/waitlist.ts'
+import { walletDevices } from './features/wallet-devices/wallet-devices-feature.ts'
+import { walletProofs } from './features/wallet-proofs/wallet-proofs-feature.ts'
 import { web } from './features/web/web-feature.ts'
 
 export const features: readonly Feature[] = [
@@ -47,5 +49,7 @@ export const features: readonly Feature[] = [
   signup,
   sync,
   waitlist,
+  walletDevices,
+  walletProofs,
   web,
 ]

@@ -25,6 +25,8 @@ const kindsOfEndpoints = {
   'moderation service, operator': 'com.atproto.admin.getAccountInfo',
   'operator, session, app': 'com.atproto.sync.getRepo',
   operator: 'com.atproto.admin.deleteAccount',
+  'wallet session, session, app': 'POST /v1/did-web/hosting',
+  device: 'GET /v1/devices/:id/pds',
 }
 
 test('every endpoint takes one of these sets of credentials', () => {

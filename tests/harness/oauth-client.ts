@@ -195,16 +195,17 @@ export class OAuthClient {
     return body
   }
 
-  /** Call once, with a proof for this token. */
+  /** Call a method, or a path, once, with a proof for this token. */
   async callOnce(
     accessToken: string,
     nsid: string,
     { proof = {}, key, rawProof }: Misstep = {},
     init: Parameters<typeof request>[1] = {},
   ): Promise<Answer> {
-    const url = `${this.pds.url}/xrpc/${nsid}`
+    const path = nsid.startsWith('/') ? nsid : `/xrpc/${nsid}`
+    const url = `${this.pds.url}${path}`
     const method = init.method ?? (init.json === undefined ? 'GET' : 'POST')
-    this.lastProof = rawProof ?? this.proof(method, `${this.publicUrl}/xrpc/${nsid}`, { ath: hashOf(accessToken), ...proof }, key)
+    this.lastProof = rawProof ?? this.proof(method, `${this.publicUrl}${path}`, { ath: hashOf(accessToken), ...proof }, key)
     const own: Record<string, string> = { authorization: `DPoP ${accessToken}`, ...(rawProof === null ? {} : { dpop: this.lastProof }) }
     const answer = await request(url, { ...init, headers: { ...(init.headers as Record<string, string> | undefined), ...own } })
     this.nonce = answer.headers.get('dpop-nonce') ?? this.nonce

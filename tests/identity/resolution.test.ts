@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { sql } from '../../src/platform/database/database.ts'
 import { lookUpHandle } from '../../src/features/identity/handle-resolution.ts'
-import { resolveDid, signingAuthority } from '../../src/features/identity/identity.ts'
+import { putWebDocument, resolveDid, setHostedSince, signingAuthority } from '../../src/features/identity/identity.ts'
 import { createOutbound } from '../../src/platform/network/outbound.ts'
 import type { PlcDirectory } from '../../src/platform/network/directory-client.ts'
 import type { Did, Handle } from '../../src/protocol/identifiers.ts'
@@ -210,17 +210,39 @@ test('the keys that speak for a did:plc are those of the live head, and never th
   expect(await signingAuthority(pds.ctx, stranger)).toEqual({ ok: false, fault: 'not-found' })
 })
 
+test('proofs that arrive together share one read of the log, which begins after each of them arrived', async () => {
+  const { log } = authority.cases[0]!
+  const reads: ((answer: unknown) => void)[] = []
+  const plc = { auditLog: () => new Promise((resolve) => reads.push(resolve)) } as unknown as PlcDirectory
+  const ctx = { ...pds.ctx, plc }
+  const ask = () => signingAuthority(ctx, log[0]!.did as Did)
+  const first = ask()
+  await Promise.resolve()
+  const later = [ask(), ask(), ask()]
+  expect(reads).toHaveLength(1)
+  reads[0]!([])
+  expect(await first).toEqual({ ok: false, fault: 'not-found' })
+  await new Promise((resolve) => setImmediate(resolve))
+  expect(reads).toHaveLength(2)
+  reads[1]!(log)
+  for (const found of await Promise.all(later)) expect(found.ok).toBe(true)
+})
+
 test('the key that speaks for a did:web is the one device key of its live document', async () => {
   const did = 'did:web:web.test' as Did
   const multikey = alice.signingKey.slice('did:key:'.length)
   const device = { id: `${did}#device`, type: 'Multikey', controller: did, publicKeyMultibase: multikey }
-  const keysWith = async (verificationMethod: object[], options = {}) => {
+  const keysWith = async (verificationMethod: object[]) => {
     web.publishDidDocument('web.test', webDocument(did, { verificationMethod }))
-    const found = await signingAuthority(pds.ctx, did, options)
+    const found = await signingAuthority(pds.ctx, did)
     return found.ok ? found.keys : found.fault
   }
   expect(await keysWith([device])).toEqual([alice.signingKey])
-  expect(await keysWith([device], { isHosted: true })).toEqual([])
+  await putWebDocument(pds.ctx.db, did, '{}')
+  expect(await keysWith([device])).toEqual([alice.signingKey])
+  await setHostedSince(pds.ctx.db, did, pds.clock.now())
+  expect(await keysWith([device])).toEqual([])
+  await setHostedSince(pds.ctx.db, did, null)
   const powerless = [
     [],
     [device, device],
@@ -231,6 +253,8 @@ test('the key that speaks for a did:web is the one device key of its live docume
     [{ ...device, publicKeyMultibase: 'zzz' }],
   ]
   for (const methods of powerless) expect(await keysWith(methods)).toEqual([])
+  web.publishDidDocument('web.test', webDocument('did:web:other.test', { verificationMethod: [device] }))
+  expect(await signingAuthority(pds.ctx, did)).toMatchObject({ ok: true, keys: [] })
   web.publish('web.test', '/.well-known/did.json', () => new Response(null, { status: 410 }))
   expect(await signingAuthority(pds.ctx, did)).toEqual({ ok: false, fault: 'deactivated' })
   expect(await signingAuthority(pds.ctx, 'did:key:zDnaez8kbVd5xt55ju1WZpRCMJFGQ4dJi3zTgUoeReAbj9sfo' as Did)).toMatchObject({

@@ -10,10 +10,11 @@ import { ADMIN_TOKEN, startPds, type TestPds } from '../harness/pds.ts'
 
 /**
  * `open`: everybody. `operator`: the admin token or a paired device; `master`: the token alone. `holder`: who is signed
- * in in the browser. `client`: an OAuth client with its proof. `code`: who shows a one-time code in the body.
- * `directory`: everybody, where the server runs a PLC directory of its own. `metrics`: as configured.
+ * in in the browser. `client`: an OAuth client with its proof. `code`: who shows a one-time code in the body. `directory`: everybody, where
+ * the server runs a PLC directory of its own. `metrics`: as configured. `owner`: the account itself, by its session or that of
+ * a wallet; `wallet`: that of a wallet alone. `device`: a device that holds a token.
  */
-type For = 'open' | 'operator' | 'master' | 'holder' | 'client' | 'code' | 'directory' | 'metrics'
+type For = 'owner' | 'wallet' | 'device' | 'open' | 'operator' | 'master' | 'holder' | 'client' | 'code' | 'directory' | 'metrics'
 
 const routes: Record<string, For> = {
   'GET /': 'open',
@@ -74,6 +75,10 @@ const routes: Record<string, For> = {
   'POST /account/email': 'holder',
   'GET /account/password': 'open',
   'POST /account/password': 'holder',
+
+  'POST /v1/did-web/hosting': 'owner',
+  'POST /v1/did-web/document': 'owner',
+  'GET /v1/devices/:id/pds': 'device',
 
   'GET /v1/admin/accounts': 'operator',
   'POST /v1/admin/accounts/:did/email': 'operator',
@@ -172,6 +177,17 @@ test.each(routesFor('operator', 'master', 'metrics'))('%s is closed to everybody
   expect((await call(route, bearer(ADMIN_TOKEN))).status).not.toBe(401)
 })
 
+test.each(routesFor('owner', 'wallet', 'device'))('%s is closed to strangers and operators', async (route) => {
+  const code = routes[route] === 'owner' ? 'INVALID_TOKEN' : 'UNAUTHORIZED'
+  const missing = routes[route] === 'owner' ? 'AUTHENTICATION_REQUIRED' : 'UNAUTHORIZED'
+  expect(await call(route, {})).toMatchObject({ status: 401, body: { error: { code: missing } } })
+  const strangers = [bearer(ADMIN_TOKEN), basic('admin', ADMIN_TOKEN), bearer(alice.refreshJwt), bearer('A'.repeat(43)), bearer('x.y.z')]
+  for (const headers of strangers) {
+    const { status, body } = await call(route, headers)
+    expect({ headers, status, code: body.error?.code }).toEqual({ headers, status: 401, code })
+  }
+})
+
 test.each(routesFor('holder'))('%s is for who is signed in in this browser, on a page of ours', async (route) => {
   for (const headers of [{}, bearer(alice.accessJwt), basic('admin', ADMIN_TOKEN), { cookie: 'holdfast=AAAA' }] as Record<
     string,
@@ -213,7 +229,7 @@ test('a device is paired with a code, once, and never with a guess', async () =>
 
 test('browsers of other origins read nothing that is for operators or shown to people', async () => {
   const origin = 'https://evil.example'
-  for (const route of routesFor('operator', 'master', 'metrics', 'holder', 'code')) {
+  for (const route of routesFor('operator', 'master', 'metrics', 'holder', 'code', 'owner', 'wallet', 'device')) {
     for (const method of ['OPTIONS', 'GET']) {
       const { headers } = await request(`${pds.url}${pathOf(route)}`, {
         method,

@@ -24,9 +24,11 @@ import {
 import { deleteAppPasswordsOf, signOutEverywhere } from '../auth/auth.ts'
 import { deleteAccountBlobs, removeBlobFiles } from '../blobs/blobs.ts'
 import { sequenceEvents } from '../firehose/firehose.ts'
-import { forgetDidDocument, forgetReservedKey } from '../identity/identity.ts'
+import { deleteDevicesOf } from '../wallet-devices/wallet-devices.ts'
+import { deleteWebDocument, forgetDidDocument, forgetReservedKey } from '../identity/identity.ts'
 import { forgetInvites } from '../invites/invites.ts'
 import { deleteFlagsAbout } from '../labels/labels.ts'
+import { deleteNoncesOf } from '../wallet-proofs/wallet-proofs.ts'
 import { deletePreferencesOf } from '../preferences/preferences.ts'
 import { deleteRepo } from '../repo/repo.ts'
 
@@ -81,6 +83,9 @@ async function purge(ctx: Context, tx: Tx, did: Did): Promise<string[]> {
   await forgetInvites(tx, did)
   await forgetReservedKey(tx, did)
   await forgetDidDocument(tx, did)
+  await deleteWebDocument(tx, did)
+  await deleteDevicesOf(tx, did)
+  await deleteNoncesOf(tx, did)
   await deletePreferencesOf(tx, did)
   await deleteFlagsAbout(tx, did)
   await deleteRepo(tx, did)

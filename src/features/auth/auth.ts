@@ -23,12 +23,18 @@ import { reachesMethod, type SessionCaller } from './session-credential.ts'
 import { deleteSessionsOf } from './session-store.ts'
 import type { RefreshCaller } from './sessions.ts'
 import type { Viewer } from './visibility.ts'
+import { deleteWalletSessionsByPassword, deleteWalletSessionsOf } from './wallet-session-store.ts'
+import type { WalletCaller } from './wallet-credential.ts'
+import type { DeviceCaller } from './device-credential.ts'
 
 export { createAppPassword, revokeAppPassword } from './app-passwords.ts'
 export type { Demand } from './credential.ts'
 export { deleteAppPasswordsOf, listAppPasswords, type AppPassword } from './app-password-store.ts'
+export { owner, type OwnerCaller } from './owner-guard.ts'
 export { openSession, sessionTokens, type Tokens } from './sessions.ts'
 export { deleteSession, findSession, listSessions, type ListedSession } from './session-store.ts'
+export { openWalletSession } from './wallet-credential.ts'
+export { deleteWalletSession, deleteWalletSessionsOf, listWalletSessions, type ListedWalletSession } from './wallet-session-store.ts'
 export { requireVisible, requireVisibleRepo, type Viewer } from './visibility.ts'
 
 /**
@@ -38,12 +44,14 @@ export { requireVisible, requireVisibleRepo, type Viewer } from './visibility.ts
 export async function signOutEverywhere(tx: Tx, did: Did): Promise<{ sessions: number; oauthSessions: number; oauthCodes: number }> {
   const { sessions: oauthSessions, codes: oauthCodes } = await endOAuthSessions(tx, did)
   await deletePlacesOf(tx, did)
-  return { sessions: await deleteSessionsOf(tx, did), oauthSessions, oauthCodes }
+  const sessions = (await deleteSessionsOf(tx, did)) + (await deleteWalletSessionsOf(tx, did))
+  return { sessions, oauthSessions, oauthCodes }
 }
 
 /** End every session and browser sign-in that a password opened. OAuth apps keep their access. */
 export async function signOutPasswords(tx: Tx, did: Did): Promise<void> {
   await deleteSessionsOf(tx, did)
+  await deleteWalletSessionsByPassword(tx, did)
   await deleteSignInsOf(tx, did)
 }
 
@@ -74,6 +82,12 @@ export const refresh = ({ expired = false } = {}): Guard<RefreshCaller> =>
 function refuseStrangers(): never {
   throw authenticationRequired()
 }
+
+/** Guard for wallets alone. Throws `AuthenticationRequired` without a live session. */
+export const wallet: Guard<WalletCaller> = taking([credentials.wallet], refuseStrangers, { refusesTakendown: true })
+
+/** Guard for a device. The handler sees to it that the device asks about itself. Throws `AuthenticationRequired`. */
+export const device: Guard<DeviceCaller> = taking([credentials.device], refuseStrangers)
 
 /** Guard for the operator. Throws `AuthenticationRequired`. */
 export const admin: Guard<AdminCaller> = taking([credentials.operator], refuseStrangers)

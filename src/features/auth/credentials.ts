@@ -1,9 +1,11 @@
 /** Every kind of credential. A new one needs its own file, a line here, and a place in the guards that accept it (`auth.ts`). */
 import { appCredential } from './app-credential.ts'
+import { deviceCredential } from './device-credential.ts'
 import { operatorCredential } from './operator-credential.ts'
 import { refreshCredential } from './refresh-credential.ts'
 import { delegatedCredential, moderationCredential, serviceCredential } from './service-credentials.ts'
 import { sessionCredential } from './session-credential.ts'
+import { walletCredential } from './wallet-credential.ts'
 
 export const credentials = {
   session: sessionCredential,
@@ -14,4 +16,6 @@ export const credentials = {
   delegated: delegatedCredential,
   moderation: moderationCredential,
   operator: operatorCredential,
+  wallet: walletCredential,
+  device: deviceCredential,
 }

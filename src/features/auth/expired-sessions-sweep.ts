@@ -1,10 +1,13 @@
-/** Deletes each session whose last refresh token has expired. */
+/** Deletes each session whose last refresh token, or whose only token, has expired. */
 import type { Sweep } from '../../platform/running/sweeps.ts'
 import { deleteExpiredSessions } from './session-store.ts'
+import { deleteExpiredWalletSessions } from './wallet-session-store.ts'
 
 export const expiredSessionsSweep: Sweep = {
   name: 'expired-sessions',
   destructive: true,
   intervalSecs: () => 3600,
-  run: async ({ db, clock }) => ({ deleted: await deleteExpiredSessions(db, clock.now()) }),
+  run: async ({ db, clock }) => ({
+    deleted: (await deleteExpiredSessions(db, clock.now())) + (await deleteExpiredWalletSessions(db, clock.now())),
+  }),
 }

@@ -24,7 +24,8 @@ export type ResolutionFault =
   | 'not-found'
   | 'deactivated' // the DID was ended
   | 'unsupported' // an unknown DID method, or a did:web with a path
-  | 'unreachable' // no response, or a response that is not a document of this DID
+  | 'unreachable' // no response, or an error
+  | 'unreadable' // a response that is not a document of this DID
 
 export type DidResolution = { ok: true; document: DidDocument } | { ok: false; fault: ResolutionFault }
 
@@ -40,8 +41,8 @@ const keptDocuments = perContext(({ db }) => new BoundedTable(db, sql`did_docume
 const fetches = perContext(() => new SingleFlight<Did, DidResolution>())
 
 /**
- * Returns the document of a DID, or why there is none. `live` ignores the cached document and fetches the published
- * one, which is then cached. Throws `LookupsFull` if too many names are being looked up.
+ * Returns the document of a DID, or why there is none. `live` ignores the cached document and fetches the published one,
+ * which is then cached. Throws `LookupsFull` if too many names are being looked up.
  */
 export async function resolveDid(ctx: Context, did: Did, { live = false } = {}): Promise<DidResolution> {
   if (live) return fetches(ctx).runAnew(did, () => fetchAndKeep(ctx, did))
@@ -95,8 +96,8 @@ async function fetchPlcDocument({ plc, log }: Context, did: Did): Promise<DidRes
 
 /**
  * Fetches the document of a did:web, with or without a path, from its URL. Nothing is cached. Status 404 is
- * `not-found`, 410 is `deactivated`, and every other failure is `unreachable`. Throws `LookupsFull` if too many names
- * are being looked up.
+ * `not-found`, 410 is `deactivated`, a response that is not a document of the DID is `unreadable`, and every other
+ * failure is `unreachable`. Throws `LookupsFull` if too many names are being looked up.
  */
 export async function fetchWebDocument({ outbound }: Pick<Context, 'outbound'>, did: Did, url: URL): Promise<DidResolution> {
   try {
@@ -113,7 +114,7 @@ export async function fetchWebDocument({ outbound }: Pick<Context, 'outbound'>, 
       return { ok: false, fault: fault ?? 'unreachable' }
     }
     const document = parseDidDocument(parseJson(await response.text()), did)
-    return document ? { ok: true, document } : { ok: false, fault: 'unreachable' }
+    return document ? { ok: true, document } : { ok: false, fault: 'unreadable' }
   } catch (error) {
     if (error instanceof OutboundError) return { ok: false, fault: 'unreachable' }
     throw error

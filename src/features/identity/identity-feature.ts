@@ -6,11 +6,12 @@ import { leaveAllNames } from './name-claims.ts'
 import { plcOperationRoutes } from './plc-operation-routes.ts'
 import { reservedKeySweep } from './reserved-key-sweep.ts'
 import { resolutionRoutes } from './resolution-routes.ts'
+import { webDocumentRoutes } from './web-document-routes.ts'
 import { wellKnownRoutes } from './well-known-routes.ts'
 
 export const identity: Feature = {
   name: 'identity',
-  routes: [...resolutionRoutes, ...handleRoutes, ...plcOperationRoutes, ...wellKnownRoutes],
+  routes: [...resolutionRoutes, ...handleRoutes, ...plcOperationRoutes, ...webDocumentRoutes, ...wellKnownRoutes],
   sweeps: [didCacheSweep, reservedKeySweep, nameClaimSweep],
   prepare: leaveAllNames,
 }

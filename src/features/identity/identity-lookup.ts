@@ -55,6 +55,7 @@ export function unresolvable(did: Did, fault: ResolutionFault): Refusal {
     case 'unsupported':
       return new Refusal(400, 'DidNotFound', `DID method is not supported: ${did}`)
     case 'unreachable':
+    case 'unreadable':
       return upstreamFailure(`Could not resolve DID: ${did}`)
   }
 }

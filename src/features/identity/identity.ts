@@ -27,4 +27,5 @@ export {
   type PreparedIdentity,
 } from './name-claims.ts'
 export { forgetReservedKey } from './reserved-key-store.ts'
-export { signingAuthority } from './signing-authority.ts'
+export { signingAuthority, type SigningAuthority } from './signing-authority.ts'
+export { deleteWebDocument, findWebDocument, isHostedHere, putWebDocument, setHostedSince, type WebDocument } from './web-document-store.ts'

@@ -1,14 +1,19 @@
 /**
  * Determines the keys that may currently sign for an identity, so that a wallet's proof can be checked against them.
  * The document or log is always fetched, because a cached one must not grant anything.
+ *
+ * Callers that ask for the same DID at once share one fetch. None of them gets the outcome of a fetch that began before
+ * it asked, because a key may have been removed in between.
  */
-import type { Context } from '../../platform/context.ts'
+import { SingleFlight } from '../../base/single-flight.ts'
+import { perContext, type Context } from '../../platform/context.ts'
 import { PlcDirectoryError } from '../../platform/network/directory-client.ts'
 import { didWebUrl, type DidDocument } from '../../protocol/did-document.ts'
 import type { Did } from '../../protocol/identifiers.ts'
 import { parseMultikey } from '../../protocol/keys.ts'
 import { headOf, isPlcDid, stateOf, type AuditEntry } from '../../protocol/plc.ts'
 import { fetchWebDocument } from './did-resolution.ts'
+import { isHostedHere } from './web-document-store.ts'
 
 export type SigningAuthority =
   /** `keys` are did:keys, compared as exact strings; if there are none, nobody may sign. `head` is null unless the DID is a did:plc. */
@@ -16,20 +21,24 @@ export type SigningAuthority =
 
 const nobody: SigningAuthority = { ok: true, keys: [], head: null }
 
+const reads = perContext(() => new SingleFlight<Did, SigningAuthority>())
+
 /**
- * Returns the keys, or the fault: `unreadable` if the PLC directory sends a log that cannot be used. Throws
- * `LookupsFull` if too many names are being looked up.
+ * Returns the keys, or the fault: `unreadable` if the PLC directory sends a log that cannot be used. Throws `LookupsFull`
+ * if too many names are being looked up.
  *
- * `isHosted` says that this server serves the document of the did:web. Anyone with a session can edit such a document,
- * so its keys must not create sessions and none are returned.
+ * A did:web whose document this server serves has no keys. Anyone with a session can edit such a document, so its keys
+ * must not create sessions.
  */
-export async function signingAuthority(ctx: Context, did: Did, { isHosted = false } = {}): Promise<SigningAuthority> {
-  if (isPlcDid(did)) return plcAuthority(ctx, did)
-  const url = isHosted ? null : didWebUrl(did)
+export const signingAuthority = (ctx: Context, did: Did): Promise<SigningAuthority> =>
+  reads(ctx).runAnew(did, () => (isPlcDid(did) ? plcAuthority(ctx, did) : webAuthority(ctx, did)))
+
+async function webAuthority(ctx: Context, did: Did): Promise<SigningAuthority> {
+  const url = (await isHostedHere(ctx.db, did)) ? null : didWebUrl(did)
   if (!url) return nobody
   const resolution = await fetchWebDocument(ctx, did, url)
   if (resolution.ok) return { ok: true, keys: deviceKeys(resolution.document), head: null }
-  return resolution.fault === 'unsupported' ? nobody : { ok: false, fault: resolution.fault }
+  return resolution.fault === 'unsupported' || resolution.fault === 'unreadable' ? nobody : { ok: false, fault: resolution.fault }
 }
 
 async function plcAuthority({ plc }: Context, did: Did): Promise<SigningAuthority> {
@@ -44,8 +53,8 @@ async function plcAuthority({ plc }: Context, did: Did): Promise<SigningAuthorit
 }
 
 /**
- * Returns the Multikey named `#device` if there is exactly one and the DID itself controls it. `#atproto` does not
- * count, because this server holds that key.
+ * Returns the Multikey named `#device` if there is exactly one and the DID itself controls it. `#atproto` does not count,
+ * because this server holds that key.
  */
 function deviceKeys({ id, verificationMethod = [] }: DidDocument): string[] {
   const named = verificationMethod.filter(

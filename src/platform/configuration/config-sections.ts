@@ -333,13 +333,13 @@ export const declared = {
     nonceMaxAgeSecs: field(seconds({ min: 120, max: 2n ** 63n - 1n }), { default: 3600, doc: 'Age at which a used nonce is deleted.' }),
   }),
 
-  iroh: section(
-    unused({
+  iroh: section({
+    ...unused({
       enabled: field(boolean, { default: false, doc: 'Run the QUIC endpoint in addition to HTTP.' }),
-      endpoint: optional(text, { doc: "Node id to advertise instead of this server's own, even if the endpoint is disabled." }),
       ipv6: field(boolean, { default: true, doc: 'Bind the IPv6 socket too.' }),
     }),
-  ),
+    endpoint: optional(text, { doc: "Node id to advertise instead of this server's own, even if the endpoint is disabled." }),
+  }),
 
   notifications: section(
     unused({

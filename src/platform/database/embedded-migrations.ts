@@ -29,6 +29,7 @@ import nameClaims from '../../../migrations/0064-name-claims.sql' with { type: '
 import origins from '../../../migrations/0070-origins.sql' with { type: 'text' }
 import knownPlaces from '../../../migrations/0074-known-places.sql' with { type: 'text' }
 import steps from '../../../migrations/0077-steps.sql' with { type: 'text' }
+import wallets from '../../../migrations/0080-wallets.sql' with { type: 'text' }
 import type { Migration } from './migrations.ts'
 
 const migration = (number: number, name: string, text: string, postgres?: string): Migration => ({ number, name, text, postgres })
@@ -62,4 +63,5 @@ export const migrations: readonly Migration[] = [
   migration(70, 'origins', origins),
   migration(74, 'known-places', knownPlaces),
   migration(77, 'steps', steps),
+  migration(80, 'wallets', wallets),
 ]

@@ -1,0 +1,47 @@
+/**
+ * The session of a wallet: an opaque token, good for a year, for the routes of account owners under `/v1`. It opens no
+ * XRPC method.
+ */
+import { authenticationRequired } from '../../http/errors.ts'
+import type { Origin } from '../../http/origin.ts'
+import type { Tx } from '../../platform/database/database.ts'
+import { newToken } from '../../platform/secrets/new-token.ts'
+import type { Did } from '../../protocol/identifiers.ts'
+import { opaqueTokenHash } from '../../protocol/opaque-token.ts'
+import { presentedAs, requireNotTakendown, type Credential } from './credential.ts'
+import { findWalletSession, insertWalletSession } from './wallet-session-store.ts'
+
+const WALLET_SESSION_TTL_SECS = 365 * 86_400
+
+export interface WalletCaller {
+  did: Did
+  credential: 'wallet'
+  /** Names the session that calls. */
+  tokenHash: string
+}
+
+/** Open a session in the caller's transaction. Returns its token. */
+export async function openWalletSession(tx: Tx, did: Did, { byPassword }: { byPassword: boolean }, origin: Origin): Promise<string> {
+  const { token, hash } = newToken()
+  await insertWalletSession(tx, { tokenHash: hash, did, byPassword, expiresAt: origin.openedAt + WALLET_SESSION_TTL_SECS * 1000 }, origin)
+  return token
+}
+
+const bearer = presentedAs('bearer')
+
+/** Throws `AuthenticationRequired` if the session is unknown, has ended or has expired. */
+export const walletCredential: Credential<WalletCaller> = {
+  name: 'wallet session',
+  recognises(exchange) {
+    const token = bearer(exchange)
+    return token === null ? null : opaqueTokenHash(token)
+  },
+  async check({ ctx }, tokenHash) {
+    const session = await findWalletSession(ctx.db, tokenHash, ctx.clock.now())
+    if (session === null) throw authenticationRequired('The session is unknown or has ended')
+    return { did: session.did, credential: 'wallet', tokenHash }
+  },
+  may({ did }, { refusesTakendown }, exchange) {
+    if (refusesTakendown) return requireNotTakendown(exchange, did)
+  },
+}

@@ -1,0 +1,19 @@
+/** What a device may ask with its token: where its server is. */
+import { route } from '../../http/endpoint.ts'
+import { authenticationRequired } from '../../http/errors.ts'
+import { device } from '../auth/auth.ts'
+
+export const walletDeviceRoutes = [
+  route('GET', '/v1/devices/:id/pds', {
+    auth: device,
+    handler({ ctx: { config }, caller, path }) {
+      if (caller.device.id !== path.id) throw authenticationRequired('The token belongs to another device')
+      const { publicUrl, iroh } = config
+      return {
+        pdsUrl: publicUrl,
+        websocketUrl: publicUrl.replace(/^http/, 'ws'),
+        irohEndpoint: iroh.endpoint ?? undefined,
+      }
+    },
+  }),
+]

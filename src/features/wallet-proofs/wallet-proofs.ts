@@ -1,0 +1,97 @@
+/**
+ * Proofs of wallets: a signature over an envelope (`signed-envelope.ts`), by a key that may currently sign for the
+ * identity.
+ *
+ * A caller checks in this order, so that nothing is fetched for a text that nobody signed: the form of the proof, the
+ * account, the signature, the authority, and last, in the transaction that acts on it, the nonce.
+ */
+import { Type } from '@sinclair/typebox'
+import { internalError, Refusal } from '../../http/errors.ts'
+import type { Context } from '../../platform/context.ts'
+import type { Tx } from '../../platform/database/database.ts'
+import { parseBase64url } from '../../protocol/base64url.ts'
+import type { Did } from '../../protocol/identifiers.ts'
+import { parseDidKey, type PublicKey } from '../../protocol/keys.ts'
+import type { AuditEntry } from '../../protocol/plc.ts'
+import type { Signer } from '../../protocol/signed-envelope.ts'
+import { signingAuthority, type SigningAuthority } from '../identity/identity.ts'
+import { insertNonce } from './proof-nonce-store.ts'
+
+export { deleteNoncesOf } from './proof-nonce-store.ts'
+
+/** How far a proof may be from the server's clock, in either direction. */
+const WINDOW_SECS = 60
+const SIGNATURE_BYTES = 64
+const NONCE_BYTES = 32
+
+/** The members of a request that carry a proof. `timestamp` is in Unix seconds. */
+export const proofMembers = {
+  signingKey: Type.String(),
+  timestamp: Type.Integer(),
+  nonce: Type.String(),
+  signature: Type.String(),
+}
+
+export interface GivenProof {
+  signingKey: string
+  timestamp: number
+  nonce: string
+  signature: string
+}
+
+/** A proof of good form. It proves nothing before its signature and its key are checked. */
+export interface Proof {
+  key: PublicKey
+  signature: Uint8Array
+  /** What the envelope repeats of it. */
+  signer: Signer
+}
+
+/**
+ * Returns the proof that `did` is said to have made. Returns null if its key is not a did:key, if nonce or signature are
+ * not canonical base64url of 32 and 64 bytes, or if its time is more than 60 seconds off.
+ */
+export function parseProof({ clock, config }: Context, did: Did, { signingKey, timestamp, nonce, signature }: GivenProof): Proof | null {
+  const key = parseDidKey(signingKey)
+  const bytes = parseBase64url(signature)
+  if (key === null || bytes?.byteLength !== SIGNATURE_BYTES || parseBase64url(nonce)?.byteLength !== NONCE_BYTES) return null
+  if (Math.abs(Math.floor(clock.now() / 1000) - timestamp) > WINDOW_SECS) return null
+  return { key, signature: bytes, signer: { aud: config.serverDid, did, key: signingKey, timestamp, nonce } }
+}
+
+/** What a proof that holds says about the identity. `head` is the newest entry of its PLC log, null for a did:web. */
+export interface Proven {
+  head: AuditEntry | null
+}
+
+/**
+ * Check the signature over the envelope, then whether its key may sign for the identity now. Returns null if either
+ * fails.
+ *
+ * Throws `PlcDirectoryError` (502) if the directory or the host of a did:web does not respond, `DidNotFound` (404),
+ * `DidDeactivated` (410), `InternalServerError` if the directory sends a log that cannot be used, and `LookupsFull`.
+ */
+export async function provenBy(ctx: Context, { key, signature, signer }: Proof, envelope: Uint8Array): Promise<Proven | null> {
+  if (!key.verify(envelope, signature)) return null
+  const authority = await signingAuthority(ctx, signer.did)
+  if (!authority.ok) throw unknownAuthority(signer.did, authority.fault)
+  return authority.keys.includes(signer.key) ? { head: authority.head } : null
+}
+
+/** Spend the nonce of a proof, in the transaction that acts on it. Returns false if it was spent before. */
+export const spendNonce = async ({ clock }: Pick<Context, 'clock'>, tx: Tx, { signer }: Proof): Promise<boolean> =>
+  (await insertNonce(tx, signer.did, signer.nonce, clock.now())) > 0
+
+/** Returns the refusal for an identity whose keys could not be determined. */
+export function unknownAuthority(did: Did, fault: (SigningAuthority & { ok: false })['fault']): Refusal {
+  switch (fault) {
+    case 'not-found':
+      return new Refusal(404, 'DidNotFound', `Could not resolve DID: ${did}`)
+    case 'deactivated':
+      return new Refusal(410, 'DidDeactivated', `DID is deactivated: ${did}`)
+    case 'unreachable':
+      return new Refusal(502, 'PlcDirectoryError', 'The directory of the identity did not respond')
+    case 'unreadable':
+      return internalError()
+  }
+}

@@ -1,0 +1,51 @@
+/** A wallet, as far as it signs: keys of a device, and proofs over what it asks for. `holdfast wallet` is the whole one. */
+import { randomBytes } from 'node:crypto'
+import { base64url } from '../../src/protocol/base64url.ts'
+import type { Did } from '../../src/protocol/identifiers.ts'
+import { formatDidKey, signingKey, type Curve, type SigningKey } from '../../src/protocol/keys.ts'
+import type { Signer } from '../../src/protocol/signed-envelope.ts'
+import { createAccount, type TestAccount } from './account.ts'
+import type { TestPds } from './pds.ts'
+
+export interface DeviceKey {
+  key: SigningKey
+  /** As a did:key. */
+  did: Did
+}
+
+export function deviceKey(curve: Curve = 'p256'): DeviceKey {
+  const key = signingKey(curve, randomBytes(32))
+  return { key, did: formatDidKey(key.publicKey) }
+}
+
+type SignedMembers = { signingKey: string; timestamp: number; nonce: string; signature: string }
+
+/** The members of a proof by this device over the envelope that `envelopeOf` makes of it. `changes` go into the envelope too. */
+export function proofBy(
+  pds: Pick<TestPds, 'ctx' | 'clock'>,
+  device: DeviceKey,
+  did: string,
+  envelopeOf: (signer: Signer) => Uint8Array,
+  changes: Partial<Signer> = {},
+): SignedMembers {
+  const signer: Signer = {
+    aud: pds.ctx.config.serverDid,
+    did: did as Did,
+    key: device.did,
+    timestamp: Math.floor(pds.clock.now() / 1000),
+    nonce: base64url(randomBytes(32)),
+    ...changes,
+  }
+  const signature = base64url(device.key.sign(envelopeOf(signer)))
+  return { signingKey: signer.key, timestamp: signer.timestamp, nonce: signer.nonce, signature }
+}
+
+/** An account whose identity the device may sign for: its key is the first rotation key. It has no password if `password` is undefined. */
+export async function sovereignAccount(
+  pds: TestPds,
+  name: string,
+  input: Record<string, unknown> = {},
+  device: DeviceKey = deviceKey(),
+): Promise<TestAccount & { device: DeviceKey }> {
+  return { ...(await createAccount(pds, name, { recoveryKey: device.did, ...input })), device }
+}
