@@ -13,9 +13,9 @@ const ourFault: Words = { title: 'Something went wrong', text: 'The fault is on 
 
 /** By status. Any other refusal shows its own message, which was written for the person who filled in the form. */
 const words: Record<number, (refusal: Refusal, waitMinutes: number) => Words> = {
-  404: () => ({ title: 'Page not found', text: 'There is nothing at this address. It may be mistyped, or the link may be old.' }),
+  404: () => ({ title: 'Page not found', text: 'There is no page at this address. It may be mistyped, or the link may be old.' }),
   405: () => ({ title: 'Page not found', text: 'This address is not a page that can be opened.' }),
-  413: () => ({ title: 'That was too much', text: 'What you sent is larger than this page accepts. Please go back and shorten it.' }),
+  413: () => ({ title: 'Too large', text: 'What you sent is larger than this page accepts. Please go back and shorten it.' }),
   429: (_, minutes) => ({
     title: 'Too many attempts',
     text: `Please wait ${minutes === 1 ? 'a minute' : `${minutes} minutes`}, then try again.`,

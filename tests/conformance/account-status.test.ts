@@ -97,7 +97,7 @@ let stage: Stage
 let accounts: Record<Status, TestAccount>
 /** An app password's session of the account that was taken down. */
 let helper: TestAccount
-/** Apps that were let in before, by their account's status. */
+/** Apps that were authorized before, by their account's status. */
 let apps: Record<'takendown' | 'deactivated', { client: OAuthClient; token: string }>
 
 beforeAll(async () => {

@@ -28,7 +28,7 @@ describe('windows in memory are as long as they are', () => {
   })
   afterAll(() => pds[Symbol.asyncDispose]())
 
-  test('a limited address is let in again after its five minutes, and not before', async () => {
+  test('a limited address is admitted again after its five minutes, and not before', async () => {
     pds.clock.jump(YEAR)
     for (let i = 0; i < 10; i++) expect((await logIn(pds, `${i}.test`)).status).toBe(401)
     const refused = async () => {

@@ -48,7 +48,7 @@ test('each endpoint with limits of its own has these', () => {
   })
 })
 
-test('what is charged to an account is charged to somebody who has been let in', () => {
+test('what is charged to an account is charged to an authenticated caller', () => {
   for (const endpoint of endpoints) {
     const spec = specOf(endpoint)
     if (limitsOf(spec).some((limit) => typeof limit !== 'string'))

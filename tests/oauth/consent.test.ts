@@ -200,7 +200,7 @@ describe('a sign-in', () => {
     const answers = await Promise.all(attempts.map((attempt) => app.decide(requestUri, attempt, { granted_scope: ['transition:email'] })))
     expect(answers.map(({ status }) => status)).toEqual(attempts.map(() => 200))
     expect(new Set(answers.map(({ body }) => told(body))).size).toBe(1)
-    expect(told(answers[0]!.body)).toContain('not right')
+    expect(told(answers[0]!.body)).toContain('is wrong')
     expect(String(answers[0]!.body)).toContain('value="transition:email" checked')
     expect(String(answers[0]!.body)).not.toContain('value="transition:generic" checked')
     for (const { body } of answers) expect(String(body)).not.toContain('wrong"')

@@ -58,7 +58,7 @@ describe('a domain of one’s own', () => {
   const check = (page: Page) => page.getByRole('button', { name: 'Check and change my handle' }).click()
   const found = async (page: Page) => (await page.getByRole('status').innerText()).replaceAll(/\s+/g, ' ')
 
-  test('is told which record to publish; each check looks afresh, says what it found, and then changes the handle', async () => {
+  test('is told which record to publish; each check looks it up again, says what it found, and then changes the handle', async () => {
     const ann = await createAccount(pds, 'ann')
     const page = await freshPage(browser)
     await signIn(page, ann)
@@ -154,10 +154,10 @@ describe('an address that is not confirmed', () => {
     await signIn(page, fin)
     await page.getByRole('link', { name: 'Confirm it' }).click()
     await page.getByRole('button', { name: 'Send a code' }).click()
-    expect(await page.getByRole('status').textContent()).toContain('on its way')
+    expect(await page.getByRole('status').textContent()).toContain('sent a code')
     await page.getByLabel('Code from the email').fill('AAAAA-AAAAA')
     await page.getByRole('button', { name: 'Confirm email address' }).click()
-    expect(await page.getByRole('alert').textContent()).toContain('not right')
+    expect(await page.getByRole('alert').textContent()).toContain('wrong')
     expect(await page.getByLabel('Code from the email').inputValue()).toBe('AAAAA-AAAAA')
     const tab = await page.context().newPage()
     await tab.goto(`${pds.url}/account#confirm-email`)
@@ -169,7 +169,7 @@ describe('an address that is not confirmed', () => {
     expect(await page.getByText('not confirmed').count()).toBe(0)
     await tab.getByLabel('Code from the email').fill('AAAAA-AAAAA')
     await tab.getByRole('button', { name: 'Confirm email address' }).click()
-    expect(await tab.getByRole('alert').textContent()).toContain('not right')
+    expect(await tab.getByRole('alert').textContent()).toContain('wrong')
   })
 
   test('that was changed after the page was shown is not confirmed by it', async () => {
@@ -209,7 +209,7 @@ describe('an account that was deactivated', () => {
     [
       'names another key',
       { verificationMethods: { atproto: 'did:key:zQ3shokFTS3brHcDQrn82RUDfCZESWL1ZdCEJwekUDPQiYBme' } },
-      'names another signing key',
+      'names a signing key that this server does not hold',
     ],
     [
       'is in other hands',

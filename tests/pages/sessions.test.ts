@@ -83,7 +83,7 @@ test('one browser is signed out, or all others', async () => {
   ])
   for (const page of [phone!, laptop!, desk!]) await signIn(page, ben)
   await desk!.getByRole('button', { name: 'Sign out of Safari on iPhone' }).click()
-  expect(await desk!.getByRole('status').textContent()).toContain('signed out')
+  expect(await desk!.getByRole('status').textContent()).toContain('Signed out')
   await phone!.goto(`${pds.url}/account`)
   expect(new URL(phone!.url()).pathname).toBe('/account/sign-in')
   await laptop!.goto(`${pds.url}/account`)

@@ -134,7 +134,7 @@ test('of many who want one handle at once, one gets it and the others learn so b
   expect(submitted).toBe(1)
 })
 
-test('an address for minutes is let in where the operator says so', async () => {
+test('a disposable address is accepted if the operator allows it', async () => {
   await using open = await startPds({ accounts: { refuseThrowAwayEmail: false } })
   expect(await signUp({ ...fresh(), email: 'somebody@mailinator.com' }, open)).toMatchObject({ status: 200 })
 })

@@ -169,7 +169,7 @@ test('an identity with other rotation keys is ended before another is made for i
   expect(await signUp({ ...alice, recoveryKey: RECOVERY_KEY })).toMatchObject({ status: 502 })
   const [{ path } = { path: '' }] = writes()
   line.fate = () => 'answered'
-  // The operation may still be on its way: only who goes on with it is let in.
+  // The operation may still be on its way: only an attempt that continues with it is admitted.
   expect(await signUp(mallory)).toMatchObject(taken)
   pds.clock.advance({ secs: 61 })
   const { status, body } = await signUp(mallory)

@@ -42,7 +42,7 @@ export function authorizePage({ config }: Context, view: AuthorizeView): Respons
   const name = appHost(client.clientId)
   const request = { request_uri: requestUri, client_id: client.clientId }
   return page(config, {
-    title: `Let ${name} in?`,
+    title: `Authorize ${name}?`,
     leavesOrigin: true,
     status: fault?.status,
     body: html`
@@ -85,7 +85,7 @@ function appBox({ client }: PendingRequest): Html {
 <section class="app" aria-label="The app">
   <span class="badge" aria-hidden="true">${badge}</span>
   <span class="name">${host}</span>
-  ${isLoopback && html`<span class="where">Nobody vouches for it. Go on only if you have started it yourself.</span>`}
+  ${isLoopback && html`<span class="where">Its identity cannot be verified. Continue only if you started it yourself.</span>`}
   ${(name || policyUri || tosUri) && html`<span class="where">${name && html`It calls itself “<bdi>${plainName(name)}</bdi>”. `}${links(policyUri, tosUri)}</span>`}
 </section>`
 }
@@ -104,7 +104,7 @@ const links = (policyUri: string | null, tosUri: string | null): Html[] =>
 function leaveNote({ request }: PendingRequest): Html {
   const url = new URL(request.redirectUri)
   const target = url.host === '' ? request.redirectUri : url.host
-  return html`Whatever you decide, you go on to <strong>${target}</strong>. Apps that you let in are listed on your account page, where you can end their access at any time.`
+  return html`Either way, you continue to <strong>${target}</strong>. Your account page lists the apps that have access, and you can end their access there at any time.`
 }
 
 // Requested permissions
@@ -119,7 +119,7 @@ function permissions(scopes: readonly ExpandedScope[], filled: Filled | null): H
     ${base.map((scope) => html`<li class="permission">${tick}${inWords(wordsOf(scope))}</li>`)}
     ${asked.map((scope) => permission(scope, filled))}
   </ul>
-  ${asked.length > 0 && html`<small>Untick what you do not want to allow. The app may then not be able to do everything.</small>`}
+  ${asked.length > 0 && html`<small>Untick what you do not want to allow. Parts of the app may then not work.</small>`}
 </fieldset>`
 }
 
@@ -148,8 +148,8 @@ const technicalDetails = ({ client, request }: PendingRequest, scopes: readonly 
 <details>
   <summary>Technical details</summary>
   <dl class="facts">
-    <div><dt>Identifier of the app</dt><dd><code>${client.clientId}</code></dd></div>
-    <div><dt>Answer goes to</dt><dd><code>${request.redirectUri}</code></dd></div>
+    <div><dt>Client identifier</dt><dd><code>${client.clientId}</code></dd></div>
+    <div><dt>Redirect URI</dt><dd><code>${request.redirectUri}</code></dd></div>
     <div><dt>Scopes</dt>${scopes.map(({ scope }) => html`<dd><code>${scope}</code></dd>`)}</div>
   </dl>
 </details>`

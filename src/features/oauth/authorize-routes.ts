@@ -39,7 +39,7 @@ interface Opened {
   pending: PendingRequest
 }
 
-const gone = () => pageRefusal('This request has expired or was answered already.')
+const gone = () => pageRefusal('This request has expired, or it was already approved or denied.')
 
 /**
  * Returns the pushed request that the browser names, and renews its lifetime. A request that comes with the `client_id`
@@ -50,7 +50,8 @@ const gone = () => pageRefusal('This request has expired or was answered already
  */
 async function openedRequest({ ctx }: PageCall, given: URLSearchParams): Promise<Opened> {
   const requestUri = given.get('request_uri')
-  if (given.has('request') || requestUri === null) throw pageRefusal('The app has sent you here without pushing its request first.')
+  if (given.has('request') || requestUri === null)
+    throw pageRefusal('The app sent you here without submitting its request to this server first.')
   const idHash = requestHash(requestUri)
   const pending = idHash && (await openRequest(ctx, idHash))
   if (!idHash || !pending) throw gone()
@@ -60,19 +61,20 @@ async function openedRequest({ ctx }: PageCall, given: URLSearchParams): Promise
   }
   const client = await clientOf(ctx, pending.request.clientId, { mayFetch: false })
   if (!isRegistered(pending.request.redirectUri, client.redirectUris))
-    throw pageRefusal('The app wants you to go on to an address that it does not list.')
+    throw pageRefusal('The app wants to send you to an address that it has not registered.')
   return { requestUri, idHash, pending }
 }
 
 /** `GET`: show the page. `prompt` may lead to sign-up instead (`create`) or to the error `login_required` (`none`). */
 async function show(call: PageCall): Promise<Response> {
   requireNavigation(call)
-  if (!call.url.searchParams.has('client_id')) throw pageRefusal('The address lacks the identifier of the app.')
+  if (!call.url.searchParams.has('client_id')) throw pageRefusal('The address does not contain the client identifier of the app.')
   const opened = await openedRequest(call, call.url.searchParams)
   const { prompt } = opened.pending.request
   if (prompt === 'create' && !call.url.searchParams.has(HAS_ACCOUNT))
     return seeOther(signUpUrl(opened.requestUri, opened.pending.request.clientId))
-  if (prompt === 'none') return decided(call, opened, { kind: 'refuse', error: 'login_required', reason: 'The person has to be asked' })
+  if (prompt === 'none')
+    return decided(call, opened, { kind: 'refuse', error: 'login_required', reason: 'The account holder has to be asked' })
   return renderConsent(call, opened, { filled: null, fault: null })
 }
 
@@ -106,11 +108,11 @@ async function decide(call: PageCall): Promise<Response> {
   if (!agrees(form, opened.pending)) throw pageRefusal('The form does not belong to this request.')
   switch (form.get('action')) {
     case 'deny':
-      return decided(call, opened, { kind: 'refuse', error: 'access_denied', reason: 'The person has denied the request' })
+      return decided(call, opened, { kind: 'refuse', error: 'access_denied', reason: 'The account holder has denied the request' })
     case 'approve':
       return approve(call, opened, form)
     default:
-      throw pageRefusal('The form says neither yes nor no.')
+      throw pageRefusal('The form neither allows nor denies access.')
   }
 }
 

@@ -11,10 +11,10 @@ export interface Words {
 }
 
 const statics: Record<string, Words> = {
-  atproto: { what: 'Know who you are', more: 'Your handle and your permanent identifier. This is what signing in means.' },
+  atproto: { what: 'Know who you are', more: 'Your handle and your permanent identifier. Every app that you sign in to learns these.' },
   'transition:generic': {
-    what: 'Act for you almost everywhere',
-    more: 'Create, change and delete your posts and all other public data, upload files, and use other services in your name. Not your messages, your email address or your account settings.',
+    what: 'Act on your behalf almost everywhere',
+    more: 'Create, change and delete your posts and all other public data, upload files, and use other services on your behalf. This does not include your messages, your email address or your account settings.',
     isGrave: true,
   },
   'transition:email': { what: 'See your email address', more: 'And whether you have confirmed it.' },
@@ -72,8 +72,8 @@ const methodWords = (lxm: string): string =>
 
 function rpcWords({ aud, lxm }: RpcPermission): Words {
   const service = aud === '*' ? 'any service' : aud.replace(/^did:web:/, '').split('#', 1)[0]!
-  if (lxm.includes('*')) return { what: `Use ${service} in your name`, more: 'Everything that this service offers to you.', isGrave: true }
-  return { what: `Use ${service} in your name`, more: `For: ${lxm.map(methodWords).join(', ')}.` }
+  if (lxm.includes('*')) return { what: `Use ${service} on your behalf`, more: 'Everything that you can do there yourself.', isGrave: true }
+  return { what: `Use ${service} on your behalf`, more: `For: ${lxm.map(methodWords).join(', ')}.` }
 }
 
 const mediaKinds: Record<string, string> = {
@@ -99,12 +99,12 @@ const accountWords: Record<AccountPermission['attr'], Record<'read' | 'manage', 
     },
   },
   repo: {
-    read: { what: 'See the state of your repository', more: 'Its size and what is missing.' },
+    read: { what: 'See the state of your repository', more: 'Its size, and which files it lacks.' },
     manage: { what: 'Replace all of your public data', more: 'By importing a whole repository.', isGrave: true },
   },
   status: {
     read: { what: 'See the state of your account', more: 'Whether it is active.' },
-    manage: { what: 'Switch your account off and on', more: 'A deactivated account is not visible to others.', isGrave: true },
+    manage: { what: 'Deactivate and reactivate your account', more: 'A deactivated account is not visible to others.', isGrave: true },
   },
 }
 
@@ -127,7 +127,7 @@ export function wordsOf({ scope, grants, title }: ExpandedScope): Words & { part
   if (parts.length === 0 && title === null) return { ...singleWords(scope), parts }
   return {
     what: title === null ? 'A set of permissions' : `“${plainName(title)}”`,
-    more: parts.length === 0 ? 'At the moment this allows nothing.' : 'This allows the app to:',
+    more: parts.length === 0 ? 'This currently allows nothing.' : 'This allows the app to:',
     isGrave: parts.some(({ isGrave }) => isGrave),
     parts,
   }

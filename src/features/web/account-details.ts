@@ -42,7 +42,7 @@ ${field({
   label: 'New handle',
   value: typed?.get('handle') ?? '',
   required: true,
-  hint: 'A name here, or a domain of your own: we show you what to publish for it.',
+  hint: 'A name on this server, or your own domain: we then show you what to publish for it.',
   fault,
 })}
 <div><button>Change handle</button></div>`,
@@ -53,7 +53,7 @@ ${field({
 function confirmForms(view: AccountView, email: string): Html {
   const { typed, fault } = sent(view, 'confirm-email')
   const ask = html`
-<p class="quiet">We send a code to ${email}. A confirmed address lets you back in when you forget your password.</p>
+<p class="quiet">We send a code to ${email}. If you forget your password, a confirmed address lets you set a new one.</p>
 <div><button>Send a code</button></div>`
   const answer = html`
 ${hidden({ email })}
@@ -66,7 +66,7 @@ function emailForm(view: AccountView): Html {
   const { typed, fault } = sent(view, 'email')
   const awaitsCode =
     view.awaitsEmailCode &&
-    codeField({ id: 'email-code', hint: 'We have sent it to the address that you have now.', value: typed?.get('code') ?? '', fault })
+    codeField({ id: 'email-code', hint: 'We have sent it to your current address.', value: typed?.get('code') ?? '', fault })
   return accountForm(
     view,
     'email',
@@ -87,7 +87,7 @@ function passwordForm(view: AccountView): Html {
 <input type="hidden" autocomplete="username" value="${view.account.handle ?? view.account.did}">
 ${passwordField({ id: 'current-password', name: 'current', label: 'Current password', required: true, fault })}
 ${newPasswordField({ id: 'new-password', name: 'next', fault: fault?.field === 'password' ? { ...fault, field: 'next' } : fault })}
-<p class="note warn">This signs you out everywhere else. Apps that you have let in keep their access until you end it above.</p>
+<p class="note warn">This signs you out everywhere else. Apps that you have authorized keep their access until you end it above.</p>
 <div><button>Change password</button></div>`,
   )
 }

@@ -39,7 +39,7 @@ function identity(view: AccountView): Html {
     ${accountForm(view, 'sign-out', html`<button class="small">Sign out</button>`)}
   </div>
   ${outcomeOf(view, 'account')}
-  ${status === 'takendown' && html`<p class="note warn">This account is taken down. Please ask whoever runs this server.</p>`}
+  ${status === 'takendown' && html`<p class="note warn">This account has been taken down. Please contact the operator of this server.</p>`}
   ${status === 'deactivated' && deactivatedNote(view)}
   ${account.email !== null && account.emailConfirmedAt === null && html`<p class="note">Your email address is not confirmed. <a href="#confirm-email">Confirm it</a></p>`}
   <nav class="links" aria-label="On this page">
@@ -66,7 +66,7 @@ function apps(view: AccountView): Html {
   <div class="body">
     <strong>${sentence(appHost(app.clientId))}</strong>
     <small>Since ${day(app.createdAt)}, last seen ${day(app.refreshedAt)}</small>
-    ${app.openedWith !== null && html`<small>Let in with ${app.openedWith}${app.openedFrom !== null && html` from the network ${app.openedFrom}`}</small>`}
+    ${app.openedWith !== null && html`<small>Authorized with ${app.openedWith}${app.openedFrom !== null && html` from the network ${app.openedFrom}`}</small>`}
     <details><summary><small>What it may do</small></summary><ul>${app.scope.split(' ').map(scopeLine)}</ul></details>
   </div>
   ${accountForm(view, 'apps', html`${hidden({ id: app.id })}<button class="small danger" aria-label="End the access of ${appHost(app.clientId)}">End access</button>`)}
@@ -74,7 +74,7 @@ function apps(view: AccountView): Html {
   )
   return html`
 <section class="card" id="apps">
-  <div class="tight"><h2>Apps with access</h2><p class="quiet">Apps that you have let in. Ending the access works at once.</p></div>
+  <div class="tight"><h2>Apps with access</h2><p class="quiet">Apps that you have authorized. Ending their access takes effect at once.</p></div>
   ${outcomeOf(view, 'apps')}
   ${rows.length === 0 ? html`<p class="note">No app has access to your account.</p>` : html`<ul class="list">${rows}</ul>`}
 </section>`
@@ -95,7 +95,7 @@ function appPasswords(view: AccountView): Html {
   const own = outcome?.section === 'app-passwords' ? outcome : null
   return html`
 <section class="card" id="app-passwords">
-  <div class="tight"><h2>App passwords</h2><p class="quiet">For apps that cannot ask you on a page like this. They cannot change your account.</p></div>
+  <div class="tight"><h2>App passwords</h2><p class="quiet">For apps that do not support signing in through this server. An app password cannot be used to change your account.</p></div>
   ${outcomeOf(view, 'app-passwords')}
   ${secret && secretNote(secret)}
   ${rows.length > 0 && html`<ul class="list">${rows}</ul>`}
@@ -105,7 +105,7 @@ function appPasswords(view: AccountView): Html {
       view,
       'app-passwords',
       html`
-    ${field({ id: 'app-password-name', name: 'name', label: 'Name', value: own?.typed?.get('name') ?? '', required: true, maxLength: 255, hint: 'So that you recognise it, such as the name of the app.', fault: own?.fault })}
+    ${field({ id: 'app-password-name', name: 'name', label: 'Name', value: own?.typed?.get('name') ?? '', required: true, maxLength: 255, hint: 'To help you recognise it later, for example the name of the app.', fault: own?.fault })}
     <label class="check"><input type="checkbox" name="privileged" value="yes"${own?.typed?.has('privileged') && html` checked`}><span>May read and send direct messages</span></label>
     <div><button>Create app password</button></div>`,
     )}
@@ -115,7 +115,7 @@ function appPasswords(view: AccountView): Html {
 
 const secretNote = ({ name, password }: { name: string; password: string }): Html => html`
 <div class="note good" role="status">
-  <p>The app password “${name}”. It is shown this once, so copy it now:</p>
+  <p>This is the app password “${name}”. It is shown only once, so copy it now:</p>
   <p class="secret">${password}</p>
 </div>`
 
@@ -126,7 +126,7 @@ function sessions(view: AccountView): Html {
 <section class="card" id="sessions">
   <div class="tight">
     <h2>Sessions</h2>
-    <p class="quiet">Where you are signed in: browsers that know you, and apps in which you have entered a password. Of addresses we keep the network only.</p>
+    <p class="quiet">Where you are signed in: browsers, and apps in which you have entered a password. We store only the network of an address.</p>
   </div>
   ${outcomeOf(view, 'sessions')}
   <ul class="list">${rows}</ul>
@@ -165,6 +165,6 @@ function sessionRow(view: AccountView, session: ListedSession): Html {
 
 /** When and from which network the session was opened. */
 function firstUse({ openedAt, openedFrom }: KnownOrigin): Html {
-  if (openedAt === null) return html`First use not known`
+  if (openedAt === null) return html`First use unknown`
   return html`First used ${day(openedAt)}${openedFrom !== null && html` from the network ${openedFrom}`}`
 }

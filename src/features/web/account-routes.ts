@@ -45,11 +45,11 @@ async function renderAccountPage(
 }
 
 const notices = new Map<string, { section: Section; notice: string }>([
-  ['app', { section: 'apps', notice: 'The app has no access any more.' }],
-  ['app-password', { section: 'app-passwords', notice: 'The app password is revoked, and what was signed in with it is signed out.' }],
-  ['session', { section: 'sessions', notice: 'It is signed out.' }],
+  ['app', { section: 'apps', notice: 'The app no longer has access.' }],
+  ['app-password', { section: 'app-passwords', notice: 'The app password is revoked, and the apps that used it are signed out.' }],
+  ['session', { section: 'sessions', notice: 'Signed out.' }],
   ['handle', { section: 'handle', notice: 'Your handle is changed.' }],
-  ['email-code', { section: 'confirm-email', notice: 'A code is on its way to your email address. It is good for 15 minutes.' }],
+  ['email-code', { section: 'confirm-email', notice: 'We have sent a code to your email address. It is valid for 15 minutes.' }],
   ['email-confirmed', { section: 'account', notice: 'Your email address is confirmed.' }],
   ['reactivated', { section: 'account', notice: 'Your account is active again.' }],
   ['email', { section: 'email', notice: 'Your email address is changed.' }],

@@ -35,7 +35,7 @@ const byMessage: readonly Row[] = [
   [
     'Not a supported handle domain',
     'handle',
-    'Handles are given away under our own domain only. Once you have an account, you can use a domain of your own.',
+    'A new account gets a handle under our own domain. Once you have an account, you can change to your own domain.',
   ],
   [
     'External handle did not resolve',
@@ -46,21 +46,21 @@ const byMessage: readonly Row[] = [
   [
     'The sign-up took too long',
     null,
-    'This took too long, or it was tried again meanwhile. Please try to sign in, and sign up once more if you cannot.',
+    'This took too long, or another attempt was made in the meantime. Please try to sign in. If you cannot, sign up again.',
   ],
   ['Email is required', 'email', 'Please enter your email address.'],
   ['This email address is already in use', 'email', 'This email address belongs to another account here. Please use another one.'],
   [
     'This email address is not supported',
     'email',
-    'This email address cannot be used. Please check it for typing mistakes, or use another one. If it has an account here already, we have sent a mail to it.',
+    'This email address cannot be used. Please check it for typing mistakes, or use another one. If it already has an account here, we have sent an email to it.',
   ],
   ['A password is required', 'password', 'Please choose a password.'],
   ['Password too short', 'password', `This password is too short. Please use at least ${MIN_PASSWORD_CHARS} characters.`],
   ['Password too long', 'password', 'This password is too long. Please choose a shorter one.'],
   ['Invalid password length', 'password', 'This password is too long. Please choose a shorter one.'],
   ['Invalid password', 'current', 'That is not your current password. App passwords do not work here.'],
-  ['No invite code', 'invite_code', 'This server is open to people with an invite code. Please enter yours.'],
+  ['No invite code', 'invite_code', 'Signing up here requires an invite code. Please enter yours.'],
   ['The name must not be blank', 'name', 'Please enter a name of at most 255 characters.'],
   ['An app password with that name', 'name', 'You already have an app password with this name. Please choose another name.'],
   [
@@ -80,7 +80,7 @@ const byMessage: readonly Row[] = [
   [
     'DID document verification method',
     null,
-    'Your identity names another signing key than the one that this server holds. Whoever keeps your recovery key can correct that.',
+    'Your identity names a signing key that this server does not hold. The holder of your recovery key can correct that.',
   ],
   ['Too many failed logins', null, 'Too many attempts. Please wait a minute and try again.'],
 ]
@@ -89,10 +89,14 @@ const byMessage: readonly Row[] = [
 const byName: Record<string, Row> = {
   InvalidHandle: ['', 'handle', 'This handle cannot be used. Please choose another one.'],
   HandleNotAvailable: ['', 'handle', 'This handle is already taken or reserved. Please choose another one.'],
-  InvalidInviteCode: ['', 'invite_code', 'This invite code is not valid, or it was used already. Please check it for typing mistakes.'],
+  InvalidInviteCode: [
+    '',
+    'invite_code',
+    'This invite code is not valid, or it has already been used. Please check it for typing mistakes.',
+  ],
   InvalidPassword: ['', 'password', 'This password cannot be used. Please choose another one.'],
-  InvalidToken: ['', 'code', 'This code is not right. Please check it, or ask for a new one.'],
-  ExpiredToken: ['', 'code', 'This code is too old. Please ask for a new one.'],
+  InvalidToken: ['', 'code', 'This code is wrong. Please check it, or ask for a new one.'],
+  ExpiredToken: ['', 'code', 'This code has expired. Please ask for a new one.'],
   RateLimitExceeded: ['', null, 'Too many attempts. Please wait a few minutes and try again.'],
   UpstreamFailure: ['', null, 'Another service that this needs is not responding. Nothing was changed. Please try again in a moment.'],
 }

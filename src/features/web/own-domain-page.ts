@@ -39,13 +39,13 @@ function ownDomainPage(
 <section class="card">
   <div class="tight">
     <h1 class="name">Use @${handle}</h1>
-    <p>Whoever controls this domain has to say that it stands for your account. Publish <strong>one</strong> of the two below, then check.</p>
+    <p>To prove that you control this domain, publish <strong>one</strong> of the two below, then check.</p>
   </div>
   ${errorNote(fault)}
   ${check && findings(check, did)}
   <section class="stack">
-    <h2>A record in DNS</h2>
-    <p class="quiet">Where you manage the domain, add this record. Some providers want the name without the domain that you manage there, such as <code>_atproto</code>.</p>
+    <h2>A DNS record</h2>
+    <p class="quiet">Add this record where you manage the domain. Some providers expect the name without the domain, such as <code>_atproto</code>.</p>
     <dl class="facts">
       <div><dt>Name</dt><dd class="copy">_atproto.${handle}</dd></div>
       <div><dt>Type</dt><dd>TXT</dd></div>
@@ -67,7 +67,7 @@ function ownDomainPage(
     html`
   ${hidden({ handle })}
   <div class="actions"><button class="primary">Check and change my handle</button></div>
-  <p class="quiet">Each check looks afresh. When it finds what it needs, your handle changes from ${accountName(holder.account)} to @${handle} at once.</p>`,
+  <p class="quiet">Every check looks the domain up again. If it finds the record or the file, your handle changes from ${accountName(holder.account)} to @${handle} at once.</p>`,
     { handle },
   )}
   <p class="links"><a href="/account?${new URLSearchParams({ account: did }).toString()}#handle">Back to your account</a></p>
@@ -83,16 +83,16 @@ function findings({ at, published: { dns, web } }: Check, did: Did): Html {
 <div class="note warn" role="status">
   <p>Checked at ${times.format(at)} UTC:</p>
   <ul class="findings">
-    <li><strong>DNS record:</strong> ${finding(dns, did, 'A new record can take some minutes until it is seen everywhere.')}</li>
-    <li><strong>File:</strong> ${finding(web, did, 'It must be reachable with https, without signing in.')}</li>
-    ${dns !== null && dns !== did && web === did && html`<li>The record counts before the file. Change it, or remove it.</li>`}
+    <li><strong>DNS record:</strong> ${finding(dns, did, 'A new record can take some minutes to become visible everywhere.')}</li>
+    <li><strong>File:</strong> ${finding(web, did, 'It must be reachable over https without signing in.')}</li>
+    ${dns !== null && dns !== did && web === did && html`<li>The record takes precedence over the file. Correct it or remove it.</li>`}
   </ul>
 </div>`
 }
 
 function finding(found: Did | null, did: Did, advice: string): Html {
   if (found === null) return html`not found. ${advice}`
-  return found === did ? html`found, and right.` : html`found, but it names another account, <code>${found}</code>.`
+  return found === did ? html`found and correct.` : html`found, but it names another account, <code>${found}</code>.`
 }
 
 export const ownDomainRoutes: Endpoint[] = [

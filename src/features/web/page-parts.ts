@@ -12,7 +12,7 @@ const MAX_FORM_BYTES = 64 * 1024
 
 export async function readForm({ body }: PageCall): Promise<URLSearchParams> {
   if (body.contentType !== 'application/x-www-form-urlencoded')
-    throw new Refusal(415, 'InvalidRequest', 'This form was sent in a way that is not understood.')
+    throw new Refusal(415, 'InvalidRequest', 'This form was sent in an unsupported format.')
   return new URLSearchParams(await body.text(MAX_FORM_BYTES))
 }
 
@@ -89,7 +89,7 @@ export const newPasswordField = (options: Partial<Field> = {}): Html =>
     label: 'New password',
     autocomplete: 'new-password',
     required: true,
-    hint: `At least ${MIN_PASSWORD_CHARS} characters. A password manager can make one for you.`,
+    hint: `At least ${MIN_PASSWORD_CHARS} characters. A password manager can generate one for you.`,
     ...options,
   })
 
@@ -99,7 +99,7 @@ export const codeField = (options: Partial<Field> = {}): Html =>
 export const rememberField = (isTicked = false, when = ''): Html => html`
 <label class="check ${when}">
   <input type="checkbox" name="remember" value="yes"${isTicked && html` checked`}>
-  <span>Stay signed in on this device <small>Only on a device of your own.</small></span>
+  <span>Stay signed in on this device <small>Only on your own device.</small></span>
 </label>`
 
 export const hidden = (fields: Record<string, string>): Html[] =>

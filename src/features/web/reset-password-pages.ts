@@ -22,7 +22,7 @@ function forgottenPage(call: PageCall, given: URLSearchParams, fault: Fault | nu
   ${errorNote(fault)}
   ${field({ name: 'email', label: 'Email address', type: 'email', value: given.get('email') ?? '', autocomplete: 'email', required: true, autofocus: true })}
   <div class="actions"><button class="primary">Send the code</button></div>
-  <p class="links"><a href="/account/reset-password/code">I have a code already</a> <a href="/account/sign-in">Back to sign-in</a></p>
+  <p class="links"><a href="/account/reset-password/code">I already have a code</a> <a href="/account/sign-in">Back to sign-in</a></p>
 </form>`,
   })
 }
@@ -37,7 +37,7 @@ async function sendCode(call: PageCall): Promise<Response> {
 }
 
 function codePage(call: PageCall, given: URLSearchParams, fault: Fault | null): Response {
-  const sent = given.has('sent') ? 'If there is an account with this address, a code is on its way to it.' : null
+  const sent = given.has('sent') ? 'If there is an account with this address, we have sent a code to it.' : null
   return page(call.ctx.config, {
     title: 'Choose a new password',
     status: fault?.status,

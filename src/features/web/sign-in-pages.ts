@@ -37,7 +37,7 @@ function signInPage(call: PageCall, given: URLSearchParams, fault: Fault | null)
   })
 }
 
-const takenDown = faultAt(null, 'This account has been taken down. Please ask whoever runs this server.', 200)
+const takenDown = faultAt(null, 'This account has been taken down. Please contact the operator of this server.', 200)
 
 async function enter(call: PageCall): Promise<Response> {
   const form = await readOwnForm(call)

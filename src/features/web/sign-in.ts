@@ -15,7 +15,7 @@ const SHOWN_AGAIN = 200
 
 export const signInFaults = {
   missing: faultAt(null, 'Please enter your handle or email address and your password.', SHOWN_AGAIN),
-  wrong: faultAt('password', 'That combination of account and password is not right. App passwords do not work here.', SHOWN_AGAIN),
+  wrong: faultAt('password', 'The account or the password is wrong. App passwords do not work here.', SHOWN_AGAIN),
   blocked: faultAt(null, 'Too many attempts. Please wait a minute and try again.', SHOWN_AGAIN),
 }
 

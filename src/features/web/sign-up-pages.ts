@@ -40,7 +40,7 @@ function signUpPage(call: PageCall, given: URLSearchParams, fault: Fault | null)
   ${formProof(call)}
   <div class="tight">
     <h1>Create an account</h1>
-    <p class="quiet">Your posts, follows and everything else will live on ${new URL(publicUrl).host}. You can move away at any time.</p>
+    <p class="quiet">Your posts, follows and everything else will be stored on ${new URL(publicUrl).host}. You can move away at any time.</p>
   </div>
   ${errorNote(fault)}
   ${request && hidden(request)}
@@ -51,7 +51,7 @@ function signUpPage(call: PageCall, given: URLSearchParams, fault: Fault | null)
     affix: domainPart(servedDomains(call.ctx), given.get('domain')),
     required: true,
     autofocus: fault === null,
-    hint: 'How others find and mention you. Letters, digits and hyphens. You can change it later, also to a domain of your own.',
+    hint: 'How others find and mention you. Letters, digits and hyphens. You can change it later, for example to your own domain.',
     fault,
   })}
   ${field({
@@ -61,11 +61,11 @@ function signUpPage(call: PageCall, given: URLSearchParams, fault: Fault | null)
     value: given.get('email') ?? '',
     autocomplete: 'email',
     required: true,
-    hint: 'For codes when something important changes. Nobody else sees it.',
+    hint: 'We send codes and security notices to it. Nobody else sees it.',
     fault,
   })}
   ${newPasswordField({ label: 'Password', fault })}
-  ${inviteCodeRequired && field({ name: 'invite_code', label: 'Invite code', value: given.get('invite_code') ?? '', required: true, hint: 'From somebody who is here, or from whoever runs this server.', fault })}
+  ${inviteCodeRequired && field({ name: 'invite_code', label: 'Invite code', value: given.get('invite_code') ?? '', required: true, hint: 'From somebody who has an account here, or from the operator of this server.', fault })}
   ${links.termsOfService && html`<p class="quiet">By creating an account you agree to the <a href="${links.termsOfService}">terms</a>.</p>`}
   <div class="actions"><button class="primary">Create account</button></div>
   <p class="links"><a href="${returnPath(given)}">I have an account</a></p>
