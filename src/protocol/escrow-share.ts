@@ -26,7 +26,7 @@ export type ShareOutcome = { ok: true; share: EscrowShare } | { ok: false; fault
 
 export const SHARE_BYTES = 42
 export const SHARE_PAYLOAD_BYTES = 32
-const VERSION = 2
+export const SHARE_VERSION = 2
 const SET_ID_OFFSET = 1
 const INDEX_OFFSET = 5
 const PAYLOAD_OFFSET = 6
@@ -48,7 +48,7 @@ export function parseShare(text: string): ShareOutcome {
 /** Reads an envelope. Checks, in this order: length, version, checksum, index. */
 export function readShare(bytes: Uint8Array): ShareOutcome {
   if (bytes.length !== SHARE_BYTES) return { ok: false, fault: 'format' }
-  if (bytes[0] !== VERSION) return { ok: false, fault: 'version' }
+  if (bytes[0] !== SHARE_VERSION) return { ok: false, fault: 'version' }
   if (!checksumOf(bytes).equals(bytes.subarray(CHECKSUM_OFFSET))) return { ok: false, fault: 'checksum' }
   const index = bytes[INDEX_OFFSET]!
   if (!isShareIndex(index)) return { ok: false, fault: 'index' }
@@ -61,7 +61,7 @@ const isShareIndex = (value: number): value is ShareIndex => Object.values<numbe
 /** Makes an envelope. `setId` is an unsigned integer of 32 bits, `payload` has 32 bytes. */
 export function shareEnvelope({ setId, index, payload }: Omit<EscrowShare, 'bytes'>): EscrowShare {
   const bytes = Buffer.alloc(SHARE_BYTES)
-  bytes[0] = VERSION
+  bytes[0] = SHARE_VERSION
   bytes.writeUInt32BE(setId, SET_ID_OFFSET)
   bytes[INDEX_OFFSET] = index
   bytes.set(payload, PAYLOAD_OFFSET)

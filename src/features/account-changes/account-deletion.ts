@@ -23,6 +23,7 @@ import {
 } from '../accounts/accounts.ts'
 import { deleteAppPasswordsOf, signOutEverywhere } from '../auth/auth.ts'
 import { deleteAccountBlobs, removeBlobFiles } from '../blobs/blobs.ts'
+import { deleteEscrowOf } from '../escrow/escrow.ts'
 import { sequenceEvents } from '../firehose/firehose.ts'
 import { deleteDevicesOf } from '../wallet-devices/wallet-devices.ts'
 import { deleteWebDocument, forgetDidDocument, forgetReservedKey } from '../identity/identity.ts'
@@ -86,6 +87,7 @@ async function purge(ctx: Context, tx: Tx, did: Did): Promise<string[]> {
   await deleteWebDocument(tx, did)
   await deleteDevicesOf(tx, did)
   await deleteNoncesOf(tx, did)
+  await deleteEscrowOf(tx, did)
   await deletePreferencesOf(tx, did)
   await deleteFlagsAbout(tx, did)
   await deleteRepo(tx, did)

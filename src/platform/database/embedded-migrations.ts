@@ -30,6 +30,7 @@ import origins from '../../../migrations/0070-origins.sql' with { type: 'text' }
 import knownPlaces from '../../../migrations/0074-known-places.sql' with { type: 'text' }
 import steps from '../../../migrations/0077-steps.sql' with { type: 'text' }
 import wallets from '../../../migrations/0080-wallets.sql' with { type: 'text' }
+import escrow from '../../../migrations/0084-escrow.sql' with { type: 'text' }
 import type { Migration } from './migrations.ts'
 
 const migration = (number: number, name: string, text: string, postgres?: string): Migration => ({ number, name, text, postgres })
@@ -64,4 +65,5 @@ export const migrations: readonly Migration[] = [
   migration(74, 'known-places', knownPlaces),
   migration(77, 'steps', steps),
   migration(80, 'wallets', wallets),
+  migration(84, 'escrow', escrow),
 ]

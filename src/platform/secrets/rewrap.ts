@@ -27,6 +27,11 @@ const families: Record<string, { list(after: string, limit: number): Sql; update
       sql`SELECT handle AS id, signing_key_wrapped AS wrapped FROM name_claim WHERE signing_key_wrapped IS NOT NULL AND handle > ${after} ORDER BY handle LIMIT ${limit}`,
     update: (id, wrapped) => sql`UPDATE name_claim SET signing_key_wrapped = ${wrapped} WHERE handle = ${id}`,
   },
+  'escrow_share.share_wrapped': {
+    list: (after, limit) =>
+      sql`SELECT did AS id, share_wrapped AS wrapped FROM escrow_share WHERE did > ${after} ORDER BY did LIMIT ${limit}`,
+    update: (id, wrapped) => sql`UPDATE escrow_share SET share_wrapped = ${wrapped} WHERE did = ${id}`,
+  },
   'step.payload_wrapped': {
     list: (after, limit) => sql`SELECT id, payload_wrapped AS wrapped FROM step WHERE id > ${after} ORDER BY id LIMIT ${limit}`,
     update: (id, wrapped) => sql`UPDATE step SET payload_wrapped = ${wrapped} WHERE id = ${id}`,
