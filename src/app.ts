@@ -92,7 +92,7 @@ async function openContext(config: Config, overrides: Overrides, undos: Undo[]):
   const log = overrides.log ?? processLog(config.telemetry)
   const { db, applied, close } = await openData(config, { log, now: clock.now(), strict: overrides.strictTransactions })
   undos.push(close)
-  if (applied > 0) log.info('schema brought up to date', { migrations: applied })
+  if (applied > 0) log.info('migrations applied', { migrations: applied })
 
   const tracing = config.telemetry.enabled ? await startTracing(config, log) : null
   if (tracing !== null) undos.push(() => tracing.stop())

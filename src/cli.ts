@@ -9,7 +9,7 @@ import { SOFTWARE, SOFTWARE_NAME } from './base/version.ts'
 /** Run a command line and return its exit status. Failures are written to standard error, never thrown. */
 export async function runCommand(terminal: Terminal, words: readonly string[]): Promise<ExitCode> {
   const [first, ...others] = words
-  if (first === undefined) return misuse(terminal, 'say what to do', overview())
+  if (first === undefined) return misuse(terminal, 'a command is required', overview())
   if (isHelp(first)) return answer(terminal, overview())
   if (first === '--version' || first === '-v') return answer(terminal, SOFTWARE)
   if (first === 'help') return help(terminal, others)
@@ -62,7 +62,7 @@ function parse({ options = {}, parameters = [] }: Command, args: string[]): Pars
   try {
     const { positionals, values } = parseArgs({ args, allowPositionals: true, options: Object.fromEntries(types) })
     const extra = positionals[parameters.length]
-    if (extra !== undefined) return { ok: false, fault: `"${extra}" is one word too many` }
+    if (extra !== undefined) return { ok: false, fault: `unexpected argument "${extra}"` }
     const missing = parameters[positionals.length]
     if (missing?.startsWith('<')) return { ok: false, fault: `${missing} is missing` }
     return { ok: true, positionals, options: values as Record<string, string | boolean | undefined> }

@@ -11,9 +11,9 @@ interface Made {
 
 export const accountCreateCommand = operated({
   name: 'account create',
-  summary: 'Create an account, also where sign-up is by invite.',
+  summary: 'Create an account, even if sign-up requires an invite code.',
   parameters: ['<handle>', '<address>'],
-  details: `A handle without a dot gets the first domain of the server. ${HOW_PASSWORDS_COME}`,
+  details: `A handle without a dot is under the first domain of the server. ${HOW_PASSWORDS_COME}`,
   options: passwordOptions,
   async run(invocation) {
     const { terminal, server, positionals } = invocation
@@ -27,10 +27,10 @@ export const accountCreateCommand = operated({
     // Sign-up also creates a session, which nobody uses. The account exists even if deleting that session fails.
     await server
       .postAsHolder('/xrpc/com.atproto.server.deleteSession', undefined, made.refreshJwt)
-      .catch((error: Error) => terminal.err(`warning: a session of the account stays open: ${error.message}`))
+      .catch((error: Error) => terminal.err(`warning: a session of the account could not be ended: ${error.message}`))
 
     const known = { did: made.did, handle: made.handle, email }
-    const text = facts({ handle: made.handle, did: made.did, address: email, password: generated && `${generated} (shown this once)` })
+    const text = facts({ handle: made.handle, did: made.did, address: email, password: generated && `${generated} (shown only once)` })
     return { value: generated === null ? known : { ...known, password: generated }, text }
   },
 })

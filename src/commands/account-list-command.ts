@@ -15,11 +15,11 @@ interface ListedAccount {
 export const accountListCommand = operated({
   name: 'account list',
   summary: 'List the accounts.',
-  details: 'Those that a watched labeler has flagged come first.',
+  details: 'Accounts that a watched labeler has flagged come first.',
   options: {
-    search: { value: 'TEXT', doc: 'Those whose handle, DID or address contains this.' },
-    status: { value: 'STATUS', doc: 'Only those that are active, deactivated or takendown.' },
-    limit: { value: 'n', doc: 'The first n.' },
+    search: { value: 'TEXT', doc: 'Only accounts whose handle, DID or email address contains this.' },
+    status: { value: 'STATUS', doc: 'Only accounts with this status: active, deactivated or takendown.' },
+    limit: { value: 'n', doc: 'At most this many.' },
   },
   async run({ server, options }) {
     const { search, status } = options

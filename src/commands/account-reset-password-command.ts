@@ -7,26 +7,29 @@ import type { Server } from './operator-server.ts'
 const ways: Record<string, (account: FoundAccount, invocation: Invocation & { server: Server }) => Promise<Answer>> = {
   async mail(account, { server }) {
     await server.post(`/v1/admin/accounts/${encodeURIComponent(account.did)}/reset-mail`)
-    return { value: { did: account.did, mailedTo: account.email }, text: `A code to reset the password was mailed to ${account.email}.` }
+    return { value: { did: account.did, mailedTo: account.email }, text: `A reset code was mailed to ${account.email}.` }
   },
   async code({ did }, { server }) {
     const { token, expiresIn } = await server.post<{ token: string; expiresIn: number }>(
       `/v1/admin/accounts/${encodeURIComponent(did)}/reset-token`,
     )
-    return { value: { did, code: token, expiresIn }, text: `${token}\nresets the password once, in the next ${expiresIn / 60} minutes.` }
+    return {
+      value: { did, code: token, expiresIn },
+      text: `${token}\nThis code resets the password once, within ${expiresIn / 60} minutes.`,
+    }
   },
 }
 
 export const accountResetPasswordCommand = operated({
   name: 'account reset-password',
-  summary: 'Give an account a new password, or a code to set one.',
+  summary: 'Set a new password for an account, or issue a code to reset it.',
   parameters: ['<account>'],
   details: `${NAMED_BY} ${HOW_PASSWORDS_COME}
-A new password signs out whoever came in with the old one. With --mail or --code the old one holds until the code is used.`,
+A new password ends the sessions that the old one opened. With --mail or --code the old one stays valid until the code is used.`,
   options: {
     ...passwordOptions,
     mail: { doc: 'Mail a reset code to the account.' },
-    code: { doc: 'Print a reset code, to be passed on to the holder.' },
+    code: { doc: 'Print a reset code, to pass on to the account holder.' },
   },
   async run(invocation) {
     const {
@@ -47,5 +50,5 @@ async function setPassword(account: FoundAccount, invocation: Invocation & { ser
   const done = `${nameOf(account)} has a new password.`
   return generated === null
     ? { value: { did }, text: done }
-    : { value: { did, password: generated }, text: `${done} Shown this once:\n${generated}` }
+    : { value: { did, password: generated }, text: `${done} It is shown only once:\n${generated}` }
 }

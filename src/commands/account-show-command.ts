@@ -4,7 +4,7 @@ import { facts, minute } from './report.ts'
 
 export const accountShowCommand = operated({
   name: 'account show',
-  summary: 'Show what is known of an account.',
+  summary: 'Show the data of an account.',
   parameters: ['<account>'],
   details: NAMED_BY,
   async run({ server, positionals: [name = ''] }) {

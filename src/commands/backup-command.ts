@@ -5,18 +5,18 @@ import { configured } from './configuration.ts'
 
 export const backupCommand = configured({
   name: 'backup',
-  summary: 'Make a backup, also while the server runs.',
+  summary: 'Make a backup, even while the server runs.',
   parameters: ['[folder or s3://bucket/prefix]'],
-  details: `Copies the database as of one instant and every blob that the place does not hold yet; blobs are kept once for all
-backups of a place. Without a place, backup.destination is used. A bucket is one of the store that blob_mirror.endpoint
-and its keys name.
+  details: `Copies the database as of one instant, and every blob that the destination does not hold yet. All backups at a
+destination share the blobs. The default destination is backup.destination. A bucket is accessed at
+blob_mirror.endpoint with the access keys of blob_mirror.
 
 With backup.passphrase (SERVICE_BACKUP_PASSPHRASE) everything is encrypted in the age format. Without it the backup is
-as readable as the data directory, and holds the master key unless SERVICE_SIGNING_KEY_MASTER_KEY is configured.`,
-  options: { keep: { value: 'n', doc: 'Drop all but the newest n backups of the place.' } },
+as readable as the data directory, and contains the master key unless SERVICE_SIGNING_KEY_MASTER_KEY is configured.`,
+  options: { keep: { value: 'n', doc: 'Delete all but the newest n backups at the destination.' } },
   async run({ terminal, config, positionals, options }) {
     const place = positionals[0] ?? config.backup.destination
-    if (place === null || place === undefined) throw new Misuse('say where the backup goes, or set backup.destination')
+    if (place === null || place === undefined) throw new Misuse('name a destination for the backup, or set backup.destination')
     const { snapshot, databaseBytes, blobsCopied, blobsKept, missingBlobs, snapshotsDropped } = await makeBackup(
       config,
       openArchive(place, config),
@@ -28,7 +28,7 @@ as readable as the data directory, and holds the master key unless SERVICE_SIGNI
       },
     )
     terminal.out(
-      `${snapshot}: database of ${databaseBytes} bytes, ${blobsCopied} blobs copied, ${blobsKept} there already, ${missingBlobs} missing, ${snapshotsDropped} old backups dropped`,
+      `${snapshot}: database of ${databaseBytes} bytes, ${blobsCopied} blobs copied, ${blobsKept} already there, ${missingBlobs} missing, ${snapshotsDropped} old backups deleted`,
     )
     return missingBlobs === 0 ? exitCodes.ok : exitCodes.failed
   },

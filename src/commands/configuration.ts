@@ -26,7 +26,7 @@ export function configurationOf({ terminal, options }: Invocation, warn: (warnin
   const mode = options['dev'] === true ? 'dev' : 'serve'
   const config = loadOrExplain(terminal, mode, warn)
   if (config === null && mode === 'serve' && loadConfig(terminal, 'dev').ok)
-    terminal.err('It will do for "dev": add --dev to work with what that has made.')
+    terminal.err('It is valid for "dev": add --dev to use the data of the development server.')
   return config
 }
 

@@ -5,9 +5,9 @@ import { runServer } from './run-server.ts'
 
 export const devCommand: Command = {
   name: 'dev',
-  summary: 'Run a server for development. Needs no configuration.',
-  details: `Listens on loopback, port 2583; keeps its data in ./data; hands out handles under .test without invites; writes
-mail to the log; and runs a PLC directory of its own, so that it needs no network.
+  summary: 'Run a development server, which needs no configuration.',
+  details: `Listens on loopback, port 2583; stores its data in ./data; offers handles under .test without invite codes; writes
+mail to the log; and runs its own PLC directory, so it needs no network.
 
 Every configuration key still works, for example PORT=3000.`,
   run: ({ terminal }) => runServer(terminal, 'dev', (app, config) => terminal.out(introduction(app, config, terminal.self))),

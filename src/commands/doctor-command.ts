@@ -10,11 +10,11 @@ const marks: Record<Finding['state'], string> = { ok: 'ok   ', warning: 'warn ',
 
 export const doctorCommand = configured({
   name: 'doctor',
-  summary: 'Look for what is wrong with a deployment, and say what to do about it.',
-  details: `Looks at the disk, the database, its master key, backups, DNS, TLS, the server, the reverse proxy, the clock, mail, the
-PLC directory and the relay. What the proxy makes of requests the server itself is asked through the public address, with
-the admin token. To be run on the server, as its user, while "serve" runs. Changes nothing; exits with 1 when there is a
-fault.`,
+  summary: 'Diagnose a deployment, and say how to fix what is wrong.',
+  details: `Checks the disk, the database, its master key, backups, DNS, TLS, the server, the reverse proxy, the clock, mail, the
+PLC directory and the relay. To see what the proxy does to requests, sends some through the public address to the
+server, with the admin token. Run it on the server's machine, as the same user, while "serve" is running. Changes
+nothing; exits with 1 if there is a fault.`,
   async run({ terminal, config }) {
     const resolver = systemResolver()
     const upstream = createOutbound({ resolver: systemResolver({ asksSystem: true }), reach: 'anywhere' })

@@ -6,11 +6,10 @@ import { type Command, exitCodes, type ExitCode, integerOption, Misuse, type Ter
 export const firehoseCommand: Command = {
   name: 'firehose',
   summary: 'Print the events of a server as they happen.',
-  details: `Follows com.atproto.sync.subscribeRepos, one line for each event, until it is interrupted, its output is
-closed or the server closes.
-Without a URL, the server of "dev" is meant.`,
+  details: `Follows com.atproto.sync.subscribeRepos and prints one line per event, until it is interrupted, its output is
+closed or the server closes the connection. Without a URL, follows the server of "dev".`,
   parameters: ['[URL]'],
-  options: { cursor: { value: 'SEQ', doc: 'Begin with the first event after this one; 0 for the oldest kept.' } },
+  options: { cursor: { value: 'SEQ', doc: 'Start after the event with this number; 0 starts at the oldest one kept.' } },
   async run({ terminal, positionals, options }) {
     const base = URL.parse(positionals[0] ?? 'http://localhost:2583')
     if (base === null) throw new Misuse(`${positionals[0]} is not a URL`)

@@ -4,12 +4,12 @@ import { findAccount } from './operator-accounts.ts'
 
 export const inviteCreateCommand = operated({
   name: 'invite create',
-  summary: 'Make invite codes.',
+  summary: 'Create invite codes.',
   details: '',
   options: {
-    uses: { value: 'n', doc: 'Accounts that each code lets in; 1 without it.' },
-    count: { value: 'n', doc: 'Codes; 1 without it.' },
-    for: { value: 'ACCOUNT', doc: 'Give the codes to an account, which finds them in its app.' },
+    uses: { value: 'n', doc: 'Number of accounts that each code allows; 1 by default.' },
+    count: { value: 'n', doc: 'Number of codes; 1 by default.' },
+    for: { value: 'ACCOUNT', doc: 'Assign the codes to an account, which sees them in its app.' },
   },
   async run({ server, options }) {
     const [useCount, codeCount] = [integerOption(options, 'uses', 1) ?? 1, integerOption(options, 'count', 1) ?? 1]

@@ -6,7 +6,7 @@ export const inviteDisableCommand = operated({
   name: 'invite disable',
   summary: 'Disable an invite code.',
   parameters: ['<code>'],
-  details: 'Accounts that came in with it stay.',
+  details: 'Accounts that signed up with it are not affected.',
   async run({ server, positionals: [code = ''] }) {
     // The method accepts unknown codes without an error, so check first that the code exists.
     if (!(await allInvites(server)).some((known) => known.code === code)) throw new OperatorError(`there is no invite code ${code}`)

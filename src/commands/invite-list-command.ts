@@ -13,7 +13,7 @@ export const inviteListCommand = operated({
   name: 'invite list',
   summary: 'List the invite codes that can still be used.',
   details: '',
-  options: { all: { doc: 'Also those that are used up or disabled.' } },
+  options: { all: { doc: 'Include codes that are used up or disabled.' } },
   async run({ server, options }) {
     const codes = (await allInvites(server)).filter((code) => options['all'] === true || isOpen(code))
     const rows = codes.map((code) => [

@@ -9,7 +9,7 @@ export const mailTestCommand = configured({
   name: 'mail test',
   summary: 'Send a mail with the configured provider.',
   parameters: ['<address>'],
-  details: 'Says whether the provider took the message. Whether it arrives is for the mailbox to show.',
+  details: 'Reports whether the provider accepted the message, not whether the message arrived in the mailbox.',
   async run({ terminal, config, positionals: [to = ''] }) {
     const mailer = createMailer(config, {
       upstream: createOutbound({ resolver: systemResolver({ asksSystem: true }), reach: 'anywhere' }),
@@ -19,8 +19,8 @@ export const mailTestCommand = configured({
     await mailer.send({ to, subject: `Test of ${host}`, text: `Mail from ${host} arrives.\n` })
     terminal.out(
       config.email.provider === 'log'
-        ? 'The mail went to the log: email.provider is "log".'
-        : `${config.email.provider} took the mail to ${to}.`,
+        ? 'The mail was written to the log, because email.provider is "log".'
+        : `${config.email.provider} accepted the mail to ${to}.`,
     )
     return exitCodes.ok
   },

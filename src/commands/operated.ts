@@ -22,12 +22,13 @@ interface OperatorCommand extends Omit<Command, 'run'> {
 export function operated({ details, options, run, ...command }: OperatorCommand): Command {
   return {
     ...command,
-    details: `${details}${details === '' ? '' : '\n\n'}Speaks to the running server of the configuration, with its admin token. With --url to any other; then the token is
-read from ${TOKEN} or the file, and never from the command line, which others on the machine can see.`,
+    details: `${details}${details === '' ? '' : '\n\n'}Calls the running server of the configuration, or the one that --url names, with the admin token. With --url,
+the token comes from ${TOKEN} or --token-file. It is never an argument, because other users of the
+machine can see those.`,
     options: {
       ...options,
       json: { doc: 'Print JSON, for scripts.' },
-      url: { value: 'URL', doc: 'Speak to this server.' },
+      url: { value: 'URL', doc: 'Call this server.' },
       'token-file': { value: 'FILE', doc: 'Read the admin token from this file; "-" is the first line of standard input.' },
       ...devOption,
     },
@@ -48,7 +49,7 @@ async function serverFor(invocation: Invocation): Promise<Server | null> {
   const { url } = options
   if (typeof url === 'string') {
     const token = given ?? terminal.env[TOKEN]?.trim()
-    if (!token) throw new OperatorError(`the admin token of ${url} is needed, in ${TOKEN} or by --token-file`)
+    if (!token) throw new OperatorError(`the admin token of ${url} is required, in ${TOKEN} or with --token-file`)
     return new Server(originOf(url), token)
   }
   // Warnings concern the running server, which logged them when it started.
@@ -60,7 +61,7 @@ async function tokenFrom(file: string | boolean | undefined, terminal: Terminal)
   if (typeof file !== 'string') return null
   const text = file === '-' ? await terminal.nextLine() : terminal.readFile(file)
   if (text === null || text.trim() === '')
-    throw new OperatorError(file === '-' ? 'no admin token came on standard input' : `${file} holds no admin token`)
+    throw new OperatorError(file === '-' ? 'there is no admin token on standard input' : `${file} holds no admin token`)
   return text.trim()
 }
 

@@ -5,7 +5,8 @@ import { base32 } from '../protocol/cid.ts'
 import { chosenOption, type Invocation, Misuse, type Option } from './command.ts'
 import type { Server } from './operator-server.ts'
 
-export const NAMED_BY = 'The account is named by its handle, DID or address; a handle without a dot has the first domain of the server.'
+export const NAMED_BY =
+  'Name the account by its handle, DID or email address. A handle without a dot is under the first domain of the server.'
 
 /** Response of `/v1/admin/accounts/lookup`. */
 export interface FoundAccount {
@@ -35,7 +36,7 @@ export const describedServer = (server: Server): Promise<{ availableUserDomains:
 /** Complete a handle without a dot with the server's first domain. Throws OperatorError if the server has no domain. */
 export function fullHandle(name: string, [domain]: readonly string[]): string {
   if (name.includes('.')) return name
-  if (domain === undefined) throw new OperatorError('the server has no domain for handles: give the whole handle')
+  if (domain === undefined) throw new OperatorError('the server has no domain for handles: give the full handle')
   return `${name}.${domain.replace(/^\./, '')}`
 }
 
@@ -43,11 +44,11 @@ export function fullHandle(name: string, [domain]: readonly string[]): string {
 export const nameOf = ({ handle, did }: Pick<FoundAccount, 'handle' | 'did'>): string => (handle === null ? did : `${handle} (${did})`)
 
 export const passwordOptions = {
-  generate: { doc: 'Make up a password and print it, once.' },
-  'password-stdin': { doc: 'Read the password from standard input, its next line.' },
+  generate: { doc: 'Generate a password, and print it once.' },
+  'password-stdin': { doc: 'Read the password from the next line of standard input.' },
 } as const satisfies Record<string, Option>
 
-export const HOW_PASSWORDS_COME = 'The password is asked for twice, unless --generate or --password-stdin says where it comes from.'
+export const HOW_PASSWORDS_COME = 'Asks for the password twice, unless --generate or --password-stdin is given.'
 
 /**
  * Generate a password, read one from standard input, or ask for one twice, as the options say.
@@ -63,10 +64,10 @@ export async function newPassword({ terminal, options }: Invocation): Promise<{ 
   }
   if (way === 'password-stdin') {
     const password = await terminal.nextLine()
-    if (!password) throw new Misuse('no password came on standard input')
+    if (!password) throw new Misuse('there is no password on standard input')
     return { password, generated: null }
   }
-  if (!terminal.isInteractive) throw new Misuse('nobody can be asked for the password here: add --generate or --password-stdin')
+  if (!terminal.isInteractive) throw new Misuse('there is no terminal to ask for the password at: add --generate or --password-stdin')
   const password = await terminal.ask('Password: ', { hidden: true })
   if (password !== (await terminal.ask('Once more: ', { hidden: true }))) throw new Misuse('the two passwords differ')
   return { password, generated: null }

@@ -25,7 +25,7 @@ export async function pages<Item>(
       cursor,
     })
     const found = page[name]
-    if (!Array.isArray(found)) throw new OperatorError(`what answers at ${server.url} is no server of this kind`)
+    if (!Array.isArray(found)) throw new OperatorError(`${server.url} is not a Holdfast server`)
     items.push(...found)
     cursor = page.cursor
   } while (cursor !== undefined && items.length < limit)

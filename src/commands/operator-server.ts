@@ -46,9 +46,9 @@ export class Server {
       this.#token === null ? {} : { authorization: `Basic ${Buffer.from(`admin:${this.#token}`).toString('base64')}` }
     const response = await this.#fetch(path, { ...init, headers: { ...init.headers, ...authorization } })
     if (response.status !== 401) return this.#answer<T>(response)
-    if (this.#token !== null) throw new OperatorError(`${this.url} does not take this admin token`)
+    if (this.#token !== null) throw new OperatorError(`${this.url} does not accept this admin token`)
     throw new OperatorError(
-      'a server runs here, and takes orders with the admin token only: set admin_token (SERVICE_ADMIN_TOKEN) for it and for this command',
+      'the running server requires the admin token: set admin_token (SERVICE_ADMIN_TOKEN) for the server and for this command',
     )
   }
 
@@ -58,7 +58,7 @@ export class Server {
     return fetch(this.url + path, { ...init, ...route, signal: AbortSignal.timeout(TIMEOUT_MILLIS) }).catch(
       (error: Error & { code?: string }) => {
         if (error.code === 'ECONNREFUSED' || error.code === 'ConnectionRefused')
-          throw new NoServer(`no server answers at ${this.url}: start it, or name another with --url`)
+          throw new NoServer(`no server is listening at ${this.url}: start it, or name another with --url`)
         throw new OperatorError(`${this.url} cannot be reached: ${error.message}`)
       },
     )
@@ -69,7 +69,7 @@ export class Server {
     if (!response.ok) throw new OperatorError(faultOf(response.status, text))
     if (text === '') return null as T
     const value = jsonOf(text)
-    if (value === null) throw new OperatorError(`what answers at ${this.url} is no server of this kind`)
+    if (value === null) throw new OperatorError(`${this.url} is not a Holdfast server`)
     return value as T
   }
 }
@@ -90,7 +90,7 @@ export const serverOf = (config: Config, token: string | null): Server => new Se
 function faultOf(status: number, text: string): string {
   const body = jsonOf(text) as { error?: { message?: unknown }; message?: unknown } | null
   const message = body?.message ?? body?.error?.message
-  return typeof message === 'string' && message !== '' ? message : `the server answered ${status}`
+  return typeof message === 'string' && message !== '' ? message : `the server returned status ${status}`
 }
 
 function jsonOf(text: string): unknown {

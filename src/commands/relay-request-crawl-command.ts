@@ -9,8 +9,8 @@ interface Asked {
 
 export const relayRequestCrawlCommand = operated({
   name: 'relay request-crawl',
-  summary: 'Ask the relays to come and read.',
-  details: 'Asks each of crawlers.urls at once. Exits with 1 when one of them does not accept.',
+  summary: 'Ask the relays to crawl this server.',
+  details: 'Calls every relay in crawlers.urls. Exits with 1 if one of them does not accept the request.',
   async run({ server }) {
     const asked = await server.post<Asked>('/v1/admin/request-crawl')
     const rows = asked.relays.map(({ host, accepted, detail }) => [host, accepted ? 'accepted' : 'refused', detail])

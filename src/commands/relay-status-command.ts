@@ -15,8 +15,8 @@ interface RelayStatus {
 
 export const relayStatusCommand = operated({
   name: 'relay status',
-  summary: 'Show what the relay knows of this server, and how far it has read.',
-  details: 'Asks the first of crawlers.urls. Exits with 1 when it does not answer.',
+  summary: 'Show the status of this server at the relay, and how far the relay has read.',
+  details: 'Asks the first relay in crawlers.urls. Exits with 1 if it does not respond.',
   async run({ server }) {
     const status = await server.get<RelayStatus>('/v1/admin/relay-status')
     const text = facts({
@@ -25,7 +25,7 @@ export const relayStatusCommand = operated({
       status: status.relayStatus,
       accounts: status.accountCount,
       'read up to': status.relaySeq,
-      'of that time': minute(status.relayCursorAt),
+      'event time': minute(status.relayCursorAt),
       'newest event': status.pdsHeadSeq,
       behind: status.gap,
       detail: status.detail,

@@ -14,19 +14,19 @@ import { configured } from './configuration.ts'
 
 export const restoreCommand = configured({
   name: 'restore',
-  summary: 'Bring a backup back into an empty data directory.',
+  summary: 'Restore a backup into an empty data directory.',
   parameters: ['[folder or s3://bucket/prefix]', '[name of the backup]'],
-  details: `Takes the newest backup of the place unless one is named. Everything is checked before it takes effect: digests,
-the database, every repository with its signature, every blob. Then the event log continues above any number that a
-relay may have seen, and every repository is signed once more, so that relays follow on.
+  details: `Restores the newest backup unless one is named. Verifies everything before it takes effect: digests, the
+database, every repository with its signature, and every blob. Then the event log continues above any sequence number
+that a relay may have seen, and every repository is signed again, so that relays continue to follow the server.
 
-Blobs that are missing from the backup are listed; with blob_mirror configured the next start fetches them.`,
+Lists the blobs that are missing from the backup. If blob_mirror is configured, the next start fetches them.`,
   async run({ terminal, config, positionals: [place, wanted] }) {
     const from = place ?? config.backup.destination
-    if (from === null) throw new Misuse('say where the backups are, or set backup.destination')
+    if (from === null) throw new Misuse('name the location of the backups, or set backup.destination')
     const archive = openArchive(from, config)
     const snapshot = wanted ?? (await listSnapshots(archive)).at(-1)
-    if (snapshot === undefined) throw new OperatorError('there are no backups at this place')
+    if (snapshot === undefined) throw new OperatorError('there are no backups at this destination')
     const fetched = await fetchSnapshot(config, archive, await unsealOf(archive, config.backup.passphrase?.reveal() ?? null), snapshot)
     for (const cid of fetched.missingBlobs) terminal.err(`blob ${cid} is not in the backup`)
 
@@ -36,10 +36,10 @@ Blobs that are missing from the backup are listed; with blob_mirror configured t
         lostBlobs: new Set(fetched.missingBlobs),
         quick: true,
       })
-      if (faults > 0) throw new OperatorError(`the backup is damaged in ${faults} places; nothing was put into effect`)
+      if (faults > 0) throw new OperatorError(`the backup has ${faults} faults; nothing was restored`)
       const { seq, accounts } = await continueSequence(ctx)
       terminal.out(
-        `${snapshot}: ${repos} repositories and ${blobs} blobs verified, ${accounts} accounts announced again, the log goes on at ${seq}`,
+        `${snapshot}: ${repos} repositories and ${blobs} blobs verified, ${accounts} accounts announced again, event log continues at ${seq}`,
       )
     })
     await installDatabase(config, fetched)

@@ -13,10 +13,10 @@ const { old: OLD, new: NEW } = rewrapVariables
 
 export const rewrapCommand = configured({
   name: 'rewrap',
-  summary: 'Put all stored secrets under another master key.',
+  summary: 'Change the master key that wraps all stored secrets.',
   details: `Takes the keys from ${OLD} and ${NEW}, 64 hexadecimal characters each.
-Without an old key, the one in master.key is meant; that file is removed afterwards. No signing key and no session
-changes. The server has to be stopped; then start it with the new key as SERVICE_SIGNING_KEY_MASTER_KEY.`,
+Without an old key, uses the one in master.key, and removes that file afterwards. No signing key and no session
+changes. Stop the server first, then start it with the new key as SERVICE_SIGNING_KEY_MASTER_KEY.`,
   async run({ terminal, config }) {
     const keyFile = masterKeyFile(config.dataDir)
     const given = keyOf(OLD, terminal.env[OLD])

@@ -13,7 +13,7 @@ export async function runServer(terminal: Terminal, mode: Mode, onListening: (ap
 
   const log = processLog(config.telemetry)
   for (const warning of warnings) log.warn('configuration', { warning })
-  process.on('unhandledRejection', (error) => log.error('a background task failed', { error }))
+  process.on('unhandledRejection', (error) => log.error('unhandled rejection', { error }))
 
   const stopRequested = stopRequest(terminal, mode, log)
   const app = await startApp(config, { log })
@@ -41,7 +41,7 @@ function stopRequest({ env }: Terminal, mode: Mode, log: Log): Promise<string> {
     }
     const onSignal = (signal: NodeJS.Signals) => {
       if (state === 'stopping') {
-        log.warn('stopped at once by a second signal', { signal })
+        log.warn('stopped immediately by a second signal', { signal })
         process.exit(exitCodes.interrupted)
       }
       if (state === 'asked') return

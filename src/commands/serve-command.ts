@@ -4,9 +4,10 @@ import { runServer } from './run-server.ts'
 export const serveCommand: Command = {
   name: 'serve',
   summary: 'Run the server.',
-  details: `Configuration comes from the file named by SERVICE_CONFIG, or ./pds.toml, and from the environment, which wins.
+  details: `Reads the configuration from the file that SERVICE_CONFIG names, or ./pds.toml, and from environment variables, which
+take precedence.
 Three keys have no default: SERVICE_PUBLIC_URL, SERVICE_AVAILABLE_USER_DOMAINS and SERVICE_DATA_DIR.
 
-SIGTERM or SIGINT lets running requests finish and then exits with 0; a second signal exits at once with 130.`,
+On SIGTERM or SIGINT, the server finishes running requests and exits with 0. A second signal ends it at once with 130.`,
   run: ({ terminal }) => runServer(terminal, 'serve', () => {}),
 }

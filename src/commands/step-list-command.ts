@@ -26,9 +26,9 @@ const NONE = '-'
 
 export const stepListCommand = operated({
   name: 'step list',
-  summary: 'List what is still to be done: mails, requests to be crawled.',
+  summary: 'List durable steps that wait or have failed, such as mail.',
   parameters: ['[kind]'],
-  details: 'Without a kind, how many of each there are; with one, the steps themselves, the oldest first.',
+  details: 'Without a kind, counts the steps of each kind. With one, lists its steps, oldest first.',
   async run({ server, positionals: [kind] }) {
     if (kind === undefined) {
       const { kinds } = await server.get<{ kinds: StepKindView[] }>('/v1/admin/steps', { limit: 1 })

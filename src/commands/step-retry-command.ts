@@ -3,11 +3,11 @@ import { chosenSteps, stepCount } from './step-choice.ts'
 
 export const stepRetryCommand = operated({
   name: 'step retry',
-  summary: 'Try a step, or all of a kind, again now.',
+  summary: 'Retry a step, or all steps of a kind, now.',
   parameters: ['<id or kind>'],
-  details: 'Also those that have failed for good, with all their tries.',
+  details: 'Includes steps that failed permanently. Their number of tries starts again.',
   async run({ server, positionals: [name] }) {
     const value = await server.post<{ retried: number }>('/v1/admin/steps/retry', await chosenSteps(server, name))
-    return { value, text: `${stepCount(value.retried)} will be tried now.` }
+    return { value, text: `${stepCount(value.retried)} will be retried now.` }
   },
 })

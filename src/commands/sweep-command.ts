@@ -7,10 +7,10 @@ import { NoServer, serverOf } from './operator-server.ts'
 
 export const sweepCommand = configured({
   name: 'sweep',
-  summary: 'Run one of the periodic passes now, and print its report.',
+  summary: 'Run a sweep now, and print its report.',
   parameters: ['[name]'],
-  details: `Asks the running server to do it, with the admin token; when no server runs, does it itself. Without a name, prints
-the names.`,
+  details: `Asks the running server to run it, with the admin token. If no server is running, runs it in this process.
+Without a name, lists the sweeps.`,
   async run({ terminal, config, positionals: [name] }) {
     const names = features.flatMap(({ sweeps = [] }) => sweeps.map((sweep) => sweep.name))
     if (name === undefined || !names.includes(name)) {

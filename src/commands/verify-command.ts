@@ -5,13 +5,12 @@ import { configured } from './configuration.ts'
 
 export const verifyCommand = configured({
   name: 'verify',
-  summary: 'Check every repository, signature, record and blob that is stored.',
-  details: `Walks everything, prints each fault on a line of its own and exits with 1 if there was one. Changes nothing. The server
-has to be stopped.
+  summary: 'Verify every stored repository, signature, record and blob.',
+  details: `Reads everything, prints one line per fault, and exits with 1 if there are any. Changes nothing. Stop the server first.
 
-Each repository is read twice, the second time by the libraries of the reference implementation: an opinion that does
-not depend on this program. With --quick it is read once.`,
-  options: { quick: { doc: 'Leave out the second opinion on each repository.' } },
+Reads each repository twice, the second time with the libraries of the reference implementation, which do not depend
+on this program. With --quick, reads it once.`,
+  options: { quick: { doc: 'Skip the second, independent reading of each repository.' } },
   async run({ terminal, config, options }) {
     const quick = options['quick'] === true
     const { repos, blobs, faults } = await withContext(config, (ctx) => verifyEverything(ctx, { onFault: terminal.err, quick }))

@@ -55,7 +55,7 @@ export function createDispatcher(ctx: Context, endpoints: readonly Endpoint[]): 
       ctx.metrics.request(route, status)
       span?.end(status)
       if (logsRequests)
-        ctx.log.debug('request answered', {
+        ctx.log.debug('request handled', {
           method: request.method,
           route,
           status,

@@ -75,7 +75,7 @@ export function listen(config: Config, { dispatch, stop }: Dispatcher): Listener
     async stop(graceMillis) {
       const stopped = stop(graceMillis)
       const closed = server.stop()
-      for (const socket of sockets) socket.close(1001, 'server is going down')
+      for (const socket of sockets) socket.close(1001, 'server is shutting down')
       await stopped
       await server.stop(true)
       await closed

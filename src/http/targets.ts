@@ -76,7 +76,7 @@ function target(name: string, spec: Common<unknown> | null, run: (exchange: Requ
 function methodTarget(endpoint: Of<'query' | 'procedure' | 'subscription'>, unserved: Target): MethodTarget {
   const { nsid, kind } = endpoint
   const method = methods().get(nsid as MethodName)
-  if (!method || method.kind !== kind) throw new Error(`${nsid} is no ${kind} of its lexicon`)
+  if (!method || method.kind !== kind) throw new Error(`the lexicon does not declare ${nsid} as a ${kind}`)
   switch (kind) {
     case 'query':
       return { ...target(nsid, endpoint.spec, (exchange, limits) => runQuery(exchange, endpoint, method, limits)), upgrade: null }
@@ -172,7 +172,7 @@ async function inputOf(body: RequestBody, method: Method, maxBytes: number): Pro
 function checked({ ctx }: RequestExchange, { nsid }: Method, answer: unknown): unknown {
   if (!ctx.config.development || answer instanceof Response) return answer
   const outcome = validateOutput(nsid, answer instanceof JsonText ? JSON.parse(answer.text) : answer)
-  if (!outcome.ok) throw new Error(`${nsid} answered against its lexicon: ${outcome.message}`)
+  if (!outcome.ok) throw new Error(`the output of ${nsid} does not match its lexicon: ${outcome.message}`)
   return answer
 }
 

@@ -57,7 +57,7 @@ test('whatever changes an account is a line with its DID and the id of the reque
     'email address changed',
     'password reset',
   ])
-  const answered = new Set(pds.log.filter(({ message }) => message === 'request answered').map(({ requestId }) => requestId))
+  const answered = new Set(pds.log.filter(({ message }) => message === 'request handled').map(({ requestId }) => requestId))
   expect(pds.log.filter(({ did, level }) => did === ann.did && level === 'info').every(({ requestId }) => answered.has(requestId))).toBe(
     true,
   )

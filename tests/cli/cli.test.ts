@@ -34,7 +34,7 @@ describe('help', () => {
     expect(before).toEqual(after)
     expect(before).toMatchObject({
       code: 0,
-      out: expect.stringMatching(/\n  invite create +Make invite codes.\n  invite list .*\n  invite disable /),
+      out: expect.stringMatching(/\n  invite create +Create invite codes.\n  invite list .*\n  invite disable /),
     })
   })
 })
@@ -44,17 +44,17 @@ test('version prints name and version', async () => {
 })
 
 test.each([
-  [[], 'holdfast: say what to do'],
+  [[], 'holdfast: a command is required'],
   [['srve'], 'holdfast: there is no command "srve"; did you mean "serve"?'],
   [['config'], 'holdfast: "config" needs one of: check'],
-  [['dev', 'now'], 'holdfast: "now" is one word too many'],
+  [['dev', 'now'], 'holdfast: unexpected argument "now"'],
   [['version', '--colour'], "holdfast: Unknown option '--colour'"],
   [['account'], 'holdfast: "account" needs one of: list, show, create, reset-password, takedown, restore, delete, usage'],
   [['account', 'show'], 'holdfast: <account> is missing'],
   [['firehose', 'nowhere'], 'holdfast: nowhere is not a URL'],
   [['firehose', '--cursor', 'x'], 'holdfast: --cursor takes a whole number of at least 0'],
   [['backup', '--dev', '--keep', '0', '/nowhere'], 'holdfast: --keep takes a whole number of at least 1'],
-  [['backup', '--dev'], 'holdfast: say where the backup goes, or set backup.destination'],
+  [['backup', '--dev'], 'holdfast: name a destination for the backup, or set backup.destination'],
 ])('%p is refused with a sentence and status 2', async (words, sentence) => {
   const { code, out, err } = await runProgram(words)
   expect({ code, out }).toEqual({ code: 2, out: '' })
@@ -117,7 +117,7 @@ describe('serve', () => {
     const { code, err } = await runProgram(['dev'], { PORT: new URL(first.url).port })
     expect(code).toBe(1)
     expect(err.trim().split('\n')).toEqual([
-      expect.stringMatching(/^holdfast dev: port \d+ of 127.0.0.1 is in use by another process: stop that one/),
+      expect.stringMatching(/^holdfast dev: port \d+ of 127.0.0.1 is in use by another process: stop that process/),
     ])
   })
 })
@@ -129,7 +129,7 @@ test('a second server leaves a data directory alone that the first one uses', as
   expect(await runProgram(['dev'], await env())).toEqual({
     code: 1,
     out: '',
-    err: `holdfast dev: ${join(folder.path, 'data')} is in use by another process: stop that server, or set data_dir to another folder\n`,
+    err: `holdfast dev: ${join(folder.path, 'data')} is in use by another process: stop that process, or set data_dir to another folder\n`,
   })
   first.signal('SIGKILL')
   await first.exited

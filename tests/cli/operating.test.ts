@@ -161,7 +161,7 @@ describe('account reset-password', () => {
   test('mails or prints a code instead', async () => {
     const heidi = await invited('heidi')
     const { code, out } = await run(['account', 'reset-password', 'heidi.test', '--mail'])
-    expect({ code, out }).toEqual({ code: 0, out: 'A code to reset the password was mailed to heidi@example.com.\n' })
+    expect({ code, out }).toEqual({ code: 0, out: 'A reset code was mailed to heidi@example.com.\n' })
     expect(pds.mails.at(-1)).toMatchObject({ to: 'heidi@example.com' })
     const printed = await json(['account', 'reset-password', 'heidi.test', '--code'])
     expect(
@@ -187,13 +187,13 @@ test('an account is deleted once its handle is typed, or with --yes', async () =
   const judy = await invited('judy')
   const words = ['account', 'delete', 'judy@example.com']
   expect(await run(words)).toMatchObject({ code: 2, err: expect.stringContaining('add --yes') })
-  expect(await typeAtProgram([...words, ...there()], env, [['Type judy.test to go on: ', 'judy\r']])).toMatchObject({
+  expect(await typeAtProgram([...words, ...there()], env, [['Type judy.test to continue: ', 'judy\r']])).toMatchObject({
     code: 1,
     screen: expect.stringContaining('nothing was deleted'),
   })
-  expect((await typeAtProgram([...words, ...there()], env, [['Type judy.test to go on: ', '\x04']])).code).toBe(130)
+  expect((await typeAtProgram([...words, ...there()], env, [['Type judy.test to continue: ', '\x04']])).code).toBe(130)
   expect((await run(['account', 'show', judy.did])).code).toBe(0)
-  expect((await typeAtProgram([...words, ...there()], env, [['Type judy.test to go on: ', 'judy.test\r']])).code).toBe(0)
+  expect((await typeAtProgram([...words, ...there()], env, [['Type judy.test to continue: ', 'judy.test\r']])).code).toBe(0)
   expect((await run(['account', 'show', judy.did])).code).toBe(1)
   const kim = await invited('kim')
   expect(await json(['account', 'delete', 'kim.test', '--yes'])).toEqual({ did: kim.did, handle: 'kim.test' })
@@ -259,7 +259,7 @@ describe('the server that is meant', () => {
     expect(await runProgram(['account', 'list', '--dev'], own)).toMatchObject({
       code: 1,
       out: '',
-      err: expect.stringContaining('no server answers at http://127.0.0.1:'),
+      err: expect.stringContaining('no server is listening at http://127.0.0.1:'),
     })
     rmSync(folder, { recursive: true, force: true })
   })
@@ -270,11 +270,11 @@ describe('the server that is meant', () => {
     expect((await login('nora.test', 'a password of nora')).status).toBe(200)
     expect(await runProgram(['account', 'list', ...there()])).toMatchObject({
       code: 1,
-      err: expect.stringContaining('is needed, in SERVICE_ADMIN_TOKEN or by --token-file'),
+      err: expect.stringContaining('is required, in SERVICE_ADMIN_TOKEN or with --token-file'),
     })
     expect(await runProgram(['account', 'list', ...there()], { SERVICE_ADMIN_TOKEN: 'wrong' })).toMatchObject({
       code: 1,
-      err: expect.stringContaining('does not take this admin token'),
+      err: expect.stringContaining('does not accept this admin token'),
     })
     expect(await runProgram(['account', 'list', '--url', 'http://pds.example.com'], env)).toMatchObject({
       code: 2,

@@ -70,7 +70,7 @@ test('a server that is reached, with its names in order, is well', async () => {
   ]
   for (const name of well) expect([name, await find(name, patient)]).toEqual([name, { state: 'ok', text: expect.any(String) }])
   expect(await find('tls', patient)).toMatchObject({ state: 'warning', remedy: expect.stringContaining('https') })
-  expect(await find('mail', patient)).toMatchObject({ state: 'warning', text: 'mail goes to the log' })
+  expect(await find('mail', patient)).toMatchObject({ state: 'warning', text: 'mail is written to the log' })
   expect(await find('relay', patient)).toMatchObject({ state: 'warning', text: 'no relay is configured' })
   expect(await find('backups', patient)).toMatchObject({
     state: 'warning',
@@ -90,14 +90,14 @@ test('a proxy that does its work is well', async () => {
 test('what a proxy does wrong is told apart', async () => {
   await using pds = await startPds()
   const wrong: [Partial<ProxyHabits>, string, string][] = [
-    [{ forwardedFor: 'drop' }, 'client-address', 'does not say who asks'],
-    [{ forwardedFor: 'keep' }, 'client-address', 'strangers choose the address'],
-    [{ maxBodyBytes: 1024 ** 2 }, 'body-size', 'answers 413 to a body of 16 MiB'],
+    [{ forwardedFor: 'drop' }, 'client-address', "does not send the client's address"],
+    [{ forwardedFor: 'keep' }, 'client-address', 'clients can choose the address'],
+    [{ maxBodyBytes: 1024 ** 2 }, 'body-size', 'returns 413 for a body of 16 MiB'],
     [{ upgrades: false }, 'websocket', 'does not open'],
-    [{ ownPaths: '/.well-known/' }, 'oauth', '/.well-known/oauth-protected-resource answers 404'],
-    [{ ownPaths: '/.well-known/oauth-authorization-server' }, 'oauth', '/.well-known/oauth-authorization-server answers 404'],
-    [{ ownPaths: '/v1/' }, 'client-address', 'answered with 404, and not by the server'],
-    [{ ownPaths: '/xrpc/' }, 'proxy', 'answers 404, but not as did:web:'],
+    [{ ownPaths: '/.well-known/' }, 'oauth', '/.well-known/oauth-protected-resource returns 404'],
+    [{ ownPaths: '/.well-known/oauth-authorization-server' }, 'oauth', '/.well-known/oauth-authorization-server returns 404'],
+    [{ ownPaths: '/v1/' }, 'client-address', 'gets status 404 from something other than the server'],
+    [{ ownPaths: '/xrpc/' }, 'proxy', 'returns 404, but not as did:web:'],
   ]
   for (const [habits, name, text] of wrong) {
     await using proxied = await behind(pds, habits)
@@ -195,7 +195,7 @@ test('another admin token than that of the running server is told', async () => 
   const config = { ...proxied.patient.config, adminToken: new Secret('x'.repeat(32)) }
   expect(await find('client-address', { ...proxied.patient, config })).toMatchObject({
     state: 'fault',
-    text: expect.stringContaining('does not take the admin token'),
+    text: expect.stringContaining('does not accept the admin token'),
   })
 })
 
@@ -239,7 +239,7 @@ test('a database that is gone, or is none, is told with what to do', async () =>
   truncateSync(path)
   expect(await find('database', patient)).toMatchObject({
     state: 'fault',
-    text: expect.stringContaining('missing or empty, and a server has been here (holdfast.marker'),
+    text: expect.stringContaining('missing or empty, but a server has used this folder (holdfast.marker'),
     remedy: expect.stringContaining('holdfast restore'),
   })
   expect(await all(patient)).toMatchObject({ database: 'fault', 'master-key': 'skipped' })
@@ -266,7 +266,7 @@ test('backups that are late, that fail, or that lack blobs are told', async () =
     expect(await find('backups', with_({}, 30))).toMatchObject({ state: 'ok', text: expect.stringContaining('30 hours') })
     expect(await find('backups', with_({}, 49))).toMatchObject({
       state: 'fault',
-      text: 'the newest backup is 49 hours old, though one is due every 24.0 hours',
+      text: 'the newest backup is 49 hours old, but one is due every 24.0 hours',
     })
     expect(await find('backups', with_({ intervalSecs: 0 }, 49))).toMatchObject({ state: 'ok' })
     expect(await find('backups', with_({ intervalSecs: 0 }, 200))).toMatchObject({ state: 'warning' })
@@ -285,7 +285,7 @@ test('backups that are late, that fail, or that lack blobs are told', async () =
     )
     expect(await find('backups', with_({ passphrase: new Secret('a passphrase') }))).toMatchObject({
       state: 'fault',
-      text: expect.stringContaining('not encrypted'),
+      text: expect.stringContaining('unencrypted'),
     })
     expect(await find('backups', with_({ destination: 's3://bucket/prefix' }))).toMatchObject({
       state: 'fault',

@@ -46,13 +46,13 @@ test('a write that the disk refuses makes it ill; it recovers by itself, and so 
   expect(ill.body.reason).toMatch(/^(the disk is full|the database cannot be written)$/)
   expect(JSON.stringify(ill.body)).not.toContain(folder)
   for (let i = 0; i < 20; i++) expect((await health(server.url)).status).toBe(503)
-  expect(server.output().match(/the service cannot work/g)).toHaveLength(1)
+  expect(server.output().match(/service is failing/g)).toHaveLength(1)
 
   server.liftFileLimit()
   while ((await health(server.url)).status !== 200) await Bun.sleep(50)
   expect((await write('x'.repeat(100_000))).status).toBe(200)
   expect(await health(server.url)).toEqual(WELL)
-  expect(server.output()).toContain('the service works again')
+  expect(server.output()).toContain('service has recovered')
   const { body } = await request(
     `${server.url}/xrpc/com.atproto.repo.listRecords?repo=${account.did}&collection=org.example.note&limit=100`,
   )

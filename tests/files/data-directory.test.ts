@@ -102,7 +102,7 @@ describe('a database that is gone is not begun anew', () => {
     const dataDir = await used()
     withoutDatabase(dataDir)
     for (const name of readdirSync(dataDir)) if (name !== left) rmSync(join(dataDir, name), { recursive: true })
-    expect(await refusal(dataDir)).toContain(`is missing, but the folder is not that of a new server (${left})`)
+    expect(await refusal(dataDir)).toContain(`is missing, but a server has already used the folder (${left})`)
     expect(existsSync(join(dataDir, 'holdfast.db'))).toBe(false)
   })
 
@@ -156,7 +156,7 @@ describe('a database that is gone is not begun anew', () => {
     const target = place()
     mkdirSync(target)
     cpSync(join(dataDir, 'holdfast.db'), join(target, 'holdfast.db.restoring'))
-    expect(await refusal(target)).toContain('a restore was cut off here')
+    expect(await refusal(target)).toContain('a restore was interrupted here')
     expect(await runProgram(['restore', backups, '--dev'], await envOf(target))).toMatchObject({ code: 0 })
     await stop(await start(target))
   })
@@ -265,7 +265,7 @@ describe('nobody else may read', () => {
     expect(open(dataDir)).toEqual([])
     expect((await fetch(`${server.url}/xrpc/_health`)).status).toBe(200)
     const { out } = await runProgram(['doctor', '--dev'], { SERVICE_DATA_DIR: dataDir, SERVICE_PORT: new URL(server.url).port })
-    expect(out).toMatch(/^ok {4}privacy .*nobody else/m)
+    expect(out).toMatch(/^ok {4}privacy .*no other user/m)
     expect(out).toMatch(/^ok {4}server .*listens at/m)
   })
 
@@ -291,7 +291,7 @@ describe('nobody else may read', () => {
     expect(code).toBe(1)
     expect(out).toContain(`chmod 700 ${dataDir}`)
     expect(out).toMatch(
-      /^FAULT server .*no server listens.*\n.*start it.*\n.*operator.*\n(?:.*→.*\n)?- {5}proxy .*not looked at: see server$/m,
+      /^FAULT server .*no server listens.*\n.*start it.*\n.*operator.*\n(?:.*→.*\n)?- {5}proxy .*not checked: see server$/m,
     )
   })
 })
@@ -305,7 +305,7 @@ describe('what cannot be used is told with its path and what to do', () => {
     chmodSync(join(dataDir, '..'), 0o500)
     expect(await refusal(dataDir, {}, asOrdinaryUser)).toMatch(
       new RegExp(
-        `^holdfast dev: ${dataDir} cannot be made by this process \\(user ${user}\\), because .* belongs to .*: make it and give it to that user, or set data_dir`,
+        `^holdfast dev: this process \\(user ${user}\\) cannot create ${dataDir}, because .* belongs to .*: create it and give it to that user, or set data_dir`,
       ),
     )
   })
@@ -315,7 +315,7 @@ describe('what cannot be used is told with its path and what to do', () => {
     chmodSync(join(dataDir, 'holdfast.db'), 0o400)
     chmodSync(dataDir, 0o500)
     const byWhom =
-      /(?:belongs to root and cannot be used by this process \(user \d+\): .*chown -R \d+ |cannot be used by its owner \(user \d+\): "chmod -R u\+rwX )/
+      /(?:belongs to root and cannot be used by this process \(user \d+\): .*chown -R \d+ |cannot be used by its owner \(user \d+\): restore the access with "chmod -R u\+rwX )/
     const ofFolder = await refusal(dataDir, {}, asOrdinaryUser)
     expect(ofFolder).toMatch(byWhom)
     expect(ofFolder).toContain(`holdfast dev: ${dataDir} `)
@@ -344,7 +344,7 @@ describe('what cannot be used is told with its path and what to do', () => {
     const dataDir = await used()
     chmodSync(join(dataDir, '..'), 0o000)
     const { out } = await runProgram(['doctor', '--dev'], await envOf(dataDir), asOrdinaryUser)
-    expect(out).toContain(`${dataDir} is closed to this user`)
+    expect(out).toContain(`${dataDir} is not accessible to this user`)
     chmodSync(join(dataDir, '..'), 0o755)
   })
 
@@ -354,7 +354,7 @@ describe('what cannot be used is told with its path and what to do', () => {
       (await runProgram(['backup', destination, '--dev'], await envOf(dataDir), program)).err.trimEnd()
     const file = place()
     writeFileSync(file, '')
-    expect(await backup(file)).toBe(`holdfast backup: ${file} is not a folder: set backup.destination to one`)
+    expect(await backup(file)).toBe(`holdfast backup: ${file} is not a folder: set backup.destination to a folder`)
     for (const path of [dataDir, join(dataDir, 'holdfast.db')]) give(path)
     const closed = place()
     mkdirSync(closed)
@@ -369,9 +369,9 @@ describe('what cannot be used is told with its path and what to do', () => {
   test('a file where the folder should be', async () => {
     const dataDir = place()
     writeFileSync(dataDir, '')
-    expect(await refusal(dataDir)).toBe(`holdfast dev: ${dataDir} is not a folder: set data_dir to one`)
+    expect(await refusal(dataDir)).toBe(`holdfast dev: ${dataDir} is not a folder: set data_dir to a folder`)
     expect(await refusal(join(dataDir, 'below'))).toContain('is not a folder')
-    expect(await refusal('/proc/data')).toBe('holdfast dev: /proc/data cannot be made: set data_dir to a folder on a disk')
+    expect(await refusal('/proc/data')).toBe('holdfast dev: /proc/data cannot be created: set data_dir to a folder on a disk')
   })
 
   test('a database that is none, which stays as it is', async () => {
@@ -396,13 +396,13 @@ describe('what cannot be used is told with its path and what to do', () => {
     mkdirSync(join(dataDir, 'holdfast.db'), { recursive: true })
     expect(await refusal(dataDir)).toContain('cannot be opened')
     expect(await refusal(place(), { SERVICE_DATABASE_URL: join(scratch, 'no', 'such', 'folder.db') })).toContain(
-      'see that its folder exists',
+      'make sure that its folder exists',
     )
   })
 
   test('an address that is not here', async () => {
     expect(await refusal(place(), { SERVICE_BIND_ADDRESS: '192.0.2.1', SERVICE_LOG_LEVEL: 'error' })).toBe(
-      'holdfast dev: 192.0.2.1 is no address of this machine: set bind_address (SERVICE_BIND_ADDRESS) to one of its own, or to 0.0.0.0 for all',
+      'holdfast dev: 192.0.2.1 is not an address of this machine: set bind_address (SERVICE_BIND_ADDRESS) to one of its addresses, or to 0.0.0.0 for all of them',
     )
   })
 

@@ -110,7 +110,7 @@ test.each([
   const failure = await (async () => {
     for (;;) read.push((await reader.read()).value!)
   })().catch(String)
-  expect(failure).toContain('has lost those behind')
+  expect(failure).toContain('has lost bytes at offset')
   const whole = Buffer.concat(chunks(count))
   const got = Buffer.concat(read)
   expect(got.length).toBeLessThan(whole.length)
@@ -131,7 +131,7 @@ test('several queues share their room, and what one gives up others may take', a
   expect(openFiles()).toBe(before)
   for (const chunk of chunks(20)) other.push(chunk)
   expect(openFiles()).toBe(before + 1)
-  for (const queue of [one, other]) expect(() => queue.push(filled(65_536, 1))).toThrow('wait for slow readers')
+  for (const queue of [one, other]) expect(() => queue.push(filled(65_536, 1))).toThrow('slow readers have used up')
   expect((await readAll(ended(other))).equals(Buffer.concat(chunks(20)))).toBe(true)
   for (const chunk of chunks(20)) one.push(chunk)
   expect((await readAll(ended(one))).equals(Buffer.concat([...chunks(10), ...chunks(20)]))).toBe(true)
@@ -146,7 +146,7 @@ test.each([10, 100])('a reader that takes nothing any more of %p chunks is given
   await reader.read()
   while (!queue.isCancelled) await Bun.sleep(1)
   expect(openFiles()).toBe(before)
-  await expect(reader.read()).rejects.toThrow('nobody reads')
+  await expect(reader.read()).rejects.toThrow('the reader is idle')
 })
 
 test('a reader that takes nothing makes room for another, and one that reads does not', async () => {
@@ -160,8 +160,8 @@ test('a reader that takes nothing makes room for another, and one that reads doe
   await reader.read()
   for (const chunk of chunks(10)) late.push(chunk)
   expect([idle.isCancelled, reading.isCancelled]).toEqual([true, false])
-  await expect(idleReader.read()).rejects.toThrow('nobody reads')
-  expect(() => late.push(filled(65_536, 1))).toThrow('wait for slow readers')
+  await expect(idleReader.read()).rejects.toThrow('the reader is idle')
+  expect(() => late.push(filled(65_536, 1))).toThrow('slow readers have used up')
   await reader.cancel()
   expect((await readAll(ended(late))).equals(Buffer.concat(chunks(10)))).toBe(true)
   expect(openFiles()).toBe(before)

@@ -45,7 +45,7 @@ test.each([0, 1, 450])('a repository of %i records is whole, also to others', as
 
 test('a signature by another key is found', async () => {
   const [alice, bob] = [await joined(3), await joined(0)]
-  expect(await opinion(alice, bob.did)).toEqual(['the signature is not by the key of the account'])
+  expect(await opinion(alice, bob.did)).toEqual(['the signature is not from the key of the account'])
 })
 
 test('records that are missing, left over or changed are found', async () => {
@@ -57,7 +57,7 @@ test('records that are missing, left over or changed are found', async () => {
   await pds.ctx.db.run(sql`UPDATE record SET value = ${new Uint8Array([0xa0])} WHERE repo_id = ${id} AND path = ${path(60)}`)
   expect((await opinion(alice)).toSorted()).toEqual([
     `record ${path(50)} is missing`,
-    `record ${path(60)} has other bytes`,
+    `record ${path(60)} does not match its CID`,
     `record ${path(7)} is missing`,
     'record zzz.zzz.zzz/last is not in the tree',
   ])
@@ -81,7 +81,7 @@ test('a commit that is another than its CID says is found', async () => {
   const changed = Uint8Array.from(commitBlock)
   changed[changed.length - 1]! ^= 1
   await pds.ctx.db.run(sql`UPDATE repo SET commit_block = ${changed} WHERE id = ${id}`)
-  expect(await opinion(alice)).toContain('the commit has other bytes than its CID says')
+  expect(await opinion(alice)).toContain('the commit does not match its CID')
   await pds.ctx.db.run(sql`UPDATE repo SET head = ${cidOfCbor(changed).bytes} WHERE id = ${id}`)
   expect(await opinion(alice)).not.toEqual([])
 })

@@ -262,7 +262,7 @@ test('archives that stand still keep nobody else from moving in, and one client 
   while (archivesArriving(crowded) < slow.length) await new Promise((next) => setImmediate(next))
   const refused = start(accounts[4]!, '192.0.2.1')
   refused.send()
-  expect(await refused.answer).toMatchObject({ status: 503, body: { message: 'Too many imports of yours are running already' } })
+  expect(await refused.answer).toMatchObject({ status: 503, body: { message: 'Too many of your imports are already running' } })
   const quick = start(accounts[5]!, '192.0.2.2')
   quick.send()
   expect((await quick.answer).status).toBe(200)

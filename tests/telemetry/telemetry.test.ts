@@ -86,7 +86,7 @@ test('each request is a line at debug with its route, and every line that it cau
   await request(`${pds.url}/did:plc:somebody/secret-path?token=hunter2`)
   await request(`${pds.url}/xrpc/com.atproto.identity.resolveDid?did=${pds.ctx.config.serverDid}`)
   await request(`${pds.url}/xrpc/com.atproto.server.createInviteCode`, { json: { useCount: 1 }, headers: bearer(ADMIN_TOKEN) })
-  const answered = pds.log.filter(({ message }) => message === 'request answered')
+  const answered = pds.log.filter(({ message }) => message === 'request handled')
   expect(answered).toMatchObject([
     { level: 'debug', method: 'GET', route: 'unmatched', status: 404, durationMillis: expect.any(Number) },
     { route: 'com.atproto.identity.resolveDid' },
@@ -111,8 +111,8 @@ test('requests that run at a time keep their ids apart', async () => {
     ),
   )
   const idsOf = (message: string) => pds.log.filter((line) => line.message === message).map(({ requestId }) => requestId)
-  expect(new Set(idsOf('request answered')).size).toBe(20)
-  expect(idsOf('operator action').toSorted()).toEqual(idsOf('request answered').toSorted())
+  expect(new Set(idsOf('request handled')).size).toBe(20)
+  expect(idsOf('operator action').toSorted()).toEqual(idsOf('request handled').toSorted())
 })
 
 test('a server that logs in JSON writes nothing else', async () => {
@@ -137,7 +137,7 @@ test('a server that logs in JSON writes nothing else', async () => {
     expect(await server.exited).toBe(0)
     const lines = server.output().trimEnd().split('\n')
     expect(lines.map((line) => JSON.parse(line).message)).toEqual(
-      expect.arrayContaining(['configuration', 'listening', 'request answered', 'stopping', 'stopped']),
+      expect.arrayContaining(['configuration', 'listening', 'request handled', 'stopping', 'stopped']),
     )
     expect(lines.map(lineFault)).toEqual(lines.map(() => null))
   } finally {

@@ -17,7 +17,7 @@ export const accountReaperSweep: Sweep = {
         if (await deleteDueAccount(ctx, did)) report.swept++
       } catch (error) {
         report.errors++
-        ctx.log.error('account kept for the next pass', { did, error })
+        ctx.log.error('account could not be deleted: the next pass tries again', { did, error })
       }
     }
     return report

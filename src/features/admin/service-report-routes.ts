@@ -67,7 +67,7 @@ async function askRelay({ config, upstream, log }: Context, relay: string): Prom
     })
     const answer = (await response.json()) as Record<string, unknown>
     if (answer['error'] === 'HostNotFound') return unknownTo(true, 'the relay has not crawled this host')
-    if (!response.ok) return unknownTo(true, `the relay answered ${response.status}`)
+    if (!response.ok) return unknownTo(true, `the relay returned status ${response.status}`)
     const status = typeof answer['status'] === 'string' ? answer['status'] : null
     return {
       reachable: true,
@@ -77,7 +77,7 @@ async function askRelay({ config, upstream, log }: Context, relay: string): Prom
       detail: null,
     }
   } catch (error) {
-    log.info('relay not reached', { relay, error })
+    log.info('relay unreachable', { relay, error })
     return unknownTo(false, 'the relay could not be reached')
   }
 }

@@ -22,7 +22,7 @@ export const backupSweep: Sweep = {
       new Response(child.stderr).text(),
     ])
     if (exitCode !== 0) throw new Error(`the backup failed: ${errors.trim()}`)
-    log.info('backup made', { report: output.trim() })
+    log.info('backup completed', { report: output.trim() })
     return { made: 1, errors: 0 }
   },
 }

@@ -59,7 +59,7 @@ export async function makeBackup(config: Config, archive: Archive, { passphrase,
       const blobs = await writeSnapshot(config, archive, { snapshot, seal, copy, database, now, log }).catch(async (error: unknown) => {
         // The incomplete snapshot is useless and must not take the space that the next one needs.
         await dropSnapshot(archive, snapshot).catch((cause: unknown) =>
-          log.warn('parts of a failed backup stay', { snapshot, error: cause }),
+          log.warn('parts of a failed backup could not be deleted', { snapshot, error: cause }),
         )
         throw error
       })
@@ -175,7 +175,7 @@ async function copyBlobs(database: Database, files: BlobFiles, archive: Archive,
     const file = await files.readable(cid)
     if (file === null) {
       report.missing.push(cid)
-      log.warn('blob is missing or damaged and not in the backup', { cid })
+      log.warn('blob left out of the backup: its file is missing or damaged', { cid })
       continue
     }
     await archive.write(name, await seal.close(file.stream()))

@@ -47,7 +47,7 @@ export interface Fetched {
  */
 export async function fetchSnapshot(config: Config, archive: Archive, unseal: Unseal, snapshot: string): Promise<Fetched> {
   if (isPostgresUrl(config.databaseUrl))
-    throw new OperatorError('a backup is brought back into a database in a file, and database_url names a PostgreSQL server')
+    throw new OperatorError('a backup can be restored into a SQLite database only, and database_url names a PostgreSQL server')
   const target = sqlitePath(config.databaseUrl)
   // SQLite would read a write-ahead log that has lost its database as part of the next database of that name.
   for (const path of [target, `${target}-wal`])
@@ -63,10 +63,9 @@ export async function fetchSnapshot(config: Config, archive: Archive, unseal: Un
   const databasePath = restoringPath(config)
   for (const left of [databasePath, `${databasePath}-wal`, `${databasePath}-shm`]) await rm(left, { force: true })
   const database = await part(inSnapshot(snapshot, 'database'))
-  if (database === null) throw new OperatorError('the backup has lost its database')
+  if (database === null) throw new OperatorError('the backup lacks its database')
   const { sha256 } = await spool(databasePath, database)
-  if (sha256 !== manifest.database.sha256)
-    throw new OperatorError('the database of the backup is not what the manifest says; the backup is damaged')
+  if (sha256 !== manifest.database.sha256) throw new OperatorError('the backup is damaged: its database does not match the manifest')
 
   const masterKey = await part(inSnapshot(snapshot, 'master-key'))
   if (masterKey !== null && config.signingKeyMasterKey === null) await placeMasterKey(masterKeyFile(config.dataDir), masterKey)
@@ -88,7 +87,7 @@ export async function fetchSnapshot(config: Config, archive: Archive, unseal: Un
 async function placeMasterKey(path: string, content: AsyncIterable<Uint8Array>): Promise<void> {
   const key = Buffer.concat(await Array.fromAsync(content))
   if (existsSync(path) && !readFileSync(path).equals(key))
-    throw new OperatorError(`${path} holds another key than the backup; a restore needs an empty data directory`)
+    throw new OperatorError(`${path} holds a different key than the backup; a restore needs an empty data directory`)
   await spoolWhole(path, bytesOf(key))
 }
 

@@ -45,7 +45,7 @@ export async function sealOf(archive: Archive, passphrase: string | null): Promi
   const existing = await archiveFile(archive)
   const { recipient } = existing ?? (await found(archive, passphrase))
   if (recipient === null && passphrase !== null)
-    throw new OperatorError('this archive holds backups that are not encrypted; choose another place for encrypted ones')
+    throw new OperatorError('this destination holds unencrypted backups; choose another one for encrypted backups')
   if (recipient === null) return plain
   return {
     suffix: '.age',
@@ -60,7 +60,7 @@ export async function sealOf(archive: Archive, passphrase: string | null): Promi
 /** Returns the decryption for reading. Throws OperatorError if there is no archive, or no passphrase for an encrypted one. */
 export async function unsealOf(archive: Archive, passphrase: string | null): Promise<Unseal> {
   const file = await archiveFile(archive)
-  if (file === null) throw new OperatorError('there are no backups at this place')
+  if (file === null) throw new OperatorError('there are no backups at this destination')
   if (file.recipient === null) return plain
   if (passphrase === null) throw new OperatorError('these backups are encrypted; give the passphrase in SERVICE_BACKUP_PASSPHRASE')
   const identity = await openIdentity(await readWhole(archive, IDENTITY_FILE), passphrase)
@@ -92,18 +92,18 @@ async function archiveFile(archive: Archive): Promise<ArchiveFile | null> {
   const bytes = await readWhole(archive, ARCHIVE_FILE)
   if (bytes === null) return null
   const file = JSON.parse(Buffer.from(bytes).toString()) as ArchiveFile
-  if (file.format !== FORMAT) throw new OperatorError(`this archive has format ${file.format}; this version knows format ${FORMAT}`)
+  if (file.format !== FORMAT) throw new OperatorError(`this archive has format ${file.format}; this version supports format ${FORMAT}`)
   return file
 }
 
 async function openIdentity(sealed: Uint8Array | null, passphrase: string): Promise<string> {
-  if (sealed === null) throw new OperatorError(`the archive has lost ${IDENTITY_FILE}, and with it the key of its backups`)
+  if (sealed === null) throw new OperatorError(`the archive lacks ${IDENTITY_FILE}, which holds the key of its backups`)
   const decrypter = new Decrypter()
   decrypter.addPassphrase(passphrase)
   try {
     return await decrypter.decrypt(sealed, 'text')
   } catch (error) {
-    throw new OperatorError('the passphrase does not open these backups', { cause: error })
+    throw new OperatorError('the passphrase does not decrypt these backups', { cause: error })
   }
 }
 

@@ -64,13 +64,13 @@ async function verifyRepos(ctx: Context, quick: boolean, blame: Blame): Promise<
 async function faultsOf(ctx: Context, did: Did, quick: boolean): Promise<string[]> {
   const account = await accountOf(ctx.db, did)
   const key = account && (await signingKeyOf(ctx, ctx.db, did))
-  if (key === null) return ['a repository without an account']
+  if (key === null) return ['the repository belongs to no account']
   return ctx.db.snapshot(async (reader) => {
     const repo = await repoHead(reader, did)
     if (repo === null) return []
     const faults = await repoFaults(reader, repo, key.publicKey)
     if (quick || faults.length > 0) return faults
-    return (await secondOpinion(reader, repo, formatDidKey(key.publicKey))).map((fault) => `second opinion: ${fault}`)
+    return (await secondOpinion(reader, repo, formatDidKey(key.publicKey))).map((fault) => `independent verification: ${fault}`)
   })
 }
 
@@ -81,7 +81,7 @@ async function verifyBlobs(ctx: Context, lost: ReadonlySet<string>, blame: Blame
     for (const { cid, size } of page) {
       const content = await blobFiles(ctx).contentOf(cid)
       if (content === null && !lost.has(cid)) blame(`blob ${cid}: the file is missing`)
-      else if (content !== null && content.cid !== cid) blame(`blob ${cid}: the file has other bytes`)
+      else if (content !== null && content.cid !== cid) blame(`blob ${cid}: the file does not match the CID`)
       else if (content !== null && content.size !== size) blame(`blob ${cid}: the row says ${size} bytes, the file has ${content.size}`)
     }
     count += page.length

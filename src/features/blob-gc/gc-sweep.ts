@@ -97,7 +97,7 @@ async function isReconciled(pass: Pass, did: Did): Promise<boolean> {
     (error) => {
       stopping.throwIfAborted()
       report.errors++
-      ctx.log.error('references not compared: the account keeps all its blobs', { did, error })
+      ctx.log.error('blob references could not be compared: no blob of the account is deleted', { did, error })
       return false
     },
   )
@@ -116,7 +116,7 @@ async function finishRemovals({ ctx, stopping, throttled, report }: Pass): Promi
     } catch (error) {
       stopping.throwIfAborted()
       report.errors++
-      ctx.log.warn('files kept for the next pass', { error })
+      ctx.log.warn('blob files could not be deleted: the next pass tries again', { error })
     }
   }
 }
@@ -146,7 +146,7 @@ async function deleteAllExpired(pass: Pass): Promise<void> {
     } catch (error) {
       stopping.throwIfAborted()
       report.errors++
-      ctx.log.warn('blobs kept for the next pass', { error })
+      ctx.log.warn('blobs could not be deleted: the next pass tries again', { error })
     }
   }
   if (gone.length > 0) await ctx.db.transaction((tx) => deleteRemovals(tx, gone))

@@ -56,7 +56,7 @@ async function mendReferences(ctx: Context, did: Did, throttled: Throttle): Prom
     for (const path of differing) {
       if (!(await throttled(() => ctx.db.transaction((tx) => mendRecord(tx, did, path))))) continue
       mended++
-      ctx.log.warn('blob references mended', { did, path })
+      ctx.log.warn('blob references corrected', { did, path })
     }
     after = end
   }

@@ -90,7 +90,7 @@ async function deleteUnowned({ ctx, mirror, pace, report }: Pass, keys: readonly
       report.deleted++
     } catch (error) {
       report.errors++
-      ctx.log.warn('copy not deleted', { file: key, error })
+      ctx.log.warn('copy in the mirror not deleted', { file: key, error })
     }
   })
 }

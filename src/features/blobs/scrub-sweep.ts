@@ -52,10 +52,10 @@ async function scrubBlob({ ctx, stopping, pace, report }: Pass, blob: StoredBlob
     if (!(await hasOwner(ctx.db, cid))) return
     if (await heal(ctx, blob)) {
       report.healed++
-      ctx.log.warn('blob healed from the mirror', { cid })
+      ctx.log.warn('blob file replaced by the copy in the mirror', { cid })
     } else {
       report.flagged++
-      ctx.log.error(content === null ? 'blob without a file' : 'blob with a damaged file', { cid })
+      ctx.log.error(content === null ? 'blob file is missing' : 'blob file is damaged', { cid })
     }
   } catch (error) {
     stopping.throwIfAborted()
@@ -79,7 +79,7 @@ async function flagUnowned({ ctx, pace, report }: Pass, names: readonly string[]
   for (const cid of names.filter((name) => !owned.has(name))) {
     if (await cidQueue(ctx).run(cid, () => isExpected(ctx, cid))) continue
     report.flagged++
-    ctx.log.error('file that no account owns', { file: cid })
+    ctx.log.error('blob file has no owner', { file: cid })
   }
 }
 

@@ -39,16 +39,16 @@ async function checkDisk({ config }: Patient): Promise<Finding> {
     statSync(dataDir)
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'ENOENT')
-      return fault(`${dataDir} is closed to this user`, 'run the doctor as the user of the server, or as root')
-    return fault(`${dataDir} does not exist`, 'create it, or set data_dir to where the data is')
+      return fault(`${dataDir} is not accessible to this user`, 'run the doctor as the user that the server runs as, or as root')
+    return fault(`${dataDir} does not exist`, 'create it, or set data_dir to the folder that holds the data')
   }
   const unwritable = writeFault(config)
   if (unwritable !== null) return unwritable
   const { bavail, bsize } = await statfs(dataDir)
   const free = bavail * bsize
   const text = `${(free / GIB).toFixed(1)} GiB free at ${dataDir}`
-  if (free < DISK_FAULT_BYTES) return fault(text, 'make room: writes fail when the disk is full')
-  return free < DISK_WARNING_BYTES ? warning(text, 'make room before uploads and the event log fill it') : ok(text)
+  if (free < DISK_FAULT_BYTES) return fault(text, 'free some space: writes fail when the disk is full')
+  return free < DISK_WARNING_BYTES ? warning(text, 'free some space before uploads and the event log fill the disk') : ok(text)
 }
 
 /** Test each folder by writing to it: nothing else shows that it is writable. The nameless test file leaves nothing behind. */
@@ -64,8 +64,8 @@ function writeFault({ dataDir, databaseUrl }: Config): Finding | null {
       }
     } catch (error) {
       const { what, remedy } = explain(error, { path: folder, folder: dataDir }) ?? {
-        what: `${folder} cannot be written: ${wordsOf(error)}`,
-        remedy: 'see that the disk is whole and mounted for writing',
+        what: `${folder} is not writable: ${wordsOf(error)}`,
+        remedy: 'make sure that the disk is healthy and mounted for writing',
       }
       return fault(what, remedy)
     }
@@ -76,7 +76,7 @@ function writeFault({ dataDir, databaseUrl }: Config): Finding | null {
 /** A command that ran as root leaves files that the server cannot write. The server fails only when it has to write them. */
 async function checkOwners({ config }: Patient): Promise<Finding> {
   const owners = ownersOf(config)
-  if (owners.size < 2) return ok('the data belongs to one user')
+  if (owners.size < 2) return ok('all data belongs to one user')
   const examples = [...owners].map(([owner, path]) => `${path} to ${userName(owner)}`)
   return fault(
     `the data belongs to several users: ${examples.join(', ')}`,
@@ -87,15 +87,15 @@ async function checkOwners({ config }: Patient): Promise<Finding> {
 /** At start, the server restricts the modes of its own files. It cannot restrict files that belong to other users. */
 async function checkPrivacy({ config }: Patient): Promise<Finding> {
   const exposed = exposedPaths(config)
-  if (exposed.length === 0) return ok('nobody else on this machine may use the data')
+  if (exposed.length === 0) return ok('no other user of this machine can access the data')
   const remedy = exposed.map(({ path, mode }) => `chmod ${mode.toString(8)} ${path}`).join('; ')
-  return warning(`others on this machine may use ${exposed.map(({ path }) => path).join(', ')}`, remedy)
+  return warning(`other users of this machine can access ${exposed.map(({ path }) => path).join(', ')}`, remedy)
 }
 
 async function checkDatabase({ config }: Patient): Promise<Finding> {
   if (isPostgresUrl(config.databaseUrl)) {
     return onServer(config, async () => ok(`${withoutPassword(config.databaseUrl)} answers`)).catch((error) =>
-      fault(wordsOf(error), 'see that the server runs, and that database_url is right'),
+      fault(wordsOf(error), 'make sure that the PostgreSQL server is running and that database_url is correct'),
     )
   }
   const path = sqlitePath(config.databaseUrl)
@@ -103,20 +103,20 @@ async function checkDatabase({ config }: Patient): Promise<Finding> {
     const traces = tracesOf(config)
     if (traces.length > 0)
       return fault(
-        `${path} is missing or empty, and a server has been here (${traces.join(', ')})`,
-        'bring it back with "holdfast restore" and the place of the backups',
+        `${path} is missing or empty, but a server has used this folder (${traces.join(', ')})`,
+        'restore a backup with "holdfast restore"',
       )
-    return warning(`no database at ${path} yet`, 'start the server once; it makes one')
+    return warning(`no database at ${path} yet`, 'start the server once: it creates the database')
   }
   try {
     const row = reading(path, (database) => database.query<{ quick_check: string }, []>('PRAGMA quick_check(1)').get())
     return row?.quick_check === 'ok'
-      ? ok('whole')
+      ? ok('intact')
       : fault(`damaged: ${row?.quick_check}`, 'stop the server, keep a copy, and restore a backup ("holdfast restore")')
   } catch (error) {
     const { what, remedy } = explain(error, { path, folder: config.dataDir }) ?? {
       what: wordsOf(error),
-      remedy: 'look at the message, and restore a backup ("holdfast restore") if the file is damaged',
+      remedy: 'read the message, and restore a backup ("holdfast restore") if the file is damaged',
     }
     return fault(what, remedy)
   }
@@ -173,8 +173,8 @@ async function checkBackups(patient: Patient): Promise<Finding> {
   const { backup, databaseUrl } = patient.config
   if (isPostgresUrl(databaseUrl))
     return warning(
-      "whether the database is backed up is known to PostgreSQL's own tools",
-      'see that they make backups (pg_dump, or a base backup and its log), and that the data directory is copied after them',
+      "backups of a PostgreSQL database are made by PostgreSQL's own tools and are not checked here",
+      'make sure that they run (pg_dump, or base backups and WAL archiving), and that the data directory is copied after each database backup',
     )
   if (backup.destination === null)
     return warning(
@@ -184,7 +184,7 @@ async function checkBackups(patient: Patient): Promise<Finding> {
   try {
     return await examineArchive(patient, backup.destination)
   } catch (error) {
-    return fault(`backups to ${backup.destination} fail: ${wordsOf(error)}`, 'put right what the message says, then try "holdfast backup"')
+    return fault(`backups to ${backup.destination} fail: ${wordsOf(error)}`, 'fix what the message says, then try "holdfast backup"')
   }
 }
 
@@ -210,14 +210,14 @@ async function examineArchive({ config, now }: Patient, destination: string): Pr
   const text = `the newest backup is ${ageHours < 1 ? 'less than an hour' : `${Math.floor(ageHours)} hours`} old`
   if (intervalSecs > 0 && ageHours > (LATE_INTERVALS * intervalSecs) / 3600)
     return fault(
-      `${text}, though one is due every ${(intervalSecs / 3600).toFixed(1)} hours`,
-      'run "holdfast backup" and see what it says; the server logs "sweep failed" with the reason',
+      `${text}, but one is due every ${(intervalSecs / 3600).toFixed(1)} hours`,
+      'run "holdfast backup" and read its output; the server logs "sweep failed" with the reason',
     )
   if (intervalSecs === 0 && ageHours > UNSCHEDULED_WARNING_HOURS)
-    return warning(text, 'set backup.interval_secs, or see why the timer that runs "holdfast backup" does not')
+    return warning(text, 'set backup.interval_secs, or find out why the timer that runs "holdfast backup" has stopped')
   if (manifest!.missingBlobs.length > 0)
     return warning(
-      `${text}, and lacks ${manifest!.missingBlobs.length} blobs that were missing or damaged`,
+      `${text}, and it lacks ${manifest!.missingBlobs.length} blobs that were missing or damaged`,
       'run "holdfast sweep blob-scrub" and look at its report',
     )
   return ok(text)

@@ -21,7 +21,7 @@ export async function* examineAll(patient: Patient): AsyncGenerator<Examined> {
   const blocked = new Set<string>()
   for (const check of checks) {
     const finding =
-      check.needs !== undefined && blocked.has(check.needs) ? skipped(`not looked at: see ${check.needs}`) : await examine(check, patient)
+      check.needs !== undefined && blocked.has(check.needs) ? skipped(`not checked: see ${check.needs}`) : await examine(check, patient)
     if (finding.state === 'fault' || finding.state === 'skipped') blocked.add(check.name)
     yield { name: check.name, finding }
   }
@@ -32,6 +32,6 @@ export async function examine({ name, run }: Check, patient: Patient): Promise<F
   try {
     return await run(patient)
   } catch (error) {
-    return fault(`${name} could not be checked: ${wordsOf(error)}`, 'look at the message; the check itself met something it did not expect')
+    return fault(`${name} could not be checked: ${wordsOf(error)}`, 'read the message: the check itself failed unexpectedly')
   }
 }

@@ -33,8 +33,8 @@ async function checkDns({ config, resolver }: Patient): Promise<Finding> {
   const { hostname } = new URL(config.publicUrl)
   const addresses = await addressesOf(resolver, hostname)
   return addresses.length > 0
-    ? ok(`${hostname} is ${addresses.join(', ')}`)
-    : fault(`${hostname} has no address`, `add an A (and AAAA) record for ${hostname} that points here`)
+    ? ok(`${hostname} resolves to ${addresses.join(', ')}`)
+    : fault(`${hostname} has no address`, `add an A (and AAAA) record for ${hostname} that points to this server`)
 }
 
 /** Handles are host names, so each served domain needs a wildcard DNS record. */
@@ -48,7 +48,7 @@ async function checkHandles({ config, resolver }: Patient): Promise<Finding> {
     ? ok(`${config.availableUserDomains.map((domain) => `*.${domain}`).join(', ')} resolve`)
     : fault(
         `${without.join(', ')} do not resolve`,
-        `add a wildcard record for ${without.join(', ')}: without it handles cannot be verified`,
+        `add a wildcard record for ${without.join(', ')}: without it, handles cannot be verified`,
       )
 }
 
@@ -57,15 +57,15 @@ const addressesOf = (resolver: Resolver, name: string): Promise<readonly string[
 async function checkTls({ config, now }: Patient): Promise<Finding> {
   const { protocol, hostname, port } = new URL(config.publicUrl)
   if (protocol !== 'https:')
-    return warning('the public address is not https', 'set public_url to an https address before others use the server')
+    return warning('public_url is not an https address', 'set public_url to an https address before others use the server')
   const { promise, resolve } = Promise.withResolvers<Finding>()
   const socket = connectTls({ host: hostname, port: Number(port || 443), servername: hostname, timeout: TIMEOUT_MILLIS }, () => {
     const until = Date.parse(socket.getPeerCertificate().valid_to)
     const days = Math.floor((until - now()) / 86_400_000)
-    const text = `certificate of ${hostname} is good for ${days} days`
-    resolve(days < CERTIFICATE_WARNING_DAYS ? warning(text, 'see why the certificate is not being renewed') : ok(text))
+    const text = `the certificate of ${hostname} is valid for ${days} more days`
+    resolve(days < CERTIFICATE_WARNING_DAYS ? warning(text, 'find out why the certificate is not being renewed') : ok(text))
   })
-  socket.on('timeout', () => resolve(fault(`no TLS answer from ${hostname}`, 'open port 443 and start the reverse proxy')))
+  socket.on('timeout', () => resolve(fault(`no TLS response from ${hostname}`, 'open port 443 and start the reverse proxy')))
   socket.on('error', (error) =>
     resolve(
       fault(`TLS with ${hostname} failed: ${error.message}`, 'get a certificate for the host name, or let the reverse proxy get one'),
@@ -84,14 +84,11 @@ async function checkServer(patient: Patient): Promise<Finding> {
   const url = ownUrl(config)
   const answer = await ask(patient, url + DESCRIPTION_PATH)
   if (typeof answer === 'string')
-    return fault(
-      `no server listens at ${url}`,
-      'start it ("holdfast serve", or "systemctl start holdfast"), and look at its log if it ends',
-    )
-  if (didOf(answer.json) === config.serverDid) return ok(`listens at ${url}`)
+    return fault(`no server listens at ${url}`, 'start it ("holdfast serve", or "systemctl start holdfast"), and read its log if it stops')
+  if (didOf(answer.json) === config.serverDid) return ok(`the server listens at ${url}`)
   return fault(
     `what listens at ${url} is not ${config.serverDid}`,
-    'stop that, or set port (SERVICE_PORT) to another; start the server again if its configuration has changed since',
+    'stop that program, or set port (SERVICE_PORT) to another port; restart the server if its configuration has changed',
   )
 }
 
@@ -99,7 +96,7 @@ async function checkOperator({ config: { adminToken, inviteCodeRequired } }: Pat
   if (adminToken !== null) return ok('the admin token is set')
   return warning(
     `there is no operator credential${inviteCodeRequired ? ', and sign-up needs invite codes that only an operator makes' : ''}`,
-    'set admin_token (SERVICE_ADMIN_TOKEN), for example to what "openssl rand -hex 32" prints, and start the server again',
+    'set admin_token (SERVICE_ADMIN_TOKEN), for example to the output of "openssl rand -hex 32", and restart the server',
   )
 }
 
@@ -110,10 +107,10 @@ async function checkProxy(patient: Patient): Promise<Finding> {
   const answer = await ask(patient, config.publicUrl + DESCRIPTION_PATH)
   if (typeof answer === 'string')
     return fault(`${hostname} cannot be reached from here: ${answer}`, 'start the reverse proxy, and open the firewall')
-  if (didOf(answer.json) === config.serverDid) return ok(`${hostname} leads to this server`)
+  if (didOf(answer.json) === config.serverDid) return ok(`requests to ${hostname} reach this server`)
   return fault(
-    `${hostname} answers ${answer.status}, but not as ${config.serverDid}`,
-    `let the reverse proxy pass ${hostname} on to port ${config.port}, with the Host header as it came`,
+    `${hostname} returns ${answer.status}, but not as ${config.serverDid}`,
+    `let the reverse proxy forward ${hostname} to port ${config.port} with the Host header unchanged`,
   )
 }
 
@@ -128,7 +125,7 @@ function isDirect({ publicUrl, port }: Config): boolean {
  * responded, or a finding if the probe is unnecessary or impossible. Throws if there is no response.
  */
 async function probe({ config, upstream }: Patient, body: Uint8Array<ArrayBuffer>): Promise<Probed | { status: number } | Finding> {
-  if (isDirect(config)) return ok('there is no proxy in front')
+  if (isDirect(config)) return ok('there is no reverse proxy in front of the server')
   if (config.adminToken === null) return skipped('needs the admin token')
   const headers = {
     authorization: `Bearer ${config.adminToken.reveal()}`,
@@ -146,8 +143,8 @@ async function probe({ config, upstream }: Patient, body: Uint8Array<ArrayBuffer
   if (response.ok && typeof json?.bytes === 'number') return json as Probed
   if (response.status === 401)
     return fault(
-      'the running server does not take the admin token of this configuration',
-      'start the server again, or run the doctor with the configuration of the server',
+      'the running server does not accept the admin token of this configuration',
+      'restart the server, or run the doctor with the configuration of the server',
     )
   return { status: response.status }
 }
@@ -157,42 +154,42 @@ async function checkClientAddress(patient: Patient): Promise<Finding> {
   if ('state' in seen) return seen
   if ('status' in seen)
     return fault(
-      `a request through the public address is answered with ${seen.status}, and not by the server`,
-      'let the reverse proxy pass every path and method on',
+      `a request through the public address gets status ${seen.status} from something other than the server`,
+      'let the reverse proxy forward every path and method',
     )
   const { address, forwardedFor } = seen
   if (forwardedFor === null)
     return fault(
-      `the proxy does not say who asks: everybody is ${address} and shares one rate limit`,
+      `the proxy does not send the client's address: all clients appear as ${address} and share one rate limit`,
       'let the reverse proxy set X-Forwarded-For (nginx: proxy_set_header X-Forwarded-For $proxy_add_x_forwarded_for;)',
     )
   if (forwardedFor.trim() === CLAIMED_ADDRESS)
     return fault(
-      'the proxy passes X-Forwarded-For on as it came: strangers choose the address that they are counted by',
-      'let the reverse proxy append the address that it sees, or replace the header by it',
+      'the proxy forwards X-Forwarded-For unchanged: clients can choose the address that rate limits count',
+      'let the reverse proxy append the client address that it sees, or replace the header with it',
     )
   if (!forwardedFor.includes(address) && !isNear(address))
     return fault(
-      `the proxy at ${address} is not believed about who asks: everybody shares one rate limit`,
+      `the proxy at ${address} is not trusted to name the client: all clients share one rate limit`,
       `add ${address} to trusted_proxies`,
     )
-  return ok('the proxy says who asks')
+  return ok("the proxy sends the client's address")
 }
 
 /** A proxy that rejects large bodies rejects blob uploads and repository imports. */
 async function checkBodySize(patient: Patient): Promise<Finding> {
   const bytes = Math.min(patient.config.blobs.maxBlobSize, BIG_BODY_BYTES)
   const size = `${(bytes / 1024 ** 2).toFixed(0)} MiB`
-  const remedy = 'raise its limit to that of the largest upload and import (nginx: client_max_body_size 0;)'
+  const remedy = "raise the proxy's limit to the size of the largest upload and import (nginx: client_max_body_size 0;)"
   try {
     const seen = await probe(patient, new Uint8Array(bytes))
     if ('state' in seen) return seen
-    if ('status' in seen) return fault(`the proxy answers ${seen.status} to a body of ${size}`, remedy)
+    if ('status' in seen) return fault(`the proxy returns ${seen.status} for a body of ${size}`, remedy)
     return seen.bytes === bytes
-      ? ok(`a body of ${size} comes through`)
-      : fault(`of a body of ${size}, ${seen.bytes} bytes come through`, remedy)
+      ? ok(`a body of ${size} passes the proxy`)
+      : fault(`only ${seen.bytes} bytes of a body of ${size} pass the proxy`, remedy)
   } catch (error) {
-    return fault(`a body of ${size} does not come through the proxy: ${wordsOf(error)}`, remedy)
+    return fault(`a body of ${size} does not pass the proxy: ${wordsOf(error)}`, remedy)
   }
 }
 
@@ -210,7 +207,7 @@ async function checkWebSocket({ config }: Patient): Promise<Finding> {
     ? ok('the event stream opens through the public address')
     : fault(
         'the event stream does not open through the public address',
-        'let the reverse proxy pass WebSocket upgrades on (nginx: proxy_http_version 1.1 and the Upgrade and Connection headers)',
+        'let the reverse proxy forward WebSocket upgrades (nginx: proxy_http_version 1.1 and the Upgrade and Connection headers)',
       )
 }
 
@@ -221,10 +218,10 @@ async function checkOAuth(patient: Patient): Promise<Finding> {
   const { publicUrl } = patient.config
   for (const [path, member] of Object.entries(oauthDocuments)) {
     const answer = await ask(patient, publicUrl + path)
-    const how = typeof answer === 'string' ? `cannot be reached: ${answer}` : `answers ${answer.status}, and not for ${publicUrl}`
+    const how = typeof answer === 'string' ? `cannot be reached: ${answer}` : `returns ${answer.status}, but not for ${publicUrl}`
     const named = typeof answer === 'string' ? undefined : (answer.json as Record<string, unknown> | null | undefined)?.[member]
     if (named !== publicUrl)
-      return fault(`${path} ${how}`, 'let the reverse proxy pass /.well-known/ on to the server: without it nobody can sign in to an app')
+      return fault(`${path} ${how}`, 'let the reverse proxy forward /.well-known/ to the server: otherwise nobody can sign in to an app')
   }
-  return ok('apps find how to sign in')
+  return ok('apps can find out how to sign in')
 }

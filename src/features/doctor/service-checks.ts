@@ -22,20 +22,23 @@ async function checkClock({ config, upstream, now }: Patient): Promise<Finding> 
   const response = await upstream.fetch(`${witness}/`, { headersTimeoutMillis: TIMEOUT_MILLIS }).catch(() => null)
   await response?.body?.cancel()
   const date = Date.parse(response?.headers.get('date') ?? '')
-  if (Number.isNaN(date)) return warning('no other clock could be asked', `see why ${new URL(witness).host} cannot be reached`)
+  if (Number.isNaN(date)) return warning('no other clock could be compared', `find out why ${new URL(witness).host} cannot be reached`)
   const offSecs = Math.round((now() - date) / 1000)
   const text = `${Math.abs(offSecs)} s ${offSecs < 0 ? 'behind' : 'ahead of'} ${new URL(witness).host}`
   if (Math.abs(offSecs) > CLOCK_FAULT_SECS)
-    return fault(text, 'switch time synchronisation on (for example systemd-timesyncd): relays refuse commits from the future')
-  return Math.abs(offSecs) > CLOCK_WARNING_SECS ? warning(text, 'switch time synchronisation on') : ok(text)
+    return fault(text, 'turn on time synchronisation (for example systemd-timesyncd): relays reject commits that are dated in the future')
+  return Math.abs(offSecs) > CLOCK_WARNING_SECS ? warning(text, 'turn on time synchronisation') : ok(text)
 }
 
 async function checkMail({ config, mailer }: Patient): Promise<Finding> {
   if (config.email.provider === 'log')
-    return warning('mail goes to the log', 'set email.provider: without mail nobody can reset a password, delete an account or move away')
+    return warning(
+      'mail is written to the log',
+      'set email.provider: without mail, nobody can reset a password, delete an account or move to another server',
+    )
   const refusal = await mailer.check()
   return refusal === null
-    ? ok(`${config.email.provider} accepts us`)
+    ? ok(`${config.email.provider} accepts our login`)
     : fault(`${config.email.provider}: ${refusal}`, 'check the email.* keys with "holdfast mail test you@example.com"')
 }
 
@@ -50,13 +53,14 @@ async function checkPlc({ config, upstream }: Patient): Promise<Finding> {
   await response.body?.cancel()
   return response.ok
     ? ok(`${host} answers`)
-    : warning(`${host} answers ${response.status}`, 'try again later; if it stays so, check plc_directory_url')
+    : warning(`${host} returns ${response.status}`, 'try again later; if it persists, check plc_directory_url')
 }
 
 async function checkRelay(patient: Patient): Promise<Finding> {
   const { config } = patient
   const [relay] = config.crawlers.urls
-  if (relay === undefined) return warning('no relay is configured', 'set crawlers.urls, or nobody outside will see the posts made here')
+  if (relay === undefined)
+    return warning('no relay is configured', 'set crawlers.urls: otherwise the network does not see the posts made here')
   const host = new URL(config.publicUrl).host
   const answer = await ask(patient, `${relay}/xrpc/com.atproto.sync.getHostStatus?hostname=${encodeURIComponent(host)}`)
   if (typeof answer === 'string') return fault(`${new URL(relay).host} cannot be reached: ${answer}`, 'allow outgoing https')
@@ -64,14 +68,14 @@ async function checkRelay(patient: Patient): Promise<Finding> {
   if (body?.error === 'HostNotFound')
     return warning(
       `${new URL(relay).host} has not crawled ${host}`,
-      'start the server: it asks to be crawled; or POST /v1/admin/request-crawl',
+      'start the server, which requests a crawl, or run "holdfast relay request-crawl"',
     )
-  if (answer.status !== 200 || body === null) return warning(`${new URL(relay).host} answers ${answer.status}`, 'try again later')
+  if (answer.status !== 200 || body === null) return warning(`${new URL(relay).host} returns ${answer.status}`, 'try again later')
   return body.status === 'active'
-    ? ok(`${new URL(relay).host} follows us`)
+    ? ok(`${new URL(relay).host} follows this server`)
     : warning(
-        `${new URL(relay).host} says "${body.status}" of us`,
-        'if it stays so, ask to be crawled again (POST /v1/admin/request-crawl), then ask its operator',
+        `${new URL(relay).host} reports the status "${body.status}" for this server`,
+        'if it persists, request a crawl again ("holdfast relay request-crawl"), then ask the operator of the relay',
       )
 }
 
@@ -93,15 +97,15 @@ async function checkSteps({ config, upstream, now }: Patient): Promise<Finding> 
     bodyTimeoutMillis: TIMEOUT_MILLIS,
   })
   const answer = parsed(await response.text()) as { kinds?: StepKindView[] } | undefined
-  if (!response.ok || !Array.isArray(answer?.kinds)) return skipped(`the running server answers ${response.status}`)
+  if (!response.ok || !Array.isArray(answer?.kinds)) return skipped(`the running server returns ${response.status}`)
   const minutesOf = ({ oldestAt }: StepKindView) => (oldestAt === null ? 0 : Math.floor((now() - Date.parse(oldestAt)) / 60_000))
   const late = answer.kinds.filter((kind) => kind.failed > 0 || minutesOf(kind) >= STEP_WARNING_MINUTES)
-  if (late.length === 0) return ok('nothing is left undone')
+  if (late.length === 0) return ok('no step has failed or is overdue')
   const told = late.map((kind) => {
     const failed = kind.failed > 0 ? [`${kind.failed} failed`] : []
     const waiting =
       minutesOf(kind) >= STEP_WARNING_MINUTES ? [`${kind.waiting} waiting, for up to ${Math.floor(minutesOf(kind) / 60)} hours`] : []
     return `${kind.kind}: ${[...failed, ...waiting].join(', ')}${kind.lastError === null ? '' : ` (${kind.lastError})`}`
   })
-  return warning(told.join('; '), 'put right what the messages say, then "holdfast step retry" or "holdfast step drop" with the kind')
+  return warning(told.join('; '), 'fix what the messages say, then run "holdfast step retry" or "holdfast step drop" with the kind')
 }

@@ -138,7 +138,7 @@ class Crawler {
 
   async #request(): Promise<CrawlAttempt> {
     const { timing, log, onOutcome, onExhausted } = this.#options
-    let last: CrawlAttempt = { outcome: 'exhausted', detail: 'the server is going down' }
+    let last: CrawlAttempt = { outcome: 'exhausted', detail: 'the server is shutting down' }
     for (const delayMillis of [0, ...timing.retryDelaysMillis]) {
       if (delayMillis > 0) await Bun.sleep(delayMillis)
       if (this.#stopped.signal.aborted) return last
@@ -148,7 +148,7 @@ class Crawler {
       onOutcome(last.outcome)
       return last
     }
-    log.warn('crawler not reached', { url: this.url })
+    log.warn('crawler unreachable', { url: this.url })
     onOutcome('exhausted')
     if (!this.#stopped.signal.aborted) onExhausted(this.url)
     return last
@@ -198,7 +198,7 @@ async function retryLater({ db, steps, log }: Context, url: string): Promise<voi
   try {
     await db.transaction((tx) => steps.add(tx, crawlStep, { key: url, payload: { url }, waitSecs: crawlStep.firstWaitSecs }))
   } catch (error) {
-    log.error('retry of a crawler could not be stored', { url, error })
+    log.error('retry of a crawl request could not be stored', { url, error })
   }
 }
 

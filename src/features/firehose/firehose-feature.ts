@@ -13,8 +13,10 @@ export const firehose: Feature = {
   sweeps: [retentionSweep],
   steps: [crawlStep],
   async prepare(ctx) {
-    ctx.metrics.gauge('firehose_subscribers', 'Connected subscribers of the event stream', () => tailOf(ctx).followers)
-    ctx.metrics.gauge('firehose_backfill_window_seconds', 'How far back a cursor reaches', () => backfillWindowSecs(ctx))
+    ctx.metrics.gauge('firehose_subscribers', 'Subscribers connected to the event stream', () => tailOf(ctx).followers)
+    ctx.metrics.gauge('firehose_backfill_window_seconds', 'Age of the oldest event that a cursor can still replay', () =>
+      backfillWindowSecs(ctx),
+    )
   },
   start(ctx) {
     const crawlers = crawlersOf(ctx)

@@ -48,7 +48,7 @@ export class Outbox implements SocketHandler {
 
   open(socket: Socket): void {
     this.#run(socket).catch((error: unknown) => {
-      this.#ctx.log.error('subscriber lost', { error })
+      this.#ctx.log.error('subscriber disconnected by an error', { error })
       this.#end()
       socket.close(closeCode.fault, 'InternalServerError')
     })

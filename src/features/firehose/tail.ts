@@ -93,7 +93,7 @@ export class Tail {
         this.#tell()
       }
     } catch (error) {
-      this.#ctx.log.error('event log not readable', { error })
+      this.#ctx.log.error('event log could not be read', { error })
     } finally {
       this.#reading = false
     }

@@ -68,7 +68,7 @@ async function fetchAndKeep(ctx: Context, did: Did): Promise<DidResolution> {
     return resolution
   } catch (error) {
     if (error instanceof LookupsFull) throw error
-    ctx.log.error('DID document could not be kept', { did, error })
+    ctx.log.error('DID document could not be cached', { did, error })
     return { ok: false, fault: 'unreachable' }
   }
 }
@@ -89,7 +89,7 @@ async function fetchPlcDocument({ plc, log }: Context, did: Did): Promise<DidRes
     return { ok: false, fault: (await plc.auditLog(did)) ? 'deactivated' : 'not-found' }
   } catch (error) {
     if (!(error instanceof PlcDirectoryError)) throw error
-    log.warn('PLC directory did not answer', { did, status: error.status })
+    log.warn('PLC directory did not respond', { did, status: error.status })
     return { ok: false, fault: 'unreachable' }
   }
 }

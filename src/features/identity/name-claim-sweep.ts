@@ -26,7 +26,7 @@ export const nameClaimSweep: Sweep = {
         report.settled++
       } catch (error) {
         report.failed++
-        ctx.log.warn('a handle that was claimed is left for the next pass', { handle, error })
+        ctx.log.warn('handle claim could not be settled: the next pass tries again', { handle, error })
       }
     }
     return report

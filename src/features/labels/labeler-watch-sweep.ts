@@ -47,7 +47,7 @@ export const labelerWatchSweep: Sweep = {
       } catch (error) {
         if (!(error instanceof LabelerFault || error instanceof OutboundError || error instanceof LookupsFull)) throw error
         report.errors++
-        ctx.log.warn('labeler keeps its flags until the next pass', { labeler: labeler.did, reason: error.message })
+        ctx.log.warn('labeler skipped: its flags stay as they are until the next pass', { labeler: labeler.did, reason: error.message })
       }
     }
     return report
@@ -85,7 +85,7 @@ async function* labelsAbout(ctx: Context, endpoint: string, labeler: Did, dids: 
     if (labels.length === 0 || cursor === null) return
     question.set('cursor', cursor)
   }
-  throw new LabelerFault(`it did not come to an end within ${MAX_PAGES} pages`)
+  throw new LabelerFault(`it returned more than ${MAX_PAGES} pages`)
 }
 
 async function labelPage({ outbound }: Context, url: string): Promise<{ labels: unknown[]; cursor: string | null }> {
@@ -95,9 +95,9 @@ async function labelPage({ outbound }: Context, url: string): Promise<{ labels: 
     maxBytes: MAX_PAGE_BYTES,
   })
   const text = await response.text()
-  if (!response.ok) throw new LabelerFault(`it answered ${response.status}`)
+  if (!response.ok) throw new LabelerFault(`it returned status ${response.status}`)
   const { labels, cursor } = parsed(text)
-  if (!Array.isArray(labels)) throw new LabelerFault('it answered no labels')
+  if (!Array.isArray(labels)) throw new LabelerFault('its response is not a list of labels')
   return { labels, cursor: typeof cursor === 'string' && cursor !== '' ? cursor : null }
 }
 
@@ -105,7 +105,7 @@ function parsed(text: string): { labels?: unknown; cursor?: unknown } {
   try {
     return (JSON.parse(text) as object | null) ?? {}
   } catch (cause) {
-    throw new LabelerFault('it answered no JSON', { cause })
+    throw new LabelerFault('its response is not JSON', { cause })
   }
 }
 

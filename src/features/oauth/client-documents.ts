@@ -23,13 +23,13 @@ export async function fetchDocument({ outbound, log }: Pick<Context, 'outbound' 
       await response.body?.cancel()
       return {
         ok: false,
-        reason: `it answered ${response.status} and ${contentType ?? 'no content type'} instead of 200 and application/json`,
+        reason: `it returned ${response.status} and ${contentType ?? 'no content type'} instead of 200 and application/json`,
       }
     }
     return { ok: true, document: await response.json() }
   } catch (error) {
     if (error instanceof LookupsFull) throw error
-    log.debug('document of a client not fetched', { url, error })
+    log.debug('client document could not be fetched', { url, error })
     return { ok: false, reason: 'it could not be fetched' }
   }
 }

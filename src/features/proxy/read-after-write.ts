@@ -79,7 +79,7 @@ async function attempt<T>({ ctx, nsid }: Call<MungedMethod>, make: () => Promise
   try {
     return await make()
   } catch (error) {
-    ctx.log.warn('answer passed on as it came', { route: nsid, error })
+    ctx.log.warn('response passed on unchanged', { route: nsid, error })
     return null
   }
 }

@@ -19,7 +19,7 @@ export async function repoFaults(reader: Reader, repo: RepoHead, key: PublicKey)
     for await (const page of walkTree(repo.data, async (cid) => (await stored.find([cid]))[0]?.bytes ?? null)) {
       nodes += page.nodes.length
       records += page.entries.length
-      for (const { cid, bytes } of page.nodes) if (!cidOfCbor(bytes).equals(cid)) faults.push(`node ${cid} has other bytes`)
+      for (const { cid, bytes } of page.nodes) if (!cidOfCbor(bytes).equals(cid)) faults.push(`node ${cid} does not match its CID`)
       for (const entries of inPieces(page.entries)) faults.push(...(await recordFaults(reader, repo.id, entries)))
     }
   } catch (error) {
@@ -30,7 +30,7 @@ export async function repoFaults(reader: Reader, repo: RepoHead, key: PublicKey)
   const storedRecords = await countRecords(reader, repo.id)
   if (storedNodes !== nodes) faults.push(`${storedNodes} nodes are stored and ${nodes} are in the tree`)
   const misframed = (await stored.countMisframed()) + (await countMisframed(reader, repo.id))
-  if (misframed > 0) faults.push(`${misframed} blocks cannot be read from an archive`)
+  if (misframed > 0) faults.push(`${misframed} blocks would be unreadable in an archive`)
   if (storedRecords !== records) faults.push(`${storedRecords} records are stored and ${records} are in the tree`)
   return faults
 }
@@ -39,11 +39,11 @@ function commitFaults({ did, rev, head, data, commitBlock }: RepoHead, key: Publ
   try {
     const commit = parseCommit(commitBlock)
     const faults: [boolean, string][] = [
-      [cidOfCbor(commitBlock).equals(head), 'the commit has other bytes than its CID says'],
-      [commit.did === did, `the commit is of ${commit.did}`],
+      [cidOfCbor(commitBlock).equals(head), 'the commit does not match its CID'],
+      [commit.did === did, `the commit belongs to ${commit.did}`],
       [commit.rev === rev, `the commit has revision ${commit.rev}, the row ${rev}`],
-      [commit.data.equals(data), 'the commit has another tree than the row'],
-      [verifyCommit(commit, key), 'the signature is not by the key of the account'],
+      [commit.data.equals(data), 'the commit names another tree than the row'],
+      [verifyCommit(commit, key), 'the signature is not from the key of the account'],
     ]
     return faults.filter(([isRight]) => !isRight).map(([, fault]) => fault)
   } catch (error) {
@@ -65,7 +65,7 @@ async function recordFaults(reader: Reader, repoId: number, entries: readonly [p
   return entries.flatMap(([path, cid]) => {
     const record = stored.get(path)
     if (record === undefined) return [`record ${path} is missing`]
-    if (!record.cid.equals(cid)) return [`record ${path} is ${record.cid}, in the tree ${cid}`]
-    return cidOfCbor(record.value).equals(cid) ? [] : [`record ${path} has other bytes`]
+    if (!record.cid.equals(cid)) return [`record ${path} is ${record.cid}, but ${cid} in the tree`]
+    return cidOfCbor(record.value).equals(cid) ? [] : [`record ${path} does not match its CID`]
   })
 }

@@ -53,10 +53,10 @@ async function* opinions(libraries: Libraries, reader: Reader, repo: RepoHead, d
     if (cid.equals(repo.head)) return repo.commitBlock
     return (await nodes.find([cid]))[0]?.bytes ?? null
   })
-  if ((await cidOf(libraries, repo.commitBlock)) !== repo.head.toString()) yield 'the commit has other bytes than its CID says'
+  if ((await cidOf(libraries, repo.commitBlock)) !== repo.head.toString()) yield 'the commit does not match its CID'
   const commit = await store.readObj(CID.decode(repo.head.bytes), reference.def.commit)
-  if (commit.did !== repo.did || commit.rev !== repo.rev) yield `the commit is ${commit.rev} of ${commit.did}`
-  if (!(await reference.verifyCommitSig(commit, didKey))) yield 'the signature is not by the key of the account'
+  if (commit.did !== repo.did || commit.rev !== repo.rev) yield `the commit has revision ${commit.rev} and belongs to ${commit.did}`
+  if (!(await reference.verifyCommitSig(commit, didKey))) yield 'the signature is not from the key of the account'
 
   const records = storedRecords(reader, repo.id)
   let record = await records.next()
@@ -71,8 +71,8 @@ async function* opinions(libraries: Libraries, reader: Reader, repo: RepoHead, d
       yield `record ${leaf.path} is missing`
       continue
     }
-    if ((await cidOf(libraries, record.value.value)) !== leaf.cid) yield `record ${leaf.path} has other bytes`
-    if (!isCanonical(libraries, record.value.value)) yield `record ${leaf.path} is written in another way than it has to be`
+    if ((await cidOf(libraries, record.value.value)) !== leaf.cid) yield `record ${leaf.path} does not match its CID`
+    if (!isCanonical(libraries, record.value.value)) yield `record ${leaf.path} is not in canonical form`
     record = await records.next()
   }
   for (; !record.done; record = await records.next()) yield `record ${record.value.path} is not in the tree`
@@ -84,7 +84,7 @@ function blocksOf({ reference }: Libraries, read: (cid: Cid) => Promise<Uint8Arr
     getBytes = ({ bytes }: { bytes: Uint8Array }) => read(new Cid(bytes))
     has = async (cid: { bytes: Uint8Array }) => (await this.getBytes(cid)) !== null
     getBlocks = (): never => {
-      throw new Error('blocks are read one by one')
+      throw new Error('this storage reads blocks one at a time')
     }
   }
   return new Store()
@@ -94,13 +94,12 @@ function blocksOf({ reference }: Libraries, read: (cid: Cid) => Promise<Uint8Arr
 async function* leavesOf(libraries: Libraries, node: MST, layer: number | null): AsyncGenerator<{ path: string; cid: string } | string> {
   const { reference } = libraries
   const entries = await node.getEntries()
-  if (!(await node.serialize()).cid.equals(node.pointer)) yield `node ${node.pointer} is written in another way than it has to be`
+  if (!(await node.serialize()).cid.equals(node.pointer)) yield `node ${node.pointer} is not in canonical form`
   if (layer !== null && entries.length === 0) yield `node ${node.pointer} is empty`
   const own = layer ?? (await node.getLayer())
   for (const entry of entries) {
     if (entry.isLeaf()) {
-      if ((await reference.mstUtil.leadingZerosOnHash(entry.key)) !== own)
-        yield `record ${entry.key} is in another layer of the tree than it has to be`
+      if ((await reference.mstUtil.leadingZerosOnHash(entry.key)) !== own) yield `record ${entry.key} is on the wrong layer of the tree`
       yield { path: entry.key, cid: entry.value.toString() }
       // Load the subtree separately, which keeps the tree from holding everything that was read.
     } else yield* leavesOf(libraries, reference.MST.load(node.storage, entry.pointer), own - 1)

@@ -22,7 +22,7 @@ const MIN_FREE_BYTES = 4 * 1024 ** 2
 /** Public reasons: they contain no paths and no names. */
 type Unwritable =
   'the disk is full' | 'the file system is read-only' | 'the data directory cannot be written' | 'the database cannot be written'
-type Fault = Unwritable | 'the database cannot be read' | 'disk or database do not answer'
+type Fault = Unwritable | 'the database cannot be read' | 'disk or database do not respond'
 
 class Health {
   #fault: Fault | null = null
@@ -43,7 +43,7 @@ class Health {
 
   async #look(): Promise<void> {
     const { promise: late, resolve } = Promise.withResolvers<Fault>()
-    const timer = setTimeout(() => resolve('disk or database do not answer'), TIMEOUT_MILLIS)
+    const timer = setTimeout(() => resolve('disk or database do not respond'), TIMEOUT_MILLIS)
     this.#fault = await Promise.race([this.#examine(), late])
     clearTimeout(timer)
     this.#lookedAt = this.ctx.clock.monotonic()
@@ -75,8 +75,8 @@ class Health {
     const isIll = fault !== null
     if (isIll === this.#isKnownIll) return
     this.#isKnownIll = isIll
-    if (isIll) this.ctx.log.error('the service cannot work', { reason: fault, error: this.ctx.db.writeFault?.error })
-    else this.ctx.log.info('the service works again')
+    if (isIll) this.ctx.log.error('service is failing', { reason: fault, error: this.ctx.db.writeFault?.error })
+    else this.ctx.log.info('service has recovered')
   }
 }
 

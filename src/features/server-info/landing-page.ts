@@ -16,7 +16,7 @@ export function landingPage({ config }: Context): Response {
     title: host,
     body: html`<section class="card">
 <div class="tight"><h1>${host}</h1>
-<p>A home for accounts of the <a href="https://atproto.com" rel="noreferrer">AT Protocol</a>, the network of Bluesky and other apps. What lives here belongs to its people, who may take it elsewhere at any time.</p></div>
+<p>A server for accounts of the <a href="https://atproto.com" rel="noreferrer">AT Protocol</a>, the network of Bluesky and other apps. Your data here belongs to you, and you can move it to another server at any time.</p></div>
 <div class="actions two"><a class="button primary" href="/account">Your account</a><a class="button" href="/account/sign-up">Sign up</a></div>
 <hr>
 <dl class="facts">${facts.map(([name, value]) => html`<div><dt>${name}</dt><dd>${value}</dd></div>`)}</dl>

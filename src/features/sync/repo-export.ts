@@ -52,7 +52,7 @@ async function send(ctx: Context, chunks: AsyncGenerator<Uint8Array>, respond: (
     }
     queue.end()
   } catch (error) {
-    ctx.log.error('export ended early', { error })
+    ctx.log.error('export aborted', { error })
     queue.fail(error)
   }
 }

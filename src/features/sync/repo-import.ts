@@ -59,13 +59,13 @@ export async function importRepo(ctx: Context, did: Did, archive: AsyncIterable<
   const { ofAccount, ofClient } = places(ctx)
   const leaves = [ofAccount.enter(did), ofClient.enter(clientHere() ?? did)]
   try {
-    if (leaves.includes(null)) throw serviceUnavailable('Too many imports of yours are running already')
+    if (leaves.includes(null)) throw serviceUnavailable('Too many of your imports are already running')
     await takeOver(ctx, did, archive)
     ctx.metrics.count('migration_imports_total', { outcome: 'ok' })
   } catch (error) {
     ctx.metrics.count('migration_imports_total', { outcome: error instanceof Refusal ? 'refused' : 'failed' })
-    if (error instanceof SemaphoreFull) throw serviceUnavailable('Too many imports are waiting already')
-    if (error instanceof Stalled) throw new Refusal(408, 'RequestTimeout', 'The archive does not arrive')
+    if (error instanceof SemaphoreFull) throw serviceUnavailable('Too many imports are already waiting')
+    if (error instanceof Stalled) throw new Refusal(408, 'RequestTimeout', 'The upload has stalled')
     throw error
   } finally {
     for (const leave of leaves) leave?.()
@@ -115,7 +115,7 @@ async function checkSignature(ctx: Context, did: Did, commit: Commit): Promise<v
   if (key !== null && own !== null && stated !== formatDidKey(own.publicKey)) {
     throw invalidRequest('The commit is not signed by the key of the DID document')
   }
-  ctx.log.warn('import of a commit whose key is not known any more', { did, rev: commit.rev })
+  ctx.log.warn('imported a commit that an unknown earlier key signed', { did, rev: commit.rev })
 }
 
 const usesOf = ({ path, blobs }: ImportedRecord): BlobUse[] => blobs.map((cid) => ({ record: path, cid }))

@@ -42,7 +42,7 @@ export async function migrate(
   const applied = new Set((await db.all<{ number: number }>(sql`SELECT number FROM schema_migration`)).map((row) => row.number))
   if (applied.size === 0) beforeFirst()
   const known = new Set(migrations.map((migration) => migration.number))
-  if (known.size < migrations.length) throw new Error('two migrations have one number')
+  if (known.size < migrations.length) throw new Error('two migrations have the same number')
   const foreign = [...applied].filter((number) => !known.has(number)).sort((a, b) => a - b)
   if (foreign.length > 0)
     throw new SchemaTooNew(

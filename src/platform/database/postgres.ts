@@ -189,10 +189,10 @@ function textOf({ texts }: Sql): string {
 
 /** Without this check, `undefined` would silently be bound as NULL, and numbers beyond 2^53 would silently lose digits. */
 function parameterOf(value: SqlValue): SqlValue | bigint {
-  if (value === undefined) throw new TypeError('undefined is no SQL value')
+  if (value === undefined) throw new TypeError('undefined is not an SQL value')
   if (typeof value === 'string' && value.includes('\0')) throw new TextNotStorable()
   if (typeof value !== 'number' || (value | 0) === value) return value
-  if (!Number.isSafeInteger(value)) throw new TypeError(`${value} is no SQL integer`)
+  if (!Number.isSafeInteger(value)) throw new TypeError(`${value} is not an SQL integer`)
   // The driver would send it as a floating-point number, for which PostgreSQL does not use an index on integers.
   return BigInt(value)
 }
@@ -212,7 +212,7 @@ function decoded(row: Row): Row {
 
 function safeNumber(value: bigint): number {
   const number = Number(value)
-  if (!Number.isSafeInteger(number)) throw new RangeError(`${value} is beyond the integers that a number holds`)
+  if (!Number.isSafeInteger(number)) throw new RangeError(`${value} is beyond the integers that a number can represent exactly`)
   return number
 }
 

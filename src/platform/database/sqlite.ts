@@ -63,7 +63,7 @@ export const isDatabaseThere = (path: string): boolean => (statSync(path, { thro
 export function existingSqlitePath(databaseUrl: string): string {
   if (isPostgresUrl(databaseUrl))
     throw new OperatorError(
-      `${withoutPassword(databaseUrl)} is no file: PostgreSQL's own tools copy it and bring it back (pg_dump, or a base backup and its log)`,
+      `${withoutPassword(databaseUrl)} is not a file: back it up and restore it with PostgreSQL's own tools (pg_dump, or a base backup and its log)`,
     )
   const path = sqlitePath(databaseUrl)
   if (!isDatabaseThere(path)) throw new OperatorError(`there is no database at ${path}`)
@@ -271,8 +271,8 @@ class Snapshots {
 /** Without this check, `undefined` would silently be bound as NULL, and numbers beyond 2^53 would silently lose digits. */
 function bindings(values: readonly SqlValue[]): SQLQueryBindings[] {
   for (const value of values) {
-    if (value === undefined) throw new TypeError('undefined is no SQL value')
-    if (typeof value === 'number' && !Number.isSafeInteger(value)) throw new TypeError(`${value} is no SQL integer`)
+    if (value === undefined) throw new TypeError('undefined is not an SQL value')
+    if (typeof value === 'number' && !Number.isSafeInteger(value)) throw new TypeError(`${value} is not an SQL integer`)
   }
   return values as SQLQueryBindings[]
 }

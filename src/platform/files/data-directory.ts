@@ -129,9 +129,9 @@ export function makeDataDirectory({ dataDir, databaseUrl }: DataPlace): void {
 function refuseLoss(place: DataPlace, state: string): void {
   const found = tracesOf(place)
   if (found.length === 0) return
-  const cutOff = existsSync(restoringPath(place)) ? '; a restore was cut off here' : ''
+  const cutOff = existsSync(restoringPath(place)) ? '; a restore was interrupted here' : ''
   throw new OperatorError(
-    `the database ${withoutPassword(sqlitePath(place.databaseUrl))} ${state}, but the folder is not that of a new server (${found.join(', ')})${cutOff}: bring it back with "holdfast restore" and the place of the backups, or start a new server in an empty folder`,
+    `the database ${withoutPassword(sqlitePath(place.databaseUrl))} ${state}, but a server has already used the folder (${found.join(', ')})${cutOff}: restore a backup with "holdfast restore", or start a new server in an empty folder`,
   )
 }
 
@@ -232,7 +232,7 @@ function keepPrivate(place: DataPlace, log: Log): void {
     try {
       chmodSync(path, mode)
     } catch (error) {
-      log.warn('others on this machine may use what the server keeps', { path, error })
+      log.warn("other users of this machine can access the server's files", { path, error })
     }
   }
 }

@@ -16,7 +16,7 @@ export function lockDirectory(dataDir: string): () => void {
   } catch (error) {
     connection.close()
     if ((error as { code?: string }).code !== 'SQLITE_BUSY') throw error
-    throw new OperatorError(`${dataDir} is in use by another process: stop that server, or set data_dir to another folder`)
+    throw new OperatorError(`${dataDir} is in use by another process: stop that process, or set data_dir to another folder`)
   }
   return () => connection.close()
 }

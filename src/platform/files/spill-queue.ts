@@ -59,7 +59,8 @@ export class SpillRoom {
       if (this.#filed + bytes <= this.max.fileBytes) break
       if (queue !== by) queue.giveUpIdle(this.idleMillis)
     }
-    if (this.#filed + bytes > this.max.fileBytes) throw new Error(`more than ${this.max.fileBytes} bytes wait for slow readers`)
+    if (this.#filed + bytes > this.max.fileBytes)
+      throw new Error(`slow readers have used up the ${this.max.fileBytes} bytes of file space for queues`)
     this.#filed += bytes
   }
 
@@ -174,7 +175,7 @@ export class SpillQueue {
   giveUpIdle(millis: number): void {
     const isAwaited = this.#held.length > 0 || this.#read < this.#written
     if (!isAwaited || performance.now() - this.#lastReadAt < millis) return
-    this.#controller!.error(new Error('nobody reads'))
+    this.#controller!.error(new Error('the reader is idle'))
     this.#giveUp()
   }
 
@@ -193,7 +194,7 @@ export class SpillQueue {
     }
     if (piece === null && (this.#taken === this.#pushed || this.#isCancelled)) return null
     this.#giveUp()
-    throw new Error(`a queue of ${this.#pushed} bytes has lost those behind ${this.#taken}`)
+    throw new Error(`the queue has lost bytes at offset ${this.#taken} of ${this.#pushed}`)
   }
 
   #pieceHeld(): Piece | null {

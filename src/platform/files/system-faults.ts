@@ -13,34 +13,35 @@ interface About {
 
 const says = (what: string, remedy: string): Explained => ({ what, remedy })
 
-const fullDisk = ({ path }: About) => says(`the disk of ${path} is full`, 'make room')
-const notFolder = ({ folder, key = 'data_dir' }: About) => says(`${folder} is not a folder`, `set ${key} to one`)
+const fullDisk = ({ path }: About) => says(`the disk of ${path} is full`, 'free some space')
+const notFolder = ({ folder, key = 'data_dir' }: About) => says(`${folder} is not a folder`, `set ${key} to a folder`)
 
 /** By error code of the system or of SQLite. */
 const fileFaults: Readonly<Record<string, (about: About) => Explained>> = {
   EACCES: forbidden,
   EPERM: forbidden,
   EROFS: ({ path, key = 'data_dir' }) =>
-    says(`${path} is on a file system that is mounted for reading only`, `mount it for writing, or set ${key} to another folder`),
-  ENOENT: ({ path, key = 'data_dir' }) => says(`${path} cannot be made`, `set ${key} to a folder on a disk`),
+    says(`${path} is on a read-only file system`, `mount it for writing, or set ${key} to another folder`),
+  ENOENT: ({ path, key = 'data_dir' }) => says(`${path} cannot be created`, `set ${key} to a folder on a disk`),
   EEXIST: notFolder,
   ENOTDIR: notFolder,
   ENOSPC: fullDisk,
   SQLITE_NOTADB: ({ path }) =>
     says(
       `${path} is not a database`,
-      'set database_url to the one that is meant, or move the file away and bring a backup back with "holdfast restore"',
+      'set database_url to the right file, or move the file away and restore a backup with "holdfast restore"',
     ),
   SQLITE_CORRUPT: ({ path }) =>
-    says(`the database ${path} is damaged`, 'keep a copy of it elsewhere, and bring a backup back with "holdfast restore"'),
+    says(`the database ${path} is damaged`, 'keep a copy of it elsewhere, and restore a backup with "holdfast restore"'),
   SQLITE_CANTOPEN: ({ path }) =>
     says(
       `the database ${path} cannot be opened`,
-      'see that its folder exists and that this user may write there, or set database_url to another place',
+      'make sure that its folder exists and that this user can write to it, or set database_url to another path',
     ),
-  SQLITE_READONLY: ({ path }) => says(`the database ${path} cannot be written`, 'see that this user may write it and its folder'),
+  SQLITE_READONLY: ({ path }) =>
+    says(`the database ${path} cannot be written`, 'make sure that this user can write to the file and its folder'),
   SQLITE_FULL: fullDisk,
-  SQLITE_IOERR: ({ path }) => says(`the disk of ${path} fails`, 'look at the log of the system, and check the disk before anything else'),
+  SQLITE_IOERR: ({ path }) => says(`the disk of ${path} reports errors`, 'read the system log, and check the disk before anything else'),
 }
 
 /** Returns a fault of a file or a database in words, or null if the error code is not in the table. */
@@ -56,14 +57,14 @@ interface Listener {
 
 const listenerFaults: Readonly<Record<string, (listener: Listener) => Explained>> = {
   EADDRINUSE: ({ bindAddress, port }) =>
-    says(`port ${port} of ${bindAddress} is in use by another process`, 'stop that one, or set port (SERVICE_PORT) to another'),
+    says(`port ${port} of ${bindAddress} is in use by another process`, 'stop that process, or set port (SERVICE_PORT) to another port'),
   EADDRNOTAVAIL: ({ bindAddress }) =>
     says(
-      `${bindAddress} is no address of this machine`,
-      'set bind_address (SERVICE_BIND_ADDRESS) to one of its own, or to 0.0.0.0 for all',
+      `${bindAddress} is not an address of this machine`,
+      'set bind_address (SERVICE_BIND_ADDRESS) to one of its addresses, or to 0.0.0.0 for all of them',
     ),
   EACCES: ({ port }) =>
-    says(`port ${port} is kept for root`, 'set port (SERVICE_PORT) to one from 1024 on and let the reverse proxy pass requests on to it'),
+    says(`port ${port} is reserved for root`, 'set port (SERVICE_PORT) to 1024 or above, and let the reverse proxy forward requests to it'),
 }
 
 /** Does the same as `explained` for errors of a listener. */
@@ -84,10 +85,11 @@ function forbidden({ path, folder, key = 'data_dir' }: About): Explained {
   const who = user === undefined ? 'this process' : `this process (user ${user})`
   if (!existsSync(path))
     return says(
-      `${folder} cannot be made by ${who}, because ${there} belongs to ${userName(owner)}`,
-      `make it and give it to that user, or set ${key} to another folder`,
+      `${who} cannot create ${folder}, because ${there} belongs to ${userName(owner)}`,
+      `create it and give it to that user, or set ${key} to another folder`,
     )
-  if (owner === user) return says(`${path} cannot be used by its owner (user ${user})`, `"chmod -R u+rwX ${folder}" gives the access back`)
+  if (owner === user)
+    return says(`${path} cannot be used by its owner (user ${user})`, `restore the access with "chmod -R u+rwX ${folder}"`)
   return says(
     `${path} belongs to ${userName(owner)} and cannot be used by ${who}`,
     `run as its owner, or give it to that user with "chown -R ${user} ${folder}"`,

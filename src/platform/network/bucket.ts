@@ -42,7 +42,7 @@ export class BucketRefusal extends Error {
     readonly status: number,
     code: string,
   ) {
-    super(`the bucket answered ${status} ${code}`)
+    super(`the bucket returned ${status} ${code}`)
   }
 }
 
@@ -130,7 +130,7 @@ export class Bucket {
     const store = await (this.#store ??= this.#open())
     for (let attempt = 1; ; attempt++) {
       const late = new AbortController()
-      const timer = setTimeout(() => late.abort(new Error('the bucket does not answer')), timeoutMillis)
+      const timer = setTimeout(() => late.abort(new Error('the bucket does not respond')), timeoutMillis)
       try {
         return await request(store, late.signal)
       } catch (error) {
@@ -235,7 +235,7 @@ async function* bounded(body: AsyncIterable<Uint8Array> | Iterable<Uint8Array>):
   let size = 0
   for await (const chunk of body) {
     size += chunk.byteLength
-    if (size > MAX_ANSWER_BYTES) throw new Error('the answer of the bucket is too long')
+    if (size > MAX_ANSWER_BYTES) throw new Error('the response of the bucket is too long')
     yield chunk
   }
 }
@@ -249,8 +249,8 @@ function refusalOf(error: unknown): BucketRefusal | null {
 
 /** Returns undefined on the last page. Throws if the response is not a complete list. */
 function nextTokenOf({ IsTruncated, NextContinuationToken }: ListObjectsV2Output): string | undefined {
-  if (IsTruncated === undefined) throw new Error('the answer of the bucket is no list')
-  if (IsTruncated && NextContinuationToken === undefined) throw new Error('the bucket broke off its list')
+  if (IsTruncated === undefined) throw new Error('the response of the bucket is not a list of objects')
+  if (IsTruncated && NextContinuationToken === undefined) throw new Error('the bucket sent an incomplete list of objects')
   return IsTruncated ? NextContinuationToken : undefined
 }
 

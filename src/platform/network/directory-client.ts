@@ -52,7 +52,7 @@ export function remotePlcDirectory(url: string, outbound: Outbound): PlcDirector
     if (response.status === 404 || response.status === 410) return null
     if (!response.ok) throw refusedBy(response, json)
     const value = parse(json)
-    if (value === null) throw new PlcDirectoryError(response.status, 'PLC directory gave an answer that is no answer')
+    if (value === null) throw new PlcDirectoryError(response.status, 'PLC directory sent an invalid response')
     return value
   }
 

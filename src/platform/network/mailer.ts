@@ -137,7 +137,7 @@ function httpMailer({ from, fromName, httpApiUrl, httpToken, httpTimeoutSecs }: 
       })
       const answer = await response.text()
       if (response.ok) return
-      const fault = `the provider answered ${response.status}: ${answer.slice(0, 200)}`
+      const fault = `the provider returned ${response.status}: ${answer.slice(0, 200)}`
       throw refusingStatuses.includes(response.status) ? new MailRefused(fault) : new Error(fault)
     },
   }

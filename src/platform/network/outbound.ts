@@ -126,7 +126,7 @@ class Deadline {
 
   start(afterMillis: number) {
     this.stop()
-    this.#timer = setTimeout(() => this.abort.abort(new OutboundError('timeout', `no answer within ${afterMillis} ms`)), afterMillis)
+    this.#timer = setTimeout(() => this.abort.abort(new OutboundError('timeout', `no response within ${afterMillis} ms`)), afterMillis)
   }
 
   stop() {
@@ -151,7 +151,7 @@ async function follow(options: OutboundOptions, start: string | URL, request: Bo
 
 function parseTarget(text: string | URL, base?: URL): URL {
   const target = String(text).length <= MAX_URL_CHARS ? URL.parse(String(text), base?.href) : null
-  if (target?.protocol !== 'https:' && target?.protocol !== 'http:') throw new OutboundError('refused', 'not a web address')
+  if (target?.protocol !== 'https:' && target?.protocol !== 'http:') throw new OutboundError('refused', 'not an http or https URL')
   if (target.username || target.password) throw new OutboundError('refused', 'a URL with credentials')
   return target
 }
@@ -282,5 +282,5 @@ function boundedBody(
 function named(error: unknown, signal: AbortSignal): unknown {
   if (signal.aborted) return signal.reason
   if (error instanceof OutboundError || error instanceof LookupsFull) return error
-  return new OutboundError('unreachable', 'the other side could not be reached', { cause: error })
+  return new OutboundError('unreachable', 'the host could not be reached', { cause: error })
 }

@@ -120,25 +120,26 @@ class Questions {
 
   /** Throws `LookupsFull` if there is no room for the query, and `Unanswered` if no server answers it in time. */
   async ask(question: string, put: (dns: DnsClient) => Promise<string[]>): Promise<string[]> {
-    if ((this.#silentUntil.get(question) ?? 0) > performance.now()) throw new Unanswered(`nobody answered a moment ago: ${question}`)
+    if ((this.#silentUntil.get(question) ?? 0) > performance.now())
+      throw new Unanswered(`no name server responded a moment ago: ${question}`)
     const leave = this.#enter(clientHere())
     const { promise: late, reject } = Promise.withResolvers<never>()
     const deadline = performance.now() + this.timeoutMillis
     let dns: DnsClient | null = null
     const timer = setTimeout(() => {
       dns?.cancel()
-      reject(new Unanswered(`nobody answers: ${question}`))
+      reject(new Unanswered(`no name server responds: ${question}`))
     }, this.timeoutMillis)
     try {
       const answer = this.#semaphore.run(() => {
-        if (deadline - performance.now() < this.timeoutMillis / TRIES) throw new Unanswered(`its turn came too late: ${question}`)
+        if (deadline - performance.now() < this.timeoutMillis / TRIES) throw new Unanswered(`timed out before it was sent: ${question}`)
         return put((dns = this.#client()))
       })
       return await Promise.race([answer, late])
     } catch (error) {
       if (error instanceof SemaphoreFull) throw new LookupsFull('too many names are being looked up')
       if (dns !== null) this.#silentUntil.set(question, performance.now() + SILENCE_MILLIS)
-      throw error instanceof Unanswered ? error : new Unanswered(`no answer: ${question}`, { cause: error })
+      throw error instanceof Unanswered ? error : new Unanswered(`no name server responded: ${question}`, { cause: error })
     } finally {
       clearTimeout(timer)
       leave()

@@ -14,7 +14,7 @@ export class Background {
 
   /** Start a task. `action` names it in the log. Errors are logged, never thrown. */
   run(action: string, work: () => Promise<unknown>): void {
-    if (this.#running.size >= MAX_RUNNING) return this.log.warn('left out: too much goes on behind answers', { action })
+    if (this.#running.size >= MAX_RUNNING) return this.log.warn('background task dropped: too many are running', { action })
     const task = this.#attempt(action, work).finally(() => this.#running.delete(task))
     this.#running.add(task)
   }
@@ -30,14 +30,14 @@ export class Background {
     const deadline = setTimeout(resolve, graceMillis)
     await Promise.race([this.settled(), promise])
     clearTimeout(deadline)
-    if (this.#running.size > 0) this.log.warn('stopped before all was done that goes on behind answers')
+    if (this.#running.size > 0) this.log.warn('stopped before all background tasks had finished')
   }
 
   async #attempt(action: string, work: () => Promise<unknown>): Promise<void> {
     try {
       await work()
     } catch (error) {
-      this.log.error('failed behind an answer', { action, error })
+      this.log.error('background task failed', { action, error })
     }
   }
 }

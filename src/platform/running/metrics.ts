@@ -14,7 +14,7 @@ interface CounterDeclaration {
 }
 
 const counters = {
-  firehose_events_total: { help: 'Events appended to the log', labels: { frame: ['commit', 'account', 'identity', 'sync'] } },
+  firehose_events_total: { help: 'Events appended to the event log', labels: { frame: ['commit', 'account', 'identity', 'sync'] } },
   relay_crawl_requests_total: { help: 'Crawl requests sent to relays', labels: { outcome: ['ok', 'rejected', 'exhausted'] } },
   proxy_requests_total: {
     help: 'Requests forwarded to other services',
@@ -29,7 +29,7 @@ const counters = {
 
 const histograms = {
   proxy_upstream_lag_seconds: {
-    help: 'How far upstream says that it lags behind',
+    help: 'Indexing delay that the AppView reports, in seconds',
     buckets: [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300],
   },
 } as const
@@ -65,7 +65,7 @@ export class Metrics {
     for (const [name, { help, buckets }] of Object.entries(histograms)) {
       this.#histograms.set(name as HistogramName, new Histogram({ name, help, buckets: [...buckets], registers: [this.#registry] }))
     }
-    this.#counter('http_requests_total', 'Requests answered', ['route', 'status_class'], () =>
+    this.#counter('http_requests_total', 'Requests handled, by route and class of the response status', ['route', 'status_class'], () =>
       Array.from(this.#answers).flatMap(([route, counts]) =>
         counts.map((count, index): [string, number] => [`${route},${index}xx`, count]),
       ),

@@ -69,9 +69,9 @@ export class StepRunner implements Steps {
           return count === null ? [] : [[summary.kind, count]]
         }),
       )
-    gauge('steps_waiting', 'Steps that are to be done', ({ waiting }) => waiting)
-    gauge('steps_failed', 'Steps that failed for good, until an operator retries or drops them', ({ failed }) => failed)
-    gauge('steps_oldest_age_seconds', 'Age of the oldest step that is to be done', ({ oldestAt }) =>
+    gauge('steps_waiting', 'Durable steps that wait to be performed', ({ waiting }) => waiting)
+    gauge('steps_failed', 'Durable steps that failed permanently and that an operator must retry or drop', ({ failed }) => failed)
+    gauge('steps_oldest_age_seconds', 'Age of the oldest durable step that waits to be performed', ({ oldestAt }) =>
       oldestAt === null ? null : Math.max(0, Math.floor((ctx.clock.now() - oldestAt) / 1000)),
     )
   }
@@ -158,7 +158,7 @@ export class StepRunner implements Steps {
       try {
         this.#lookAgainIn(await this.#look())
       } catch (error) {
-        if (!this.#isStopped) this.ctx.log.error('steps cannot be taken', { error })
+        if (!this.#isStopped) this.ctx.log.error('due steps could not be read', { error })
         this.#lookAgainIn(MAX_TRY_MILLIS)
       }
     }
@@ -218,7 +218,7 @@ export class StepRunner implements Steps {
       else await returnStep(db, row, failure)
     } catch (error) {
       // The step remains taken until its lease ends, and is then performed again.
-      if (!this.#isStopped) log.error('how a step ended could not be written', { stepKind: kind.name, step: row.id, error })
+      if (!this.#isStopped) log.error('outcome of a step could not be stored', { stepKind: kind.name, step: row.id, error })
     }
     this.#tell(watchName(kind.name, row.key), isDone)
   }
@@ -232,7 +232,7 @@ export class StepRunner implements Steps {
     } catch (error) {
       const isLast = (kind.maxTries !== null && row.tries >= kind.maxTries) || kind.isFinal?.(error) === true
       const level = isLast ? 'error' : 'warn'
-      log[level](isLast ? 'step failed for good' : 'step failed', { stepKind: kind.name, step: row.id, tries: row.tries, error })
+      log[level](isLast ? 'step failed permanently' : 'step failed', { stepKind: kind.name, step: row.id, tries: row.tries, error })
       const lastError = (error instanceof Error ? error.message : String(error)).slice(0, MAX_ERROR_CHARS)
       return { dueAt: isLast ? null : clock.now() + waitMillis(kind, row.tries, Math.random()), lastError }
     }
@@ -240,7 +240,7 @@ export class StepRunner implements Steps {
 
   async #within(work: Promise<void>): Promise<void> {
     const { promise: late, reject } = Promise.withResolvers<never>()
-    const timer = setTimeout(() => reject(new Error(`not done within ${MAX_TRY_MILLIS / 1000} seconds`)), MAX_TRY_MILLIS)
+    const timer = setTimeout(() => reject(new Error(`timed out after ${MAX_TRY_MILLIS / 1000} seconds`)), MAX_TRY_MILLIS)
     timer.unref()
     try {
       await Promise.race([work, late])

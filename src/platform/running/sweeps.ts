@@ -48,10 +48,11 @@ export class SweepRunner implements Sweeps {
   ) {
     this.#clockWatch = new ClockWatch(ctx.db, ctx.clock)
     for (const { name, counts = {} } of sweeps) {
-      for (const counter of Object.values(counts)) this.#tallies.set(counter, ctx.metrics.tally(counter, `Of the sweep ${name}`))
+      for (const [field, counter] of Object.entries(counts))
+        this.#tallies.set(counter, ctx.metrics.tally(counter, `Sum of "${field}" in the reports of the ${name} sweep`))
       ctx.metrics.gauge(
         `${name.replaceAll('-', '_')}_last_run_timestamp`,
-        `When the last pass of ${name} was completed, in unix seconds`,
+        `Completion time of the last pass of the ${name} sweep, in Unix seconds`,
         () => {
           const last = this.last.get(name)
           return last ? Math.floor(last.completedAt / 1000) : null
@@ -76,7 +77,7 @@ export class SweepRunner implements Sweeps {
   }
 
   async stop(): Promise<void> {
-    this.#stopping.abort(new Error('the server is going down'))
+    this.#stopping.abort(new Error('the server is shutting down'))
     for (const timer of this.#timers.values()) clearTimeout(timer)
     await Promise.allSettled(this.#running.values())
   }

@@ -71,7 +71,7 @@ export async function startTracing({ telemetry }: Config, log: Log): Promise<Tra
       try {
         await Promise.race([provider.shutdown(), late])
       } catch (error) {
-        log.warn('the last traces were not exported', { error })
+        log.warn('last traces could not be exported', { error })
       }
     },
   }

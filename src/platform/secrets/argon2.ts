@@ -100,7 +100,7 @@ const form = /^\$argon2id\$v=19\$m=(\d+),t=(\d+),p=1\$([A-Za-z0-9+/]+)\$([A-Za-z
 /** Returns whether `hashArgon2` made the hash from this password, at any cost. Throws if the text has another form. */
 export async function verifyArgon2(password: string, hash: string): Promise<boolean> {
   const [, memoryKib, passes, salt, expected] = form.exec(hash) ?? []
-  if (expected === undefined) throw new Error('a password hash of an unknown form')
+  if (expected === undefined) throw new Error('unknown format of a password hash')
   const computed = await compute(password, Buffer.from(salt!, 'base64'), { memoryKib: Number(memoryKib), passes: Number(passes) })
   return timingSafeEqual(computed, Buffer.from(expected, 'base64'))
 }

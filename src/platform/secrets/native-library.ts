@@ -26,7 +26,7 @@ export function loadNative<Library extends object>(builds: Iterable<Library | st
   }
   if (faults.length > 0)
     process.stderr.write(
-      `a native library cannot be loaded from ${tmpdir()}, and something slower stands in: set TMPDIR to a folder that programs may be run from (${faults.map(String).join('; ')})\n`,
+      `holdfast: a native library cannot be loaded from ${tmpdir()}, so a slower implementation is used: set TMPDIR to a folder from which programs may run (${faults.map(String).join('; ')})\n`,
     )
   return null
 }

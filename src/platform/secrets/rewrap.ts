@@ -64,8 +64,8 @@ function reopened(wrapped: string, from: Vault, to: Vault): Uint8Array {
     if (!(error instanceof SecretDoesNotOpen)) throw error
     throw new OperatorError(
       opens(to, wrapped)
-        ? 'the secrets are under the new key already; an earlier change was completed'
-        : 'the old key does not open all secrets; nothing was changed',
+        ? 'the new key already wraps the secrets: an earlier change was completed'
+        : 'the old key does not open all secrets: nothing was changed',
       { cause: error },
     )
   }

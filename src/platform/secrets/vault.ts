@@ -71,7 +71,7 @@ function readKeyFile(path: string): Uint8Array | null {
 
 const notAKey = (path: string): Explained => ({
   what: `${path} is not a master key (64 hexadecimal characters)`,
-  remedy: 'bring it back from a backup',
+  remedy: 'restore it from a backup',
 })
 
 /** The row that shows whether a key is the one that wraps the secrets. */
@@ -90,7 +90,7 @@ export function masterKeyFault({ signingKeyMasterKey, dataDir }: KeyPlace, secre
   if (signingKeyMasterKey === null && !existsSync(path))
     return {
       what: 'the database holds secrets, but there is no master key',
-      remedy: `set SERVICE_SIGNING_KEY_MASTER_KEY, or bring back ${path}`,
+      remedy: `set SERVICE_SIGNING_KEY_MASTER_KEY, or restore ${path}`,
     }
   const key = signingKeyMasterKey?.reveal() ?? readKeyFile(path)
   if (key === null) return notAKey(path)
@@ -102,7 +102,7 @@ export function masterKeyFault({ signingKeyMasterKey, dataDir }: KeyPlace, secre
     const other = signingKeyMasterKey === null ? 'the key in master.key' : 'the configured master key'
     return {
       what: `${other} does not open the secrets of this database`,
-      remedy: 'configure the key they are under, or change it with "holdfast rewrap"',
+      remedy: 'configure the key that wraps them, or change that key with "holdfast rewrap"',
     }
   }
 }
