@@ -91,6 +91,12 @@ export function claimedHandle({ alsoKnownAs }: Pick<DidDocument, 'alsoKnownAs'>)
   return name === undefined ? null : parseHandle(name.slice('at://'.length))
 }
 
+/** The names of a document, with these handles in place of those that it has. Other names follow. */
+export const withHandles = ({ alsoKnownAs = [] }: Pick<DidDocument, 'alsoKnownAs'>, handles: readonly Handle[]): string[] => [
+  ...handles.map((handle) => `at://${handle}`),
+  ...alsoKnownAs.filter((name) => !name.startsWith('at://')),
+]
+
 /** Renders the document of a PLC identity: the atproto key and service first, others by name. */
 export function renderDidDocument(did: Did, state: PlcState): DidDocument {
   return {

@@ -26,6 +26,7 @@ const kindsOfEndpoints = {
   'operator, session, app': 'com.atproto.sync.getRepo',
   operator: 'com.atproto.admin.deleteAccount',
   'wallet session, session, app': 'POST /v1/did-web/hosting',
+  'wallet session': 'POST /v1/handles',
   device: 'GET /v1/devices/:id/pds',
 }
 

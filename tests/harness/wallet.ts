@@ -1,5 +1,6 @@
 /** A wallet, as far as it signs: keys of a device, and proofs over what it asks for. `holdfast wallet` is the whole one. */
 import { randomBytes } from 'node:crypto'
+import { openWalletSession } from '../../src/features/auth/auth.ts'
 import { base64url } from '../../src/protocol/base64url.ts'
 import type { Did } from '../../src/protocol/identifiers.ts'
 import { formatDidKey, signingKey, type Curve, type SigningKey } from '../../src/protocol/keys.ts'
@@ -39,6 +40,12 @@ export function proofBy(
   const signature = base64url(device.key.sign(envelopeOf(signer)))
   return { signingKey: signer.key, timestamp: signer.timestamp, nonce: signer.nonce, signature }
 }
+
+/** Opens the session of a wallet. Returns its token. */
+export const walletSession = (pds: Pick<TestPds, 'ctx' | 'clock'>, did: string): Promise<string> =>
+  pds.ctx.db.transaction((tx) =>
+    openWalletSession(tx, did as Did, { byPassword: false }, { openedAt: pds.clock.now(), openedWith: null, openedFrom: null }),
+  )
 
 /** An account whose identity the device may sign for: its key is the first rotation key. It has no password if `password` is undefined. */
 export async function sovereignAccount(

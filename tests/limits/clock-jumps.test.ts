@@ -126,6 +126,7 @@ describe('what deletes by age skips a pass', () => {
       'account-reaper',
       'expired-sessions',
       'oauth-expiry',
+      'proof-nonces',
       'reserved-keys',
       'steps',
       'mailed-codes',

@@ -27,6 +27,8 @@ test('each endpoint with limits of its own has these', () => {
     .map((endpoint) => [endpointName(endpoint), limitsOf(specOf(endpoint)).map(shown).join(', ')] as const)
     .filter(([, limits]) => limits !== '')
   expect(Object.fromEntries(limited)).toEqual({
+    'POST /v1/handles': 'updateHandle of did:web:a.test',
+    'DELETE /v1/handles/:handle': 'updateHandle of did:web:a.test',
     'POST /waitlist': 'waitlist of the address',
     'com.atproto.identity.requestPlcOperationSignature': 'requestMail of plc_operation did:web:a.test',
     'com.atproto.identity.updateHandle': 'updateHandle of the address',

@@ -76,6 +76,8 @@ const routes: Record<string, For> = {
   'GET /account/password': 'open',
   'POST /account/password': 'holder',
 
+  'POST /v1/handles': 'wallet',
+  'DELETE /v1/handles/:handle': 'wallet',
   'POST /v1/did-web/hosting': 'owner',
   'POST /v1/did-web/document': 'owner',
   'GET /v1/devices/:id/pds': 'device',

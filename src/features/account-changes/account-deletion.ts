@@ -14,6 +14,7 @@ import {
   type By,
   codeRefused,
   deleteAccountRow,
+  deleteFurtherHandlesOf,
   deleteMailedCodesOf,
   isDueForDeletion,
   loginRefused,
@@ -26,7 +27,7 @@ import { deleteAccountBlobs, removeBlobFiles } from '../blobs/blobs.ts'
 import { deleteEscrowOf } from '../escrow/escrow.ts'
 import { sequenceEvents } from '../firehose/firehose.ts'
 import { deleteDevicesOf } from '../wallet-devices/wallet-devices.ts'
-import { deleteWebDocument, forgetDidDocument, forgetReservedKey } from '../identity/identity.ts'
+import { deleteReservationsOf, deleteWebDocument, forgetDidDocument, forgetReservedKey } from '../identity/identity.ts'
 import { forgetInvites } from '../invites/invites.ts'
 import { deleteFlagsAbout } from '../labels/labels.ts'
 import { deleteNoncesOf } from '../wallet-proofs/wallet-proofs.ts'
@@ -83,6 +84,8 @@ async function purge(ctx: Context, tx: Tx, did: Did): Promise<string[]> {
   await deleteStepsOf(tx, did)
   await forgetInvites(tx, did)
   await forgetReservedKey(tx, did)
+  await deleteFurtherHandlesOf(tx, did)
+  await deleteReservationsOf(tx, did)
   await forgetDidDocument(tx, did)
   await deleteWebDocument(tx, did)
   await deleteDevicesOf(tx, did)

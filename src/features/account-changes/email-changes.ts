@@ -22,7 +22,7 @@ import {
   updateEmail,
   updateEmailConfirmed,
 } from '../accounts/accounts.ts'
-import { isEmailUnderWay } from '../identity/identity.ts'
+import { isEmailPromised } from '../identity/identity.ts'
 
 /**
  * Set a new address, not yet confirmed, and void the codes sent to the old one. `token` is required if the old address
@@ -57,7 +57,7 @@ export async function replaceEmail(
     const fault = await ctx.db.transaction(async (tx) => {
       const fault = await permits(tx)
       if (fault) return fault
-      if (await isEmailUnderWay(tx, email, ctx.clock.now())) throw emailTaken(email)
+      if (await isEmailPromised(tx, email, ctx.clock.now())) throw emailTaken(email)
       const before = (await accountOf(tx, did))?.email ?? null
       await updateEmail(tx, did, email)
       await deleteMailedCodesOf(tx, did)

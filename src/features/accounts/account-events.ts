@@ -36,6 +36,15 @@ const accountEvents = {
       remedies: ['password', 'account', 'operator'],
     },
   },
+  handleAdded: { message: 'handle added' },
+  handleRemoved: {
+    message: 'handle removed',
+    notice: {
+      subject: 'A handle was removed from your account',
+      what: ({ handle }) => `Your account no longer has the handle ${handle}.`,
+      remedies: ['account', 'password', 'operator'],
+    },
+  },
   emailChanged: {
     message: 'email address changed',
     notice: {

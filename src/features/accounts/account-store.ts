@@ -5,7 +5,7 @@ import { statusOf, type AccountStatus } from './account-status.ts'
 
 export interface Account {
   did: Did
-  /** Null if the account has no valid handle; sent as `handle.invalid`. */
+  /** The oldest of its handles; null if it has none, which is sent as `handle.invalid`. Others are in `further_handle`. */
   handle: Handle | null
   email: string | null
   emailConfirmedAt: Millis | null
@@ -61,10 +61,10 @@ export async function accountsByEmail(reader: Reader, text: string, place: Accou
   return rows.map(fromRow)
 }
 
-/** Finds an account by DID or handle. Returns null if there is none. */
+/** Finds an account by DID or by any of its handles. Returns null if there is none. */
 export async function accountAt(reader: Reader, identifier: string): Promise<Account | null> {
   const condition = identifiedBy(identifier)
-  return condition && findBy(reader, condition)
+  return condition && ((await findBy(reader, condition)) ?? byFurtherHandle(identifier, (holder) => findBy(reader, holder)))
 }
 
 /** Finds an account by DID, handle or email address. Returns null if there is none. */
@@ -78,21 +78,29 @@ function identifiedBy(identifier: string): Sql | null {
   return handle && sql`handle = ${handle}`
 }
 
+/** Finds the account that has the handle beside its first one. Asked only if no account has it as its first. */
+function byFurtherHandle<Found>(identifier: string, find: (condition: Sql) => Promise<Found | null>): Promise<Found | null> | null {
+  const handle = parseHandle(identifier)
+  return handle && find(sql`did = (SELECT did FROM further_handle WHERE handle = ${handle})`)
+}
+
 /** What reads of public data need to know of an account. */
 export interface AccountSummary extends Pick<Account, 'did' | 'handle'> {
   status: AccountStatus
 }
 
-/** Finds by DID or handle; null if there is no such account. Reads only these columns, because every read request asks. */
+/** Finds by DID or by any handle; null if there is no such account. Reads only these columns, because every read request asks. */
 export async function accountSummary(reader: Reader, identifier: string): Promise<AccountSummary | null> {
   const condition = identifiedBy(identifier)
   const row =
-    condition &&
-    (await reader.get<Pick<Account, 'did' | 'handle' | 'deactivatedAt' | 'takedownRef'>>(
-      sql`SELECT did, handle, deactivated_at AS "deactivatedAt", takedown_ref AS "takedownRef" FROM account WHERE ${condition}`,
-    ))
+    condition && ((await summaryRow(reader, condition)) ?? (await byFurtherHandle(identifier, (holder) => summaryRow(reader, holder))))
   return row && { did: row.did, handle: row.handle, status: statusOf(row) }
 }
+
+const summaryRow = (reader: Reader, condition: Sql) =>
+  reader.get<Pick<Account, 'did' | 'handle' | 'deactivatedAt' | 'takedownRef'>>(
+    sql`SELECT did, handle, deactivated_at AS "deactivatedAt", takedown_ref AS "takedownRef" FROM account WHERE ${condition}`,
+  )
 
 /** Returns null if there is no such account. */
 export async function accountStatus(reader: Reader, did: Did): Promise<AccountStatus | null> {
@@ -127,8 +135,8 @@ export async function insertAccount(tx: Tx, account: NewAccount): Promise<void> 
       ${deactivatedAt}, ${deleteAfter})`)
 }
 
-/** Throws a unique violation if the handle belongs to another account. */
-export const setHandle = (tx: Tx, did: Did, handle: Handle): Promise<number> =>
+/** Throws a unique violation if the handle is the first one of another account. */
+export const setHandle = (tx: Tx, did: Did, handle: Handle | null): Promise<number> =>
   tx.run(sql`UPDATE account SET handle = ${handle} WHERE did = ${did}`)
 
 export const findPasswordHash = async (reader: Reader, did: Did): Promise<string | null> =>

@@ -42,6 +42,7 @@ export {
   type WrappedKey,
 } from './account-store.ts'
 export { askedBy, chargeMail, mailCode, mailsOf, orderCode, presentAccount, requestCode } from './code-requests.ts'
+export { deleteFurtherHandle, deleteFurtherHandlesOf, furtherHandlesOf, insertFurtherHandle } from './further-handle-store.ts'
 export { parseEmailAddress } from './email-address.ts'
 export { deletePlacesOf, insertPlace } from './known-place-store.ts'
 export { emailNotSupported, requireLastingAddress } from './lasting-address.ts'

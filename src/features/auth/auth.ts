@@ -33,7 +33,7 @@ export { deleteAppPasswordsOf, listAppPasswords, type AppPassword } from './app-
 export { owner, type OwnerCaller } from './owner-guard.ts'
 export { openSession, sessionTokens, type Tokens } from './sessions.ts'
 export { deleteSession, findSession, listSessions, type ListedSession } from './session-store.ts'
-export { openWalletSession } from './wallet-credential.ts'
+export { openWalletSession, type WalletCaller } from './wallet-credential.ts'
 export { deleteWalletSession, deleteWalletSessionsOf, listWalletSessions, type ListedWalletSession } from './wallet-session-store.ts'
 export { requireVisible, requireVisibleRepo, type Viewer } from './visibility.ts'
 

@@ -21,6 +21,10 @@ export const putDidDocument = (writer: Writer, document: DidDocument, fetchedAt:
     INSERT INTO did_document (did, document, fetched_at) VALUES (${document.id}, ${JSON.stringify(document)}, ${fetchedAt})
     ON CONFLICT (did) DO UPDATE SET document = excluded.document, fetched_at = excluded.fetched_at`)
 
+/** Does nothing if no document of the DID is cached. */
+export const replaceDidDocument = (writer: Writer, document: DidDocument): Promise<number> =>
+  writer.run(sql`UPDATE did_document SET document = ${JSON.stringify(document)} WHERE did = ${document.id}`)
+
 export const forgetDidDocument = (writer: Writer, did: Did): Promise<number> => writer.run(sql`DELETE FROM did_document WHERE did = ${did}`)
 
 export const deleteDidDocumentsBefore = (writer: Writer, instant: Millis): Promise<number> =>

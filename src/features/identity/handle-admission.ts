@@ -45,3 +45,11 @@ export async function admitHandle(ctx: Context, text: string, did: Did | null, {
   if ((await lookUpHandle(ctx, outcome.handle)) !== did) throw invalidRequest('External handle did not resolve to DID')
   return outcome.handle
 }
+
+/** Returns the handle if policy allows it and it is under one of our domains. Throws `InvalidHandle` if not. */
+export function admitServedHandle(ctx: Pick<Context, 'config'>, text: string): Handle {
+  const outcome = checkHandle(text, handlePolicy(ctx))
+  if (!outcome.ok) throw new Refusal(400, 'InvalidHandle', outcome.message)
+  if (outcome.kind !== 'served') throw new Refusal(400, 'InvalidHandle', 'Not a supported handle domain')
+  return outcome.handle
+}

@@ -1,6 +1,7 @@
 import type { Feature } from '../../http/feature.ts'
 import { didCacheSweep } from './did-cache-sweep.ts'
 import { handleRoutes } from './handle-routes.ts'
+import { furtherHandleRoutes } from './further-handle-routes.ts'
 import { nameClaimSweep } from './name-claim-sweep.ts'
 import { leaveAllNames } from './name-claims.ts'
 import { plcOperationRoutes } from './plc-operation-routes.ts'
@@ -11,7 +12,7 @@ import { wellKnownRoutes } from './well-known-routes.ts'
 
 export const identity: Feature = {
   name: 'identity',
-  routes: [...resolutionRoutes, ...handleRoutes, ...plcOperationRoutes, ...webDocumentRoutes, ...wellKnownRoutes],
+  routes: [...resolutionRoutes, ...handleRoutes, ...furtherHandleRoutes, ...plcOperationRoutes, ...webDocumentRoutes, ...wellKnownRoutes],
   sweeps: [didCacheSweep, reservedKeySweep, nameClaimSweep],
   prepare: leaveAllNames,
 }

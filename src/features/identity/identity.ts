@@ -5,7 +5,7 @@
  * feature that imports both.
  */
 export { resolveDid } from './did-resolution.ts'
-export { admitHandle, externalHandle } from './handle-admission.ts'
+export { admitHandle, admitServedHandle, externalHandle } from './handle-admission.ts'
 export { changeHandle } from './handle-change.ts'
 export { publishedDids, type PublishedDids } from './handle-resolution.ts'
 export { forgetDidDocument } from './did-document-store.ts'
@@ -17,15 +17,17 @@ export {
   endClaim,
   forgetName,
   isDirectoryRefusal,
-  isEmailUnderWay,
+  isEmailPromised,
   isNameTaken,
   leaveName,
   leaveOwnName,
   replaceName,
+  reserveName,
   submitOnce,
   type HeldName,
   type PreparedIdentity,
 } from './name-claims.ts'
+export { deleteReservationsOf, passOnReservations, setReservedUntil } from './name-reservation-store.ts'
 export { forgetReservedKey } from './reserved-key-store.ts'
 export { signingAuthority, type SigningAuthority } from './signing-authority.ts'
 export { deleteWebDocument, findWebDocument, isHostedHere, putWebDocument, setHostedSince, type WebDocument } from './web-document-store.ts'

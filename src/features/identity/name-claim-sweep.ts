@@ -1,7 +1,8 @@
-/** Settles claims on handles whose attempts ended without a result. */
+/** Settles claims on handles whose attempts ended without a result, and ends reservations that have run out. */
 import type { Sweep } from '../../platform/running/sweeps.ts'
 import { listUnheldClaims } from './name-claim-store.ts'
 import { settleUnheld } from './name-claims.ts'
+import { deleteReservationsBefore } from './name-reservation-store.ts'
 
 /** An identity that an unfinished sign-up prepared is ended after this time. */
 const RESTING_SECS = 3600
@@ -13,8 +14,8 @@ export const nameClaimSweep: Sweep = {
   destructive: true,
   intervalSecs: () => INTERVAL_SECS,
   async run(ctx) {
-    const report = { seen: 0, settled: 0, failed: 0 }
     const now = ctx.clock.now()
+    const report = { seen: 0, settled: 0, failed: 0, released: await deleteReservationsBefore(ctx.db, now) }
     for (const { handle, heldUntil } of await listUnheldClaims(ctx.db, {
       now,
       restingSince: now - RESTING_SECS * 1000,

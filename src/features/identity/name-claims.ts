@@ -19,7 +19,7 @@ import { PlcDirectoryError } from '../../platform/network/directory-client.ts'
 import { claimedHandle } from '../../protocol/did-document.ts'
 import type { Did, Handle, Millis } from '../../protocol/identifiers.ts'
 import { isPlcDid, operationCid, signOperation, stateOf, tombstone, type LogOperation } from '../../protocol/plc.ts'
-import { accountAt, accountOf, accountWithEmail, announceIn, setHandle, type By } from '../accounts/accounts.ts'
+import { accountAt, accountOf, accountWithEmail, announceIn, deleteFurtherHandlesOf, setHandle, type By } from '../accounts/accounts.ts'
 import { sequenceEvents } from '../firehose/firehose.ts'
 import { heldRotationKey } from './identity-keys.ts'
 import {
@@ -39,8 +39,9 @@ import {
   type Hold,
   type PreparedIdentity,
 } from './name-claim-store.ts'
+import { deleteReservation, insertReservation, isEmailReserved, reservedFor, type Reservation } from './name-reservation-store.ts'
 
-export { deleteAllClaims, deleteClaim as endClaim, isEmailUnderWay } from './name-claim-store.ts'
+export { deleteAllClaims, deleteClaim as endClaim } from './name-claim-store.ts'
 export type { PreparedIdentity } from './name-claim-store.ts'
 
 /** Longest time an attempt can take, because everything it waits for has a time-out. */
@@ -59,7 +60,7 @@ export interface WantedName extends Claimant {
 export type HeldName = Claimant & Pick<Hold, 'handle' | 'attempt'>
 
 /**
- * Claim a handle. Returns null if an account or another attempt has it. `admit` runs in the same transaction and throws
+ * Claim a handle. Returns null if an account or another attempt has it, or if it is kept for somebody else. `admit` runs in the same transaction and throws
  * if the claim is not allowed.
  *
  * The caller must end the claim: by `endClaim` in the transaction that gives the handle to an account, by `forgetName`,
@@ -74,6 +75,8 @@ export async function claimName(ctx: Context, wanted: WantedName, admit: (tx: Tx
   const found = await ctx.db.transaction(async (tx) => {
     await admit(tx)
     const now = ctx.clock.now()
+    const keptFor = await reservedFor(tx, handle, now)
+    if (keptFor !== null && keptFor !== did) return 'taken'
     const found = await findClaim(tx, handle)
     if (found && isHeld(found, now) && (found.attempt !== null || !goesOn(found, wanted))) return 'taken'
     if (email !== null) await releaseOverdueEmail(tx, email, now)
@@ -126,7 +129,7 @@ export const leaveOwnName = async (
 export const leaveAllNames = async ({ db, clock }: Context): Promise<void> => void (await endAttempts(db, clock.now() + DOUBT_SECS * 1000))
 
 /**
- * Give the handle to the account that claimed it, end the claim, and emit an `#identity` event. `actor` is the operator
+ * Give the handle to the account that claimed it, in place of all that it had, end the claim, and emit an `#identity` event. `actor` is the operator
  * who makes the change. Returns false, and changes no account, if another attempt has taken over the claim or the
  * account was deleted in the meantime. A deleted account gets no event, because its deletion must be the last one.
  */
@@ -136,6 +139,8 @@ export function giveHandle(by: By, held: Pick<HeldName, 'handle' | 'did' | 'atte
   return ctx.db.transaction(async (tx) => {
     const before = await accountOf(tx, did)
     if ((await deleteClaim(tx, held)) === 0 || (await setHandle(tx, did, handle)) === 0) return false
+    await deleteFurtherHandlesOf(tx, did)
+    await deleteReservation(tx, handle)
     await sequenceEvents(ctx, tx, [{ type: 'identity', did, handle }])
     if (before?.handle !== handle) await announceIn(tx, by, 'handleChanged', did, { handle, actor })
     return true
@@ -191,12 +196,32 @@ export async function submitOnce({ plc }: Pick<Context, 'plc'>, did: Did, operat
 export const isDirectoryRefusal = (error: unknown): boolean =>
   error instanceof PlcDirectoryError && error.status !== null && error.status >= 400 && error.status < 500
 
-/** Whether an account has the handle or the email address, or an attempt under way holds it. */
+/** Whether an account has the handle or the email address, an attempt under way holds it, or it is kept for somebody. */
 export const isNameTaken = {
   handle: async (reader: Reader, handle: Handle, now: Millis): Promise<boolean> =>
-    (await accountAt(reader, handle)) !== null || isHandleUnderWay(reader, handle, now),
+    (await accountAt(reader, handle)) !== null ||
+    (await isHandleUnderWay(reader, handle, now)) ||
+    (await reservedFor(reader, handle, now)) !== null,
   email: async (reader: Reader, email: string, now: Millis): Promise<boolean> =>
-    (await accountWithEmail(reader, email)) !== null || isEmailUnderWay(reader, email, now),
+    (await accountWithEmail(reader, email)) !== null || isEmailPromised(reader, email, now),
+}
+
+/** Whether the email address, which no account has, will soon be that of one: an attempt holds it, or it is kept for somebody. */
+export const isEmailPromised = async (reader: Reader, email: string, now: Millis): Promise<boolean> =>
+  (await isEmailUnderWay(reader, email, now)) || isEmailReserved(reader, email, now)
+
+/**
+ * Keep a handle, and an email address if one is given, for an owner: then only the owner may claim the handle, by its
+ * DID. Returns null, or which of the two is taken.
+ */
+export async function reserveName({ clock }: Pick<Context, 'clock'>, tx: Tx, wanted: Reservation): Promise<'email' | 'handle' | null> {
+  const { handle, email } = wanted
+  const now = clock.now()
+  if (email !== null && (await isNameTaken.email(tx, email, now))) return 'email'
+  // The directory may name the handle for an account whose change of handle was cut off.
+  if ((await isNameTaken.handle(tx, handle, now)) || (await findClaim(tx, handle))?.prepared === null) return 'handle'
+  await insertReservation(tx, wanted, now)
+  return null
 }
 
 /**

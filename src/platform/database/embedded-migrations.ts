@@ -31,6 +31,7 @@ import knownPlaces from '../../../migrations/0074-known-places.sql' with { type:
 import steps from '../../../migrations/0077-steps.sql' with { type: 'text' }
 import wallets from '../../../migrations/0080-wallets.sql' with { type: 'text' }
 import escrow from '../../../migrations/0084-escrow.sql' with { type: 'text' }
+import furtherHandles from '../../../migrations/0082-further-handles.sql' with { type: 'text' }
 import type { Migration } from './migrations.ts'
 
 const migration = (number: number, name: string, text: string, postgres?: string): Migration => ({ number, name, text, postgres })
@@ -66,4 +67,5 @@ export const migrations: readonly Migration[] = [
   migration(77, 'steps', steps),
   migration(80, 'wallets', wallets),
   migration(84, 'escrow', escrow),
+  migration(82, 'further-handles', furtherHandles),
 ]
