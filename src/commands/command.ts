@@ -23,6 +23,8 @@ export interface Terminal extends Sources {
   ask(question: string, how?: { hidden: boolean }): Promise<string>
   /** Returns the next line of standard input, or null after the last. It is for secrets, which must not be arguments. */
   nextLine(): Promise<string | null>
+  /** The instant, for what is signed. In milliseconds since the epoch. */
+  now(): number
   /** The command line that starts this program, for use in examples. */
   self: string
 }

@@ -27,6 +27,19 @@ import { stepRetryCommand } from './step-retry-command.ts'
 import { sweepCommand } from './sweep-command.ts'
 import { verifyCommand } from './verify-command.ts'
 import { versionCommand } from './version-command.ts'
+import { walletApproveCommand } from './wallet-approve-command.ts'
+import { walletCreateCommand } from './wallet-create-command.ts'
+import { walletDeleteCommand } from './wallet-delete-command.ts'
+import { walletDenyCommand } from './wallet-deny-command.ts'
+import { walletEscrowCommand } from './wallet-escrow-command.ts'
+import { walletExportCommand } from './wallet-export-command.ts'
+import { walletHandleCommand } from './wallet-handle-command.ts'
+import { walletHostingCommand } from './wallet-hosting-command.ts'
+import { walletRecoverCommand } from './wallet-recover-command.ts'
+import { walletRotateKeyCommand } from './wallet-rotate-key-command.ts'
+import { walletShowCommand } from './wallet-show-command.ts'
+import { walletSignInCommand } from './wallet-sign-in-command.ts'
+import { walletTransferCommand } from './wallet-transfer-command.ts'
 
 /** All commands, in the order in which `holdfast --help` lists them. */
 export const commands: readonly Command[] = [
@@ -57,5 +70,18 @@ export const commands: readonly Command[] = [
   sweepCommand,
   rewrapCommand,
   firehoseCommand,
+  walletCreateCommand,
+  walletShowCommand,
+  walletSignInCommand,
+  walletApproveCommand,
+  walletDenyCommand,
+  walletHandleCommand,
+  walletRotateKeyCommand,
+  walletEscrowCommand,
+  walletTransferCommand,
+  walletRecoverCommand,
+  walletHostingCommand,
+  walletExportCommand,
+  walletDeleteCommand,
   versionCommand,
 ]

@@ -32,6 +32,7 @@ export function processTerminal(): Terminal {
     isInteractive: process.stdin.isTTY && process.stderr.isTTY,
     ask,
     nextLine: lines(),
+    now: Date.now,
     outputClosed: () => Promise.race([closed, pipeClosed()]),
     self: isCompiled ? basename(process.execPath) : 'npx bun src/main.ts',
   }

@@ -15,6 +15,7 @@ export function quietTerminal(env: Record<string, string>, lines: string[]): Ter
     isInteractive: false,
     ask: nobody,
     nextLine: nobody,
+    now: Date.now,
     self: 'holdfast',
   }
 }

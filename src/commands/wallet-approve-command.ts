@@ -1,0 +1,46 @@
+import { Misuse, type Invocation } from './command.ts'
+import { confirm, identityCommand, yesOption } from './wallet-command.ts'
+import { requestText, type ShownRequest } from './wallet-request.ts'
+import type { Wallet } from '../wallet/wallet.ts'
+
+const REQUEST = '<code or link>'
+
+export const walletApproveCommand = identityCommand({
+  name: 'wallet approve',
+  summary: 'Let an app sign in that waits for this wallet.',
+  parameters: [REQUEST],
+  details: `Shows which app asks for what, and from where, before it asks you. The code is on the page of the sign-in; the link is what its QR
+code holds. If that page shows a number of two digits, it has to be repeated.`,
+  options: {
+    'match-code': { value: 'NN', doc: 'The number on the page.' },
+    without: { value: 'SCOPES', doc: 'Do not grant these scopes, which are separated by spaces.' },
+    ...yesOption,
+  },
+  async run(invocation) {
+    const { wallet, terminal, options } = invocation
+    const { decide, grantedScopeOf } = await import('../wallet/wallet-consent.ts')
+    const request = await shown(invocation)
+    const refused = new Set(typeof options['without'] === 'string' ? options['without'].split(/\s+/) : [])
+    const unknown = [...refused].find((scope) => !request.requestedScope.includes(scope))
+    if (unknown !== undefined) throw new Misuse(`the app does not ask for ${unknown}`)
+    const matchCode = request.matchRequired ? await matchCodeOf(invocation) : null
+    await confirm(invocation, `Let ${request.clientName ?? request.clientId} sign in?`)
+    await decide(wallet, request, { decision: 'approve', grantedScope: grantedScopeOf(request, refused), matchCode })
+    terminal.out('Approved. The page of the sign-in goes on by itself.')
+  },
+})
+
+/** Fetch the request and show it. */
+export async function shown({ wallet, terminal, positionals: [reference = ''] }: Invocation & { wallet: Wallet }): Promise<ShownRequest> {
+  const { requestReference, waitingRequest } = await import('../wallet/wallet-consent.ts')
+  const request = await waitingRequest(wallet, requestReference(reference))
+  terminal.out(await requestText(request))
+  return request
+}
+
+async function matchCodeOf({ terminal, options }: Invocation): Promise<string> {
+  const given = options['match-code']
+  if (typeof given === 'string') return given.trim()
+  if (!terminal.isInteractive) throw new Misuse('the page shows a number: add it as --match-code')
+  return (await terminal.ask('The number on the page: ')).trim()
+}

@@ -1,0 +1,177 @@
+/** What the commands of a wallet share: the file and its passphrase, questions, and shares for paper. The wallet itself is loaded on use. */
+import { resolve } from 'node:path'
+import type { Wallet } from '../wallet/wallet.ts'
+import { OperatorError } from '../base/operator-error.ts'
+import { type Command, exitCodes, type ExitCode, type Invocation, Misuse, type Option, type Terminal } from './command.ts'
+
+const PASSPHRASE = 'HOLDFAST_WALLET_PASSPHRASE'
+const WORK_FACTOR = 'HOLDFAST_WALLET_WORK_FACTOR'
+
+const fileOption = { file: { value: 'FILE', doc: 'The wallet, instead of holdfast/wallet.age in the folder for data of this user.' } }
+
+export const newWalletOptions = {
+  server: { value: 'URL', doc: 'The server that hosts the account.' },
+  directory: { value: 'URL', doc: 'The PLC directory, instead of https://plc.directory.' },
+} as const satisfies Record<string, Option>
+
+const HOW_IT_OPENS = `The wallet is one file, encrypted with a passphrase, which is asked for or read from ${PASSPHRASE}.`
+
+interface WalletCommand extends Omit<Command, 'run'> {
+  run(invocation: Invocation): Promise<void>
+}
+
+/** A command that opens its wallet itself, because there may be none yet. */
+export function walletCommand({ details, options, run, ...command }: WalletCommand): Command {
+  return {
+    ...command,
+    details: `${details}\n\n${HOW_IT_OPENS}`,
+    options: { ...options, ...fileOption },
+    async run(invocation): Promise<ExitCode> {
+      await run(invocation)
+      return exitCodes.ok
+    },
+  }
+}
+
+interface IdentityCommand extends Omit<Command, 'run'> {
+  /** The wallet has an identity, and no operation is half done. */
+  run(invocation: Invocation & { wallet: Wallet }): Promise<void>
+}
+
+/** A command for a wallet with an identity. An operation that an earlier command began is finished first. */
+export const identityCommand = ({ run, ...command }: IdentityCommand): Command =>
+  walletCommand({
+    ...command,
+    async run(invocation) {
+      const { finishPending } = await import('../wallet/wallet-operations.ts')
+      const wallet = await openWallet(invocation)
+      requireSettled(wallet)
+      const { what, fault } = await finishPending(wallet)
+      if (fault !== null) warnOfDeposit(invocation.terminal, fault)
+      else if (what !== null) invocation.terminal.err(`finished first: ${pendingSteps[what]}`)
+      await run({ ...invocation, wallet })
+      await handOutPaper(invocation, wallet)
+    },
+  })
+
+const pendingSteps = { rekeying: 'new keys and shares', deposit: 'the share of the server', rotation: 'a new key for the repository' }
+
+/** The shares of the wallet and of its owner are in force whether or not the server takes its own. */
+export const warnOfDeposit = (terminal: Terminal, fault: OperatorError): void =>
+  terminal.err(`warning: the server has not taken its share, and the next command tries again: ${fault.message}`)
+
+function requireSettled({ contents: { did, unfinished } }: Wallet): void {
+  if (unfinished?.what === 'creation') throw new OperatorError('the account is not made yet: run "holdfast wallet create" again')
+  if (unfinished?.what === 'recovery') throw new OperatorError('the identity is not recovered yet: run "holdfast wallet recover" again')
+  if (unfinished?.what === 'arrival')
+    throw new OperatorError('the other device has not handed over yet: run "holdfast wallet transfer" again')
+  if (did === null) throw new OperatorError('this wallet has no identity yet: "holdfast wallet create" makes one')
+}
+
+export async function walletPath({ terminal, options }: Invocation): Promise<string> {
+  const { defaultWalletPath } = await import('../wallet/wallet-file.ts')
+  const { file } = options
+  return typeof file === 'string' ? resolve(file) : defaultWalletPath(terminal.env)
+}
+
+/** Open the wallet of the options. Throws OperatorError if there is none, or the passphrase does not open it. */
+export async function openWallet(invocation: Invocation): Promise<Wallet> {
+  const { terminal } = invocation
+  const [{ WalletFile }, { Wallet }, path] = await Promise.all([
+    import('../wallet/wallet-file.ts'),
+    import('../wallet/wallet.ts'),
+    walletPath(invocation),
+  ])
+  if (!WalletFile.exists(path)) throw new OperatorError(`there is no wallet at ${path}: "holdfast wallet create" makes one`)
+  const { file, contents } = await WalletFile.open(path, await passphraseFor(terminal, { isNew: false }), await workFactor(terminal))
+  return new Wallet(file, contents, terminal.now)
+}
+
+/** Open the wallet of the options, or make one with a device key for the server of the options. Nothing is written yet. */
+export async function openOrMakeWallet(invocation: Invocation): Promise<Wallet> {
+  const { terminal, options } = invocation
+  const [{ WalletFile }, { Wallet, freshContents }, { originOf }, { PUBLIC_DIRECTORY }, path] = await Promise.all([
+    import('../wallet/wallet-file.ts'),
+    import('../wallet/wallet.ts'),
+    import('../wallet/wallet-server.ts'),
+    import('../wallet/wallet-directory.ts'),
+    walletPath(invocation),
+  ])
+  if (WalletFile.exists(path)) return openWallet(invocation)
+  const server = originOf(await wanted(invocation, 'server', 'Address of the server: '))
+  const { directory } = options
+  const contents = freshContents(server, typeof directory === 'string' ? originOf(directory) : PUBLIC_DIRECTORY)
+  const passphrase = await passphraseFor(terminal, { isNew: true })
+  return new Wallet(WalletFile.fresh(path, passphrase, await workFactor(terminal)), contents, terminal.now)
+}
+
+/** The cost of deriving a key from the passphrase. Throws `Misuse` if the variable is not a number in the bounds. */
+export async function workFactor({ env }: Terminal): Promise<number> {
+  const { DEFAULT_WORK_FACTOR, MIN_WORK_FACTOR, MAX_WORK_FACTOR } = await import('../wallet/wallet-file.ts')
+  const text = env[WORK_FACTOR]
+  if (text === undefined) return DEFAULT_WORK_FACTOR
+  const factor = Number(text)
+  if (!Number.isInteger(factor) || factor < MIN_WORK_FACTOR || factor > MAX_WORK_FACTOR)
+    throw new Misuse(`${WORK_FACTOR} takes a whole number from ${MIN_WORK_FACTOR} to ${MAX_WORK_FACTOR}`)
+  return factor
+}
+
+export async function passphraseFor(
+  terminal: Terminal,
+  { isNew, name = 'Passphrase' }: { isNew: boolean; name?: string },
+): Promise<string> {
+  const given = terminal.env[PASSPHRASE]
+  if (given !== undefined) return given
+  if (!terminal.isInteractive) throw new Misuse(`nobody can be asked for the passphrase here: set ${PASSPHRASE}`)
+  const passphrase = await terminal.ask(`${name}: `, { hidden: true })
+  if (isNew && passphrase !== (await terminal.ask('Once more: ', { hidden: true }))) throw new Misuse('the two passphrases differ')
+  return passphrase
+}
+
+/** The value of an option, or what somebody answers. Throws `Misuse` if there is neither. */
+export async function wanted({ terminal, options }: Invocation, option: string, question: string): Promise<string> {
+  const given = options[option]
+  if (typeof given === 'string') return given.trim()
+  if (!terminal.isInteractive) throw new Misuse(`nobody can be asked here: add --${option}`)
+  return (await terminal.ask(question)).trim()
+}
+
+export const yesOption = { yes: { doc: 'Do not ask.' } } as const satisfies Record<string, Option>
+
+/** Throws OperatorError unless `--yes` is given or somebody types yes. */
+export async function confirm({ terminal, options }: Invocation, question: string): Promise<void> {
+  if (options['yes'] === true) return
+  if (!terminal.isInteractive) throw new Misuse('nobody can be asked here: add --yes')
+  const answer = (await terminal.ask(`${question} Type yes to go on: `)).trim().toLowerCase()
+  if (answer !== 'yes') throw new OperatorError('not confirmed; nothing was done')
+}
+
+const WORDS_IN_A_LINE = 7
+
+/** Print the share for paper, if there is one that its owner has not seen, and forget it. */
+export async function handOutPaper({ terminal }: Invocation, wallet: Wallet): Promise<void> {
+  const { paperShare } = wallet.contents
+  if (paperShare === null) return
+  const [{ encodeQR }, { parseShare }, { shareWords }] = await Promise.all([
+    import('qr'),
+    import('../protocol/escrow-share.ts'),
+    import('../wallet/share-words.ts'),
+  ])
+  const outcome = parseShare(paperShare)
+  if (!outcome.ok) throw new Error('the wallet holds a share that cannot be read')
+  const words = shareWords(outcome.share.bytes).split(' ')
+  const lines = words.flatMap((_, i) => (i % WORDS_IN_A_LINE === 0 ? [`  ${words.slice(i, i + WORDS_IN_A_LINE).join(' ')}`] : []))
+  terminal.out(`\nYour recovery share. Write it down or print it, and keep it where you will find it without this device:
+
+${lines.join('\n')}
+
+The same as text, and to scan:
+
+  ${paperShare}
+
+${encodeQR(paperShare, 'ascii')}
+With it and the share that the server keeps, or the one in this wallet, you get your identity back. Alone it opens nothing.
+It is not shown again; "holdfast wallet escrow --renew" makes new ones.`)
+  if (terminal.isInteractive) await terminal.ask('Press Enter once you have written it down: ')
+  await wallet.update({ paperShare: null })
+}

@@ -1,0 +1,32 @@
+import { resolve } from 'node:path'
+import { Misuse } from './command.ts'
+import { openWallet, passphraseFor, walletCommand, workFactor } from './wallet-command.ts'
+
+export const walletExportCommand = walletCommand({
+  name: 'wallet export',
+  summary: 'Copy the wallet, for another device or another program.',
+  parameters: ['<file>'],
+  details: `The copy is encrypted with a passphrase of its own in the age format: another "holdfast wallet --file" opens it, and the age tool too.
+With --plain it is JSON that anybody can read who gets the file: who has the device key has the identity.`,
+  options: { plain: { doc: 'Do not encrypt the copy.' } },
+  async run(invocation) {
+    const {
+      terminal,
+      options,
+      positionals: [name = ''],
+    } = invocation
+    const { MIN_PASSPHRASE_CHARS, sealText, writePrivately } = await import('../wallet/wallet-file.ts')
+    const wallet = await openWallet(invocation)
+    const text = `${JSON.stringify(wallet.contents, null, 2)}\n`
+    const path = resolve(name)
+    if (options['plain'] === true) {
+      writePrivately(path, text, { replace: false })
+      terminal.err(`warning: ${path} holds the keys of the identity, and is not encrypted`)
+      return
+    }
+    const passphrase = await passphraseFor(terminal, { isNew: true, name: 'Passphrase of the copy' })
+    if (passphrase.length < MIN_PASSPHRASE_CHARS) throw new Misuse(`the passphrase needs at least ${MIN_PASSPHRASE_CHARS} characters`)
+    writePrivately(path, await sealText(text, passphrase, await workFactor(terminal)), { replace: false })
+    terminal.out(`Copied to ${path}.`)
+  },
+})

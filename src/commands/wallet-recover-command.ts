@@ -1,0 +1,94 @@
+import { OperatorError } from '../base/operator-error.ts'
+import type { EscrowShare } from '../protocol/escrow-share.ts'
+import { type Invocation, Misuse } from './command.ts'
+import type { Wallet } from '../wallet/wallet.ts'
+import { handOutPaper, newWalletOptions, openOrMakeWallet, walletCommand, wanted, warnOfDeposit } from './wallet-command.ts'
+
+export const walletRecoverCommand = walletCommand({
+  name: 'wallet recover',
+  summary: 'Get an identity back without its device.',
+  parameters: ['[account]'],
+  details: `Takes two of the three shares. Usually one is yours on paper and the other is the server's: a code is mailed to the address of the
+account, and the server releases its share once a delay has passed. Run the command again then; it goes on where it was.
+With --offline both shares are typed in, and the server is not asked for one.
+
+A share is typed as its words or as its text. The key of this wallet then replaces the lost one, and all shares are new.`,
+  options: {
+    code: { value: 'CODE', doc: 'The mailed code.' },
+    share: { value: 'SHARE', doc: 'Your share.' },
+    'second-share': { value: 'SHARE', doc: 'With --offline: the other share.' },
+    offline: { doc: 'Type in both shares.' },
+    again: { doc: 'Begin again: have another code mailed.' },
+    ...newWalletOptions,
+  },
+  async run(invocation) {
+    const { terminal } = invocation
+    const wallet = await openOrMakeWallet(invocation)
+    const outcome = await takeOver(invocation, wallet)
+    if (outcome === null) return
+    if (outcome.fault !== null) warnOfDeposit(terminal, outcome.fault)
+    terminal.out(`${wallet.contents.handle ?? wallet.did} is yours again. Keys of devices that were lost open nothing any more.`)
+    await handOutPaper(invocation, wallet)
+  },
+})
+
+/** Returns null if the server's time has not come, else why the server has not taken its new share, if so. */
+async function takeOver(invocation: Invocation, wallet: Wallet): Promise<{ fault: OperatorError | null } | null> {
+  if (wallet.contents.unfinished?.what === 'rekeying') {
+    const { finishPending } = await import('../wallet/wallet-operations.ts')
+    return finishPending(wallet)
+  }
+  const second = await secondShare(invocation, wallet)
+  if (second === null) return null
+  const { recover } = await import('../wallet/wallet-recovery.ts')
+  return { fault: await recover(wallet, await typedShare(invocation, 'share', 'Your share, as words or as text: '), second) }
+}
+
+/** The share that the server releases, or that is typed in. Null if the server's time has not come. */
+async function secondShare(invocation: Invocation, wallet: Wallet): Promise<EscrowShare | null> {
+  const { terminal, options } = invocation
+  const { askForShare, recoveryOf, releasedShare } = await import('../wallet/wallet-recovery.ts')
+  const byMail = options['offline'] !== true
+  const isNew = await begin(invocation, wallet, byMail)
+  if (!byMail) return typedShare(invocation, 'second-share', 'The other share: ')
+  const released = releasedShare(wallet)
+  if (released !== null) return released
+  if (isNew && options['code'] === undefined && !terminal.isInteractive) {
+    terminal.out('If there is such an account, a code was mailed to its address: run this again with --code')
+    return null
+  }
+  const isOpen = recoveryOf(wallet).availableAt !== null
+  const otp = isOpen && options['code'] === undefined ? null : await wanted(invocation, 'code', 'The code that was mailed to you: ')
+  const outcome = await askForShare(wallet, otp)
+  if (outcome.state === 'released') return releasedShare(wallet)
+  terminal.out(`The server releases its share at ${outcome.availableAt}. Run "holdfast wallet recover" again then.`)
+  return null
+}
+
+/** Begin a recovery unless one is under way. Returns whether it began. */
+async function begin({ options, positionals: [account] }: Invocation, wallet: Wallet, byMail: boolean): Promise<boolean> {
+  const { beginRecovery } = await import('../wallet/wallet-recovery.ts')
+  const { did, unfinished } = wallet.contents
+  const underWay = unfinished?.what === 'recovery' ? unfinished.did : null
+  if (underWay === null && did !== null) throw new OperatorError(`this wallet holds ${did}; name another --file`)
+  if (underWay !== null && options['again'] !== true) return false
+  const name = account ?? underWay
+  if (name === null) throw new Misuse('say whose identity: its handle or its DID')
+  await beginRecovery(wallet, name, { byMail })
+  return true
+}
+
+async function typedShare(invocation: Invocation, option: string, question: string): Promise<EscrowShare> {
+  const { readTypedShare } = await import('../wallet/share-words.ts')
+  const outcome = readTypedShare(await wanted(invocation, option, question))
+  if (outcome.ok) return outcome.share
+  if (outcome.fault === 'word') throw new OperatorError(`"${outcome.word}" is not a word of a share`)
+  throw new OperatorError(shareFaults[outcome.fault])
+}
+
+const shareFaults = {
+  format: 'this is not a whole share: it has 42 words, or 68 characters',
+  version: 'this share is of a kind that this version does not know',
+  checksum: 'there is a mistake in this share: a word or a character is not the one that was printed',
+  index: 'this share is damaged',
+} as const

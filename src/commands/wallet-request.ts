@@ -1,0 +1,22 @@
+/** A waiting sign-in, in plain words. */
+import type { WaitingRequest } from '../wallet/wallet-consent.ts'
+import { facts } from './report.ts'
+
+export type ShownRequest = WaitingRequest
+
+export async function requestText(request: ShownRequest): Promise<string> {
+  const { clientId, clientName, redirectUri, origin, ip, requestedScope, loginHint } = request
+  const { wordsOf } = await import('../features/oauth/oauth.ts')
+  const scopes = requestedScope.map((scope) => {
+    const { what, more, isGrave } = wordsOf({ scope, grants: [scope], title: null, detail: null })
+    return `  ${isGrave === true ? '!' : '-'} ${what}${what === scope ? '' : ` (${scope})`}${more === '' ? '' : `\n    ${more}`}`
+  })
+  return `${facts({
+    app: clientName,
+    address: clientId,
+    'leads back to': redirectUri,
+    'asked on': origin,
+    'asked from': ip,
+    'asked for': loginHint,
+  })}\n\nThe app asks to:\n${scopes.join('\n')}`
+}

@@ -1,0 +1,17 @@
+import { identityCommand } from './wallet-command.ts'
+
+export const walletSignInCommand = identityCommand({
+  name: 'wallet sign-in',
+  summary: 'Open a session of the account with its key.',
+  details: `The session has full access, as one with the password has. It is kept in the wallet; with --print it is printed as JSON for other
+programs, and not kept.`,
+  options: { print: { doc: 'Print the tokens.' } },
+  async run({ terminal, wallet, options }) {
+    const { signIn } = await import('../wallet/wallet-sessions.ts')
+    const session = await signIn(wallet)
+    const { did, handle } = wallet.contents
+    if (options['print'] !== true) return terminal.out(`Signed in to ${wallet.server.url} as ${handle ?? did}.`)
+    await wallet.update({ session: null })
+    terminal.out(JSON.stringify({ did, handle, ...session }, null, 2))
+  },
+})

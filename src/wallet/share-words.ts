@@ -1,0 +1,33 @@
+/** Shares as words, for writing on paper: one word for each byte of the envelope. */
+import { formatShare, parseShare, readShare, type ShareOutcome } from '../protocol/escrow-share.ts'
+import { shareWordList } from './share-word-list.ts'
+
+const byteOf = new Map(shareWordList.map((word, byte) => [word, byte]))
+
+export const shareWords = (bytes: Uint8Array): string => [...bytes].map((byte) => shareWordList[byte]!).join(' ')
+
+export type TypedShare = ShareOutcome | { ok: false; fault: 'word'; word: string }
+
+/**
+ * Reads what somebody typed: words, or the text in base32. Case, white space, and numbers with a dot before a word are ignored. The fault `word`
+ * names the first word that is not in the list.
+ */
+export function readTypedShare(text: string): TypedShare {
+  const base32 = parseShare(text)
+  const words = text
+    .trim()
+    .toLowerCase()
+    .split(/\s+/)
+    .filter((word) => !/^\d+[.:)]?$/.test(word))
+  // The text in base32 may be typed in groups, but a group that is a word of the list is the exception.
+  if (base32.ok || !words.some((word) => byteOf.has(word))) return base32
+  const unknown = words.find((word) => !byteOf.has(word))
+  if (unknown !== undefined) return { ok: false, fault: 'word', word: unknown }
+  return readShare(Uint8Array.from(words, (word) => byteOf.get(word)!))
+}
+
+/** The two forms in which a share is handed to a person. */
+export const shareTexts = (bytes: Uint8Array): { words: string; base32: string } => ({
+  words: shareWords(bytes),
+  base32: formatShare(bytes),
+})

@@ -1,0 +1,99 @@
+/** What a wallet holds: the keys of one identity, and the step that was begun and has not ended. */
+import type { Operation } from '../protocol/plc.ts'
+
+export const WALLET_FORMAT = 1
+
+export interface WalletContents {
+  format: typeof WALLET_FORMAT
+  /** Origin of the server that hosts the account. */
+  server: string
+  /** Origin of the PLC directory. */
+  directory: string
+  /** Null until the ceremony knows it. */
+  did: string | null
+  handle: string | null
+  /** The private scalar of the device key (P-256), 32 bytes in hex. It outranks all other keys of the identity. */
+  deviceKey: string
+  /** The did:key derived from the recovery seed. The seed itself is never stored. Null while there are no shares. */
+  recoveryKey: string | null
+  /** Share 1, in base32. */
+  keychainShare: string | null
+  /** Share 3, in base32, from when it is made until its owner has seen it. */
+  paperShare: string | null
+  /** The opaque session that the ceremony ends with; some endpoints take no other. */
+  walletSession: string | null
+  session: StoredSession | null
+  unfinished: Unfinished | null
+}
+
+export interface StoredSession {
+  accessJwt: string
+  refreshJwt: string
+}
+
+/** A step that is stored before it is taken, so that a lost answer or a killed process loses no key. Repeating a command goes on with it. */
+export type Unfinished = Creation | Rekeying | Deposit | Rotation | Recovery | HandOver | Arrival
+
+export interface Creation {
+  what: 'creation'
+  email: string
+  handle: string
+  claimCode: string
+  /** A did:web whose document its owner publishes; null for a did:plc. */
+  webDid: string | null
+  /** Null until the server has issued the repository key. */
+  identity: NewIdentity | null
+}
+
+/** What is sent to `/v1/dids`. A repetition must send the same. */
+export type NewIdentity =
+  | { method: 'plc'; repoKey: string; operation: Operation; recoveryKey: string; escrowShare: string }
+  | { method: 'web'; repoKey: string; did: string; document: string }
+
+/** An operation that gives the identity another recovery key, and perhaps another device key. The shares are those of the new key. */
+export interface Rekeying {
+  what: 'rekeying'
+  operation: Operation
+  recoveryKey: string
+  keychainShare: string
+  escrowShare: string
+  paperShare: string
+  /** The step to go back to if the directory refuses the operation. */
+  otherwise: Recovery | null
+}
+
+/** New shares are in force, and the server has not taken its own. */
+export interface Deposit {
+  what: 'deposit'
+  escrowShare: string
+}
+
+/** The operation that makes a staged repository key the current one. */
+export interface Rotation {
+  what: 'rotation'
+  operation: Operation
+}
+
+/** A release of the escrowed share that was opened. The share is handed out once, and stored as soon as it comes. */
+export interface Recovery {
+  what: 'recovery'
+  did: string
+  /** As the server wrote it. */
+  availableAt: string | null
+  escrowShare: string | null
+}
+
+/** On the old device: the operation that puts another device's key in the place of its own. */
+export interface HandOver {
+  what: 'hand-over'
+  transferId: string
+  /** Null until the key of the other device is known. */
+  operation: Operation | null
+}
+
+/** On the new device: waiting for the old one to hand over. */
+export interface Arrival {
+  what: 'arrival'
+  transferId: string
+  deviceToken: string
+}

@@ -1,0 +1,167 @@
+/**
+ * The ceremony by which a wallet makes an account whose keys it holds.
+ *
+ * Everything that is sent is stored first, so that the ceremony can be repeated after a lost answer or a killed process: the server gives
+ * the same repository key again, and takes the same identity once.
+ */
+import { OperatorError } from '../base/operator-error.ts'
+import { didWebUrl } from '../protocol/did-document.ts'
+import { parseHandle, type Did, type Handle } from '../protocol/identifiers.ts'
+import { formatMultikey, parseDidKey } from '../protocol/keys.ts'
+import { genesisDid, genesisOperation, PDS_SERVICE_NAME, SIGNING_KEY_NAME, signOperation } from '../protocol/plc.ts'
+import { newShares } from './recovery-seed.ts'
+import type { Creation, NewIdentity, WalletContents } from './wallet-contents.ts'
+import { NoAnswer, ServerRefusal, textOf } from './wallet-server.ts'
+import { asOwner, signIn } from './wallet-sessions.ts'
+import { devicePlatform, type Wallet } from './wallet.ts'
+
+export type Wanted = Omit<Creation, 'what' | 'identity'>
+
+/** `publish` is the document that has to be at the address of the DID before the ceremony can go on. */
+export type CreationOutcome = { done: true } | { done: false; publish: string }
+
+/** Begin the ceremony, in a wallet that has no identity. Nothing is sent if the server cannot make such an account. */
+export async function beginCreation(wallet: Wallet, wanted: Wanted, { hasPassword }: { hasPassword: boolean }): Promise<void> {
+  const { capabilities, availableUserDomains } = await wallet.server.need('createCeremony', 'making an identity with a key of your own')
+  if (!hasPassword && !capabilities.has('optionalPassword'))
+    throw new OperatorError(`${wallet.server.url} makes no accounts without a password: give one with --password`)
+  const handle = parseHandle(wanted.handle)
+  if (handle === null) throw new OperatorError(`${wanted.handle} is not a handle; one here ends in ${availableUserDomains.join(' or ')}`)
+  if (wanted.webDid !== null && didWebUrl(wanted.webDid as Did) === null) throw new OperatorError(`${wanted.webDid} is not a did:web`)
+  await wallet.update({ did: null, unfinished: { ...wanted, what: 'creation', handle, identity: null } })
+}
+
+/** Go on with the ceremony that was begun. `password` is null for an account without one. */
+export async function finishCreation(wallet: Wallet, password: string | null): Promise<CreationOutcome> {
+  let creation = creationOf(wallet)
+  const pending = await enter(wallet, creation)
+  if (pending !== null) {
+    if (creation.identity?.repoKey !== pending.repoKey) {
+      const { identity, shares } = newIdentity(wallet, creation, pending.repoKey)
+      creation = { ...creation, identity }
+      await wallet.update({ did: didOf(identity), unfinished: creation, ...shares })
+      if (identity.method === 'web') return { done: false, publish: identity.document }
+    }
+    await postIdentity(wallet, creation.identity!, pending.token, password)
+  }
+  await takeHandle(wallet, creation.handle)
+  await wallet.update({ handle: creation.handle, unfinished: null })
+  return { done: true }
+}
+
+function creationOf({ contents: { unfinished } }: Wallet): Creation {
+  if (unfinished?.what !== 'creation') throw new OperatorError('no ceremony is under way in this wallet')
+  return unfinished
+}
+
+const didOf = (identity: NewIdentity): string => (identity.method === 'web' ? identity.did : genesisDid(identity.operation))
+
+/** Redeem the claim code. Returns the token of the pending account and its repository key; null if the account was made by an earlier try. */
+async function enter(wallet: Wallet, { email, handle, claimCode, identity }: Creation): Promise<{ token: string; repoKey: string } | null> {
+  try {
+    const devicePublicKey = formatMultikey(wallet.deviceKey.publicKey)
+    const json = { email, handle, claimCode, devicePublicKey, platform: devicePlatform() }
+    const account = await wallet.server.post('/v1/accounts/mobile', { json })
+    if (account['nextStep'] !== 'did_creation') throw new NoAnswer('the server asks for a step that this wallet does not know')
+    await checkAddress(wallet, textOf(account, 'deviceId'), textOf(account, 'deviceToken'))
+    const token = textOf(account, 'sessionToken')
+    const repoKey = textOf(await wallet.server.get('/v1/repo-signing-key', { token }), 'keyId')
+    if (parseDidKey(repoKey) === null) throw new NoAnswer('the server named no key')
+    return { token, repoKey }
+  } catch (error) {
+    const isUsed = error instanceof ServerRefusal && error.status === 409
+    if (isUsed && identity !== null && (await isMade(wallet))) return null
+    throw error
+  }
+}
+
+/** The address that the identity will name is the one that the person chose. */
+async function checkAddress(wallet: Wallet, deviceId: string, token: string): Promise<void> {
+  const pdsUrl = textOf(await wallet.server.get(`/v1/devices/${deviceId}/pds`, { token }), 'pdsUrl')
+  if (pdsUrl !== wallet.server.url) throw new OperatorError(`${wallet.server.url} calls itself ${pdsUrl}: give that address as --server`)
+}
+
+/** Whether the account exists: its key can sign in. */
+async function isMade(wallet: Wallet): Promise<boolean> {
+  if (wallet.contents.did === null) return false
+  try {
+    await signIn(wallet)
+    return true
+  } catch (error) {
+    if (error instanceof ServerRefusal && error.status !== 429) return false
+    throw error
+  }
+}
+
+/** Returns the identity and, of a did:plc, the shares that stay in the wallet. */
+function newIdentity(
+  wallet: Wallet,
+  { handle, webDid }: Creation,
+  repoKey: string,
+): { identity: NewIdentity; shares: Partial<WalletContents> } {
+  if (webDid !== null)
+    return { identity: { method: 'web', repoKey, did: webDid, document: webDocument(wallet, webDid, handle, repoKey) }, shares: {} }
+  const { recoveryKey, keychain, escrow, paper } = newShares()
+  const genesis = genesisOperation({
+    // The device outranks the recovery key, which outranks the server.
+    rotationKeys: [wallet.deviceDid, recoveryKey, repoKey],
+    signingKey: repoKey,
+    handle: handle as Handle,
+    pdsEndpoint: wallet.server.url,
+  })
+  const operation = signOperation(genesis, wallet.deviceKey)
+  return {
+    identity: { method: 'plc', repoKey, operation, recoveryKey, escrowShare: escrow },
+    shares: { recoveryKey, keychainShare: keychain, paperShare: paper },
+  }
+}
+
+/** The text that has to be published: the server compares it byte by byte. */
+function webDocument(wallet: Wallet, did: string, handle: string, repoKey: string): string {
+  const method = (name: string, key: string) => ({
+    id: `${did}#${name}`,
+    type: 'Multikey',
+    controller: did,
+    publicKeyMultibase: key.slice('did:key:'.length),
+  })
+  const document = {
+    '@context': ['https://www.w3.org/ns/did/v1', 'https://w3id.org/security/multikey/v1'],
+    id: did,
+    alsoKnownAs: [`at://${handle}`],
+    verificationMethod: [method(SIGNING_KEY_NAME, repoKey), method('device', wallet.deviceDid)],
+    service: [{ id: `${did}#${PDS_SERVICE_NAME}`, type: 'AtprotoPersonalDataServer', serviceEndpoint: wallet.server.url }],
+  }
+  return `${JSON.stringify(document, null, 2)}\n`
+}
+
+async function postIdentity(wallet: Wallet, identity: NewIdentity, token: string, password: string | null): Promise<void> {
+  const keys =
+    identity.method === 'plc'
+      ? { signedCreationOp: identity.operation, recoveryKey: identity.recoveryKey, escrowShare: identity.escrowShare }
+      : { didWebDocument: identity.document }
+  const json = { rotationKeyPublic: wallet.deviceDid, ...keys, ...(password === null ? {} : { password }) }
+  try {
+    const answer = await wallet.server.post('/v1/dids', { token, json })
+    if (answer['did'] !== wallet.did) throw new OperatorError(`the server made ${String(answer['did'])} of the identity ${wallet.did}`)
+    await wallet.update({ walletSession: textOf(answer, 'session_token') })
+  } catch (error) {
+    // The answer to an earlier try, or to this one, may have been lost after the account was made.
+    const isUnknown = error instanceof NoAnswer || (error instanceof ServerRefusal && [401, 409].includes(error.status))
+    if (!isUnknown || !(await isMade(wallet))) throw error
+  }
+}
+
+async function takeHandle(wallet: Wallet, handle: string): Promise<void> {
+  const { walletSession, did } = wallet.contents
+  try {
+    if (walletSession === null) {
+      await asOwner(wallet, (token) => wallet.server.post('/xrpc/com.atproto.identity.updateHandle', { token, json: { handle } }))
+    } else {
+      await wallet.server.post('/v1/handles', { token: walletSession, json: { accountId: did, handle } })
+    }
+  } catch (error) {
+    // It is taken by this account itself, if the answer to an earlier try was lost.
+    const isTaken = error instanceof ServerRefusal && error.status === 409
+    if (!isTaken || (await wallet.server.resolveHandle(handle)) !== did) throw error
+  }
+}

@@ -1,0 +1,75 @@
+/** What the PLC directory says about an identity, and telling it the next operation. */
+import { OperatorError } from '../base/operator-error.ts'
+import { checkAuditLog, operationCid, parseAuditLog, type AuditEntry, type LogOperation, type PlcState } from '../protocol/plc.ts'
+import { fetchJson, NoAnswer } from './wallet-server.ts'
+
+export const PUBLIC_DIRECTORY = 'https://plc.directory'
+
+const TOO_MANY_REQUESTS = 429
+
+export interface IdentityHead {
+  operation: LogOperation
+  state: PlcState
+}
+
+export class WalletDirectory {
+  readonly url: string
+
+  constructor(url: string) {
+    this.url = url
+  }
+
+  /** The operations of a DID, all checked. Empty if the directory does not know it. */
+  async #log(did: string): Promise<AuditEntry[]> {
+    const { status, body } = await fetchJson(`${this.url}/${did}/log/audit`, { method: 'GET' })
+    if (status === 404) return []
+    const log = status === 200 ? parseAuditLog(body) : null
+    if (log === null) throw new NoAnswer(`the directory ${this.url} answered ${status} when asked for ${did}`)
+    const outcome = checkAuditLog(did, log)
+    if (!outcome.ok) throw new OperatorError(`the directory ${this.url} shows a log of ${did} that cannot be true (${outcome.fault})`)
+    return log
+  }
+
+  /** The current state. Throws OperatorError if there is none, or if the identity has been ended. */
+  async head(did: string): Promise<IdentityHead> {
+    const log = await this.#log(did)
+    if (log.length === 0) throw new OperatorError(`the directory ${this.url} does not know ${did}`)
+    const outcome = checkAuditLog(did, log)
+    const state = outcome.ok ? outcome.state : null
+    if (!outcome.ok || state === null) throw new OperatorError(`the identity ${did} has been ended in the directory`)
+    return { operation: outcome.head.operation, state }
+  }
+
+  /** Whether the operation is part of what the DID is now: the head or, not nullified, before it. */
+  async has(did: string, operation: LogOperation): Promise<boolean> {
+    const cid = operationCid(operation).toString()
+    return (await this.#log(did)).some((entry) => entry.cid === cid && !entry.nullified)
+  }
+
+  /**
+   * Make the operation the head. A repetition, and an answer that was lost, are settled by the log. Returns what the directory said if it
+   * refuses for good, else null. Throws `NoAnswer` if the operation may or may not become the head.
+   */
+  async submit(did: string, operation: LogOperation): Promise<string | null> {
+    const { refused, said } = await this.#post(did, operation)
+    if (said === null || (await this.has(did, operation))) return null
+    if (refused) return said
+    throw new NoAnswer(`the directory ${this.url} did not take the operation: ${said}`)
+  }
+
+  async #post(did: string, operation: LogOperation): Promise<{ refused: boolean; said: string | null }> {
+    const request = { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify(operation) }
+    try {
+      const { status, body } = await fetchJson(`${this.url}/${did}`, request)
+      if (status >= 200 && status < 300) return { refused: false, said: null }
+      const { message } = (body ?? {}) as { message?: unknown }
+      return {
+        refused: status >= 400 && status < 500 && status !== TOO_MANY_REQUESTS,
+        said: typeof message === 'string' ? message : `status ${status}`,
+      }
+    } catch (error) {
+      if (error instanceof NoAnswer) return { refused: false, said: error.message }
+      throw error
+    }
+  }
+}

@@ -1,0 +1,108 @@
+/**
+ * Getting an identity back without its device: two shares restore the recovery key, which puts the key of this wallet in the place of
+ * the lost one.
+ *
+ * One share is usually the server's. It is released after a code was mailed and a delay has passed, during which the owner of the old
+ * device can object.
+ */
+import { OperatorError } from '../base/operator-error.ts'
+import { parseShare, shareIndexes, type EscrowShare } from '../protocol/escrow-share.ts'
+import { formatDidKey } from '../protocol/keys.ts'
+import { recoveryKeyOf } from './recovery-seed.ts'
+import { combineShares } from './shamir.ts'
+import type { Recovery } from './wallet-contents.ts'
+import { beginRekeying, finishPending, signedChange } from './wallet-operations.ts'
+import { NoAnswer, ServerRefusal, textOf } from './wallet-server.ts'
+import { asOwner } from './wallet-sessions.ts'
+import type { Wallet } from './wallet.ts'
+
+/** Find the account and have a code mailed to its address. The server says nothing about whether it did. */
+export async function beginRecovery(wallet: Wallet, account: string, { byMail }: { byMail: boolean }): Promise<void> {
+  if (byMail) await wallet.server.need('escrow', 'keeping a share for recovery')
+  const did = await wallet.server.didOf(account)
+  if (!did.startsWith('did:plc:'))
+    throw new OperatorError(`${did} has no recovery key: its owner restores it by the document at its domain`)
+  await wallet.directory.head(did)
+  if (byMail) await wallet.server.post('/v1/recovery/initiate', { json: { identifier: did } })
+  await wallet.update({ did, unfinished: { what: 'recovery', did, availableAt: null, escrowShare: null } })
+}
+
+export type ReleaseOutcome = { state: 'released' } | { state: 'pending'; availableAt: string }
+
+/** Open the release with the mailed code (`otp`), or ask whether its time has come. The share is stored before this returns. */
+export async function askForShare(wallet: Wallet, otp: string | null): Promise<ReleaseOutcome> {
+  const recovery = recoveryOf(wallet)
+  if (recovery.escrowShare !== null) return { state: 'released' }
+  const answer = await wallet.server
+    .post('/v1/recovery/release', { json: { identifier: recovery.did, ...(otp === null ? {} : { otp: otp.trim() }) } })
+    .catch((error: unknown) => {
+      if (error instanceof ServerRefusal && error.status === 401)
+        throw new OperatorError(
+          otp === null
+            ? 'no release is under way: it was cancelled, or the share was handed out. Begin again with --again'
+            : 'the server does not accept this code, or keeps no share of this account',
+        )
+      throw error
+    })
+  if (answer['status'] === 'pending') {
+    const availableAt = textOf(answer, 'availableAt')
+    await wallet.update({ unfinished: { ...recovery, availableAt } })
+    return { state: 'pending', availableAt }
+  }
+  const escrowShare = textOf(answer, 'share')
+  await wallet.update({ unfinished: { ...recovery, escrowShare } })
+  const outcome = parseShare(escrowShare)
+  if (answer['status'] !== 'released' || !outcome.ok || outcome.share.index !== shareIndexes.escrow)
+    throw new NoAnswer('what the server released is not its share')
+  return { state: 'released' }
+}
+
+export function recoveryOf({ contents: { unfinished } }: Wallet): Recovery {
+  if (unfinished?.what !== 'recovery') throw new OperatorError('no recovery is under way in this wallet')
+  return unfinished
+}
+
+/** The share that the server released; null if there is none yet. */
+export function releasedShare(wallet: Wallet): EscrowShare | null {
+  const { escrowShare } = recoveryOf(wallet)
+  const outcome = escrowShare === null ? null : parseShare(escrowShare)
+  return outcome?.ok ? outcome.share : null
+}
+
+/**
+ * Take the identity over with two shares: the key of this wallet replaces all that outrank the recovery key, there are a new
+ * recovery key and new shares, and the server gets its own. Throws OperatorError if the shares do not belong to the identity.
+ */
+export async function recover(wallet: Wallet, a: EscrowShare, b: EscrowShare): Promise<OperatorError | null> {
+  const recovery = recoveryOf(wallet)
+  const combined = combineShares(a, b)
+  if (!combined.ok)
+    throw new OperatorError(
+      combined.fault === 'same-share'
+        ? 'both are the same share; another one is needed'
+        : 'the two shares were not made together: one of them is from before the shares were renewed, or of another identity',
+    )
+  const key = recoveryKeyOf(combined.secret)
+  combined.secret.fill(0)
+  const head = await wallet.directory.head(recovery.did)
+  const { rotationKeys } = head.state
+  const place = rotationKeys.indexOf(formatDidKey(key.publicKey))
+  if (place < 0)
+    throw new OperatorError(
+      `these shares restore a key that ${recovery.did} does not list: they are of an older recovery key, or of another identity`,
+    )
+  const below = rotationKeys.slice(place + 1)
+  const operationFor = (recoveryKey: string) => signedChange(head, { rotationKeys: [wallet.deviceDid, recoveryKey, ...below] }, key)
+  await beginRekeying(wallet, operationFor, recovery)
+  return (await finishPending(wallet)).fault
+}
+
+/** Object to a release that is under way. Nothing happens if there is none. */
+export async function cancelRelease(wallet: Wallet): Promise<void> {
+  await asOwner(wallet, (token) => wallet.server.post('/v1/recovery/release/cancel', { token }))
+}
+
+/** Take the server's share back. The wallet's and the paper still restore the key. */
+export async function withdrawShare(wallet: Wallet): Promise<void> {
+  await asOwner(wallet, (token) => wallet.server.delete('/v1/recovery/escrow-share', { token }))
+}

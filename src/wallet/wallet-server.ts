@@ -1,0 +1,200 @@
+/** HTTP client for the server that hosts an account: requests, refusals, and what the server says that it offers. */
+import { OperatorError } from '../base/operator-error.ts'
+import { didWebOfHost, didWebUrl, parseDidDocument, pdsEndpoint } from '../protocol/did-document.ts'
+import type { Did } from '../protocol/identifiers.ts'
+import { isPlcDid } from '../protocol/plc.ts'
+
+/** Timeout of a request. A ceremony waits for the directory, which the server gives 10 s. */
+const TIMEOUT_MILLIS = 60_000
+/** Longer answers are cut off: none that a wallet asks for is longer. */
+const MAX_ANSWER_BYTES = 5 * 1024 * 1024
+
+/** The server understood the request and refused it. */
+export class ServerRefusal extends OperatorError {
+  constructor(
+    readonly status: number,
+    /** The name of the error in either form of the wire, such as `HANDLE_TAKEN` or `InvalidToken`; empty if there was none. */
+    readonly code: string,
+    message: string,
+  ) {
+    super(message)
+  }
+}
+
+/** There was no answer, or none that can be used: whether the request took effect is unknown. */
+export class NoAnswer extends OperatorError {}
+
+export interface WalletRequest {
+  token?: string | null
+  json?: object
+  query?: Readonly<Record<string, string>>
+}
+
+export interface ServerDescription {
+  /** The DID of the server: the audience of everything that is signed for it. */
+  did: string
+  availableUserDomains: readonly string[]
+  capabilities: ReadonlySet<string>
+}
+
+type Answer = Readonly<Record<string, unknown>>
+
+export class WalletServer {
+  #description: Promise<ServerDescription> | null = null
+
+  /** Both are origins, as `originOf` returns them. The directory is asked about a server that is not named after its host. */
+  constructor(
+    readonly url: string,
+    readonly directory: string,
+  ) {}
+
+  get(path: string, { query = {}, ...rest }: WalletRequest = {}): Promise<Answer> {
+    const search = new URLSearchParams(query)
+    return this.#ask('GET', search.size === 0 ? path : `${path}?${search}`, rest)
+  }
+
+  post(path: string, request: WalletRequest = {}): Promise<Answer> {
+    return this.#ask('POST', path, request)
+  }
+
+  put(path: string, request: WalletRequest): Promise<Answer> {
+    return this.#ask('PUT', path, request)
+  }
+
+  delete(path: string, request: WalletRequest): Promise<Answer> {
+    return this.#ask('DELETE', path, request)
+  }
+
+  describe(): Promise<ServerDescription> {
+    return (this.#description ??= this.#describe())
+  }
+
+  /** Throws OperatorError if the server does not list a capability. `purpose` ends the sentence that says so. */
+  async need(capability: string, purpose: string): Promise<ServerDescription> {
+    const description = await this.describe()
+    if (!description.capabilities.has(capability))
+      throw new OperatorError(`${this.url} does not offer ${purpose}: "${capability}" is not among its capabilities`)
+    return description
+  }
+
+  /** The DID that a handle resolves to at the server; null if none. */
+  async resolveHandle(handle: string): Promise<string | null> {
+    try {
+      return textOf(await this.get('/xrpc/com.atproto.identity.resolveHandle', { query: { handle } }), 'did')
+    } catch (error) {
+      if (error instanceof ServerRefusal && error.status === 400) return null
+      throw error
+    }
+  }
+
+  /** The DID of an account that a person names by its DID or its handle. Throws OperatorError if the server does not know it. */
+  async didOf(account: string): Promise<string> {
+    const did = account.startsWith('did:') ? account : await this.resolveHandle(account.replace(/^@/, '').toLowerCase())
+    if (did === null) throw new OperatorError(`${account} is not known at ${this.url}`)
+    return did
+  }
+
+  async #describe(): Promise<ServerDescription> {
+    const answer = await this.get('/xrpc/com.atproto.server.describeServer')
+    const did = textOf(answer, 'did')
+    if (!/^did:\S+$/.test(did)) throw new NoAnswer(`${this.url} calls itself ${JSON.stringify(did)}, which is not a DID`)
+    if (did !== didWebOfHost(new URL(this.url).host) && !(await this.#isNamedBy(did)))
+      throw new OperatorError(
+        `${this.url} calls itself ${did}, which names another server. What is signed for one could be used at the other`,
+      )
+    const extension = (answer['custos'] ?? answer['extension'] ?? {}) as { capabilities?: unknown }
+    return {
+      did,
+      availableUserDomains: listOf(answer['availableUserDomains']),
+      capabilities: new Set(listOf(extension.capabilities)),
+    }
+  }
+
+  /** Whether the document of a DID names this server. */
+  async #isNamedBy(did: string): Promise<boolean> {
+    const url = didWebUrl(did as Did)?.href ?? (isPlcDid(did) ? `${this.directory}/${did}` : null)
+    if (url === null) return false
+    const { body } = await fetchJson(url, { method: 'GET' })
+    const document = parseDidDocument(body, did as Did)
+    const endpoint = document && pdsEndpoint(document)
+    return endpoint !== null && URL.parse(endpoint)?.origin === this.url
+  }
+
+  async #ask(method: string, path: string, { token, json }: WalletRequest): Promise<Answer> {
+    const headers: Record<string, string> = {}
+    if (token) headers['authorization'] = `Bearer ${token}`
+    if (json !== undefined) headers['content-type'] = 'application/json'
+    const { status, body, retryAfter } = await fetchJson(this.url + path, {
+      method,
+      headers,
+      ...(json === undefined ? {} : { body: JSON.stringify(json) }),
+    })
+    if (status >= 200 && status < 300) return (body ?? {}) as Answer
+    throw refusalOf(this.url, status, body, retryAfter)
+  }
+}
+
+/** Returns the origin of a URL. Throws OperatorError unless it is https, or http on this machine. */
+export function originOf(text: string): string {
+  const url = URL.parse(/^https?:/.test(text) ? text : `https://${text}`)
+  if (url === null || url.hostname === '') throw new OperatorError(`${text} is not the address of a server`)
+  if (url.protocol === 'http:' && !/^(?:localhost|127(?:\.\d+){3}|\[::1\])$/.test(url.hostname))
+    throw new OperatorError(`what goes to ${url.origin} could be read on the way: use https`)
+  return url.origin
+}
+
+/** One request. Returns the status and the parsed JSON (null if it is none). Throws `NoAnswer`. */
+export async function fetchJson(url: string, init: RequestInit): Promise<{ status: number; body: unknown; retryAfter: string | null }> {
+  const { origin, protocol } = new URL(url)
+  try {
+    const response = await fetch(url, {
+      ...init,
+      // A redirect could send a credential to another host, and a proxy from the environment could read unencrypted requests.
+      redirect: 'manual',
+      ...(protocol === 'http:' ? { proxy: false } : {}),
+      signal: AbortSignal.timeout(TIMEOUT_MILLIS),
+    } as RequestInit)
+    return { status: response.status, body: jsonOf(await boundedText(response)), retryAfter: response.headers.get('retry-after') }
+  } catch (error) {
+    throw new NoAnswer(`${origin} cannot be reached: ${(error as Error).message}`, { cause: error })
+  }
+}
+
+async function boundedText(response: Response): Promise<string> {
+  const chunks: Uint8Array[] = []
+  let length = 0
+  for await (const chunk of response.body ?? []) {
+    length += chunk.byteLength
+    if (length > MAX_ANSWER_BYTES) throw new Error(`the answer is longer than ${MAX_ANSWER_BYTES} bytes`)
+    chunks.push(chunk)
+  }
+  return Buffer.concat(chunks).toString()
+}
+
+function jsonOf(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return null
+  }
+}
+
+/** Reads both forms of errors: `{ error, message }` and `{ error: { code, message } }`. */
+function refusalOf(url: string, status: number, body: unknown, retryAfter: string | null): ServerRefusal {
+  const { error, message } = (body ?? {}) as { error?: unknown; message?: unknown }
+  const nested = typeof error === 'object' && error !== null ? (error as { code?: unknown; message?: unknown }) : null
+  const code = nested?.code ?? error
+  const said = nested?.message ?? message
+  const text = typeof said === 'string' && said !== '' ? said : `answered ${status}`
+  const wait = status === 429 && retryAfter !== null ? ` (try again in ${retryAfter} s)` : ''
+  return new ServerRefusal(status, typeof code === 'string' ? code : '', `${url}: ${text}${wait}`)
+}
+
+/** A member of an answer that has to be there. Throws `NoAnswer` if it is not a text. */
+export function textOf(answer: Answer, name: string): string {
+  const value = answer[name]
+  if (typeof value !== 'string' || value === '') throw new NoAnswer(`the server's answer has no "${name}"`)
+  return value
+}
+
+const listOf = (value: unknown): string[] => (Array.isArray(value) ? value.filter((item) => typeof item === 'string') : [])

@@ -1,0 +1,99 @@
+/** An open wallet: its contents, its keys, and the server and the directory that they are for. */
+import { randomBytes } from 'node:crypto'
+import { base64url } from '../protocol/base64url.ts'
+import { OperatorError } from '../base/operator-error.ts'
+import type { Did, Millis } from '../protocol/identifiers.ts'
+import { formatDidKey, signingKey, type SigningKey } from '../protocol/keys.ts'
+import type { Signer } from '../protocol/signed-envelope.ts'
+import { WALLET_FORMAT, type WalletContents } from './wallet-contents.ts'
+import { WalletDirectory } from './wallet-directory.ts'
+import type { WalletFile } from './wallet-file.ts'
+import { WalletServer } from './wallet-server.ts'
+
+const KEY_BYTES = 32
+const NONCE_BYTES = 32
+
+/** The contents of a wallet that has a device key and nothing else. */
+export const freshContents = (server: string, directory: string): WalletContents => ({
+  format: WALLET_FORMAT,
+  server,
+  directory,
+  did: null,
+  handle: null,
+  deviceKey: randomBytes(KEY_BYTES).toString('hex'),
+  recoveryKey: null,
+  keychainShare: null,
+  paperShare: null,
+  walletSession: null,
+  session: null,
+  unfinished: null,
+})
+
+const platforms: Partial<Record<NodeJS.Platform, string>> = { darwin: 'macos', win32: 'windows', android: 'android' }
+/** What kind of device this is, in the words of the ceremony. */
+export const devicePlatform = (): string => platforms[process.platform] ?? 'linux'
+
+/** The members of a request that prove possession of the device key. */
+export interface WalletProof {
+  signingKey: string
+  timestamp: number
+  nonce: string
+  signature: string
+}
+
+export class Wallet {
+  readonly #file: Pick<WalletFile, 'write'>
+  #contents: WalletContents
+  readonly now: () => Millis
+  readonly server: WalletServer
+  readonly directory: WalletDirectory
+
+  constructor(file: Pick<WalletFile, 'write'>, contents: WalletContents, now: () => Millis) {
+    this.#file = file
+    this.#contents = contents
+    this.now = now
+    this.server = new WalletServer(contents.server, contents.directory)
+    this.directory = new WalletDirectory(contents.directory)
+  }
+
+  get contents(): Readonly<WalletContents> {
+    return this.#contents
+  }
+
+  /** Change the contents and write them to the file, before anything is done that depends on them. */
+  async update(changes: Partial<WalletContents>): Promise<void> {
+    const contents = { ...this.#contents, ...changes }
+    await this.#file.write(contents)
+    this.#contents = contents
+  }
+
+  get did(): Did {
+    const { did } = this.#contents
+    if (did === null) throw new OperatorError('this wallet has no identity yet')
+    return did as Did
+  }
+
+  get deviceKey(): SigningKey {
+    return signingKey('p256', Buffer.from(this.#contents.deviceKey, 'hex'))
+  }
+
+  /** The device key as a did:key. */
+  get deviceDid(): string {
+    return formatDidKey(this.deviceKey.publicKey)
+  }
+
+  /** Sign the envelope that `envelopeOf` makes, for this server, now. */
+  async prove(envelopeOf: (signer: Signer) => Uint8Array): Promise<WalletProof> {
+    const { did: aud } = await this.server.describe()
+    const key = this.deviceKey
+    const signer: Signer = {
+      aud,
+      did: this.did,
+      key: formatDidKey(key.publicKey),
+      timestamp: Math.floor(this.now() / 1000),
+      nonce: base64url(randomBytes(NONCE_BYTES)),
+    }
+    const signature = base64url(key.sign(envelopeOf(signer)))
+    return { signingKey: signer.key, timestamp: signer.timestamp, nonce: signer.nonce, signature }
+  }
+}
