@@ -138,6 +138,11 @@ const pages: Record<string, (page: Page) => Promise<unknown>> = {
     await page.getByRole('button', { name: 'Check and change my handle' }).click()
     if ((await page.getByRole('status').count()) !== 1) throw new Error('nothing was found out')
   },
+  async identity(page) {
+    await signIn(page)
+    await page.goto(`${pds.url}/account/identity`)
+    await page.getByRole('heading', { name: 'Keys that control it' }).waitFor()
+  },
   async deactivated(page) {
     const sleeper = await createAccount(pds, 'sleeper')
     await sleeper.call('com.atproto.server.deactivateAccount', {

@@ -63,6 +63,7 @@ const routes: Record<string, For> = {
   'POST /account/app-passwords/revoke': 'holder',
   'GET /account/handle/domain': 'holder',
   'POST /account/handle/domain': 'holder',
+  'GET /account/identity': 'holder',
   'GET /account/reactivate': 'open',
   'POST /account/reactivate': 'holder',
   'GET /account/email/code': 'open',

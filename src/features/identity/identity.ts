@@ -10,6 +10,7 @@ export { changeHandle } from './handle-change.ts'
 export { publishedDids, type PublishedDids } from './handle-resolution.ts'
 export { forgetDidDocument } from './did-document-store.ts'
 export { curveFor, heldRotationKey, serverRotationKey, takeReservedKey } from './identity-keys.ts'
+export { controlOf, type ControllingKey, type IdentityControl } from './identity-control.ts'
 export { INVALID_HANDLE } from './identity-lookup.ts'
 export {
   claimName,

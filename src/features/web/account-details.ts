@@ -1,6 +1,7 @@
 /** The section of the account page that changes handle, email address and password. */
 import { html, type Html } from '../../http/html.ts'
 import { accountForm, accountName, outcomeOf, type AccountView, type Section } from './account-view.ts'
+import { identityUrl } from './identity-page.ts'
 import { codeField, field, hidden, newPasswordField, passwordField } from './page-parts.ts'
 
 export function accountDetails(view: AccountView): Html {
@@ -12,6 +13,7 @@ export function accountDetails(view: AccountView): Html {
   <dl class="facts">
     <div><dt>Handle</dt><dd>${accountName(account)}</dd></div>
     <div><dt>Email address</dt><dd>${email ?? 'none'} ${email !== null && html`<small>(${emailConfirmedAt === null && 'not '}confirmed)</small>`}</dd></div>
+    <div><dt>Identity</dt><dd><a href="${identityUrl(account.did)}">Who can move this account</a></dd></div>
   </dl>
   ${folded(view, 'handle', 'Change handle', handleForm(view))}
   ${email !== null && (emailConfirmedAt === null || view.outcome?.section === 'confirm-email') && folded(view, 'confirm-email', 'Confirm email address', confirmForms(view, email))}

@@ -1,0 +1,87 @@
+/** The page that says who can move an account away. */
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { putWebDocument, setHostedSince } from '../../src/features/identity/identity.ts'
+import { sql } from '../../src/platform/database/database.ts'
+import type { Did } from '../../src/protocol/identifiers.ts'
+import { nextOperation, signOperation, tombstone } from '../../src/protocol/plc.ts'
+import { createAccount, PASSWORD, type TestAccount } from '../harness/account.ts'
+import { startFaultyLine, type FaultyLine } from '../harness/faulty-line.ts'
+import { request } from '../harness/http.ts'
+import { startPds, type TestPds } from '../harness/pds.ts'
+import { startPlcServer, type PlcHost } from '../harness/plc-server.ts'
+import { sovereignAccount } from '../harness/wallet.ts'
+
+let plc: PlcHost
+let line: FaultyLine
+let pds: TestPds
+beforeAll(async () => {
+  plc = await startPlcServer()
+  line = await startFaultyLine(plc.url)
+  pds = await startPds({ rateLimit: { enabled: false }, plcDirectoryUrl: line.url })
+})
+afterAll(async () => {
+  await pds[Symbol.asyncDispose]()
+  await line[Symbol.asyncDispose]()
+  await plc[Symbol.asyncDispose]()
+})
+
+async function identityPage(account: Pick<TestAccount, 'did' | 'handle'>): Promise<string> {
+  const signedIn = await request(`${pds.url}/account/sign-in`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/x-www-form-urlencoded' },
+    body: new URLSearchParams({ identifier: account.did, password: PASSWORD }).toString(),
+  })
+  const cookie = signedIn.headers.get('set-cookie')!.split(';')[0]!
+  const { status, body } = await request(`${pds.url}/account/identity?${new URLSearchParams({ account: account.did })}`, {
+    headers: { cookie },
+  })
+  expect(status).toBe(200)
+  return body
+}
+
+test('an identity that only this server can change says so', async () => {
+  const page = await identityPage(await createAccount(pds, 'tenant'))
+  expect(page).toContain('Only this server can change your identity')
+  expect(page).not.toContain('A key outside this server')
+})
+
+test('a key of the holder that ranks first is named as such', async () => {
+  const owner = await sovereignAccount(pds, 'owner')
+  const page = await identityPage(owner)
+  expect(page).toContain('The highest key is not held by this server')
+  expect(page.indexOf(owner.device.did)).toBeGreaterThan(page.indexOf('A key outside this server'))
+})
+
+test('a key of the holder below that of the server is no comfort', async () => {
+  const lodger = await sovereignAccount(pds, 'lodger')
+  const last = (await pds.ctx.plc.lastOperation(lodger.did as Did))!
+  const turned = signOperation(
+    nextOperation(last, { rotationKeys: (last as { rotationKeys: string[] }).rotationKeys.toReversed() })!,
+    lodger.device.key,
+  )
+  await pds.ctx.plc.submit(lodger.did as Did, turned)
+  expect(await identityPage(lodger)).toContain('this server ranks above it')
+  await pds.ctx.plc.submit(lodger.did as Did, signOperation(tombstone(turned), lodger.device.key))
+  expect(await identityPage(lodger)).toContain('This identity has ended')
+})
+
+test('while the directory does not respond, the page says that and nothing else', async () => {
+  const patient = await sovereignAccount(pds, 'patient')
+  line.fate = () => 'question lost'
+  const page = await identityPage(patient)
+  line.fate = () => 'answered'
+  expect(page).toContain('is not responding')
+  expect(page).not.toContain(patient.device.did)
+})
+
+test('a did:web belongs to whoever has the domain, and a hosted one to whoever is signed in', async () => {
+  const did = 'did:web:owner.example.com' as Did
+  const owner = await createAccount(pds, 'webster')
+  await pds.ctx.db.run(sql`UPDATE account SET did = ${did} WHERE did = ${owner.did}`)
+  const page = await identityPage({ ...owner, did })
+  expect(page).toContain('<strong>owner.example.com</strong>')
+  expect(page).not.toContain('serves the document')
+  await putWebDocument(pds.ctx.db, did, '{}')
+  await setHostedSince(pds.ctx.db, did, pds.clock.now())
+  expect(await identityPage({ ...owner, did })).toContain('serves the document')
+})
