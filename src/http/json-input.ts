@@ -3,6 +3,7 @@ import type { Static, TSchema } from '@sinclair/typebox'
 import { Value } from '@sinclair/typebox/value'
 import { DEFAULT_JSON_BYTES, type RequestBody } from './body.ts'
 import { invalidRequest, Refusal } from './errors.ts'
+import { hasDoubledMember } from './json-members.ts'
 
 const isJson = (contentType: string | null) => contentType !== null && /^application\/([\w.-]+\+)?json$/.test(contentType)
 
@@ -12,9 +13,10 @@ export function requireJson(body: RequestBody): void {
 }
 
 /**
- * Returns the body, validated by the schema; unknown members are ignored and an empty body counts as `{}`. Throws
- * `InvalidRequest` with 415 for another media type, 400 for malformed text and 422 for a body that does not fit the
- * schema, and `SyntaxError` (400) for malformed JSON.
+ * Returns the body, validated by the schema; an empty body counts as `{}`. Unknown members are ignored, unless the schema
+ * is strict (`additionalProperties: false`), which also refuses a member that is there twice. Throws `InvalidRequest`
+ * with 415 for another media type, 400 for malformed text and 422 for a body that does not fit the schema, and
+ * `SyntaxError` (400) for malformed JSON.
  */
 export async function readJson<Schema extends TSchema>(
   body: RequestBody,
@@ -25,6 +27,8 @@ export async function readJson<Schema extends TSchema>(
   const value = (await body.json(maxBytes)) ?? {}
   const fault = Value.Errors(schema, value).First()
   if (fault) throw new Refusal(422, 'InvalidRequest', `${fault.path || 'The body'}: ${fault.message}`)
+  if (schema['additionalProperties'] === false && hasDoubledMember(await body.text(maxBytes), value))
+    throw new Refusal(422, 'InvalidRequest', 'The body has two members of the same name')
   return value as Static<Schema>
 }
 
