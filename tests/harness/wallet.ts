@@ -4,8 +4,9 @@ import { openWalletSession } from '../../src/features/auth/auth.ts'
 import { base64url } from '../../src/protocol/base64url.ts'
 import type { Did } from '../../src/protocol/identifiers.ts'
 import { formatDidKey, signingKey, type Curve, type SigningKey } from '../../src/protocol/keys.ts'
-import type { Signer } from '../../src/protocol/signed-envelope.ts'
+import { sovereignSessionEnvelope, type Signer } from '../../src/protocol/signed-envelope.ts'
 import { createAccount, type TestAccount } from './account.ts'
+import { request, type Answer } from './http.ts'
 import type { TestPds } from './pds.ts'
 
 export interface DeviceKey {
@@ -19,7 +20,7 @@ export function deviceKey(curve: Curve = 'p256'): DeviceKey {
   return { key, did: formatDidKey(key.publicKey) }
 }
 
-type SignedMembers = { signingKey: string; timestamp: number; nonce: string; signature: string }
+export type SignedMembers = { signingKey: string; timestamp: number; nonce: string; signature: string }
 
 /** The members of a proof by this device over the envelope that `envelopeOf` makes of it. `changes` go into the envelope too. */
 export function proofBy(
@@ -56,3 +57,14 @@ export async function sovereignAccount(
 ): Promise<TestAccount & { device: DeviceKey }> {
   return { ...(await createAccount(pds, name, { recoveryKey: device.did, ...input })), device }
 }
+
+/** The body with which a wallet asks for a session. */
+export const sessionRequest = (
+  pds: Pick<TestPds, 'ctx' | 'clock'>,
+  { did, device }: { did: string; device: DeviceKey },
+  changes: Partial<Signer> = {},
+): SignedMembers & { did: string } => ({ did, ...proofBy(pds, device, did, sovereignSessionEnvelope, changes) })
+
+/** Ask for a session, with the given body. */
+export const askSession = (pds: Pick<TestPds, 'url'>, json: unknown, headers: Record<string, string> = {}): Promise<Answer> =>
+  request(`${pds.url}/v1/sessions/sovereign`, { json, headers })

@@ -30,6 +30,7 @@ test('each endpoint with limits of its own has these', () => {
     'POST /v1/handles': 'updateHandle of did:web:a.test',
     'DELETE /v1/handles/:handle': 'updateHandle of did:web:a.test',
     'POST /waitlist': 'waitlist of the address',
+    'POST /v1/sessions/sovereign': 'createSession of the address',
     'com.atproto.identity.requestPlcOperationSignature': 'requestMail of plc_operation did:web:a.test',
     'com.atproto.identity.updateHandle': 'updateHandle of the address',
     'com.atproto.repo.applyWrites': 'repoWrite of did:web:a.test',

@@ -79,6 +79,7 @@ const routes: Record<string, For> = {
 
   'POST /v1/handles': 'wallet',
   'DELETE /v1/handles/:handle': 'wallet',
+  'POST /v1/sessions/sovereign': 'open',
   'POST /v1/did-web/hosting': 'owner',
   'POST /v1/did-web/document': 'owner',
   'GET /v1/devices/:id/pds': 'device',

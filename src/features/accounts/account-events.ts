@@ -100,12 +100,25 @@ const accountEvents = {
   imported: { message: 'repository imported' },
 } as const satisfies Record<string, AccountEvent>
 
-/** Not in the table: only a sign-in from a new place is announced by mail. */
-const signInNotice: Notice = {
+const signInNotice = (using: string, remedies: Notice['remedies']): Notice => ({
   subject: 'New sign-in to your account',
-  what: () => 'Somebody signed in to your account with its password, using an app or browser, or from a network, that was not used before.',
-  remedies: ['password', 'account', 'operator'],
-}
+  what: () => `Somebody signed in to your account with ${using}, using an app or browser, or from a network, that was not used before.`,
+  remedies,
+})
+const passwordNotice = signInNotice('its password', ['password', 'account', 'operator'])
+
+/**
+ * What the holder signed in with, and the mail about a sign-in from a new place. There is none about an app password,
+ * because its creation was announced.
+ */
+const signIns = {
+  password: passwordNotice,
+  'password on a page': passwordNotice,
+  'app password': null,
+  wallet: signInNotice('a wallet that holds a key of its identity', ['identityKey', 'account', 'operator']),
+} as const satisfies Record<string, Notice | null>
+
+type Means = keyof typeof signIns
 
 /** The request that causes an event, or the context alone if the server acts on its own. */
 export type By = Exchange | { ctx: Context }
@@ -116,9 +129,6 @@ interface Details extends EventDetails {
   /** Recipient of the mail, if not the account's current address; null for no mail. Not logged. */
   to?: string | null
 }
-
-/** What the holder signed in with. */
-export type Means = 'password' | 'app password' | 'password on a page'
 
 type EventName = keyof typeof accountEvents
 /** Events that are reported to the account holder by mail. */
@@ -187,15 +197,15 @@ const addNotice = (ctx: Context, tx: Tx, account: Account & { email: string }, n
   addMail(ctx, tx, { key: `notice ${account.did} ${crypto.randomUUID()}`, did: account.did, mail: noticeMail(ctx, account, notice, told) })
 
 /**
- * Announce a sign-in. The holder gets a mail if the account password was used in a new place: a new app, browser or
- * network. A browser that was already signed in never counts as new, nor does an app password, because its creation was
- * announced. A place becomes known once its mail is queued, so that a mail which the limit suppressed is sent after the
+ * Announce a sign-in. The holder gets a mail if it came from a new place: a new app, browser or network. A browser that
+ * was already signed in never counts as new. A place becomes known once its mail is queued, so that a mail which the limit suppressed is sent after the
  * next sign-in from that place.
  */
 export function announceSignIn(exchange: Exchange, did: Did, means: Means, { isKnownBrowser = false } = {}): void {
   const { ctx } = exchange
   announce(exchange, 'signedIn', did, { means })
-  if (means === 'app password') return
+  const notice = signIns[means]
+  if (notice === null) return
   const origin = originOf(exchange)
   ctx.background.run('mail about a sign-in', async () => {
     if (await isKnownPlace(ctx.db, did, origin)) return
@@ -205,8 +215,7 @@ export function announceSignIn(exchange: Exchange, did: Did, means: Means, { isK
       await forgetOldPlaces(tx, did)
       const account = await accountOf(tx, did)
       const email = account?.email
-      if (!isKnownBrowser && account && email)
-        await addNotice(ctx, tx, { ...account, email }, signInNotice, { at: origin.openedAt, origin })
+      if (!isKnownBrowser && account && email) await addNotice(ctx, tx, { ...account, email }, notice, { at: origin.openedAt, origin })
     })
   })
 }

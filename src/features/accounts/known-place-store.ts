@@ -1,4 +1,4 @@
-/** SQL of the `known_place` table: the programs and networks from which the account password was used. */
+/** SQL of the `known_place` table: the programs and networks from which an account was signed in to. */
 import type { Origin } from '../../http/origin.ts'
 import { sql, type Reader, type Tx, type Writer } from '../../platform/database/database.ts'
 import type { Did } from '../../protocol/identifiers.ts'

@@ -88,7 +88,7 @@ export async function attemptLogin<T>(
   const attempts = loginAttempts(ctx)
   const entered = await attempts.enter(name)
   if (!entered) {
-    noteFailure(exchange, 'too many failures', null)
+    noteFailedSignIn(exchange, 'too many failures', null)
     return { ok: false, fault: 'blocked' }
   }
   let failed: boolean | null = null
@@ -97,7 +97,7 @@ export async function attemptLogin<T>(
     const value = await attempt(account)
     failed = value === null
     if (value !== null) return { ok: true, value }
-    noteFailure(exchange, account === null ? 'no such account' : 'wrong password', account)
+    noteFailedSignIn(exchange, account === null ? 'no such account' : 'wrong password', account)
     return { ok: false, fault: 'wrong' }
   } finally {
     attempts.leave(entered, failed)
@@ -107,7 +107,7 @@ export async function attemptLogin<T>(
 const failureLines = perContext(({ clock }) => new LineBudget(clock))
 
 /** Logs the DID of the named account, if any, but never what was typed. */
-function noteFailure({ ctx, ip }: Exchange, reason: string, account: Account | null): void {
+export function noteFailedSignIn({ ctx, ip }: Exchange, reason: string, account: Account | null): void {
   failureLines(ctx).within(limitKey(ip), (omitted) => ctx.log.info('sign-in failed', { reason, did: account?.did, ip, omitted }))
 }
 

@@ -89,6 +89,9 @@ export interface Notice {
 const remedies = {
   mailbox: () => 'Whoever did this can read your mail, so change the password of your mailbox first.',
   password: ({ publicUrl }: Config) => `Set a new password at ${publicUrl}/account/reset-password. That signs out every app and browser.`,
+  // A new password does not help: whoever holds the key can sign in again, and can move the account away.
+  identityKey: () =>
+    'Replace the key with another key of your identity, in your wallet: a new password does not keep out whoever holds it.',
   account: ({ publicUrl }: Config) =>
     `Open ${publicUrl}/account to see what is signed in and what was changed, and end every session that you do not recognise.`,
   operator: ({ contact }: Config) => `Contact the operator of this server${contact.email === null ? '' : `: ${contact.email}`}.`,

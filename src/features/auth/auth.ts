@@ -20,7 +20,7 @@ import { assertPermission } from './permissions.ts'
 import type { ServiceCaller } from './service-auth.ts'
 import { besideSessions, type ServiceAccountCaller } from './service-credentials.ts'
 import { reachesMethod, type SessionCaller } from './session-credential.ts'
-import { deleteSessionsOf } from './session-store.ts'
+import { deleteSessionsByPassword, deleteSessionsOf } from './session-store.ts'
 import type { RefreshCaller } from './sessions.ts'
 import type { Viewer } from './visibility.ts'
 import { deleteWalletSessionsByPassword, deleteWalletSessionsOf } from './wallet-session-store.ts'
@@ -48,9 +48,9 @@ export async function signOutEverywhere(tx: Tx, did: Did): Promise<{ sessions: n
   return { sessions, oauthSessions, oauthCodes }
 }
 
-/** End every session and browser sign-in that a password opened. OAuth apps keep their access. */
+/** End every session and browser sign-in that a password opened. OAuth apps and wallets keep their access. */
 export async function signOutPasswords(tx: Tx, did: Did): Promise<void> {
-  await deleteSessionsOf(tx, did)
+  await deleteSessionsByPassword(tx, did)
   await deleteWalletSessionsByPassword(tx, did)
   await deleteSignInsOf(tx, did)
 }

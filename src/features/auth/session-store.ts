@@ -14,13 +14,13 @@ export interface Session {
 
 export async function insertSession(
   tx: Tx,
-  session: Omit<Session, 'previousToken' | 'rotatedAt'> & { expiresAt: Millis },
+  session: Omit<Session, 'previousToken' | 'rotatedAt'> & { byPassword: boolean; expiresAt: Millis },
   { openedAt, openedWith, openedFrom }: Origin,
 ): Promise<void> {
-  const { id, did, appPassword, currentToken, expiresAt } = session
+  const { id, did, appPassword, byPassword, currentToken, expiresAt } = session
   await tx.run(sql`
-    INSERT INTO session (id, did, app_password, current_token, expires_at, opened_at, opened_with, opened_from)
-    VALUES (${id}, ${did}, ${appPassword}, ${currentToken}, ${expiresAt}, ${openedAt}, ${openedWith}, ${openedFrom})`)
+    INSERT INTO session (id, did, app_password, by_password, current_token, expires_at, opened_at, opened_with, opened_from)
+    VALUES (${id}, ${did}, ${appPassword}, ${byPassword ? 1 : 0}, ${currentToken}, ${expiresAt}, ${openedAt}, ${openedWith}, ${openedFrom})`)
 }
 
 export const findSession = (reader: Reader, id: string, did: Did): Promise<Session | null> =>
@@ -29,16 +29,19 @@ export const findSession = (reader: Reader, id: string, did: Did): Promise<Sessi
     FROM session WHERE id = ${id} AND did = ${did}`)
 
 export interface ListedSession extends Pick<Session, 'id' | 'appPassword' | 'rotatedAt'>, KnownOrigin {
+  byPassword: boolean
   expiresAt: Millis
 }
 
 /** Returns sessions that have not expired, most recently refreshed first. */
-export const listSessions = (reader: Reader, did: Did, now: Millis): Promise<ListedSession[]> =>
-  reader.all(sql`
-    SELECT id, app_password AS "appPassword", rotated_at AS "rotatedAt", expires_at AS "expiresAt",
+export async function listSessions(reader: Reader, did: Did, now: Millis): Promise<ListedSession[]> {
+  const rows = await reader.all<Omit<ListedSession, 'byPassword'> & { byPassword: number }>(sql`
+    SELECT id, app_password AS "appPassword", by_password AS "byPassword", rotated_at AS "rotatedAt", expires_at AS "expiresAt",
       opened_at AS "openedAt", opened_with AS "openedWith", opened_from AS "openedFrom"
     FROM session
     WHERE did = ${did} AND expires_at > ${now} ORDER BY expires_at DESC`)
+  return rows.map((row) => ({ ...row, byPassword: row.byPassword === 1 }))
+}
 
 /** Make `token` the current one, and the current one the previous. Returns the number of rows changed. */
 export const rotateSession = (
@@ -51,6 +54,8 @@ export const rotateSession = (
 
 export const deleteSession = (tx: Tx, id: string): Promise<number> => tx.run(sql`DELETE FROM session WHERE id = ${id}`)
 export const deleteSessionsOf = (tx: Tx, did: Did): Promise<number> => tx.run(sql`DELETE FROM session WHERE did = ${did}`)
+export const deleteSessionsByPassword = (tx: Tx, did: Did): Promise<number> =>
+  tx.run(sql`DELETE FROM session WHERE did = ${did} AND by_password = 1`)
 export const deleteSessionsOfAppPassword = (tx: Tx, did: Did, name: string): Promise<number> =>
   tx.run(sql`DELETE FROM session WHERE did = ${did} AND app_password = ${name}`)
 export const deleteExpiredSessions = (writer: Writer, now: Millis): Promise<number> =>

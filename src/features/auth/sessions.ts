@@ -23,7 +23,7 @@ const REUSE_GRACE_SECS = 2 * 3600
 const SESSION_ID_BYTES = 16
 const TOKEN_ID_BYTES = 32
 
-/** The app password that opened a session; null for the account password. */
+/** The app password that opened a session; null for one with the reach of the account itself. */
 export type OpenedWith = AppPassword | null
 
 /** The holder of a refresh token. */
@@ -37,13 +37,16 @@ export interface Tokens {
   refreshJwt: string
 }
 
-/** Store a new session, in the caller's transaction. Returns the id of its first refresh token. */
-export async function openSession(tx: Tx, did: Did, credential: OpenedWith, origin: Origin): Promise<string> {
+/**
+ * Store a new session, in the caller's transaction. Returns the id of its first refresh token. A change of the password
+ * ends the session unless it was opened without one.
+ */
+export async function openSession(tx: Tx, did: Did, credential: OpenedWith, origin: Origin, { byPassword = true } = {}): Promise<string> {
   const tokenId = randomBytes(TOKEN_ID_BYTES).toString('base64')
   const expiresAt = expiry(origin.openedAt)
   await insertSession(
     tx,
-    { id: sessionIdOf(tokenId), did, appPassword: credential?.name ?? null, currentToken: tokenId, expiresAt },
+    { id: sessionIdOf(tokenId), did, appPassword: credential?.name ?? null, byPassword, currentToken: tokenId, expiresAt },
     origin,
   )
   return tokenId

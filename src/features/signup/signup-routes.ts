@@ -23,7 +23,8 @@ export const signupRoutes = [
     async handler(call) {
       const { ctx, caller, input } = call
       const origin = originOf(call)
-      const made = await createAccount(call, input, caller?.iss ?? null, (tx, did) => openSession(tx, did, null, origin))
+      const byPassword = input.password !== undefined
+      const made = await createAccount(call, input, caller?.iss ?? null, (tx, did) => openSession(tx, did, null, origin, { byPassword }))
       const tokens = await sessionTokens(ctx, made.did, null, made.entry)
       return { handle: made.handle, did: made.did, didDoc: await documentOf(ctx, made), ...tokens }
     },

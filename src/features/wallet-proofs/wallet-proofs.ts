@@ -52,10 +52,12 @@ export interface Proof {
  * not canonical base64url of 32 and 64 bytes, or if its time is more than 60 seconds off.
  */
 export function parseProof({ clock, config }: Context, did: Did, { signingKey, timestamp, nonce, signature }: GivenProof): Proof | null {
-  const key = parseDidKey(signingKey)
   const bytes = parseBase64url(signature)
-  if (key === null || bytes?.byteLength !== SIGNATURE_BYTES || parseBase64url(nonce)?.byteLength !== NONCE_BYTES) return null
+  if (bytes?.byteLength !== SIGNATURE_BYTES || parseBase64url(nonce)?.byteLength !== NONCE_BYTES) return null
   if (Math.abs(Math.floor(clock.now() / 1000) - timestamp) > WINDOW_SECS) return null
+  // Last, because it computes the point of a key that was not seen before.
+  const key = parseDidKey(signingKey)
+  if (key === null) return null
   return { key, signature: bytes, signer: { aud: config.serverDid, did, key: signingKey, timestamp, nonce } }
 }
 

@@ -126,7 +126,7 @@ function sessions(view: AccountView): Html {
 <section class="card" id="sessions">
   <div class="tight">
     <h2>Sessions</h2>
-    <p class="quiet">Where you are signed in: browsers, and apps in which you have entered a password. We store only the network of an address.</p>
+    <p class="quiet">Where you are signed in: browsers, apps in which you have entered a password, and wallets. We store only the network of an address.</p>
   </div>
   ${outcomeOf(view, 'sessions')}
   <ul class="list">${rows}</ul>
@@ -150,17 +150,22 @@ function browserRow(view: AccountView, browser: KnownBrowser): Html {
 }
 
 function sessionRow(view: AccountView, session: ListedSession): Html {
-  const { id, appPassword, rotatedAt, expiresAt, openedWith } = session
+  const { id, rotatedAt, expiresAt, openedWith } = session
   const name = openedWith ?? 'An app'
   return html`
 <li>
   <div class="body">
     <strong>${name}</strong>
-    <small>App, signed in with ${appPassword === null ? 'your password' : html`the app password “${appPassword}”`}</small>
+    <small>App, signed in with ${meansOf(session)}</small>
     <small>${firstUse(session)}, ${rotatedAt !== null && html`last used ${day(rotatedAt)}, `}ends ${day(expiresAt)} unless it is used</small>
   </div>
   ${accountForm(view, 'sessions', html`${hidden({ id })}<button class="small danger" aria-label="End ${name}">End</button>`)}
 </li>`
+}
+
+function meansOf({ appPassword, byPassword }: ListedSession): Html {
+  if (appPassword !== null) return html`the app password “${appPassword}”`
+  return byPassword ? html`your password` : html`a wallet`
 }
 
 /** When and from which network the session was opened. */

@@ -32,6 +32,7 @@ import steps from '../../../migrations/0077-steps.sql' with { type: 'text' }
 import wallets from '../../../migrations/0080-wallets.sql' with { type: 'text' }
 import escrow from '../../../migrations/0084-escrow.sql' with { type: 'text' }
 import furtherHandles from '../../../migrations/0082-further-handles.sql' with { type: 'text' }
+import sessionMeans from '../../../migrations/0088-session-means.sql' with { type: 'text' }
 import type { Migration } from './migrations.ts'
 
 const migration = (number: number, name: string, text: string, postgres?: string): Migration => ({ number, name, text, postgres })
@@ -68,4 +69,5 @@ export const migrations: readonly Migration[] = [
   migration(80, 'wallets', wallets),
   migration(84, 'escrow', escrow),
   migration(82, 'further-handles', furtherHandles),
+  migration(88, 'session-means', sessionMeans),
 ]
