@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test'
 import { Semaphore, SemaphoreFull } from './semaphore.ts'
 
-test('no more run at a time than there are slots, in the order they came, and every slot comes back', async () => {
+test('no more run at a time than there are permits, in the order they came, and every permit comes back', async () => {
   const semaphore = new Semaphore(2, 10)
   let running = 0
   let most = 0

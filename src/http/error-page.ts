@@ -20,7 +20,7 @@ const words: Record<number, (refusal: Refusal, waitMinutes: number) => Words> = 
     title: 'Too many attempts',
     text: `Please wait ${minutes === 1 ? 'a minute' : `${minutes} minutes`}, then try again.`,
   }),
-  502: () => ({ title: ourFault.title, text: 'Another service that this page needs is not responding. Please try again in a moment.' }),
+  502: () => ({ title: ourFault.title, text: 'A service that this page depends on is not responding. Please try again in a moment.' }),
   503: ({ message }) => ({ title: ourFault.title, text: message }),
 }
 

@@ -37,7 +37,7 @@ export function failure(exchange: RequestExchange, error: unknown): Response {
   const refusal = known ?? internalError()
   // An error after the client has gone is not a fault worth logging.
   if (known === null && !request.signal.aborted) exchange.ctx.log.error('request failed', { route: nsid ?? surface.prefix, error })
-  if (isShown(exchange)) return finished(exchange, pageOf(exchange, refusal))
+  if (isPage(exchange)) return finished(exchange, pageOf(exchange, refusal))
   const { contentType, text } = surface.body(refusal)
   const response = textual(exchange, refusal.status, contentType, text)
   for (const [name, value] of Object.entries(refusal.options.headers ?? {}))
@@ -45,7 +45,7 @@ export function failure(exchange: RequestExchange, error: unknown): Response {
   return response
 }
 
-const isShown = ({ surface, request }: RequestExchange): boolean =>
+const isPage = ({ surface, request }: RequestExchange): boolean =>
   surface.pages === 'always' || (surface.pages === 'for browsers' && (request.headers.get('accept') ?? '').includes('text/html'))
 
 function pageOf({ ctx: { config }, request, rawPath, headersToSend }: RequestExchange, refusal: Refusal): Response {

@@ -84,7 +84,7 @@ const rules: readonly Rule[] = [
   },
   {
     error: 'invalid_scope',
-    reason: 'scope contains what the client metadata does not declare',
+    reason: 'scope contains a value that the client metadata does not declare',
     holds: ({ scope = BASE_SCOPE }, { scopes }) => scope.split(' ').every((value) => value === '' || isDeclared(value, scopes)),
   },
   {
@@ -99,7 +99,7 @@ const rules: readonly Rule[] = [
   },
   {
     error: 'invalid_request',
-    reason: 'consent_required: a public client cannot do without consent',
+    reason: 'consent_required: a public client cannot skip consent',
     holds: ({ prompt }, { authentication }) => prompt !== 'none' || authentication.method !== 'none',
   },
 ]

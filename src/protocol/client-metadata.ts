@@ -41,7 +41,7 @@ export function loopbackClient(clientId: string): ClientOutcome {
   try {
     return validateClient(clientId, atprotoLoopbackClientMetadata(clientId), null)
   } catch {
-    return { ok: false, reason: 'a loopback client id needs the scope atproto' }
+    return { ok: false, reason: 'a loopback client id requires the scope atproto' }
   }
 }
 
@@ -90,7 +90,7 @@ const rules: readonly Rule[] = [
     holds: ({ grant_types }) => isGrantList(grant_types),
   },
   {
-    reason: 'scope must contain atproto, and nothing twice',
+    reason: 'scope must contain atproto, and no value twice',
     holds: ({ scope = '' }) => scope.split(' ').includes('atproto') && unique(scope.split(' ')),
   },
   {
@@ -98,19 +98,19 @@ const rules: readonly Rule[] = [
     holds: ({ token_endpoint_auth_method: method }) => method === 'none' || method === 'private_key_jwt',
   },
   {
-    reason: 'token_endpoint_auth_signing_alg belongs to private_key_jwt, which needs one that is supported',
+    reason: 'private_key_jwt requires a supported token_endpoint_auth_signing_alg, and other methods allow none',
     holds: ({ token_endpoint_auth_method: method, token_endpoint_auth_signing_alg: alg }) =>
       method === 'none' ? alg === undefined : (assertionAlgorithms as readonly string[]).includes(alg ?? ''),
   },
   {
-    reason: 'private_key_jwt needs either jwks with a key or an https jwks_uri',
+    reason: 'private_key_jwt requires either jwks with a key or an https jwks_uri',
     holds: ({ token_endpoint_auth_method: method, jwks, jwks_uri }) =>
       !(jwks && jwks_uri) &&
       (method === 'none' || (jwks?.keys.length ?? 0) > 0 || (jwks_uri !== undefined && isFetchable(new URL(jwks_uri)))),
   },
   { reason: 'dpop_bound_access_tokens must be true', holds: ({ dpop_bound_access_tokens }) => dpop_bound_access_tokens === true },
   {
-    reason: 'a native client cannot keep a key: its method must be none',
+    reason: 'a native client cannot keep a key secret: its token_endpoint_auth_method must be none',
     holds: ({ application_type, token_endpoint_auth_method: method }) => application_type === 'web' || method === 'none',
   },
   { reason: 'subject_type must be public', holds: ({ subject_type }) => subject_type === 'public' },

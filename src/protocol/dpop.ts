@@ -51,7 +51,7 @@ export async function checkDpop({ proof, method, url, accessTokenHash, now, isNo
   if (typeof key === 'string') return invalid(key)
   const signed = Buffer.from(proof.slice(0, proof.lastIndexOf('.')), 'latin1')
   if (!(await crypto.subtle.verify(proofAlgorithm, key.key, Buffer.from(signature, 'base64url'), signed)))
-    return invalid('the signature does not verify')
+    return invalid('the signature is invalid')
   const claims = decodeObject(payload)
   if (claims === null) return invalid('the claims are not a JSON object')
   const { iat, jti, htm, htu, nonce, ath } = claims
@@ -68,7 +68,7 @@ export async function checkDpop({ proof, method, url, accessTokenHash, now, isNo
   if (nonce !== undefined && typeof nonce !== 'string') return invalid('nonce must be a string')
   // Checked last: a client that only lacks a nonce has not used up its `jti`.
   if (nonce === undefined || !isNonce(nonce))
-    return { ok: false, error: 'use_dpop_nonce', reason: 'the proof needs the nonce of this answer' }
+    return { ok: false, error: 'use_dpop_nonce', reason: 'the proof must contain the nonce of this response' }
   return { ok: true, jkt: key.jkt, jti }
 }
 

@@ -62,7 +62,7 @@ export type Expansion = { ok: true; scopes: ExpandedScope[] } | { ok: false; rea
  */
 export async function expandScopes(scopes: readonly string[], source: PermissionSetSource): Promise<Expansion> {
   const includes = scopes.filter((scope) => IncludeScope.fromString(scope) !== null)
-  if (includes.length > MAX_INCLUDES) return { ok: false, reason: `at most ${MAX_INCLUDES} permission sets may be asked for` }
+  if (includes.length > MAX_INCLUDES) return { ok: false, reason: `at most ${MAX_INCLUDES} permission sets may be requested` }
   const expanded: ExpandedScope[] = []
   for (const scope of scopes) {
     const include = IncludeScope.fromString(scope)

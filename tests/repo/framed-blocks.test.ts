@@ -62,11 +62,11 @@ test('what a row keeps is held against its block', async () => {
   expect(await countMisframed(db, id)).toBe(7) // it is right for a block of 92 bytes
 })
 
-test('stretches keep their size when blocks are large, and statements are few when they are small', async () => {
+test('chunks keep their size when blocks are large, and statements are few when they are small', async () => {
   const { db } = pds.ctx
   const large = await storedRecords(Array.from({ length: 100 }, () => randomBlock(50_000)))
   const sizes = (await chunksOf(framedRecords(db, large))).map(({ length }) => length)
-  expect(Math.max(...sizes.slice(2))).toBeLessThan(500_000) // the header, and a stretch of unknown rows
+  expect(Math.max(...sizes.slice(2))).toBeLessThan(500_000) // the header, and a chunk of rows of unknown size
   const small = await storedRecords(Array.from({ length: 2000 }, () => randomBlock(250)))
   const before = db.counters.statements
   await chunksOf(framedRecords(db, small))

@@ -193,7 +193,7 @@ test('an identity that was ended meanwhile gives way to a fresh one', async () =
   pds.clock.advance({ secs: 7200 })
   // The sweep ends the identity, and is killed before it has forgotten it.
   line.fate = ({ method }) => (method === 'POST' ? 'answer lost' : path === '' || writes().length > 1 ? 'question lost' : 'answered')
-  expect(await pds.runSweep('name-claims')).toEqual({ seen: 1, settled: 0, failed: 1, released: 0 })
+  expect(await pds.runSweep('name-claims')).toEqual({ seen: 1, reconciled: 0, failed: 1, released: 0 })
   expect(await namesInDirectory(path.slice(1))).toBeNull()
   line.fate = () => 'answered'
   const { status, body } = await signUp(alice)
@@ -210,7 +210,7 @@ test('an identity that its owner has used since is left alone', async () => {
   line.fate = () => 'answered'
   await pds.ctx.plc.submit(did, signOperation(nextOperation(genesis, { alsoKnownAs: ['at://elsewhere.example.com'] })!, owner))
   pds.clock.advance({ secs: 7200 })
-  expect(await pds.runSweep('name-claims')).toEqual({ seen: 1, settled: 1, failed: 0, released: 0 })
+  expect(await pds.runSweep('name-claims')).toEqual({ seen: 1, reconciled: 1, failed: 0, released: 0 })
   expect(await namesInDirectory(did)).toEqual(['at://elsewhere.example.com'])
 })
 
@@ -219,11 +219,11 @@ test('a sign-up that nobody comes back to leaves no identity in the directory, a
   expect(await signUp(alice)).toMatchObject({ status: 502 })
   const [{ path } = { path: '' }] = writes()
   line.fate = () => 'answered'
-  expect(await pds.runSweep('name-claims')).toEqual({ seen: 0, settled: 0, failed: 0, released: 0 })
+  expect(await pds.runSweep('name-claims')).toEqual({ seen: 0, reconciled: 0, failed: 0, released: 0 })
   pds.clock.advance({ secs: 7200 })
-  expect(await pds.runSweep('name-claims')).toEqual({ seen: 1, settled: 1, failed: 0, released: 0 })
+  expect(await pds.runSweep('name-claims')).toEqual({ seen: 1, reconciled: 1, failed: 0, released: 0 })
   expect(await namesInDirectory(path.slice(1))).toBeNull()
-  expect(await pds.runSweep('name-claims')).toEqual({ seen: 0, settled: 0, failed: 0, released: 0 })
+  expect(await pds.runSweep('name-claims')).toEqual({ seen: 0, reconciled: 0, failed: 0, released: 0 })
   expect(await signUp(alice)).toMatchObject({ status: 200 })
 })
 
@@ -295,7 +295,7 @@ test('a change of unknown outcome is finished by the next try, with no second op
   expect(await resolves('alice.test')).toBe(bob.did)
 })
 
-test('a change of unknown outcome is settled by the directory when others ask for the handle', async () => {
+test('a change of unknown outcome is decided by the directory when others ask for the handle', async () => {
   const bob = await createAccount(pds, 'bob')
   line.fate = downAfterOperation()
   expect(await updateHandle(bob, 'alice.test')).toMatchObject({ status: 502 })
@@ -307,14 +307,14 @@ test('a change of unknown outcome is settled by the directory when others ask fo
   expect(writes()).toHaveLength(2)
 })
 
-test('a change that a killed server left is settled by the sweep', async () => {
+test('a change that a killed server left is reconciled by the sweep', async () => {
   const bob = await createAccount(pds, 'bob')
   line.fate = downAfterOperation()
   expect(await updateHandle(bob, 'alice.test')).toMatchObject({ status: 502 })
   line.fate = () => 'answered'
   await pds.restart()
   pds.clock.advance({ secs: 61 })
-  expect(await pds.runSweep('name-claims')).toEqual({ seen: 1, settled: 1, failed: 0, released: 0 })
+  expect(await pds.runSweep('name-claims')).toEqual({ seen: 1, reconciled: 1, failed: 0, released: 0 })
   expect(await resolves('alice.test')).toBe(bob.did)
 })
 

@@ -102,7 +102,7 @@ const accountEvents = {
 
 const signInNotice = (using: string, remedies: Notice['remedies']): Notice => ({
   subject: 'New sign-in to your account',
-  what: () => `Somebody signed in to your account with ${using}, using an app or browser, or from a network, that was not used before.`,
+  what: () => `Somebody signed in to your account with ${using}, from an app, a browser or a network that was not used before.`,
   remedies,
 })
 const passwordNotice = signInNotice('its password', ['password', 'account', 'operator'])

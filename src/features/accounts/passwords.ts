@@ -27,7 +27,7 @@ const NOBODYS_HASH =
 
 const hashing = perContext(() => new Semaphore(MAX_CONCURRENT, MAX_WAITING))
 
-async function inSlot<T>(ctx: Context, work: () => Promise<T>): Promise<T> {
+async function withPermit<T>(ctx: Context, work: () => Promise<T>): Promise<T> {
   try {
     return await hashing(ctx).run(work)
   } catch (error) {
@@ -47,11 +47,11 @@ export function passwordFault(password: string): PasswordFault | null {
   return null
 }
 
-export const hashPassword = (ctx: Context, password: string): Promise<string> => inSlot(ctx, () => hashArgon2(password, hashCost))
+export const hashPassword = (ctx: Context, password: string): Promise<string> => withPermit(ctx, () => hashArgon2(password, hashCost))
 
 /** A null `hash` never matches, but takes the same work. Throws `NotEnoughResources` (503) if too many attempts are waiting. */
 export async function verifyPassword(ctx: Context, password: string, hash: string | null): Promise<boolean> {
-  const matches = await inSlot(ctx, () => verifyArgon2(password, hash ?? NOBODYS_HASH))
+  const matches = await withPermit(ctx, () => verifyArgon2(password, hash ?? NOBODYS_HASH))
   return matches && hash !== null
 }
 
@@ -61,5 +61,5 @@ export async function verifyPassword(ctx: Context, password: string, hash: strin
  */
 export function hashGeneratedPassword(ctx: Context, did: Did, password: string): Promise<string> {
   const salt = createHash('sha256').update(did).digest().subarray(0, SALT_BYTES)
-  return inSlot(ctx, () => hashArgon2(password, hashCost, salt))
+  return withPermit(ctx, () => hashArgon2(password, hashCost, salt))
 }

@@ -148,7 +148,7 @@ export const serviceReportRoutes = [
       const { sweeps } = call.ctx
       const { name = '' } = path
       if (!sweeps.sweeps.some((sweep) => sweep.name === name))
-        throw notFound(`There is no such sweep; there are ${sweeps.sweeps.map((sweep) => sweep.name).join(', ')}`)
+        throw notFound(`There is no such sweep; the sweeps are ${sweeps.sweeps.map((sweep) => sweep.name).join(', ')}`)
       logOperator(call, { actor: actorOf(caller), action: 'sweep_run', subject: name })
       return sweeps.run(name)
     },

@@ -59,7 +59,7 @@ async function change(
     tx.afterCommit(() => ctx.steps.wake())
     return count
   })
-  if (count === 0 && 'id' in choice) throw notFound('There is no such step, or it is being done')
+  if (count === 0 && 'id' in choice) throw notFound('There is no such step, or it is in progress')
   return count
 }
 

@@ -10,7 +10,7 @@ export const handleRoutes = [
     async handler(call) {
       const { caller, input } = call
       // An agent never changes a handle, whatever scopes it was granted: its owner chooses the handle.
-      if (caller.credential === 'agent') throw forbidden('Agents do not change handles')
+      if (caller.credential === 'agent') throw forbidden('Agents must not change handles')
       await changeHandle(call, caller.did, input.handle)
     },
   }),

@@ -1,7 +1,7 @@
-/** Settles claims on handles whose attempts ended without a result, and ends reservations that have run out. */
+/** Reconciles claims on handles with the directory if their attempts ended without a result, and ends reservations that have run out. */
 import type { Sweep } from '../../platform/running/sweeps.ts'
 import { listUnheldClaims } from './name-claim-store.ts'
-import { settleUnheld } from './name-claims.ts'
+import { reconcileUnheld } from './name-claims.ts'
 import { deleteReservationsBefore } from './name-reservation-store.ts'
 
 /** An identity that an unfinished sign-up prepared is ended after this time. */
@@ -15,7 +15,7 @@ export const nameClaimSweep: Sweep = {
   intervalSecs: () => INTERVAL_SECS,
   async run(ctx) {
     const now = ctx.clock.now()
-    const report = { seen: 0, settled: 0, failed: 0, released: await deleteReservationsBefore(ctx.db, now) }
+    const report = { seen: 0, reconciled: 0, failed: 0, released: await deleteReservationsBefore(ctx.db, now) }
     for (const { handle, heldUntil } of await listUnheldClaims(ctx.db, {
       now,
       restingSince: now - RESTING_SECS * 1000,
@@ -23,11 +23,11 @@ export const nameClaimSweep: Sweep = {
     })) {
       report.seen++
       try {
-        await settleUnheld(ctx, handle, heldUntil)
-        report.settled++
+        await reconcileUnheld(ctx, handle, heldUntil)
+        report.reconciled++
       } catch (error) {
         report.failed++
-        ctx.log.warn('handle claim could not be settled: the next pass tries again', { handle, error })
+        ctx.log.warn('handle claim could not be reconciled with the directory: the next pass tries again', { handle, error })
       }
     }
     return report

@@ -67,7 +67,7 @@ export type HeldName = Claimant & Pick<Hold, 'handle' | 'attempt'>
  * or by `leaveName`.
  *
  * Throws what `admit` throws. Throws `PlcDirectoryError` if the directory fails while an abandoned claim is being
- * settled.
+ * reconciled.
  */
 export async function claimName(ctx: Context, wanted: WantedName, admit: (tx: Tx) => Promise<void>): Promise<HeldName | null> {
   const { handle, did, prepared, email = null, inviteCode = null } = wanted
@@ -89,7 +89,7 @@ export async function claimName(ctx: Context, wanted: WantedName, admit: (tx: Tx
   if (found && goesOn(found, wanted)) return { handle, attempt, did: found.did, prepared: found.prepared }
   const held: HeldName = { handle, attempt, did, prepared }
   if (found === null) return held
-  return (await settle(ctx, { ...found, attempt })) && (await replaceName(ctx, held)) ? held : null
+  return (await reconcile(ctx, { ...found, attempt })) && (await replaceName(ctx, held)) ? held : null
 }
 
 /** A `heldUntil` that is further ahead than any attempt may last was written before the clock was set back, and does not count. */
@@ -104,7 +104,7 @@ function goesOn(found: Claimant, wanted: Claimant): boolean {
 
 const withoutKeys = (genesis: LogOperation) => ({ ...stateOf(genesis), verificationMethods: null })
 
-/** Replace a settled claimant, or an identity that the directory refused. Returns false if another attempt has taken over the claim. */
+/** Replace the claimant of a reconciled claim, or an identity that the directory refused. Returns false if another attempt has taken over the claim. */
 export const replaceName = async (ctx: Context, held: HeldName): Promise<boolean> =>
   (await ctx.db.transaction((tx) => replaceClaimant(tx, held, held))) > 0
 
@@ -148,11 +148,11 @@ export function giveHandle(by: By, held: Pick<HeldName, 'handle' | 'did' | 'atte
 }
 
 /**
- * Settle an abandoned claim with the directory: end the identity that a sign-up prepared, or give the handle to the
+ * Reconcile an abandoned claim with the directory: end the identity that a sign-up prepared, or give the handle to the
  * account if the directory already names it there. Returns false if the account got the handle. Throws
  * `PlcDirectoryError` if the directory fails; the claim then stays, and the next attempt may take it over at once.
  */
-async function settle(ctx: Context, claim: HeldName): Promise<boolean> {
+async function reconcile(ctx: Context, claim: HeldName): Promise<boolean> {
   const { handle, did, prepared, attempt } = claim
   try {
     if (prepared) {
@@ -225,13 +225,13 @@ export async function reserveName({ clock }: Pick<Context, 'clock'>, tx: Tx, wan
 }
 
 /**
- * Settle an abandoned claim, and free its handle unless the account gets it. `heldUntil` is the value that the caller
+ * Reconcile an abandoned claim, and free its handle unless the account gets it. `heldUntil` is the value that the caller
  * read: if it has changed, another attempt has taken over the claim and nothing is done. Throws `PlcDirectoryError` if
  * the directory fails.
  */
-export async function settleUnheld(ctx: Context, handle: Handle, heldUntil: Millis): Promise<void> {
+export async function reconcileUnheld(ctx: Context, handle: Handle, heldUntil: Millis): Promise<void> {
   const claim = await takeUnheld(ctx, handle, heldUntil)
-  if (claim && (await settle(ctx, claim))) await forgetName(ctx, claim)
+  if (claim && (await reconcile(ctx, claim))) await forgetName(ctx, claim)
 }
 
 /** Returns null if another attempt has taken over the claim. */

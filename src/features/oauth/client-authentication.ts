@@ -68,10 +68,10 @@ export async function authenticateClient(
 
 async function verifyAssertion(ctx: Context, client: ClientMetadata, alg: string, text: string): Promise<AuthenticatedClient> {
   const kid = decodeJws(text)?.header.kid
-  if (typeof kid !== 'string') throw invalidClient('the assertion must name its key by kid')
+  if (typeof kid !== 'string') throw invalidClient('the header of the assertion must contain kid')
   const jwk = await keyOfClient(ctx, client, kid)
   const jkt = jwk && thumbprint(jwk)
-  if (jwk === null || jkt === null) throw invalidClient('the client publishes no key of that kid')
+  if (jwk === null || jkt === null) throw invalidClient('the client publishes no key with this kid')
   const { iat, exp, jti, aud, iss, sub } = await verifiedClaims(ctx, text, jwk, alg)
   const nowSecs = ctx.clock.now() / 1000
   const { publicUrl } = ctx.config
@@ -80,7 +80,7 @@ async function verifyAssertion(ctx: Context, client: ClientMetadata, alg: string
   if (!audiences.includes(publicUrl) && !audiences.includes(`${publicUrl}/oauth/token`))
     throw invalidClient('aud of the assertion must be this issuer')
   if (iat === undefined || iat < nowSecs - MAX_AGE_SECS || iat > nowSecs + LEEWAY_SECS)
-    throw invalidClient('iat of the assertion must be of this minute')
+    throw invalidClient('iat of the assertion must be within the last minute')
   if (typeof jti !== 'string' || jti === '') throw invalidClient('the assertion must have a jti')
   // The assertion is refused after this time even if its `exp` is later.
   const expiresAt = Math.ceil(Math.min(exp ?? Infinity, iat + LEEWAY_SECS + MEMORY_SECS) * 1000)
@@ -94,7 +94,8 @@ async function verifiedClaims(ctx: Context, text: string, jwk: Record<string, un
     return payload
   } catch (error) {
     // jose throws a `TypeError` if the key does not fit the algorithm.
-    if (error instanceof errors.JOSEError || error instanceof TypeError) throw invalidClient('the assertion does not verify')
+    if (error instanceof errors.JOSEError || error instanceof TypeError)
+      throw invalidClient('the signature or a claim of the assertion is invalid')
     throw error
   }
 }
@@ -104,7 +105,7 @@ function publicKeyOf(jwk: Record<string, unknown>): KeyObject {
   try {
     return createPublicKey({ key: jwk as webcrypto.JsonWebKey, format: 'jwk' })
   } catch {
-    throw invalidClient('the key of that kid cannot be used')
+    throw invalidClient('the key with this kid cannot be used')
   }
 }
 
@@ -118,7 +119,7 @@ function publicKeyOf(jwk: Record<string, unknown>): KeyObject {
 export async function spendAssertion(ctx: Context, { key, assertion }: AuthenticatedClient, proofJkt: string | null): Promise<void> {
   if (key !== null && key.jkt === proofJkt) throw invalidOAuthRequest('the key of the assertion must not be the key of the DPoP proof')
   if (assertion !== null && !(await useOnce(ctx.db, 'assertion', assertion.id, assertion.expiresAt)))
-    throw invalidClient('the assertion was used before')
+    throw invalidClient('the assertion has already been used')
 }
 
 /** Whether the client still publishes the key that a session is bound to. Throws `LookupsFull` as `keyOfClient` does. */

@@ -60,7 +60,7 @@ async function discovered(ctx: Context, clientId: string, mayFetch: boolean): Pr
   const { fetches, faults } = state(ctx)
   const kept = await findClientDocument(ctx.db, clientId)
   if (kept && ageOf(kept.fetchedAt, now) < FRESH_MILLIS) return discoverableClient(clientId, JSON.parse(kept.document))
-  if (!kept && !mayFetch) return { ok: false, reason: 'the client has not asked for anything yet' }
+  if (!kept && !mayFetch) return { ok: false, reason: 'this server does not know the client yet' }
   const fault = faults.get(clientId)
   if (fault && fault.until > ctx.clock.monotonic()) return fault.outcome
   return fetches.run(clientId, () => refetched(ctx, clientId, kept))

@@ -97,7 +97,7 @@ async function exchangeCode(
   const reason = codeFault(grant, requester, parameters)
   if (reason !== null) return { ok: false, reason }
   if (!(await useOnce(tx, 'challenge', grant.request.codeChallenge, now + CHALLENGE_MEMORY_SECS * 1000)))
-    return { ok: false, reason: 'the code challenge was used before' }
+    return { ok: false, reason: 'the code challenge has already been used' }
   if ((await accountStatus(tx, grant.did)) !== 'active') return { ok: false, reason: 'the account is not active' }
   const id = randomBytes(SESSION_ID_BYTES).toString('hex')
   const refreshToken = requester.client.mayRefresh ? firstRefreshToken(id) : null
@@ -113,9 +113,9 @@ function codeFault(
   { redirect_uri, code_verifier = '' }: Parameters,
 ): string | null {
   if (request.clientId !== client.clientId) return 'the code was issued to another client'
-  if (clientKey !== null && clientKey.jkt !== key?.jkt) return 'the code was asked for with another key of the client'
+  if (clientKey !== null && clientKey.jkt !== key?.jkt) return 'the code was requested with another key of the client'
   if (request.dpopJkt !== null && request.dpopJkt !== jkt) return 'the code is bound to another DPoP key'
-  if (request.redirectUri !== redirect_uri) return 'redirect_uri is not that of the request'
+  if (request.redirectUri !== redirect_uri) return 'redirect_uri differs from that of the authorization request'
   if (!isCodeVerifier(code_verifier) || codeChallengeOf(code_verifier) !== request.codeChallenge)
     return 'code_verifier does not match the challenge'
   return null
@@ -207,7 +207,7 @@ async function exchangeRefreshToken(
   if (status !== 'active') return { ok: false, reason: 'the account is not active' }
 
   const use = useOf(session.refresh, opaqueTokenHash(text)!, now)
-  if (use === 'reuse') return ended('the refresh token was used before')
+  if (use === 'reuse') return ended('the refresh token has already been used')
   const successor = successorOf(text, secret)
   if (use === 'first') {
     const idleExpiresAt = Math.min(session.expiresAt, now + lifetimeOf(session.clientKey ?? key).idleSecs * 1000)

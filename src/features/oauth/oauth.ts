@@ -55,7 +55,8 @@ export async function verifyDpopToken(exchange: Exchange, token: string): Promis
 }
 
 /** Returns the `invalid_token` refusal for an app's access token that is sent as `Bearer`. RFC 9449, 7.2. */
-export const boundTokenAsBearer = () => refusedToken('DPoP', 'invalid_token', 'The access token is bound to a key and needs a proof')
+export const boundTokenAsBearer = () =>
+  refusedToken('DPoP', 'invalid_token', 'The access token is bound to a key and requires a DPoP proof')
 
 const invalidAccessToken = () => refusedToken('DPoP', 'invalid_token', 'The access token is not valid')
 

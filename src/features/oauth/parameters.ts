@@ -33,8 +33,8 @@ function members(value: unknown): [string, unknown][] {
 function onceEach(entries: readonly [string, unknown][]): Parameters {
   const parameters = new Map<string, string>()
   for (const [name, value] of entries) {
-    if (typeof value !== 'string') throw invalidOAuthRequest(`${name} must be a text`)
-    if (parameters.has(name)) throw invalidOAuthRequest(`${name} is given twice`)
+    if (typeof value !== 'string') throw invalidOAuthRequest(`${name} must be a string`)
+    if (parameters.has(name)) throw invalidOAuthRequest(`${name} must not be repeated`)
     parameters.set(name, value)
   }
   return Object.fromEntries(parameters)

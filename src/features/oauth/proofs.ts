@@ -83,7 +83,7 @@ export async function useProof(exchange: Exchange, accessTokenHash: string | nul
     case 'fresh':
       return { ok: true, jkt: outcome.jkt }
     case 'used':
-      return { ok: false, error: 'invalid_dpop_proof', reason: 'the proof was used before' }
+      return { ok: false, error: 'invalid_dpop_proof', reason: 'the proof has already been used' }
     case 'full':
       throw new OAuthError(503, 'temporarily_unavailable', 'Too many requests at the moment')
   }

@@ -9,7 +9,7 @@ import { requireVisible } from '../auth/auth.ts'
 import { INVALID_HANDLE, resolveDid } from '../identity/identity.ts'
 import { appviewService, forward, namedService } from '../proxy/proxy.ts'
 import { recordPage, viewText } from './record-pages.ts'
-import { findShownRecord, listCollections } from './record-store.ts'
+import { findVisibleRecord, listCollections } from './record-store.ts'
 import { recordTexts } from './record-texts.ts'
 
 export const readRoutes = [
@@ -23,7 +23,7 @@ export const readRoutes = [
         return forward(call, { service: namedService(call.request) ?? appviewService(ctx.config), iss: null })
       const { did } = account
       const path = `${collection}/${rkey}`
-      const record = await findShownRecord(ctx.db, did, path)
+      const record = await findVisibleRecord(ctx.db, did, path)
       if (record === null || (cid !== undefined && cid !== cidText(record.cid))) {
         throw new Refusal(400, 'RecordNotFound', `Could not locate record: ${recordUri(did, path)}`)
       }

@@ -107,14 +107,14 @@ export interface RecordRange {
 }
 
 /** A record for public reads. `cid` stays in bytes because most are never printed. */
-export type ShownRecord = Pick<RecordRow, 'path' | 'cid' | 'value'>
+export type VisibleRecord = Pick<RecordRow, 'path' | 'cid' | 'value'>
 
 /** A page of a collection, without records that were taken down. */
-export const listRecords = (reader: Reader, did: Did, range: RecordRange): Promise<ShownRecord[]> =>
+export const listRecords = (reader: Reader, did: Did, range: RecordRange): Promise<VisibleRecord[]> =>
   reader.all(sql`SELECT path, cid, value FROM record WHERE ${inPage(did, range)}`)
 
 /** Like `listRecords`, without the values, which are most of its cost. */
-export const listRecordCids = (reader: Reader, did: Did, range: RecordRange): Promise<Pick<ShownRecord, 'path' | 'cid'>[]> =>
+export const listRecordCids = (reader: Reader, did: Did, range: RecordRange): Promise<Pick<VisibleRecord, 'path' | 'cid'>[]> =>
   reader.all(sql`SELECT path, cid FROM record WHERE ${inPage(did, range)}`)
 
 function inPage(did: Did, { collection, after, descending, limit }: RecordRange): Sql {
@@ -126,7 +126,7 @@ function inPage(did: Did, { collection, after, descending, limit }: RecordRange)
 }
 
 /** Returns the record at a path; null if there is none or it was taken down. */
-export const findShownRecord = (reader: Reader, did: Did, path: string): Promise<ShownRecord | null> =>
+export const findVisibleRecord = (reader: Reader, did: Did, path: string): Promise<VisibleRecord | null> =>
   reader.get(sql`SELECT path, cid, value FROM record WHERE repo_id = ${repoOf(did)} AND path = ${path} AND takedown_ref IS NULL`)
 
 /** A page of all records of a repository, in tree order. */

@@ -27,7 +27,7 @@ type Fault = Unwritable | 'the database cannot be read' | 'disk or database do n
 class Health {
   #fault: Fault | null = null
   #lookedAt = -Infinity
-  #isKnownIll = false
+  #isKnownFailing = false
   readonly #looks = new SingleFlight<null, void>()
 
   constructor(readonly ctx: Pick<Context, 'clock' | 'config' | 'db' | 'log'>) {}
@@ -72,10 +72,10 @@ class Health {
 
   /** Log each change between working and failing once. */
   #tell(fault: Fault | null): void {
-    const isIll = fault !== null
-    if (isIll === this.#isKnownIll) return
-    this.#isKnownIll = isIll
-    if (isIll) this.ctx.log.error('service is failing', { reason: fault, error: this.ctx.db.writeFault?.error })
+    const isFailing = fault !== null
+    if (isFailing === this.#isKnownFailing) return
+    this.#isKnownFailing = isFailing
+    if (isFailing) this.ctx.log.error('service is failing', { reason: fault, error: this.ctx.db.writeFault?.error })
     else this.ctx.log.info('service has recovered')
   }
 }

@@ -170,7 +170,7 @@ async function register(ctx: Context, claimed: HeldName, fresh: Identity): Promi
   }
 }
 
-const tookTooLong = () => new Refusal(503, 'NotEnoughResources', 'The sign-up took too long, or was tried again meanwhile')
+const tookTooLong = () => new Refusal(503, 'NotEnoughResources', 'The sign-up took too long, or another attempt replaced it')
 
 /** Create the account, its repository and its events. */
 async function establish(

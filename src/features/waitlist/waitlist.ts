@@ -33,10 +33,10 @@ export const waitlist: Feature = {
       async handler({ ctx, body }) {
         const given = await readJson(body, Type.Object({ email: Type.String(), handle: Type.Optional(Type.String()) }))
         const email = parseEmail(given.email)
-        if (email === null) throw invalidRequest('email is not an e-mail address')
+        if (email === null) throw invalidRequest('email is not a valid email address')
         const handleText = (given.handle ?? '').trim().replace(/^@/, '')
         const handle = handleText === '' ? null : parseHandle(handleText.toLowerCase())
-        if (handle === null && handleText !== '') throw new Refusal(400, 'InvalidHandle', 'handle is not a handle')
+        if (handle === null && handleText !== '') throw new Refusal(400, 'InvalidHandle', 'handle is not a valid handle')
         await ctx.db.transaction((tx) => insertEntry(tx, { email, handle, now: ctx.clock.now() }))
         return { status: 'ok' }
       },

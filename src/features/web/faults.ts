@@ -19,10 +19,10 @@ type Row = [start: string, field: string | null, message: string]
 
 /** By the start of the refusal's message. */
 const byMessage: readonly Row[] = [
-  ['Input/handle must be', 'handle', 'A handle is made of letters, digits and hyphens, and does not begin or end with a hyphen.'],
+  ['Input/handle must be', 'handle', 'A handle consists of letters, digits and hyphens, and does not begin or end with a hyphen.'],
   ['Handle TLD', 'handle', 'No handle can have this ending. Please choose another one.'],
   ['Inappropriate language', 'handle', 'This handle contains a word that is not allowed here. Please choose another one.'],
-  ['Invalid characters in handle', 'handle', 'Under our domain a handle is made of letters, digits and hyphens, without dots.'],
+  ['Invalid characters in handle', 'handle', 'Under our domain, a handle consists of letters, digits and hyphens, without dots.'],
   ['Handle too short', 'handle', 'This handle is too short. Please use at least three characters.'],
   ['Handle too long', 'handle', 'This handle is too long. Please choose a shorter one.'],
   ['Reserved handle', 'handle', 'This handle is reserved. Please choose another one.'],
@@ -98,7 +98,7 @@ const byName: Record<string, Row> = {
   InvalidToken: ['', 'code', 'This code is wrong. Please check it, or ask for a new one.'],
   ExpiredToken: ['', 'code', 'This code has expired. Please ask for a new one.'],
   RateLimitExceeded: ['', null, 'Too many attempts. Please wait a few minutes and try again.'],
-  UpstreamFailure: ['', null, 'Another service that this needs is not responding. Nothing was changed. Please try again in a moment.'],
+  UpstreamFailure: ['', null, 'A service that this depends on is not responding. Nothing was changed. Please try again in a moment.'],
 }
 
 export function wordsFor({ name, message, status }: Refusal): Fault {

@@ -11,12 +11,12 @@ import type { PageCall } from './page-parts.ts'
 type SignInOutcome<T> = { ok: true; value: T } | { ok: false; fault: Fault }
 
 /** Status of the page that is shown again with what is missing or wrong, because the request itself was valid. */
-const SHOWN_AGAIN = 200
+const FORM_STATUS = 200
 
 export const signInFaults = {
-  missing: faultAt(null, 'Please enter your handle or email address and your password.', SHOWN_AGAIN),
-  wrong: faultAt('password', 'The account or the password is wrong. App passwords do not work here.', SHOWN_AGAIN),
-  blocked: faultAt(null, 'Too many attempts. Please wait a minute and try again.', SHOWN_AGAIN),
+  missing: faultAt(null, 'Please enter your handle or email address and your password.', FORM_STATUS),
+  wrong: faultAt('password', 'The account or the password is wrong. App passwords do not work here.', FORM_STATUS),
+  blocked: faultAt(null, 'Too many attempts. Please wait a minute and try again.', FORM_STATUS),
 }
 
 /**
