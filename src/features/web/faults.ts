@@ -60,6 +60,11 @@ const byMessage: readonly Row[] = [
   ['Password too long', 'password', 'This password is too long. Please choose a shorter one.'],
   ['Invalid password length', 'password', 'This password is too long. Please choose a shorter one.'],
   ['Invalid password', 'current', 'That is not your current password. App passwords do not work here.'],
+  [
+    'The recovery key is not',
+    'wallet_key',
+    'This is not the public key of a wallet. It begins with did:key:z and is about sixty characters long.',
+  ],
   ['No invite code', 'invite_code', 'Signing up here requires an invite code. Please enter yours.'],
   ['The name must not be blank', 'name', 'Please enter a name of at most 255 characters.'],
   ['An app password with that name', 'name', 'You already have an app password with this name. Please choose another name.'],

@@ -29,8 +29,33 @@ function domainPart(domains: readonly string[], chosen: string | null): Html {
   return html`<select name="domain" aria-label="Domain of the handle">${options}</select>`
 }
 
+/** Folded unless it is filled in or at fault: most people have no wallet. */
+function walletPart({ config }: Context, given: URLSearchParams, fault: Fault | null): Html {
+  const key = given.get('wallet_key') ?? ''
+  const { passwordOptional } = config.accounts
+  return html`
+<details${(key !== '' || fault?.field === 'wallet_key') && html` open`}>
+  <summary>I have a wallet${passwordOptional && ', and want no password'}</summary>
+  <div class="stack">
+    <p class="quiet">The key of a wallet that you enter here ranks above this server: with it, you can move your account away even if this server does not cooperate.</p>
+    ${
+      passwordOptional &&
+      html`<p class="note">If you leave the password empty, the wallet is the only way to sign in. Nobody can reset it for you: if you lose the wallet and have kept no recovery shares, you lose the account.</p>`
+    }
+    ${field({
+      name: 'wallet_key',
+      label: 'Public key of your wallet',
+      value: key,
+      maxLength: 200,
+      hint: 'It begins with did:key:z. Your wallet shows it; the key itself never leaves the wallet.',
+      fault,
+    })}
+  </div>
+</details>`
+}
+
 function signUpPage(call: PageCall, given: URLSearchParams, fault: Fault | null): Response {
-  const { publicUrl, inviteCodeRequired, links } = call.ctx.config
+  const { publicUrl, inviteCodeRequired, links, accounts } = call.ctx.config
   const request = requestOf(given)
   return page(call.ctx.config, {
     title: 'Create an account',
@@ -64,7 +89,8 @@ function signUpPage(call: PageCall, given: URLSearchParams, fault: Fault | null)
     hint: 'We send codes and security notices to it. Nobody else sees it.',
     fault,
   })}
-  ${newPasswordField({ label: 'Password', fault })}
+  ${newPasswordField({ label: 'Password', required: !accounts.passwordOptional, fault })}
+  ${walletPart(call.ctx, given, fault)}
   ${inviteCodeRequired && field({ name: 'invite_code', label: 'Invite code', value: given.get('invite_code') ?? '', required: true, hint: 'From somebody who has an account here, or from the operator of this server.', fault })}
   ${links.termsOfService && html`<p class="quiet">By creating an account you agree to the <a href="${links.termsOfService}">terms</a>.</p>`}
   <div class="actions"><button class="primary">Create account</button></div>
@@ -89,10 +115,14 @@ function wantedAccount(ctx: Context, form: URLSearchParams) {
   const domains = servedDomains(ctx)
   const domain = domains.find((one) => one === form.get('domain')) ?? domains[0]!
   const name = (form.get('handle') ?? '').trim().replace(/^@/, '')
+  const walletKey = (form.get('wallet_key') ?? '').trim()
+  const password = form.get('password') ?? ''
   return {
     handle: domains.some((one) => name.toLowerCase().endsWith(one)) ? name : name + domain,
     email: (form.get('email') ?? '').trim(),
-    password: form.get('password') ?? '',
+    // Without a key, an empty password is a mistake, also where passwords are optional.
+    password: password === '' && walletKey !== '' && ctx.config.accounts.passwordOptional ? undefined : password,
+    recoveryKey: walletKey === '' ? undefined : walletKey,
     inviteCode: form.get('invite_code')?.trim(),
   }
 }
