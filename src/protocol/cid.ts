@@ -3,7 +3,7 @@
  *
  * A `Cid` is its 36 bytes; its text is computed once, on demand. Two CIDs are equal if their bytes are.
  *
- * Source: atproto "Data Model", "Link and CID formats"; DASL "CID".
+ * Source: atproto "Data Model", "Link and CID Formats"; DASL "CID".
  */
 
 export const codecs = { dagCbor: 0x71, raw: 0x55 } as const

@@ -1,7 +1,7 @@
 /**
  * Metadata of OAuth clients: a document at the client's id, or, during development, the id itself.
  *
- * Source: atproto "OAuth", clients; RFC 7591; OAuth Client ID Metadata Document.
+ * Source: atproto "OAuth", "Clients"; RFC 7591; OAuth Client ID Metadata Document.
  */
 import {
   atprotoLoopbackClientMetadata,

@@ -5,7 +5,7 @@
  * of the event. The CAR holds the commit, every node and record that the commit created, and the nodes that cover the
  * key of each operation. With it, a reader can invert the operations and arrive at `prevData` without any other block.
  *
- * Source: atproto "Repository", "Commit Objects"; "Sync", "Commit validation".
+ * Source: atproto "Repository", "Commit Objects"; "Data Synchronization", "Reliable Repository Synchronization".
  */
 import { type Block, carOf } from './car.ts'
 import { decode, encode } from './cbor.ts'

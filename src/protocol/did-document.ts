@@ -3,7 +3,7 @@
  *
  * Unknown members are kept, because a document is passed on unchanged.
  *
- * Source: W3C DID Core; atproto "DID", "Identity".
+ * Source: W3C DID Core; atproto "DID".
  */
 import { parseDid, parseHandle, type Did, type Handle } from './identifiers.ts'
 import { formatDidKey, parseBareMultibase, parseMultikey, type Curve } from './keys.ts'

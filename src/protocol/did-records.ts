@@ -1,7 +1,7 @@
 /**
  * DIDs in DNS: TXT records in which the owner of a domain names the DID of a handle, or of a group of lexicons.
  *
- * Source: atproto "Handle", "DNS TXT Method"; "Lexicon", "Publication and Resolution".
+ * Source: atproto "Handle", "DNS TXT Method"; "Lexicon", "Lexicon Publication and Resolution".
  */
 import { parseDid, type Did } from './identifiers.ts'
 

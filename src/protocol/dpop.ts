@@ -5,7 +5,7 @@
  * because a signature takes longer than the rest of the request. With `verify` of `node:crypto` on the server's own
  * thread, a busy server answers half as many requests, although both take the same time when measured alone.
  *
- * Source: RFC 9449, section 4.3, checks in that order; RFC 7638 for thumbprints.
+ * Source: RFC 9449, section 4.3; RFC 7638 for thumbprints.
  */
 import { createHash, createHmac } from 'node:crypto'
 import { BoundedCache } from '../base/bounded-cache.ts'

@@ -8,7 +8,7 @@
  * No two nodes of a tree are equal, because each contains its first key or leads to a node that does. A node that was
  * opened for change and not written again is therefore no longer in the tree.
  *
- * Source: atproto "Repository", "MST Structure" and "Commit Diffs".
+ * Source: atproto "Repository", "MST Structure" and "Repository Diffs".
  */
 import { type Block } from './car.ts'
 import { type Cid, cidOfCbor } from './cid.ts'

@@ -8,7 +8,7 @@
  * Checks return outcomes and never throw on bad input. Unknown members are refused, because they would be signed
  * without being understood.
  *
- * Source: did:plc specification 0.1; the public directory, whose library is the oracle in the tests.
+ * Source: did:plc method specification; the public directory, whose library is the oracle in the tests.
  */
 import { base64url, parseBase64url } from './base64url.ts'
 import { base32, cidOfCbor, type Cid } from './cid.ts'
@@ -280,7 +280,7 @@ export type NextOutcome = { ok: true; nullified: string[] } | { ok: false; fault
  *
  * `valid` holds the operations of the DID that are not nullified, oldest first; it is empty for a genesis operation.
  *
- * Source: did:plc, "Key Rotation & Account Recovery".
+ * Source: did:plc method specification, "Key Rotation & Account Recovery".
  */
 export function checkNext(did: string, valid: readonly ValidOperation[], operation: LogOperation, now: Millis): NextOutcome {
   const refuse = (fault: PlcFault): NextOutcome => ({ ok: false, fault })

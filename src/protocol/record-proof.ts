@@ -1,7 +1,7 @@
 /**
  * Verifies the proof of a record: a CAR with the signed commit, the nodes from its root to the key, and the record.
  *
- * Source: atproto "Sync", `com.atproto.sync.getRecord`.
+ * Source: lexicon com.atproto.sync.getRecord; atproto "Repository", "MST Structure".
  */
 import { readCar } from './car.ts'
 import { decode, type Data } from './cbor.ts'

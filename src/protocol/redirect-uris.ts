@@ -1,4 +1,4 @@
-/** Redirect URIs: where the browser may be sent back to. Source: RFC 8252; atproto "OAuth", clients. */
+/** Redirect URIs: where the browser may be sent back to. Source: RFC 8252; atproto "OAuth", "Clients". */
 import { oauthRedirectUriSchema } from '@atproto/oauth-types'
 import { isIpAddress } from './ip-address.ts'
 

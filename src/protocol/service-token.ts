@@ -2,7 +2,7 @@
  * Service tokens: a server presents one to another service to act for an account. A JWT signed with the repository's
  * signing key, for one audience and, nearly always, one method.
  *
- * Source: atproto "XRPC", inter-service authentication.
+ * Source: atproto "HTTP API (XRPC)", "Inter-Service Authentication (JWT)".
  */
 import type { Did } from './identifiers.ts'
 import { signJws } from './jws.ts'

@@ -46,7 +46,7 @@ export const LABELER = 'atproto_labeler'
  * Throws (401) `BadJwt`, `BadJwtType`, `JwtExpired`, `BadJwtLexiconMethod`, `BadJwtIss`, `UntrustedIss`,
  * `BadJwtSignature` or `BadJwtAudience`, and `AuthenticationRequired` if the issuer's key cannot be resolved.
  *
- * Source: atproto specification, "XRPC", section "Inter-Service Authentication".
+ * Source: atproto "HTTP API (XRPC)", "Inter-Service Authentication (JWT)".
  */
 export async function verifyServiceToken(
   ctx: Context,

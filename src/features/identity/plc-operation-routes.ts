@@ -1,7 +1,7 @@
 /**
  * Endpoints by which an account changes its did:plc with a rotation key that this service holds.
  *
- * Source: did:plc specification, "Operation Serialization, Signing, and Validation".
+ * Source: did:plc method specification, "Operation Serialization, Signing, and Validation".
  */
 import { procedure, query } from '../../http/endpoint.ts'
 import { forbidden, invalidRequest } from '../../http/errors.ts'

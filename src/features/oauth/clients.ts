@@ -2,7 +2,7 @@
  * The metadata of clients. A client's document is fetched again when it is older than ten minutes. If it cannot be
  * fetched, the stored one is used for up to a day, so that an outage of the client does not sign people out.
  *
- * Source: OAuth Client ID Metadata Document; atproto "OAuth", clients.
+ * Source: OAuth Client ID Metadata Document; atproto "OAuth", "Clients".
  */
 import { OAuthError } from '../../http/errors.ts'
 import { ageOf } from '../../platform/running/clock.ts'

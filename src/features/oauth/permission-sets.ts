@@ -1,7 +1,7 @@
 /**
  * Permission sets. Apps request one with the scope `include:<nsid>`; its author publishes it as a lexicon.
  *
- * Source: atproto "Permissions", permission sets.
+ * Source: atproto "Permissions", "Permission Sets".
  */
 import type { LexiconPermissionSet } from '@atproto/oauth-scopes'
 import { OAuthError } from '../../http/errors.ts'

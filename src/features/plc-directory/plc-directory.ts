@@ -3,7 +3,7 @@
  * in the same database. It validates operations and serves the same HTTP API as the public directory, so other services
  * can use this server as their directory.
  *
- * Source: did:plc specification, "Operation Serialization, Signing, and Validation".
+ * Source: did:plc method specification, "Operation Serialization, Signing, and Validation".
  */
 import type { Feature } from '../../http/feature.ts'
 import type { Context } from '../../platform/context.ts'

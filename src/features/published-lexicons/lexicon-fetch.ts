@@ -2,7 +2,7 @@
  * Fetches the lexicon document that the authority of an NSID publishes. A DNS record names the account of the
  * authority. The document is a record in its repository, and comes with a proof.
  *
- * Source: atproto "Lexicon", "Publication and Resolution".
+ * Source: atproto "Lexicon", "Lexicon Publication and Resolution".
  */
 import type { Context } from '../../platform/context.ts'
 import { OutboundError } from '../../platform/network/outbound.ts'
