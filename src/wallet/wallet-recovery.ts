@@ -50,10 +50,10 @@ export async function askForShare(wallet: Wallet, otp: string | null): Promise<R
     return { state: 'pending', availableAt }
   }
   const escrowShare = textOf(answer, 'share')
-  await wallet.update({ unfinished: { ...recovery, escrowShare } })
   const outcome = parseShare(escrowShare)
   if (answer['status'] !== 'released' || !outcome.ok || outcome.share.index !== shareIndexes.escrow)
     throw new NoAnswer('what the server released is not its share')
+  await wallet.update({ unfinished: { ...recovery, escrowShare } })
   return { state: 'released' }
 }
 
