@@ -7,11 +7,13 @@ export const walletSignInCommand = identityCommand({
 programs, and not kept.`,
   options: { print: { doc: 'Print the tokens.' } },
   async run({ terminal, wallet, options }) {
-    const { signIn } = await import('../wallet/wallet-sessions.ts')
-    const session = await signIn(wallet)
-    const { did, handle } = wallet.contents
-    if (options['print'] !== true) return terminal.out(`Signed in to ${wallet.server.url} as ${handle ?? did}.`)
-    await wallet.update({ session: null })
-    terminal.out(JSON.stringify({ did, handle, ...session }, null, 2))
+    const { openSession, signIn } = await import('../wallet/wallet-sessions.ts')
+    const { did } = wallet
+    if (options['print'] === true) {
+      const { session, handle } = await openSession(wallet)
+      return terminal.out(JSON.stringify({ did, handle, ...session }, null, 2))
+    }
+    await signIn(wallet)
+    terminal.out(`Signed in to ${wallet.server.url} as ${wallet.contents.handle ?? did}.`)
   },
 })

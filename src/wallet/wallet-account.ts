@@ -44,7 +44,7 @@ export async function requestDeletion(wallet: Wallet): Promise<void> {
 export async function deleteAccount(wallet: Wallet, mailedCode: string): Promise<void> {
   const proof = await wallet.prove(accountDeletionEnvelope)
   const json = { did: wallet.did, password: '', token: mailedCode.trim(), custos: { proof } }
-  await wallet.server.post('/xrpc/com.atproto.server.deleteAccount', { json })
+  await wallet.sendProof(() => wallet.server.post('/xrpc/com.atproto.server.deleteAccount', { json }))
   await wallet.update({ walletSession: null, session: null })
 }
 

@@ -70,9 +70,8 @@ export async function decide(wallet: Wallet, { requestId, clientId }: WaitingReq
   const { grantedScope, matchCode } = decided.decision === 'approve' ? decided : { grantedScope: '', matchCode: null }
   const { did } = wallet
   const proof = await wallet.prove((signer) => consentEnvelope({ ...signer, request: requestId, client: clientId, decision, grantedScope }))
-  const answer = await wallet.server.post('/oauth/authorize/approve', {
-    json: { did, requestId, decision, grantedScope, ...proof, ...(matchCode === null ? {} : { matchCode }) },
-  })
+  const json = { did, requestId, decision, grantedScope, ...proof, ...(matchCode === null ? {} : { matchCode }) }
+  const answer = await wallet.sendProof(() => wallet.server.post('/oauth/authorize/approve', { json }))
   if (answer['status'] !== { approve: 'approved', deny: 'denied' }[decision] || answer['did'] !== did)
     throw new NoAnswer('the server did not confirm the decision')
 }

@@ -1,7 +1,7 @@
 /** HTTP client for the server that hosts an account: requests, refusals, and what the server says that it offers. */
 import { OperatorError } from '../base/operator-error.ts'
 import { didWebOfHost, didWebUrl, parseDidDocument, pdsEndpoint } from '../protocol/did-document.ts'
-import type { Did } from '../protocol/identifiers.ts'
+import type { Did, Millis } from '../protocol/identifiers.ts'
 import { isPlcDid } from '../protocol/plc.ts'
 
 /** Timeout of a request. A ceremony waits for the directory, which the server gives 10 s. */
@@ -16,6 +16,8 @@ export class ServerRefusal extends OperatorError {
     /** The name of the error in either form of the wire, such as `HANDLE_TAKEN` or `InvalidToken`; empty if there was none. */
     readonly code: string,
     message: string,
+    /** The server's clock, from its `Date` header; null if it sent none. */
+    readonly serverTime: Millis | null,
   ) {
     super(message)
   }
@@ -124,13 +126,13 @@ export class WalletServer {
     const headers: Record<string, string> = {}
     if (token) headers['authorization'] = `Bearer ${token}`
     if (json !== undefined) headers['content-type'] = 'application/json'
-    const { status, body, retryAfter } = await fetchJson(this.url + path, {
+    const answer = await fetchJson(this.url + path, {
       method,
       headers,
       ...(json === undefined ? {} : { body: JSON.stringify(json) }),
     })
-    if (status >= 200 && status < 300) return (body ?? {}) as Answer
-    throw refusalOf(this.url, status, body, retryAfter)
+    if (answer.status >= 200 && answer.status < 300) return (answer.body ?? {}) as Answer
+    throw refusalOf(this.url, answer)
   }
 }
 
@@ -143,8 +145,15 @@ export function originOf(text: string): string {
   return url.origin
 }
 
-/** One request. Returns the status and the parsed JSON (null if it is none). Throws `NoAnswer`. */
-export async function fetchJson(url: string, init: RequestInit): Promise<{ status: number; body: unknown; retryAfter: string | null }> {
+interface JsonAnswer {
+  status: number
+  /** Null if it is not JSON. */
+  body: unknown
+  headers: Headers
+}
+
+/** Make one request. Throws `NoAnswer`. */
+export async function fetchJson(url: string, init: RequestInit): Promise<JsonAnswer> {
   const { origin, protocol } = new URL(url)
   try {
     const response = await fetch(url, {
@@ -154,7 +163,7 @@ export async function fetchJson(url: string, init: RequestInit): Promise<{ statu
       ...(protocol === 'http:' ? { proxy: false } : {}),
       signal: AbortSignal.timeout(TIMEOUT_MILLIS),
     } as RequestInit)
-    return { status: response.status, body: jsonOf(await boundedText(response)), retryAfter: response.headers.get('retry-after') }
+    return { status: response.status, body: jsonOf(await boundedText(response)), headers: response.headers }
   } catch (error) {
     throw new NoAnswer(`${origin} cannot be reached: ${(error as Error).message}`, { cause: error })
   }
@@ -180,14 +189,16 @@ function jsonOf(text: string): unknown {
 }
 
 /** Reads both forms of errors: `{ error, message }` and `{ error: { code, message } }`. */
-function refusalOf(url: string, status: number, body: unknown, retryAfter: string | null): ServerRefusal {
+function refusalOf(url: string, { status, body, headers }: JsonAnswer): ServerRefusal {
   const { error, message } = (body ?? {}) as { error?: unknown; message?: unknown }
   const nested = typeof error === 'object' && error !== null ? (error as { code?: unknown; message?: unknown }) : null
   const code = nested?.code ?? error
   const said = nested?.message ?? message
   const text = typeof said === 'string' && said !== '' ? said : `answered ${status}`
+  const retryAfter = headers.get('retry-after')
   const wait = status === 429 && retryAfter !== null ? ` (try again in ${retryAfter} s)` : ''
-  return new ServerRefusal(status, typeof code === 'string' ? code : '', `${url}: ${text}${wait}`)
+  const time = Date.parse(headers.get('date') ?? '')
+  return new ServerRefusal(status, typeof code === 'string' ? code : '', `${url}: ${text}${wait}`, Number.isNaN(time) ? null : time)
 }
 
 /** A member of an answer that has to be there. Throws `NoAnswer` if it is not a text. */

@@ -8,12 +8,17 @@ import type { Wallet } from './wallet.ts'
 /** An access token that ends sooner than this is not used any more. */
 const MARGIN_MILLIS = 60_000
 
-/** Open a session by a proof, and keep it in the wallet. Throws ServerRefusal (401) if the key is not one of the identity's. */
-export async function signIn(wallet: Wallet): Promise<StoredSession> {
+interface Opened {
+  session: StoredSession
+  handle: string | null
+}
+
+/** Open a session by a proof. Throws OperatorError if the key is not one of the identity's. */
+export async function openSession(wallet: Wallet): Promise<Opened> {
   const { did: aud } = await wallet.server.need('sovereignSessions', 'signing in with a key')
   const { did } = wallet
   const proof = await wallet.prove(sovereignSessionEnvelope)
-  const answer = await wallet.server.post('/v1/sessions/sovereign', { json: { did, ...proof } })
+  const answer = await wallet.sendProof(() => wallet.server.post('/v1/sessions/sovereign', { json: { did, ...proof } }))
   const session = { accessJwt: textOf(answer, 'accessJwt'), refreshJwt: textOf(answer, 'refreshJwt') }
   for (const token of Object.values(session)) {
     const claims = claimsOf(token)
@@ -21,24 +26,49 @@ export async function signIn(wallet: Wallet): Promise<StoredSession> {
       throw new NoAnswer('the server answered with a session that is not one of this account here')
   }
   const handle = typeof answer['handle'] === 'string' && answer['handle'] !== 'handle.invalid' ? answer['handle'] : wallet.contents.handle
-  await wallet.update({ session, handle })
-  return session
+  return { session, handle }
+}
+
+/** Open a session and keep it in the wallet. */
+export async function signIn(wallet: Wallet): Promise<StoredSession> {
+  const opened = await openSession(wallet)
+  await wallet.update({ ...opened })
+  return opened.session
 }
 
 const claimsOf = (token: string) => decodeJws(token)?.payload as { sub?: unknown; aud?: unknown; exp?: unknown } | undefined
 
-/** Call with a session of full access: the stored one while it is valid, else a new one. */
+/** Call with a session of full access: the stored one, refreshed if need be, else a new one. */
 export async function withFullAccess<Result>(wallet: Wallet, call: (token: string) => Promise<Result>): Promise<Result> {
   const { session } = wallet.contents
-  const exp = session === null ? undefined : claimsOf(session.accessJwt)?.exp
-  if (session !== null && typeof exp === 'number' && exp * 1000 - wallet.now() > MARGIN_MILLIS) {
+  if (session !== null && isGood(wallet, session)) {
     try {
       return await call(session.accessJwt)
     } catch (error) {
       if (!isSessionOver(error)) throw error
     }
   }
-  return call((await signIn(wallet)).accessJwt)
+  return call(((await refreshed(wallet)) ?? (await signIn(wallet))).accessJwt)
+}
+
+function isGood(wallet: Wallet, { accessJwt }: StoredSession): boolean {
+  const exp = claimsOf(accessJwt)?.exp
+  return typeof exp === 'number' && exp * 1000 - wallet.now() > MARGIN_MILLIS
+}
+
+/** Exchange the stored session for a younger one. Returns null if there is none, or if the server has ended it. */
+async function refreshed(wallet: Wallet): Promise<StoredSession | null> {
+  const before = wallet.contents.session
+  if (before === null) return null
+  try {
+    const answer = await wallet.server.post('/xrpc/com.atproto.server.refreshSession', { token: before.refreshJwt })
+    const session = { accessJwt: textOf(answer, 'accessJwt'), refreshJwt: textOf(answer, 'refreshJwt') }
+    await wallet.update({ session })
+    return session
+  } catch (error) {
+    if (!isSessionOver(error)) throw error
+    return null
+  }
 }
 
 /** Call a route of account owners: with the session of the ceremony while it lasts, else with full access. */

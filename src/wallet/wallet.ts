@@ -8,10 +8,12 @@ import type { Signer } from '../protocol/signed-envelope.ts'
 import { WALLET_FORMAT, type WalletContents } from './wallet-contents.ts'
 import { WalletDirectory } from './wallet-directory.ts'
 import type { WalletFile } from './wallet-file.ts'
-import { WalletServer } from './wallet-server.ts'
+import { ServerRefusal, WalletServer } from './wallet-server.ts'
 
 const KEY_BYTES = 32
 const NONCE_BYTES = 32
+/** Servers take proofs of the last minute; the time on the way counts too. */
+const NOTABLE_SECS = 45
 
 /** The contents of a wallet that has a device key and nothing else. */
 export const freshContents = (server: string, directory: string): WalletContents => ({
@@ -95,5 +97,23 @@ export class Wallet {
     }
     const signature = base64url(key.sign(envelopeOf(signer)))
     return { signingKey: signer.key, timestamp: signer.timestamp, nonce: signer.nonce, signature }
+  }
+
+  /** Send what was proved. The server does not say why it refuses a proof; a clock that is wrong is what can be told from here. */
+  async sendProof<Result>(send: () => Promise<Result>): Promise<Result> {
+    try {
+      return await send()
+    } catch (error) {
+      if (!(error instanceof ServerRefusal) || error.status !== 401 || error.serverTime === null) throw error
+      const secsAhead = Math.round((this.now() - error.serverTime) / 1000)
+      if (Math.abs(secsAhead) < NOTABLE_SECS) throw error
+      const which = secsAhead > 0 ? 'ahead of' : 'behind'
+      throw new OperatorError(
+        `${error.message}. The clock of this device is ${Math.abs(secsAhead)} seconds ${which} the server's: set it`,
+        {
+          cause: error,
+        },
+      )
+    }
   }
 }
