@@ -27,6 +27,7 @@ import { stepRetryCommand } from './step-retry-command.ts'
 import { sweepCommand } from './sweep-command.ts'
 import { verifyCommand } from './verify-command.ts'
 import { versionCommand } from './version-command.ts'
+import { walletAdoptCommand } from './wallet-adopt-command.ts'
 import { walletApproveCommand } from './wallet-approve-command.ts'
 import { walletCreateCommand } from './wallet-create-command.ts'
 import { walletDeleteCommand } from './wallet-delete-command.ts'
@@ -35,6 +36,7 @@ import { walletEscrowCommand } from './wallet-escrow-command.ts'
 import { walletExportCommand } from './wallet-export-command.ts'
 import { walletHandleCommand } from './wallet-handle-command.ts'
 import { walletHostingCommand } from './wallet-hosting-command.ts'
+import { walletKeyCommand } from './wallet-key-command.ts'
 import { walletRecoverCommand } from './wallet-recover-command.ts'
 import { walletRotateKeyCommand } from './wallet-rotate-key-command.ts'
 import { walletShowCommand } from './wallet-show-command.ts'
@@ -71,6 +73,8 @@ export const commands: readonly Command[] = [
   rewrapCommand,
   firehoseCommand,
   walletCreateCommand,
+  walletKeyCommand,
+  walletAdoptCommand,
   walletShowCommand,
   walletSignInCommand,
   walletApproveCommand,

@@ -7,12 +7,13 @@ export const walletTransferCommand = walletCommand({
   name: 'wallet transfer',
   summary: 'Move the identity to another device.',
   details: `1. Old device: "holdfast wallet transfer" prints a code.
-2. New device: "holdfast wallet transfer --accept CODE --account HANDLE --server URL" makes a key and prints it.
+2. New device: the command that was printed makes a key, and prints it.
 3. Old device: "holdfast wallet transfer --to KEY" signs that key into the identity, in the place of its own. All sessions end.
 4. New device: "holdfast wallet transfer" finishes, and prints a new recovery share. The old ones are worth nothing then.`,
   options: {
     accept: { value: 'CODE', doc: 'On the new device: the code that the old one printed.' },
     account: { value: 'HANDLE', doc: 'On the new device: the handle or the DID of the account.' },
+    'recovery-key': { value: 'KEY', doc: 'On the new device: the recovery key that a new one will replace.' },
     to: { value: 'KEY', doc: 'On the old device: the key that the new one printed.' },
     ...newWalletOptions,
   },
@@ -30,10 +31,11 @@ export const walletTransferCommand = walletCommand({
 async function begin(invocation: Invocation, wallet: Wallet): Promise<void> {
   const { beginHandOver } = await import('../wallet/wallet-transfer.ts')
   const { code, expiresAt } = await beginHandOver(wallet)
-  const { handle, did, server } = wallet.contents
+  const { handle, did, server, recoveryKey } = wallet.contents
+  const replaced = recoveryKey === null ? '' : ` --recovery-key ${recoveryKey}`
   invocation.terminal.out(`The code is ${code}, until ${expiresAt}. On the new device:
 
-  holdfast wallet transfer --accept ${code} --account ${handle ?? did} --server ${server}
+  holdfast wallet transfer --accept ${code} --account ${handle ?? did} --server ${server}${replaced}
 
 Then come back with the key that it prints: holdfast wallet transfer --to KEY`)
 }
@@ -42,7 +44,12 @@ async function accept(invocation: Invocation, code: string): Promise<void> {
   const { acceptTransfer } = await import('../wallet/wallet-transfer.ts')
   const wallet = await openOrMakeWallet(invocation)
   if (wallet.contents.did !== null) throw new OperatorError('this wallet is in use; name another --file')
-  await acceptTransfer(wallet, await wanted(invocation, 'account', 'Handle of the account: '), code.trim().toUpperCase())
+  const recoveryKey = invocation.options['recovery-key']
+  await acceptTransfer(wallet, {
+    account: await wanted(invocation, 'account', 'Handle of the account: '),
+    transferCode: code.trim().toUpperCase(),
+    recoveryKey: typeof recoveryKey === 'string' ? recoveryKey.trim() : null,
+  })
   invocation.terminal.out(`Accepted. On the old device:
 
   holdfast wallet transfer --to ${wallet.deviceDid}

@@ -11,6 +11,7 @@ import { formatMultikey, parseDidKey } from '../protocol/keys.ts'
 import { genesisDid, genesisOperation, PDS_SERVICE_NAME, SIGNING_KEY_NAME, signOperation } from '../protocol/plc.ts'
 import { newShares } from './recovery-seed.ts'
 import type { Creation, NewIdentity, WalletContents } from './wallet-contents.ts'
+import { renewShares } from './wallet-operations.ts'
 import { NoAnswer, ServerRefusal, textOf } from './wallet-server.ts'
 import { asOwner, signIn } from './wallet-sessions.ts'
 import { devicePlatform, type Wallet } from './wallet.ts'
@@ -164,4 +165,14 @@ async function takeHandle(wallet: Wallet, handle: string): Promise<void> {
     const isTaken = error instanceof ServerRefusal && error.status === 409
     if (!isTaken || (await wallet.server.resolveHandle(handle)) !== did) throw error
   }
+}
+
+/** Take an account into an empty wallet whose key it lists, and give it a recovery key. Returns why the server has not taken its share, if so. */
+export async function adopt(wallet: Wallet, account: string): Promise<OperatorError | null> {
+  const did = await wallet.server.didOf(account)
+  const { state } = await wallet.directory.head(did)
+  if (!state.rotationKeys.includes(wallet.deviceDid))
+    throw new OperatorError(`${did} does not list the key of this wallet, ${wallet.deviceDid}`)
+  await wallet.update({ did })
+  return renewShares(wallet)
 }

@@ -28,7 +28,7 @@ export async function ownHead(wallet: Wallet): Promise<IdentityHead> {
   return head
 }
 
-/** Replaces a rotation key where it is; adds it below the first if there was none. */
+/** Replaces the recovery key where it is; adds it below the first key if there was none. */
 export const withRecoveryKey = (keys: readonly string[], before: string | null, after: string): string[] => {
   const place = before === null ? -1 : keys.indexOf(before)
   return place < 0 ? [...keys.slice(0, 1), after, ...keys.slice(1)] : keys.with(place, after)
@@ -93,20 +93,14 @@ async function depositShare(wallet: Wallet, share: string): Promise<void> {
   await asOwner(wallet, (token) => wallet.server.put('/v1/recovery/escrow-share', { token, json: { share } }))
 }
 
-/** Give the identity another recovery key and make new shares. Those made before are worth nothing afterwards. */
+/** Give the identity another recovery key, or its first, and make new shares. Those made before are worth nothing afterwards. */
 export async function renewShares(wallet: Wallet): Promise<OperatorError | null> {
   const head = await ownHead(wallet)
-  const before = wallet.contents.recoveryKey ?? onlyOtherKey(head.state, wallet.deviceDid)
+  const { recoveryKey: before } = wallet.contents
   await beginRekeying(wallet, (recoveryKey) =>
     signedChange(head, { rotationKeys: withRecoveryKey(head.state.rotationKeys, before, recoveryKey) }, wallet.deviceKey),
   )
   return (await finishPending(wallet)).fault
-}
-
-/** The recovery key, as a wallet that did not make it knows it: the one rotation key that is neither its own nor the server's. */
-function onlyOtherKey({ rotationKeys, verificationMethods }: PlcState, own: string): string | null {
-  const others = rotationKeys.filter((key) => key !== own && key !== verificationMethods[SIGNING_KEY_NAME])
-  return others.length === 1 ? others[0]! : null
 }
 
 /** Give the identity another key for its repository: a staged key of the server, in place of the current one. */

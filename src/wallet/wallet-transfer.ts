@@ -22,11 +22,17 @@ export async function beginHandOver(wallet: Wallet): Promise<{ code: string; exp
   return { code: textOf(answer, 'transferCode'), expiresAt: textOf(answer, 'expiresAt') }
 }
 
-/** On the new device, in a wallet without an identity. Its key has to be carried to the old device. */
-export async function acceptTransfer(wallet: Wallet, account: string, transferCode: string): Promise<void> {
+/**
+ * On the new device, in a wallet without an identity. Its key has to be carried to the old device. `recoveryKey` is the did:key of the
+ * recovery key that the old device knows; null if it knows none.
+ */
+export async function acceptTransfer(
+  wallet: Wallet,
+  { account, transferCode, recoveryKey }: { account: string; transferCode: string; recoveryKey: string | null },
+): Promise<void> {
   const did = await wallet.server.didOf(account)
   // The key exists before the server hears of it.
-  await wallet.update({ did })
+  await wallet.update({ did, recoveryKey })
   const json = { transferCode, devicePublicKey: formatMultikey(wallet.deviceKey.publicKey), platform: devicePlatform() }
   const answer = await wallet.server.post('/v1/transfer/accept', { json })
   const unfinished: Arrival = { what: 'arrival', transferId: textOf(answer, 'transferId'), deviceToken: textOf(answer, 'deviceToken') }
