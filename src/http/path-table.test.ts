@@ -47,3 +47,13 @@ test('values of a path are decoded once; what cannot be decoded is not found', (
 test('a path is declared once', () => {
   expect(() => table.add('GET', '/metrics', 'again')).toThrow('declared twice')
 })
+
+test('the methods of a path are those that are declared for it', () => {
+  const table = new PathTable<string>()
+  table.add('GET', '/things/:id', 'read')
+  table.add('DELETE', '/things/:id', 'remove')
+  table.add('POST', '/things', 'make')
+  expect(table.methodsAt('/things/7').toSorted()).toEqual(['DELETE', 'GET'])
+  expect(table.methodsAt('/things')).toEqual(['POST'])
+  expect(table.methodsAt('/other')).toEqual([])
+})

@@ -15,11 +15,13 @@ interface Match<Value> {
 export class PathTable<Value> {
   readonly #exact = new Map<string, Match<Value>>()
   readonly #patterns: Pattern<Value>[] = []
+  readonly #methods = new Set<string>()
   /** Segments of the longest pattern: nobody makes us take a longer path apart. */
   #mostSegments = 0
 
   add(method: string, path: string, value: Value): void {
     const segments = path.split('/')
+    this.#methods.add(method)
     if (segments.some(isName)) {
       this.#patterns.push({ method, segments, value })
       this.#mostSegments = Math.max(this.#mostSegments, segments.length)
@@ -31,6 +33,11 @@ export class PathTable<Value> {
   find(method: string, path: string): Match<Value> | null {
     const trimmed = path.length > 1 && path.endsWith('/') ? path.slice(0, -1) : path
     return this.#exact.get(`${method} ${trimmed}`) ?? this.#matching(method, trimmed.split('/', this.#mostSegments + 1))
+  }
+
+  /** Returns the methods with which the path would match. */
+  methodsAt(path: string): string[] {
+    return [...this.#methods].filter((method) => this.find(method, path) !== null)
   }
 
   #matching(method: string, segments: readonly string[]): Match<Value> | null {

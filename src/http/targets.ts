@@ -59,8 +59,10 @@ export function targetsOf(endpoints: readonly Endpoint[]): Targets {
     if (methodTargets.has(endpoint.nsid)) throw new Error(`${endpoint.nsid} is declared twice`)
     methodTargets.set(endpoint.nsid, methodTarget(endpoint, unserved))
   }
-  const nowhere = target(UNMATCHED, null, () => {
-    throw notFound()
+  const nowhere = target(UNMATCHED, null, ({ rawPath }) => {
+    const allowed = routes.methodsAt(rawPath)
+    if (allowed.length === 0) throw notFound()
+    throw new Refusal(405, 'MethodNotAllowed', `This path takes ${allowed.join(' and ')}`, { headers: { Allow: allowed.join(', ') } })
   })
   return { methods: methodTargets, routes, unserved, nowhere }
 }

@@ -16,9 +16,14 @@ export interface TestAccount {
 }
 
 /** Sign up `<name>.test` through the front door. Fails when the answer is not 200. */
-export async function createAccount(pds: Pick<TestPds, 'url'>, name: string, input: Record<string, unknown> = {}): Promise<TestAccount> {
+export async function createAccount(
+  pds: Pick<TestPds, 'url'>,
+  name: string,
+  input: Record<string, unknown> = {},
+  headers: Record<string, string> = {},
+): Promise<TestAccount> {
   const wanted = { handle: `${name}.test`, email: `${name}@example.com`, password: PASSWORD, ...input }
-  const answer = await xrpc(pds, 'com.atproto.server.createAccount', { json: wanted })
+  const answer = await xrpc(pds, 'com.atproto.server.createAccount', { json: wanted, headers })
   if (answer.status !== 200) throw new Error(`sign-up answered ${answer.status} ${JSON.stringify(answer.body)}`)
   return holder(pds, { ...wanted, ...answer.body })
 }

@@ -102,7 +102,9 @@ test.each(['a', 'pds', 'a.b', 'localhost', 'LOCALHOST:80', '127.0.0.1:3000', '[:
 test('a target with an authority of its own is answered by its path; other forms are not found', async () => {
   expect(await send('GET http://elsewhere.example/xrpc/_health', 'localhost')).toContain('"db":"ok"')
   expect(await send('GET http://elsewhere.example/xrpc/_health', 'alice.test')).toStartWith('HTTP/1.1 404')
-  for (const line of ['CONNECT localhost:443', 'TRACE /', 'GET //xrpc/_health', 'POST /xrpc/../zzzzzcom.atproto.server.createAccount'])
+  // A path that takes other methods says so.
+  for (const line of ['CONNECT localhost:443', 'TRACE /']) expect(await send(line, 'localhost')).toStartWith('HTTP/1.1 405')
+  for (const line of ['GET //xrpc/_health', 'POST /xrpc/../zzzzzcom.atproto.server.createAccount'])
     expect(await send(line, 'localhost')).toStartWith('HTTP/1.1 404')
   for (const line of ['OPTIONS *', 'GET *', 'GET xrpc/_health', 'GET ?/xrpc/_health', 'GET @a/xrpc/_health'])
     expect(await send(line, 'localhost')).toStartWith('HTTP/1.1 400')

@@ -82,6 +82,8 @@ const routes: Record<string, For> = {
   'POST /v1/sessions/sovereign': 'open',
   'POST /v1/did-web/hosting': 'owner',
   'POST /v1/did-web/document': 'owner',
+  'GET /v1/did-web/document': 'owner',
+  'GET /v1/dids/:did': 'open',
   'GET /v1/devices/:id/pds': 'device',
 
   'GET /v1/admin/accounts': 'operator',

@@ -80,7 +80,7 @@ async function fetchDocument(ctx: Context, did: Did): Promise<DidResolution> {
 }
 
 /** atproto supports did:web for whole hosts only. */
-const HOST_DOCUMENT_PATH = '/.well-known/did.json'
+export const HOST_DOCUMENT_PATH = '/.well-known/did.json'
 
 async function fetchPlcDocument({ plc, log }: Context, did: Did): Promise<DidResolution> {
   try {

@@ -1,4 +1,5 @@
 import type { Feature } from '../../http/feature.ts'
+import { didRoutes } from './did-routes.ts'
 import { didCacheSweep } from './did-cache-sweep.ts'
 import { handleRoutes } from './handle-routes.ts'
 import { furtherHandleRoutes } from './further-handle-routes.ts'
@@ -12,7 +13,16 @@ import { wellKnownRoutes } from './well-known-routes.ts'
 
 export const identity: Feature = {
   name: 'identity',
-  routes: [...resolutionRoutes, ...handleRoutes, ...furtherHandleRoutes, ...plcOperationRoutes, ...webDocumentRoutes, ...wellKnownRoutes],
+  capabilities: ['didWebHosting'],
+  routes: [
+    ...resolutionRoutes,
+    ...didRoutes,
+    ...handleRoutes,
+    ...furtherHandleRoutes,
+    ...plcOperationRoutes,
+    ...webDocumentRoutes,
+    ...wellKnownRoutes,
+  ],
   sweeps: [didCacheSweep, reservedKeySweep, nameClaimSweep],
   prepare: leaveAllNames,
 }

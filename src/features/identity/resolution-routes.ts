@@ -2,10 +2,11 @@
 import { procedure, query } from '../../http/endpoint.ts'
 import { invalidRequest, Refusal } from '../../http/errors.ts'
 import { chargeAddress } from '../../http/limiting.ts'
-import type { Context } from '../../platform/context.ts'
+import { perContext, type Context } from '../../platform/context.ts'
+import { SingleFlight } from '../../base/single-flight.ts'
 import { checkHandle } from '../../protocol/handle-policy.ts'
-import { parseHandle } from '../../protocol/identifiers.ts'
-import { accountAt, accountOf } from '../accounts/accounts.ts'
+import { parseHandle, type Did } from '../../protocol/identifiers.ts'
+import { accountAt, accountOf, activityOf } from '../accounts/accounts.ts'
 import { sequenceEvents } from '../firehose/firehose.ts'
 import { findDidDocument } from './did-document-store.ts'
 import { resolveDid } from './did-resolution.ts'
@@ -15,15 +16,24 @@ import { identityOf, INVALID_HANDLE, resolveHandle, unresolvable, type IdentityI
 import { isNameTaken } from './name-claims.ts'
 import { findReservedKey } from './reserved-key-store.ts'
 
-/** Anyone may ask for a refresh, so an `#identity` event is emitted only if the document of an account here has changed. */
+/** Refreshes of one account share a fetch, so that one change is announced once. */
+const refreshes = perContext(() => new SingleFlight<Did, IdentityInfo>())
+
 async function refreshIdentity(ctx: Context, identifier: string): Promise<IdentityInfo> {
   const known = await accountAt(ctx.db, identifier)
-  const before = known && (await findDidDocument(ctx.db, known.did))
-  const info = await identityOf(ctx, identifier, { live: true })
+  // The handle of an inactive account does not resolve.
+  if (!known || (known.did !== identifier && !activityOf(known).active)) return identityOf(ctx, identifier, { live: true })
+  return refreshes(ctx).runAnew(known.did, () => refreshAccount(ctx, known.did))
+}
+
+/** Anyone may ask for a refresh, so an `#identity` event is emitted only if the document has changed. */
+async function refreshAccount(ctx: Context, did: Did): Promise<IdentityInfo> {
+  const before = await findDidDocument(ctx.db, did)
+  const info = await identityOf(ctx, did, { live: true })
   if (before && JSON.stringify(before.document) !== JSON.stringify(info.didDoc)) {
     const handle = info.handle === INVALID_HANDLE ? undefined : info.handle
     await ctx.db.transaction(async (tx) => {
-      if (await accountOf(tx, info.did)) await sequenceEvents(ctx, tx, [{ type: 'identity', did: info.did, handle }])
+      if (await accountOf(tx, did)) await sequenceEvents(ctx, tx, [{ type: 'identity', did, handle }])
     })
   }
   return info

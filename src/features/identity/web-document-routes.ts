@@ -1,16 +1,13 @@
 /** What the owner of a did:web decides: whether this server serves its document, and what it says. */
 import { Type } from '@sinclair/typebox'
 import { route } from '../../http/endpoint.ts'
-import { invalidRequest } from '../../http/errors.ts'
+import { invalidRequest, notFound } from '../../http/errors.ts'
 import { readJson } from '../../http/json-input.ts'
-import { owner } from '../auth/auth.ts'
-import { sequenceEvents } from '../firehose/firehose.ts'
 import type { Did } from '../../protocol/identifiers.ts'
-import { findWebDocument, putWebDocument, setHostedSince } from './web-document-store.ts'
+import { owner } from '../auth/auth.ts'
+import { editDocument, endHosting, MAX_WEB_DOCUMENT_BYTES, startHosting, whatToPublish } from './web-documents.ts'
 
-const MAX_DOCUMENT_BYTES = 64 * 1024
-
-function requireWebDid(did: Did): void {
+const requireWebDid = (did: Did): void => {
   if (!did.startsWith('did:web:')) throw invalidRequest('Only a did:web has a document that can be served here')
 }
 
@@ -20,8 +17,7 @@ export const webDocumentRoutes = [
     async handler({ ctx, caller: { did }, body }) {
       const { enabled } = await readJson(body, Type.Object({ enabled: Type.Boolean() }))
       requireWebDid(did)
-      const changed = await setHostedSince(ctx.db, did, enabled ? ctx.clock.now() : null)
-      if (enabled && changed === 0) throw invalidRequest('There is no document to serve')
+      await (enabled ? startHosting(ctx, did) : endHosting(ctx, did))
       return { enabled }
     },
   }),
@@ -29,18 +25,21 @@ export const webDocumentRoutes = [
   route('POST', '/v1/did-web/document', {
     auth: owner,
     async handler({ ctx, caller: { did }, body }) {
-      const { document } = await readJson(body, Type.Object({ document: Type.Object({}) }), 2 * MAX_DOCUMENT_BYTES)
+      const { document } = await readJson(body, Type.Object({ document: Type.Object({}) }), 2 * MAX_WEB_DOCUMENT_BYTES)
       requireWebDid(did)
-      const text = JSON.stringify(document)
-      if ((document as { id?: unknown }).id !== did) throw invalidRequest('The id of the document must be the DID of the account')
-      if (Buffer.byteLength(text) > MAX_DOCUMENT_BYTES) throw invalidRequest(`The document may have at most ${MAX_DOCUMENT_BYTES} bytes`)
-      await ctx.db.transaction(async (tx) => {
-        const stored = await findWebDocument(tx, did)
-        if (stored === null || stored.hostedSince === null) throw invalidRequest('The document is not served here')
-        await putWebDocument(tx, did, text)
-        await sequenceEvents(ctx, tx, [{ type: 'identity', did }])
-      })
+      await editDocument(ctx, did, document)
       return {}
+    },
+  }),
+
+  /** For an owner whose domain moves to a web server of its own. */
+  route('GET', '/v1/did-web/document', {
+    auth: owner,
+    async handler({ ctx, caller: { did } }) {
+      requireWebDid(did)
+      const found = await whatToPublish(ctx, did)
+      if (found === null) throw notFound('No document of this account is stored here')
+      return found
     },
   }),
 ]

@@ -1,5 +1,6 @@
 /**
- * The `/.well-known` documents of the server's host, and of hosts that are handles of accounts.
+ * The `/.well-known` documents of the server's host, of hosts that are handles of accounts, and of hosts whose did:web
+ * documents are served here.
  *
  * Source: did:web method specification, "Read (Resolve)"; atproto "Handle", "HTTPS well-known Method".
  */
@@ -12,27 +13,34 @@ import { parseHandle } from '../../protocol/identifiers.ts'
 import { pdsService, PDS_SERVICE_NAME } from '../../protocol/plc.ts'
 import { accountAt, activityOf } from '../accounts/accounts.ts'
 import { isServedHandle } from './handle-admission.ts'
+import { hostedDocument } from './web-documents.ts'
 
 /** Returns the host that the client requested, as the outermost proxy saw it. */
 const requestedHost = ({ headers }: Request): Host | null =>
   parseHost(headers.get('x-forwarded-host')?.split(',')[0]?.trim() || headers.get('host') || '')
 
-/** The DID document of the service itself. It names the endpoint and no key, because the service signs nothing as this DID. */
-function serverDocument({ config: { publicUrl, serverDid } }: Context) {
+/**
+ * Returns the DID document of the service itself, as JSON. It names the endpoint and no key, because the service signs
+ * nothing as this DID.
+ */
+function serverDocument({ config: { publicUrl, serverDid } }: Context): string {
   const { type, endpoint } = pdsService(publicUrl)
-  return {
+  return JSON.stringify({
     '@context': ['https://www.w3.org/ns/did/v1'],
     id: serverDid,
     service: [{ id: `#${PDS_SERVICE_NAME}`, type, serviceEndpoint: endpoint }],
-  }
+  })
 }
 
 export const wellKnownRoutes = [
   route('GET', '/.well-known/did.json', {
-    handler({ ctx, request }) {
+    async handler({ ctx, request }) {
       const host = requestedHost(request)
-      if (!host || didWebOfHost(host.name + host.port) !== ctx.config.serverDid) return new Response(null, { status: 404 })
-      return Response.json(serverDocument(ctx), { headers: { 'Content-Type': 'application/did+json' } })
+      const did = host && didWebOfHost(host.name + host.port)
+      const document = did === ctx.config.serverDid ? serverDocument(ctx) : did && (await hostedDocument(ctx, did))
+      // One answer for all others: it must not reveal which accounts there are.
+      if (document === null) return new Response(null, { status: 404 })
+      return new Response(document, { headers: { 'Content-Type': 'application/did+json' } })
     },
   }),
   route('GET', '/.well-known/atproto-did', {
@@ -50,6 +58,8 @@ export const wellKnownRoutes = [
       const handle = domain ? parseHandle(domain) : null
       if (!domain) throw invalidRequest('bad or missing domain query param')
       if (domain.toLowerCase() === new URL(ctx.config.publicUrl).hostname) return { success: true }
+      const did = didWebOfHost(domain)
+      if (did && (await hostedDocument(ctx, did)) !== null) return { success: true }
       if (!handle || !isServedHandle(ctx, handle)) throw invalidRequest('handles are not provided on this domain')
       const account = await accountAt(ctx.db, handle)
       if (!account || !activityOf(account).active) throw notFound('handle not found for this domain')

@@ -36,6 +36,7 @@ import {
   forgetName,
   type HeldName,
   isDirectoryRefusal,
+  keepArrivingDocument,
   leaveName,
   replaceName,
   serverRotationKey,
@@ -200,6 +201,7 @@ async function establish(
     deactivatedAt: isMadeHere ? null : now,
     deleteAfter: isMadeHere ? null : now + UNFINISHED_MOVE_SECS * 1000,
   })
+  if (!isMadeHere) await keepArrivingDocument(tx, did)
   const key = await signingKeyOf(ctx, tx, did)
   const repoEvents = await createRepo(ctx, tx, did, key!)
   if (inviteCode !== null) await useInvite(tx, inviteCode, did, now)
