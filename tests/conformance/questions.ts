@@ -700,10 +700,17 @@ export const deviations = new Map<string, Deviation>([
     instead('the name that the lexicon gives it', { status: 400, error: 'BlockNotFound', message: 'Could not find cids: CID' }),
   ],
   ['a reset for nobody', instead('who has an account is not told', { status: 200 })],
-  [
-    'deleting nobody',
-    instead('one answer for whatever does not fit', { status: 401, error: 'AuthenticationRequired', message: 'Invalid did or password' }),
-  ],
+  ...['deleting nobody', 'deleting with a wrong password', 'deleting with a wrong code'].map(
+    (name) =>
+      [
+        name,
+        instead('one answer for whatever does not fit', {
+          status: 401,
+          error: 'AuthenticationRequired',
+          message: 'Invalid did, password, proof or token',
+        }),
+      ] as const,
+  ),
   ['a service token to leave', instead('who was taken down may take the account elsewhere', { status: 200, members: ['.token: string'] })],
   ['createAppPassword of dora', { why: 'grants of our own', adds: ['.personalDetails'] }],
   ['listAppPasswords of dora', { why: 'grants of our own', adds: ['.personalDetails'] }],

@@ -4,7 +4,7 @@ import { openWalletSession } from '../../src/features/auth/auth.ts'
 import { base64url } from '../../src/protocol/base64url.ts'
 import type { Did } from '../../src/protocol/identifiers.ts'
 import { formatDidKey, signingKey, type Curve, type SigningKey } from '../../src/protocol/keys.ts'
-import { sovereignSessionEnvelope, type Signer } from '../../src/protocol/signed-envelope.ts'
+import { accountDeletionEnvelope, sovereignSessionEnvelope, type Signer } from '../../src/protocol/signed-envelope.ts'
 import { createAccount, type TestAccount } from './account.ts'
 import { request, type Answer } from './http.ts'
 import type { TestPds } from './pds.ts'
@@ -64,6 +64,13 @@ export const sessionRequest = (
   { did, device }: { did: string; device: DeviceKey },
   changes: Partial<Signer> = {},
 ): SignedMembers & { did: string } => ({ did, ...proofBy(pds, device, did, sovereignSessionEnvelope, changes) })
+
+/** The proof with which a wallet has an account deleted. */
+export const deletionProof = (
+  pds: Pick<TestPds, 'ctx' | 'clock'>,
+  { did, device }: { did: string; device: DeviceKey },
+  changes: Partial<Signer> = {},
+): SignedMembers => proofBy(pds, device, did, accountDeletionEnvelope, changes)
 
 /** Ask for a session, with the given body. */
 export const askSession = (pds: Pick<TestPds, 'url'>, json: unknown, headers: Record<string, string> = {}): Promise<Answer> =>

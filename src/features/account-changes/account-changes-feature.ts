@@ -8,6 +8,7 @@ import { passwordRoutes } from './password-routes.ts'
 
 export const accountChanges: Feature = {
   name: 'account-changes',
+  capabilities: ['walletAccountDelete'],
   routes: [...emailRoutes, ...passwordRoutes, ...lifecycleRoutes],
   sweeps: [accountReaperSweep],
   steps: [passwordResetStep],

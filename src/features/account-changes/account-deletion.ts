@@ -8,11 +8,11 @@ import type { Context } from '../../platform/context.ts'
 import type { Tx } from '../../platform/database/database.ts'
 import { deleteStepsOf } from '../../platform/running/steps.ts'
 import type { Did } from '../../protocol/identifiers.ts'
+import { accountDeletionEnvelope } from '../../protocol/signed-envelope.ts'
 import {
   accountOf,
   announce,
   type By,
-  codeRefused,
   deleteAccountRow,
   deleteFurtherHandlesOf,
   deleteMailedCodesOf,
@@ -20,7 +20,10 @@ import {
   loginRefused,
   loginWithPassword,
   MAX_TRIED_PASSWORD_CHARS,
+  noteFailedSignIn,
+  provePassword,
   redeemCode,
+  type StillHolds,
 } from '../accounts/accounts.ts'
 import { deleteAppPasswordsOf, signOutEverywhere } from '../auth/auth.ts'
 import { deleteAccountBlobs, removeBlobFiles } from '../blobs/blobs.ts'
@@ -30,31 +33,72 @@ import { deleteDevicesOf } from '../wallet-devices/wallet-devices.ts'
 import { deleteReservationsOf, deleteWebDocument, forgetDidDocument, forgetReservedKey } from '../identity/identity.ts'
 import { forgetInvites } from '../invites/invites.ts'
 import { deleteFlagsAbout } from '../labels/labels.ts'
-import { deleteNoncesOf } from '../wallet-proofs/wallet-proofs.ts'
+import { checkProof, deleteNoncesOf, spendNonce, type ProofFault } from '../wallet-proofs/wallet-proofs.ts'
 import { deletePreferencesOf } from '../preferences/preferences.ts'
 import { deleteRepo } from '../repo/repo.ts'
 
+/** What a holder sends to have the account deleted. A wallet puts its proof into the extension, under either name. */
+interface DeletionRequest {
+  did: Did
+  /** Empty if there is a proof, beside which it counts for nothing. */
+  password: string
+  token: string
+  extension?: Record<string, unknown>
+  custos?: Record<string, unknown>
+}
+
 /**
- * Delete an account at its holder's request, with the password and the mailed code. Throws `InvalidRequest` if either
- * is missing, `AuthenticationRequired` for a wrong password, `InvalidToken` or `ExpiredToken` for the code, and
- * `RateLimitExceeded` after too many failures.
+ * Delete an account at its holder's request, with the mailed code, and either the password or the proof of a wallet.
+ * Throws `InvalidRequest` if something is missing, `AuthenticationRequired` if something is wrong, `RateLimitExceeded`
+ * after too many wrong passwords, and what `provenBy` throws if the directory fails.
+ *
+ * Whatever is wrong, the answer is the same after the work of one password hash. The code is redeemed last, so that
+ * nothing but a wrong code uses up one of its tries.
  */
-export async function deleteOwnAccount(
-  exchange: Exchange,
-  { did, password, token }: { did: Did; password: string; token: string },
-): Promise<void> {
-  if (token.trim() === '' || password === '') throw invalidRequest('A password and a token are required')
-  if (password.length > MAX_TRIED_PASSWORD_CHARS) throw authenticationRequired('Password too long. Consider resetting your password.')
+export async function deleteOwnAccount(exchange: Exchange, request: DeletionRequest): Promise<void> {
   const { ctx } = exchange
-  const login = await loginWithPassword(exchange, did, password)
-  if (!login.ok) throw loginRefused(login.fault, authenticationRequired('Invalid did or password'))
+  const { did, password, token } = request
+  const proof = request.custos?.['proof'] ?? request.extension?.['proof'] ?? null
+  if (token.trim() === '' || (password === '' && proof === null)) throw invalidRequest('A token is required, and a password or a proof')
+  const stillHolds = proof === null ? await checkPassword(exchange, did, password) : await spendProof(exchange, did, proof)
   const outcome = await ctx.db.transaction(async (tx) => {
+    if ((await accountOf(tx, did)) === null) return 'gone already'
+    if (!(await stillHolds(tx))) return 'refused'
     const fault = await redeemCode(ctx, tx, { did, purpose: 'delete_account', code: token })
-    return fault ? { fault } : { cids: await purge(ctx, tx, did) }
+    return fault ? 'refused' : { cids: await purge(ctx, tx, did) }
   })
-  if (outcome.fault) throw codeRefused(outcome.fault)
+  if (outcome === 'refused') throw deletionRefused()
+  if (outcome === 'gone already') return
   announce(exchange, 'deleted', did)
   await removeBlobFiles(ctx, outcome.cids)
+}
+
+const deletionRefused = () => authenticationRequired('Invalid did, password, proof or token')
+
+async function checkPassword(exchange: Exchange, did: Did, password: string): Promise<StillHolds> {
+  // A password that is too long is wrong like any other. Its end is left out, but not so much of it that it could be right.
+  const login = await loginWithPassword(exchange, did, password.slice(0, MAX_TRIED_PASSWORD_CHARS + 1))
+  if (!login.ok) throw loginRefused(login.fault, deletionRefused())
+  return login.value
+}
+
+/** Check the proof and spend its nonce, durably: a wrong code does not make the proof usable again. */
+async function spendProof(exchange: Exchange, did: Did, given: unknown): Promise<StillHolds> {
+  const { ctx } = exchange
+  // Nobody's password: whoever measures how long this takes does not learn which of the two was checked.
+  await provePassword(ctx, null, '')
+  const checked = await checkProof(ctx, { did, given, envelopeOf: accountDeletionEnvelope, mustBeActive: false })
+  const refuse = (fault: ProofFault): never => {
+    noteFailedSignIn(exchange, fault, checked.account)
+    throw deletionRefused()
+  }
+  if (!checked.ok) return refuse(checked.fault)
+  // Nothing is written about an account that is gone by now.
+  const isFirstUse = await ctx.db.transaction(
+    async (tx) => (await accountOf(tx, did)) === null || (await spendNonce(ctx, tx, checked.proof)),
+  )
+  if (!isFirstUse) return refuse('proof used before')
+  return () => Promise.resolve(true)
 }
 
 /** Delete an account unconditionally. `actor` is the operator, if one does it. Returns false if there is no such account. */

@@ -5,7 +5,8 @@
  * A caller checks in this order, so that nothing is fetched for a text that nobody signed: the form of the proof, the
  * account, the signature, the authority, and last, in the transaction that acts on it, the nonce.
  */
-import { Type } from '@sinclair/typebox'
+import { Type, type Static } from '@sinclair/typebox'
+import { Value } from '@sinclair/typebox/value'
 import { internalError, Refusal } from '../../http/errors.ts'
 import type { Context } from '../../platform/context.ts'
 import type { Tx } from '../../platform/database/database.ts'
@@ -14,6 +15,7 @@ import type { Did } from '../../protocol/identifiers.ts'
 import { parseDidKey, type PublicKey } from '../../protocol/keys.ts'
 import type { AuditEntry } from '../../protocol/plc.ts'
 import type { Signer } from '../../protocol/signed-envelope.ts'
+import { accountOf, statusOf, type Account } from '../accounts/accounts.ts'
 import { signingAuthority, type SigningAuthority } from '../identity/identity.ts'
 import { insertNonce } from './proof-nonce-store.ts'
 
@@ -32,12 +34,8 @@ export const proofMembers = {
   signature: Type.String(),
 }
 
-export interface GivenProof {
-  signingKey: string
-  timestamp: number
-  nonce: string
-  signature: string
-}
+const givenProof = Type.Object(proofMembers)
+export type GivenProof = Static<typeof givenProof>
 
 /** A proof of good form. It proves nothing before its signature and its key are checked. */
 export interface Proof {
@@ -78,6 +76,43 @@ export async function provenBy(ctx: Context, { key, signature, signer }: Proof, 
   const authority = await signingAuthority(ctx, signer.did)
   if (!authority.ok) throw unknownAuthority(signer.did, authority.fault)
   return authority.keys.includes(signer.key) ? { head: authority.head } : null
+}
+
+/** What is wrong with a proof, for the log. Callers get one refusal for all of them. */
+export type ProofFault =
+  | 'malformed or untimely proof'
+  | 'no such account'
+  | 'account not active'
+  | 'wrong signature, or not a key of the identity'
+  | 'proof used before'
+
+export type CheckedProof = { ok: true; proof: Proof; account: Account } | { ok: false; fault: ProofFault; account: Account | null }
+
+/**
+ * Check a proof for an account here, all but its nonce: its form, the account, the signature and the key, in this order.
+ * `did` is null if the caller sent none. Throws as `provenBy` does.
+ */
+export async function checkProof(
+  ctx: Context,
+  {
+    did,
+    given,
+    envelopeOf,
+    mustBeActive,
+  }: {
+    did: Did | null
+    given: unknown
+    envelopeOf: (signer: Signer) => Uint8Array
+    mustBeActive: boolean
+  },
+): Promise<CheckedProof> {
+  const proof = did !== null && Value.Check(givenProof, given) ? parseProof(ctx, did, given) : null
+  if (did === null || proof === null) return { ok: false, fault: 'malformed or untimely proof', account: null }
+  const account = await accountOf(ctx.db, did)
+  if (account === null) return { ok: false, fault: 'no such account', account }
+  if (mustBeActive && statusOf(account) !== 'active') return { ok: false, fault: 'account not active', account }
+  if (await provenBy(ctx, proof, envelopeOf(proof.signer))) return { ok: true, proof, account }
+  return { ok: false, fault: 'wrong signature, or not a key of the identity', account }
 }
 
 /** Spend the nonce of a proof, in the transaction that acts on it. Returns false if it was spent before. */

@@ -27,7 +27,8 @@ const servedMethods = [
 ]
 
 const personalDetails: Schema = { type: 'boolean' }
-const serverExtension: Schema = { type: 'unknown' }
+/** The object in which this server adds to standard methods, under each of its names. */
+const extension: Record<string, Schema> = { extension: { type: 'unknown' }, custos: { type: 'unknown' } }
 
 /** Properties that this server adds to the standard documents or accepts in a wider form, by definition. */
 const additions: Record<string, Record<string, Schema>> = {
@@ -37,7 +38,8 @@ const additions: Record<string, Record<string, Schema>> = {
   // The method itself answers whether a name is a valid handle.
   'com.atproto.temp.checkHandleAvailability params': { handle: { type: 'string' } },
   'com.atproto.temp.checkHandleAvailability output': { handle: { type: 'string' } },
-  'com.atproto.server.describeServer output': { extension: serverExtension, custos: serverExtension },
+  'com.atproto.server.deleteAccount input': extension,
+  'com.atproto.server.describeServer output': extension,
 }
 
 function extend(all: Map<string, Document>) {
