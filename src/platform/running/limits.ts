@@ -58,6 +58,7 @@ const rules = {
     { windowSecs: HOUR, points: () => 5 },
     { windowSecs: DAY, points: () => 15 },
   ],
+  rotateRepoKey: [{ windowSecs: MINUTES_5, points: () => 30 }],
   uploadBlob: [{ windowSecs: DAY, points: () => 1000 }],
   reserveSigningKey: [{ windowSecs: MINUTES_5, points: () => 30 }],
 } satisfies Record<string, readonly Rule[]>

@@ -59,6 +59,12 @@ export interface Steps {
    * transaction that added the step has committed.
    */
   nextTry<Payload>(kind: Kind<Payload>, key: string, timeoutMillis: number): Promise<boolean>
+  /**
+   * Perform a waiting step now instead of at its next time, and wait until the try ends. Returns as `nextTry` does, and
+   * false if there is no such step. `kind` is the name of a kind, so that a feature can hasten a step of another one
+   * that depends on it.
+   */
+  hasten(kind: string, key: string, timeoutMillis: number): Promise<boolean>
   /** Returns a summary of every kind, including kinds without steps. */
   summaries(): Promise<StepSummary[]>
   /** Start to perform steps. First releases those that an earlier process had taken: no other process uses the database. */

@@ -73,6 +73,13 @@ export const returnStep = (
 ): Promise<number> =>
   writer.run(sql`UPDATE step SET due_at = ${dueAt}, taken_until = NULL, last_error = ${lastError} WHERE id = ${id} AND tries = ${tries}`)
 
+/** Make a step due, unless a try of it is under way. Returns false if there is no such step, or if it has failed for good. */
+export async function hastenStep(tx: Tx, { kind, key }: Pick<StepRow, 'kind' | 'key'>, now: Millis): Promise<boolean> {
+  const chosen = sql`kind = ${kind} AND key = ${key} AND due_at IS NOT NULL`
+  await tx.run(sql`UPDATE step SET due_at = ${now} WHERE ${chosen} AND ${isFree(now)}`)
+  return (await tx.get(sql`SELECT 1 FROM step WHERE ${chosen}`)) !== null
+}
+
 export const deleteStep = (writer: Writer, id: string): Promise<number> => writer.run(sql`DELETE FROM step WHERE id = ${id}`)
 
 export const areStepsTaken = async (reader: Reader): Promise<boolean> =>

@@ -20,6 +20,7 @@ import type { AddedStep, Step, StepKindOf, Steps } from './step-kind.ts'
 import {
   areStepsTaken,
   deleteStep,
+  hastenStep,
   insertStep,
   listDueSteps,
   nextStepAt,
@@ -55,8 +56,8 @@ export class StepRunner implements Steps {
   #isLookDue = false
   /** Tries in progress, by step id. */
   readonly #running = new Map<string, { kind: string; end: Promise<void> }>()
-  /** Results that callers of `nextTry` wait for, by kind and key. */
-  readonly #watched = new Map<string, PromiseWithResolvers<boolean>>()
+  /** Callers that wait for the end of a try, by kind and key. */
+  readonly #watched = new Map<string, Set<(isDone: boolean) => void>>()
 
   constructor(
     readonly ctx: Context,
@@ -106,7 +107,7 @@ export class StepRunner implements Steps {
   async stop(): Promise<void> {
     this.#isStopped = true
     if (this.#timer !== null) clearTimeout(this.#timer)
-    for (const watched of this.#watched.values()) watched.resolve(false)
+    for (const name of this.#watched.keys()) this.#tell(name, false)
     const { promise: late, resolve } = Promise.withResolvers<void>()
     const timer = setTimeout(resolve, STOP_MILLIS)
     await Promise.race([this.#quiet(), late])
@@ -129,20 +130,36 @@ export class StepRunner implements Steps {
       await Promise.allSettled([this.#looking, ...Array.from(this.#running.values(), ({ end }) => end)])
   }
 
-  async nextTry<Payload>(kind: StepKindOf<never, Payload>, key: string, timeoutMillis: number): Promise<boolean> {
-    const name = watchName(kind.name, key)
-    const watched = this.#watched.get(name) ?? Promise.withResolvers<boolean>()
-    this.#watched.set(name, watched)
-    const timer = setTimeout(() => this.#tell(name, false), timeoutMillis)
+  nextTry<Payload>(kind: StepKindOf<never, Payload>, key: string, timeoutMillis: number): Promise<boolean> {
+    return this.#endOfTry(watchName(kind.name, key), timeoutMillis)
+  }
+
+  async hasten(kind: string, key: string, timeoutMillis: number): Promise<boolean> {
+    const name = watchName(kind, key)
+    // Watched first: a try that is under way may end before the transaction does.
+    const end = this.#endOfTry(name, timeoutMillis)
+    const isThere = await this.ctx.db.transaction((tx) => hastenStep(tx, { kind, key }, this.ctx.clock.now()))
+    if (isThere) this.wake()
+    else this.#tell(name, false)
+    return end
+  }
+
+  async #endOfTry(name: string, timeoutMillis: number): Promise<boolean> {
+    const { promise, resolve } = Promise.withResolvers<boolean>()
+    const watching = this.#watched.get(name) ?? new Set()
+    this.#watched.set(name, watching.add(resolve))
+    const timer = setTimeout(() => resolve(false), timeoutMillis)
     try {
-      return await watched.promise
+      return await promise
     } finally {
       clearTimeout(timer)
+      watching.delete(resolve)
+      if (watching.size === 0 && this.#watched.get(name) === watching) this.#watched.delete(name)
     }
   }
 
   #tell(name: string, isDone: boolean): void {
-    this.#watched.get(name)?.resolve(isDone)
+    for (const resolve of this.#watched.get(name) ?? []) resolve(isDone)
     this.#watched.delete(name)
   }
 
