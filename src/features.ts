@@ -18,6 +18,7 @@ import { plcDirectory } from './features/plc-directory/plc-directory.ts'
 import { preferences } from './features/preferences/preferences.ts'
 import { proxy } from './features/proxy/proxy-feature.ts'
 import { repo } from './features/repo/repo-feature.ts'
+import { repoKeys } from './features/repo-keys/repo-keys-feature.ts'
 import { serverInfo } from './features/server-info/server-info.ts'
 import { signup } from './features/signup/signup-feature.ts'
 import { sync } from './features/sync/sync-feature.ts'
@@ -45,6 +46,7 @@ export const features: readonly Feature[] = [
   preferences,
   proxy,
   repo,
+  repoKeys,
   serverInfo,
   signup,
   sync,

@@ -29,6 +29,8 @@ test('each endpoint with limits of its own has these', () => {
   expect(Object.fromEntries(limited)).toEqual({
     'POST /v1/handles': 'updateHandle of did:web:a.test',
     'DELETE /v1/handles/:handle': 'updateHandle of did:web:a.test',
+    'POST /v1/repo-keys/rotation': 'rotateRepoKey of did:web:a.test',
+    'POST /v1/repo-keys/rotation/complete': 'rotateRepoKey of did:web:a.test',
     'POST /waitlist': 'waitlist of the address',
     'POST /v1/sessions/sovereign': 'createSession of the address',
     'com.atproto.identity.requestPlcOperationSignature': 'requestMail of plc_operation did:web:a.test',

@@ -1,5 +1,6 @@
 /** Every limiter: what it counts, for whom, what shares it, and what it says. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { Secret } from '../../src/base/secret.ts'
 import { limitNames, type LimitName } from '../../src/platform/running/limits.ts'
 import { createAccount, logIn, type TestAccount } from '../harness/account.ts'
 import { basic, bearer, request, type Answer } from '../harness/http.ts'
@@ -29,6 +30,7 @@ let alice: TestAccount
 beforeAll(async () => {
   pds = await startPds({
     waitlist: { enabled: true },
+    signingKeyMasterKey: new Secret(new Uint8Array(32)),
     rateLimit: {
       createAccountPer5min: FEW,
       createSessionPer5min: FEW,
@@ -165,6 +167,15 @@ const limiters: Partial<Record<LimitName, Limiter>> = {
         headers: { ...bearer(alice.accessJwt), 'content-type': 'text/plain' },
       })),
     ],
+  },
+  rotateRepoKey: {
+    windows: [[30, MINUTES_5]],
+    by: 'account',
+    requests: ['rotation', 'rotation/complete'].map(
+      (path): Send =>
+        (headers) =>
+          request(`${pds.url}/v1/repo-keys/${path}`, { json: {}, headers: { ...headers, ...bearer(alice.accessJwt) } }),
+    ),
   },
   reserveSigningKey: {
     windows: [[30, MINUTES_5]],

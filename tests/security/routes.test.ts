@@ -85,6 +85,8 @@ const routes: Record<string, For> = {
   'GET /v1/did-web/document': 'owner',
   'GET /v1/dids/:did': 'open',
   'GET /v1/devices/:id/pds': 'device',
+  'POST /v1/repo-keys/rotation': 'owner',
+  'POST /v1/repo-keys/rotation/complete': 'owner',
 
   'GET /v1/admin/accounts': 'operator',
   'POST /v1/admin/accounts/:did/email': 'operator',

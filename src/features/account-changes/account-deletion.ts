@@ -36,6 +36,7 @@ import { deleteFlagsAbout } from '../labels/labels.ts'
 import { checkProof, deleteNoncesOf, spendNonce, type ProofFault } from '../wallet-proofs/wallet-proofs.ts'
 import { deletePreferencesOf } from '../preferences/preferences.ts'
 import { deleteRepo } from '../repo/repo.ts'
+import { deleteStagedKey } from '../repo-keys/repo-keys.ts'
 
 /** What a holder sends to have the account deleted. A wallet puts its proof into the extension, under either name. */
 interface DeletionRequest {
@@ -137,6 +138,7 @@ async function purge(ctx: Context, tx: Tx, did: Did): Promise<string[]> {
   await deleteEscrowOf(tx, did)
   await deletePreferencesOf(tx, did)
   await deleteFlagsAbout(tx, did)
+  await deleteStagedKey(tx, did)
   await deleteRepo(tx, did)
   const cids = await deleteAccountBlobs(tx, did)
   await deleteAccountRow(tx, did)

@@ -4,7 +4,16 @@ import { invalidRequest, Refusal } from '../../http/errors.ts'
 import type { Context } from '../../platform/context.ts'
 import type { Tx } from '../../platform/database/database.ts'
 import type { Did, Millis } from '../../protocol/identifiers.ts'
-import { accountOf, announce, announceIn, signingKeyOf, statusOf, updateActivation, updateTakedown } from '../accounts/accounts.ts'
+import {
+  accountOf,
+  announce,
+  announceIn,
+  settledKeyOf,
+  settledTransaction,
+  statusOf,
+  updateActivation,
+  updateTakedown,
+} from '../accounts/accounts.ts'
 import { signOutEverywhere } from '../auth/auth.ts'
 import { sequenceEvents } from '../firehose/firehose.ts'
 import { resignHead } from '../repo/repo.ts'
@@ -43,14 +52,14 @@ export async function activateAccount(exchange: Exchange, did: Did, actor?: stri
   if (!account || account.takedownRef !== null) throw userNotFound()
   const fault = await didFault(ctx, did)
   if (fault) throw invalidRequest(fault)
-  await ctx.db.transaction((tx) => activate(ctx, tx, did))
+  await settledTransaction(ctx, did, (tx) => activate(ctx, tx, did))
   announce(exchange, 'activated', did, { actor })
 }
 
 /** Reads the account again, because it may have changed while the directory was asked. */
 async function activate(ctx: Context, tx: Tx, did: Did): Promise<void> {
   const account = await accountOf(tx, did)
-  const key = await signingKeyOf(ctx, tx, did)
+  const key = await settledKeyOf(ctx, tx, did)
   if (!account || account.takedownRef !== null || !key) throw userNotFound()
   const { handle } = account
   await updateActivation(tx, did, { deactivatedAt: null, deleteAfter: null })

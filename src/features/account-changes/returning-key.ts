@@ -6,7 +6,15 @@
 import type { Context } from '../../platform/context.ts'
 import type { Did } from '../../protocol/identifiers.ts'
 import { curveOf, formatDidKey, type Curve } from '../../protocol/keys.ts'
-import { accountOf, makeAccountKey, signingKeyOf, updateSigningKey, type Account } from '../accounts/accounts.ts'
+import {
+  accountOf,
+  makeAccountKey,
+  settledKeyOf,
+  settledTransaction,
+  signingKeyOf,
+  updateSigningKey,
+  type Account,
+} from '../accounts/accounts.ts'
 import { resignHead } from '../repo/repo.ts'
 import { claimsOf } from './did-fitness.ts'
 
@@ -19,9 +27,9 @@ export async function suitReturningKey(ctx: Context, did: Did): Promise<void> {
   const curve = await curveElsewhere(ctx, did, own)
   if (curve === null || curve === curveOf(own)) return
   const made = makeAccountKey(ctx, curve)
-  await ctx.db.transaction(async (tx) => {
+  await settledTransaction(ctx, did, async (tx) => {
     const now = await accountOf(tx, did)
-    if (!now || !isLeftBehind(now) || (await updateSigningKey(tx, did, own, made)) === 0) return
+    if (!now || !isLeftBehind(now) || !(await settledKeyOf(ctx, tx, did)) || (await updateSigningKey(tx, did, own, made)) === 0) return
     // The stored head always matches the stored key; the next import or the activation signs again anyway.
     await resignHead(ctx, tx, did, (await signingKeyOf(ctx, tx, did))!)
   })

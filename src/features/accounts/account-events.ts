@@ -84,6 +84,16 @@ const accountEvents = {
   appPasswordRevoked: { message: 'app password revoked' },
   identityOperationSigned: { message: 'identity operation signed' },
   identityChanged: { message: 'identity changed' },
+  signingKeyStaged: { message: 'signing key staged' },
+  signingKeyReplaced: {
+    message: 'signing key replaced',
+    notice: {
+      subject: 'The signing key of your account was replaced',
+      what: () =>
+        'The key that signs the posts of your account was replaced by a new one. Whoever did this holds a key of your identity. Nothing changes for your apps.',
+      remedies: ['account', 'operator'],
+    },
+  },
   deletionRequested: { message: 'deletion requested' },
   deactivated: { message: 'account deactivated' },
   deletionScheduled: {
@@ -128,6 +138,8 @@ interface Details extends EventDetails {
   clientId?: string
   /** Recipient of the mail, if not the account's current address; null for no mail. Not logged. */
   to?: string | null
+  /** Where the event was asked for, if that was an earlier request. */
+  origin?: Origin
 }
 
 type EventName = keyof typeof accountEvents
@@ -150,7 +162,8 @@ export async function announceIn(tx: Tx, by: By, event: NoticedEvent, did: Did, 
   await ctx.steps.add(tx, noticeStep, { key: `${event} ${did} ${crypto.randomUUID()}`, did, payload: { event, to, told } })
 }
 
-const originFor = (by: By, { actor }: Details): Origin | null => (actor === undefined && 'request' in by ? originOf(by) : null)
+const originFor = (by: By, { actor, origin }: Details): Origin | null =>
+  actor === undefined && 'request' in by ? originOf(by) : (origin ?? null)
 
 function logEvent(by: By, event: EventName, did: Did, details: Details): void {
   const { actor, handle, means, clientId, deleteAfter } = details

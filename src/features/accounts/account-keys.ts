@@ -6,7 +6,8 @@ import { BoundedCache } from '../../base/bounded-cache.ts'
 import type { Did } from '../../protocol/identifiers.ts'
 import { curveOf, formatDidKey, type Curve, type SigningKey } from '../../protocol/keys.ts'
 import { requireActive, statusOf, type AccountStatus } from './account-status.ts'
-import { findSigner, findSigningKey, type WrappedKey } from './account-store.ts'
+import { findSigner, type WrappedKey } from './account-store.ts'
+import { SigningHeld } from './signing-hold.ts'
 
 /** Maximum number of unwrapped keys in memory. */
 const MAX_SIGNING_KEYS = 20_000
@@ -21,20 +22,34 @@ export function makeAccountKey({ vault }: Pick<Context, 'vault'>, curve: Curve):
 
 /** Returns the key that signs the account's repository and service tokens, or null if there is no such account. */
 export async function signingKeyOf(ctx: Context, reader: Reader, did: Did): Promise<SigningKey | null> {
-  const row = await findSigningKey(reader, did)
-  return row && unwrapped(ctx, row)
+  const signer = await findSigner(reader, did)
+  return signer && unwrapped(ctx, signer)
 }
 
-/** The same with the account's status, for callers that must not sign for every account. */
+/**
+ * The same, for what is published: a commit, or an operation on the identity. Throws `SigningHeld` while the identity may
+ * name another key.
+ */
+export async function settledKeyOf(ctx: Context, reader: Reader, did: Did): Promise<SigningKey | null> {
+  const signer = await findSigner(reader, did)
+  if (signer && signer.heldAt !== null) throw new SigningHeld()
+  return signer && unwrapped(ctx, signer)
+}
+
+/** The key with the account's status, for callers that must not sign for every account. */
 export async function accountSigner(ctx: Context, reader: Reader, did: Did): Promise<{ key: SigningKey; status: AccountStatus } | null> {
   const signer = await findSigner(reader, did)
   return signer && { key: unwrapped(ctx, signer), status: statusOf(signer) }
 }
 
-/** Returns the key of an active account. Throws `AccountNotFound`, `AccountTakedown` or `AccountDeactivated`. */
+/**
+ * Returns the key with which an active account signs a commit. Throws `AccountNotFound`, `AccountTakedown`,
+ * `AccountDeactivated`, or `SigningHeld` while the identity may name another key.
+ */
 export async function activeSigningKey(ctx: Context, tx: Tx, did: Did): Promise<SigningKey> {
   const signer = await findSigner(tx, did)
   requireActive(signer && statusOf(signer))
+  if (signer!.heldAt !== null) throw new SigningHeld()
   return unwrapped(ctx, signer!)
 }
 

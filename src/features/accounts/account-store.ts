@@ -142,19 +142,26 @@ export const setHandle = (tx: Tx, did: Did, handle: Handle | null): Promise<numb
 export const findPasswordHash = async (reader: Reader, did: Did): Promise<string | null> =>
   (await reader.get<{ hash: string | null }>(sql`SELECT password_hash AS hash FROM account WHERE did = ${did}`))?.hash ?? null
 
-export const findSigningKey = (reader: Reader, did: Did): Promise<WrappedKey | null> =>
-  reader.get(sql`SELECT signing_key AS "signingKey", signing_key_wrapped AS wrapped FROM account WHERE did = ${did}`)
-
-/** Returns 0 if the current key is no longer `before`. */
+/** Returns 0 if the current key is no longer `before`. The account may sign again, if it was held. */
 export const updateSigningKey = (tx: Tx, did: Did, before: string, { signingKey, wrapped }: WrappedKey): Promise<number> =>
-  tx.run(
-    sql`UPDATE account SET signing_key = ${signingKey}, signing_key_wrapped = ${wrapped} WHERE did = ${did} AND signing_key = ${before}`,
-  )
+  tx.run(sql`
+    UPDATE account SET signing_key = ${signingKey}, signing_key_wrapped = ${wrapped}, signing_held_at = NULL
+    WHERE did = ${did} AND signing_key = ${before}`)
 
-/** Returns everything that a commit needs to know of its account. */
-export const findSigner = (reader: Reader, did: Did): Promise<(WrappedKey & Pick<Account, 'deactivatedAt' | 'takedownRef'>) | null> =>
+/** Since when the account signs no commits; null if it may sign. */
+export const updateSigningHold = (tx: Tx, did: Did, heldAt: Millis | null): Promise<number> =>
+  tx.run(sql`UPDATE account SET signing_held_at = ${heldAt} WHERE did = ${did}`)
+
+/** Everything that a commit needs to know of its account. */
+export interface AccountSigner extends WrappedKey, Pick<Account, 'deactivatedAt' | 'takedownRef'> {
+  /** Since when its identity may name another key, so that it must sign no commit; null if it may sign. */
+  heldAt: Millis | null
+}
+
+export const findSigner = (reader: Reader, did: Did): Promise<AccountSigner | null> =>
   reader.get(sql`
-    SELECT signing_key AS "signingKey", signing_key_wrapped AS wrapped, deactivated_at AS "deactivatedAt", takedown_ref AS "takedownRef"
+    SELECT signing_key AS "signingKey", signing_key_wrapped AS wrapped, deactivated_at AS "deactivatedAt", takedown_ref AS "takedownRef",
+      signing_held_at AS "heldAt"
     FROM account WHERE did = ${did}`)
 
 /** A null hash removes the password. */

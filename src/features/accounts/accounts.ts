@@ -6,7 +6,7 @@
  */
 export { announce, announceIn, announceSignIn, type By } from './account-events.ts'
 export { accountCursor, parseAccountCursor } from './account-cursor.ts'
-export { accountSigner, activeSigningKey, makeAccountKey, signingKeyOf } from './account-keys.ts'
+export { accountSigner, activeSigningKey, makeAccountKey, settledKeyOf, signingKeyOf } from './account-keys.ts'
 export {
   accountNotFound,
   accountTakedown,
@@ -36,6 +36,7 @@ export {
   updateEmail,
   updateEmailConfirmed,
   updatePassword,
+  updateSigningHold,
   updateSigningKey,
   updateTakedown,
   type Account,
@@ -46,6 +47,7 @@ export { deleteFurtherHandle, deleteFurtherHandlesOf, furtherHandlesOf, insertFu
 export { parseEmailAddress } from './email-address.ts'
 export { deletePlacesOf, insertPlace } from './known-place-store.ts'
 export { emailNotSupported, requireLastingAddress } from './lasting-address.ts'
+export { onceSettled, SETTLE_KEY_STEP, settledTransaction, SigningHeld } from './signing-hold.ts'
 export { AddressTaken, withinRefusedAddresses } from './taken-address.ts'
 export { attemptLogin, loginRefused, loginWithPassword, noteFailedSignIn, provePassword, type StillHolds } from './logins.ts'
 export { deleteMailedCode, deleteMailedCodesOf } from './mailed-code-store.ts'

@@ -7,7 +7,7 @@ import { publishedSigningKey } from '../../protocol/did-document.ts'
 import type { Did } from '../../protocol/identifiers.ts'
 import { curveOf, formatDidKey, signingKey, type Curve, type SigningKey } from '../../protocol/keys.ts'
 import { isPlcDid } from '../../protocol/plc.ts'
-import { makeAccountKey, signingKeyOf, type WrappedKey } from '../accounts/accounts.ts'
+import { makeAccountKey, settledKeyOf, type WrappedKey } from '../accounts/accounts.ts'
 import { resolveDid } from './did-resolution.ts'
 import { unresolvable } from './identity-lookup.ts'
 import { findReservedKey, forgetReservedKey, insertReservedKey } from './reserved-key-store.ts'
@@ -23,10 +23,10 @@ export const serverRotationKey = (ctx: Context): Promise<SigningKey> => rotation
 
 /**
  * Returns the key in `rotationKeys` that the service holds: the account's own, else the service's rotation key. Returns
- * null if it holds none of them.
+ * null if it holds none of them. Throws `ServiceUnavailable` while the account's own key is being replaced.
  */
 export async function heldRotationKey(ctx: Context, did: Did, rotationKeys: readonly string[]): Promise<SigningKey | null> {
-  const ours = [await signingKeyOf(ctx, ctx.db, did), await serverRotationKey(ctx)]
+  const ours = [await settledKeyOf(ctx, ctx.db, did), await serverRotationKey(ctx)]
   return ours.find((key) => key && rotationKeys.includes(formatDidKey(key.publicKey))) ?? null
 }
 

@@ -30,7 +30,7 @@ import {
   mailsOf,
   redeemCode,
   requestCode,
-  signingKeyOf,
+  settledKeyOf,
 } from '../accounts/accounts.ts'
 import { suitReturningKey } from '../account-changes/account-changes.ts'
 import { access } from '../auth/auth.ts'
@@ -51,10 +51,10 @@ interface Expected {
   signingKey: string
 }
 
-/** Throws `AccountNotFound` if the account is gone. */
+/** Throws `AccountNotFound` if the account is gone, and `ServiceUnavailable` while its key is being replaced. */
 async function expectedOf(ctx: Context, did: Did): Promise<Expected> {
   const account = await accountOf(ctx.db, did)
-  const key = account && (await signingKeyOf(ctx, ctx.db, did))
+  const key = account && (await settledKeyOf(ctx, ctx.db, did))
   if (!key) throw accountNotFound()
   return { account, signingKey: formatDidKey(key.publicKey) }
 }

@@ -1,9 +1,10 @@
 /** Writes of account holders, apps and agents. */
 import { authenticationRequired, invalidRequest } from '../../http/errors.ts'
 import type { Context } from '../../platform/context.ts'
+import type { Tx } from '../../platform/database/database.ts'
 import { type Cid, parseCid } from '../../protocol/cid.ts'
 import { parseDid, parseRecordKey, recordUri, type AtUri, type Did, type Nsid, type RecordKey } from '../../protocol/identifiers.ts'
-import { accountAt, accountNotFound, requireActive, statusOf } from '../accounts/accounts.ts'
+import { accountAt, accountNotFound, onceSettled, requireActive, statusOf } from '../accounts/accounts.ts'
 import { requirePermission, type AccessCaller } from '../auth/auth.ts'
 import { applyCommit, nextRecordKey, type CommitMeta, type Write } from './commit-writer.ts'
 import { PROFILE, withPresentImages } from './profile-images.ts'
@@ -51,7 +52,8 @@ const neededActions: Record<Action, readonly ('create' | 'update' | 'delete')[]>
 /**
  * Apply the writes in one commit, all or none. Results are in the order of the writes.
  *
- * Refuses what the grant does not cover, as `prepareRecord` refuses records, and as `applyCommit` refuses writes.
+ * Refuses what the grant does not cover, as `prepareRecord` refuses records, and as `applyCommit` refuses writes. Waits if
+ * the account's key is being replaced, and refuses with `ServiceUnavailable` if that takes too long.
  */
 export async function writeRecords(
   ctx: Context,
@@ -65,7 +67,14 @@ export async function writeRecords(
   })
   const prepared = await Promise.all(input.writes.map((write) => prepareWrite(ctx, did, write, input.validate)))
   const job = { did, writes: prepared.map(({ write }) => write), swapCommit: cidOf(input.swapCommit) ?? undefined }
-  const commit = await ctx.db.transaction((tx) => applyCommit(ctx, tx, job))
+  const apply = (tx: Tx) => applyCommit(ctx, tx, job)
+  let commit: CommitMeta | null
+  try {
+    commit = await ctx.db.transaction(apply)
+  } catch (error) {
+    await onceSettled(ctx, did, error)
+    commit = await ctx.db.transaction(apply)
+  }
   return {
     commit,
     results: prepared.map(({ write, status }) => ({

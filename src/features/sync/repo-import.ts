@@ -18,7 +18,7 @@ import { publishedSigningKey } from '../../protocol/did-document.ts'
 import type { Did, Tid } from '../../protocol/identifiers.ts'
 import { formatDidKey, parseDidKey } from '../../protocol/keys.ts'
 import { tidMicros } from '../../protocol/tid.ts'
-import { accountStatus, refuseTakendown, signingKeyOf } from '../accounts/accounts.ts'
+import { accountStatus, refuseTakendown, settledKeyOf, settledTransaction, signingKeyOf } from '../accounts/accounts.ts'
 import { forgetBlobReferences, importBlobReferences } from '../blobs/blobs.ts'
 import { sequenceEvents } from '../firehose/firehose.ts'
 import { resolveDid } from '../identity/identity.ts'
@@ -130,12 +130,12 @@ interface Adoption {
 }
 
 async function adopt(ctx: Context, did: Did, { id, rev, commit, before, uses }: Adoption): Promise<void> {
-  await ctx.db.transaction(async (tx) => {
+  await settledTransaction(ctx, did, async (tx) => {
     const status = await accountStatus(tx, did)
     refuseTakendown(status)
     const present = await repoHead(tx, did)
     if (present?.rev !== before?.rev) throw new Refusal(409, 'Conflict', 'The repository was changed during the import')
-    const key = await signingKeyOf(ctx, tx, did)
+    const key = await settledKeyOf(ctx, tx, did)
     const head: Block = signCommit(unsignedCommit(did, rev, commit.data), key!)
     const now = ctx.clock.now()
     await forgetBlobReferences(tx, did, now)

@@ -22,6 +22,10 @@ const families: Record<string, { list(after: string, limit: number): Sql; update
       sql`SELECT signing_key AS id, wrapped FROM reserved_signing_key WHERE signing_key > ${after} ORDER BY signing_key LIMIT ${limit}`,
     update: (id, wrapped) => sql`UPDATE reserved_signing_key SET wrapped = ${wrapped} WHERE signing_key = ${id}`,
   },
+  'staged_key.wrapped': {
+    list: (after, limit) => sql`SELECT did AS id, wrapped FROM staged_key WHERE did > ${after} ORDER BY did LIMIT ${limit}`,
+    update: (id, wrapped) => sql`UPDATE staged_key SET wrapped = ${wrapped} WHERE did = ${id}`,
+  },
   'name_claim.signing_key_wrapped': {
     list: (after, limit) =>
       sql`SELECT handle AS id, signing_key_wrapped AS wrapped FROM name_claim WHERE signing_key_wrapped IS NOT NULL AND handle > ${after} ORDER BY handle LIMIT ${limit}`,

@@ -1,0 +1,95 @@
+/**
+ * Settles which key an identity names after an operation was submitted: the staged one, which then replaces the
+ * account's key, or the old one. Repeated until the directory says so.
+ */
+import type { Origin } from '../../http/origin.ts'
+import type { Context } from '../../platform/context.ts'
+import { PlcDirectoryError } from '../../platform/network/directory-client.ts'
+import type { StepKind } from '../../platform/running/steps.ts'
+import type { Did } from '../../protocol/identifiers.ts'
+import { formatDidKey } from '../../protocol/keys.ts'
+import { headOf, operationCid, SIGNING_KEY_NAME, stateOf, type Operation } from '../../protocol/plc.ts'
+import {
+  accountOf,
+  announceIn,
+  SETTLE_KEY_STEP,
+  signingKeyOf,
+  statusOf,
+  updateSigningHold,
+  updateSigningKey,
+} from '../accounts/accounts.ts'
+import { sequenceEvents } from '../firehose/firehose.ts'
+import { isDirectoryRefusal, resolveDid, submitOnce } from '../identity/identity.ts'
+import { resignHead } from '../repo/repo.ts'
+import { deleteSubmittedKey, findStagedKey, updateOperation, type StagedKey } from './staged-key-store.ts'
+
+interface Settlement {
+  /** Of the request that submitted the operation. */
+  origin: Origin
+}
+
+export const settleStep: StepKind<Settlement> = {
+  name: SETTLE_KEY_STEP,
+  concurrency: 16,
+  // The accounts of steps that are dropped cannot write until their wallets repeat the request.
+  maxSteps: 100_000,
+  maxTries: null,
+  firstWaitSecs: 1,
+  maxWaitSecs: 60,
+  async take(ctx, { did, payload: { origin } }) {
+    const staged = did && (await findStagedKey(ctx.db, did))
+    if (did === null || !staged?.operation) return
+    const { operation } = staged
+    const refusal = await refusalOfDirectory(ctx, did, staged.signingKey, operation)
+    if (refusal !== null) return undo(ctx, did, staged, refusal)
+    await promote(ctx, did, staged, origin)
+    await resolveDid(ctx, did, { live: true })
+  },
+}
+
+/** Whether two operations are one and the same, so that settling one settles the other. */
+export const isSettledWith = (one: Operation, other: Operation): boolean => operationCid(one).equals(operationCid(other))
+
+/**
+ * Submit the operation unless the directory has it. Returns null if the identity names the key now, or why it never will
+ * by this operation. Throws `PlcDirectoryError` while neither is certain.
+ */
+async function refusalOfDirectory({ plc }: Context, did: Did, signingKey: string, operation: Operation): Promise<string | null> {
+  const log = (await plc.auditLog(did)) ?? []
+  const head = headOf(log)
+  // A log that ends before the operation on which this one builds is an old copy.
+  if (!head || !log.some(({ cid }) => cid === operation.prev)) throw new PlcDirectoryError(200, 'the log of the DID is incomplete')
+  if (stateOf(head.operation)?.verificationMethods[SIGNING_KEY_NAME] === signingKey) return null
+  if (head.cid !== operation.prev) return 'another operation came first'
+  try {
+    await submitOnce({ plc }, did, operation)
+    return null
+  } catch (error) {
+    if (isDirectoryRefusal(error)) return (error as PlcDirectoryError).message
+    throw error
+  }
+}
+
+/**
+ * Replace the account's key by the staged one, and tell the network. The head is signed again, so that the identity and
+ * the repository agree from this transaction on. Does nothing if the account was deleted meanwhile.
+ */
+const promote = (ctx: Context, did: Did, staged: StagedKey, origin: Origin): Promise<void> =>
+  ctx.db.transaction(async (tx) => {
+    const account = await accountOf(tx, did)
+    const before = await signingKeyOf(ctx, tx, did)
+    if (!account || !before || (await deleteSubmittedKey(tx, did, staged.signingKey)) === 0) return
+    await updateSigningKey(tx, did, formatDidKey(before.publicKey), staged)
+    const sync = await resignHead(ctx, tx, did, (await signingKeyOf(ctx, tx, did))!)
+    // Nobody follows the repository of an inactive account; activation announces its head.
+    await sequenceEvents(ctx, tx, [{ type: 'identity', did }, ...(statusOf(account) === 'active' ? [sync] : [])])
+    await announceIn(tx, { ctx }, 'signingKeyReplaced', did, { origin })
+  })
+
+/** End the hold. The key stays staged, for another operation. */
+async function undo(ctx: Context, did: Did, staged: StagedKey, reason: string): Promise<void> {
+  await ctx.db.transaction(async (tx) => {
+    if ((await updateOperation(tx, did, staged.signingKey, null)) > 0) await updateSigningHold(tx, did, null)
+  })
+  ctx.log.warn('signing key not replaced: the directory did not take the operation', { did, reason })
+}
