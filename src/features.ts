@@ -8,6 +8,7 @@ import { backup } from './features/backup/backup.ts'
 import { blobGc } from './features/blob-gc/blob-gc.ts'
 import { blobs } from './features/blobs/blobs-feature.ts'
 import { doctor } from './features/doctor/doctor-feature.ts'
+import { escrow } from './features/escrow/escrow-feature.ts'
 import { firehose } from './features/firehose/firehose-feature.ts'
 import { identity } from './features/identity/identity-feature.ts'
 import { invites } from './features/invites/invites-feature.ts'
@@ -36,6 +37,7 @@ export const features: readonly Feature[] = [
   blobGc,
   blobs,
   doctor,
+  escrow,
   firehose,
   identity,
   invites,

@@ -16,6 +16,7 @@ import { inviteCreateCommand } from './invite-create-command.ts'
 import { inviteDisableCommand } from './invite-disable-command.ts'
 import { inviteListCommand } from './invite-list-command.ts'
 import { mailTestCommand } from './mail-test-command.ts'
+import { recoveryListCommand } from './recovery-list-command.ts'
 import { relayRequestCrawlCommand } from './relay-request-crawl-command.ts'
 import { relayStatusCommand } from './relay-status-command.ts'
 import { restoreCommand } from './restore-command.ts'
@@ -63,6 +64,7 @@ export const commands: readonly Command[] = [
   inviteDisableCommand,
   relayRequestCrawlCommand,
   relayStatusCommand,
+  recoveryListCommand,
   stepListCommand,
   stepRetryCommand,
   stepDropCommand,

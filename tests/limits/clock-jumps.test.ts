@@ -127,6 +127,7 @@ describe('what deletes by age skips a pass', () => {
       'expired-sessions',
       'oauth-expiry',
       'proof-nonces',
+      'recovery-codes',
       'reserved-keys',
       'steps',
       'mailed-codes',

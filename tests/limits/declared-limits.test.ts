@@ -31,6 +31,8 @@ test('each endpoint with limits of its own has these', () => {
     'DELETE /v1/handles/:handle': 'updateHandle of did:web:a.test',
     'POST /v1/repo-keys/rotation': 'rotateRepoKey of did:web:a.test',
     'POST /v1/repo-keys/rotation/complete': 'rotateRepoKey of did:web:a.test',
+    'POST /v1/recovery/initiate': 'recovery of the address',
+    'POST /v1/recovery/release': 'recovery of the address',
     'POST /waitlist': 'waitlist of the address',
     'POST /v1/sessions/sovereign': 'createSession of the address',
     'com.atproto.identity.requestPlcOperationSignature': 'requestMail of plc_operation did:web:a.test',

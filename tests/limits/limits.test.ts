@@ -36,6 +36,7 @@ beforeAll(async () => {
       createSessionPer5min: FEW,
       resetPasswordPer5min: FEW,
       updateHandlePer5min: FEW,
+      recoveryPer5min: FEW,
       waitlistPer5min: FEW,
     },
   })
@@ -93,6 +94,14 @@ const limiters: Partial<Record<LimitName, Limiter>> = {
     windows: [[FEW, MINUTES_5]],
     by: 'address',
     requests: [asAlice('com.atproto.identity.updateHandle', () => ({ handle: 'a.b.test' }))],
+  },
+  recovery: {
+    windows: [[FEW, MINUTES_5]],
+    by: 'address',
+    requests: [
+      (headers) => request(`${pds.url}/v1/recovery/initiate`, { json: { identifier: 'nobody.test' }, headers }),
+      (headers) => request(`${pds.url}/v1/recovery/release`, { json: { identifier: 'nobody.test' }, headers }),
+    ],
   },
   waitlist: {
     windows: [[FEW, MINUTES_5]],
@@ -185,7 +194,7 @@ const limiters: Partial<Record<LimitName, Limiter>> = {
 }
 
 /** Their endpoints are not built yet. */
-const AHEAD: LimitName[] = ['transferAccept', 'agentClaimConfirm', 'recovery', 'oauthConsentCreate', 'oauthConsentAction']
+const AHEAD: LimitName[] = ['transferAccept', 'agentClaimConfirm', 'oauthConsentCreate', 'oauthConsentAction']
 
 /**
  * They say nothing while they count, so they have tests of their own (`signup/taken-address.test.ts`,

@@ -88,6 +88,13 @@ const routes: Record<string, For> = {
   'POST /v1/repo-keys/rotation': 'owner',
   'POST /v1/repo-keys/rotation/complete': 'owner',
 
+  'PUT /v1/recovery/escrow-share': 'owner',
+  'DELETE /v1/recovery/escrow-share': 'owner',
+  'POST /v1/recovery/release/cancel': 'owner',
+  'POST /v1/recovery/initiate': 'open',
+  'POST /v1/recovery/release': 'open',
+
+  'GET /v1/admin/recovery-releases': 'operator',
   'GET /v1/admin/accounts': 'operator',
   'POST /v1/admin/accounts/:did/email': 'operator',
   'POST /v1/admin/accounts/lookup': 'operator',

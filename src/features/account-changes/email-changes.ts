@@ -22,6 +22,7 @@ import {
   updateEmail,
   updateEmailConfirmed,
 } from '../accounts/accounts.ts'
+import { deleteRecoveryCodesOf } from '../escrow/escrow.ts'
 import { isEmailPromised } from '../identity/identity.ts'
 
 /**
@@ -61,6 +62,7 @@ export async function replaceEmail(
       const before = (await accountOf(tx, did))?.email ?? null
       await updateEmail(tx, did, email)
       await deleteMailedCodesOf(tx, did)
+      await deleteRecoveryCodesOf(tx, did)
       // No mail if an operator replaces the address: the holder may have lost the old mailbox.
       if (before !== email) await announceIn(tx, exchange, 'emailChanged', did, { actor, to: actor === undefined ? before : null })
       return null

@@ -108,6 +108,28 @@ const accountEvents = {
   activated: { message: 'account activated' },
   deleted: { message: 'account deleted' },
   imported: { message: 'repository imported' },
+  shareDeposited: { message: 'recovery share deposited' },
+  shareRotated: { message: 'recovery share replaced' },
+  shareDeleted: { message: 'recovery share deleted' },
+  releaseOpened: {
+    message: 'release of the recovery share opened',
+    notice: {
+      subject: 'Recovery of your account was requested',
+      what: ({ collectableAt }) =>
+        `Somebody used a code that we had sent to you by email, and asked for the share of your recovery key that this server holds. It can be collected from ${collectableAt === undefined ? 'now' : inWords(collectableAt)} on. Together with one of your other shares it opens your identity.`,
+      remedies: ['cancelRecovery', 'mailbox', 'operator'],
+    },
+  },
+  releaseCancelled: { message: 'release of the recovery share cancelled' },
+  shareReleased: {
+    message: 'recovery share handed out',
+    notice: {
+      subject: 'Your recovery share was handed out',
+      what: () =>
+        'The server handed out the share of your recovery key that it holds. Whoever received it and has one of your other shares, from your keychain or from paper, can take over your identity.',
+      remedies: ['newKeys', 'mailbox', 'operator'],
+    },
+  },
 } as const satisfies Record<string, AccountEvent>
 
 const signInNotice = (using: string, remedies: Notice['remedies']): Notice => ({

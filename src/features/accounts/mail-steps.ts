@@ -7,7 +7,7 @@ import type { Context } from '../../platform/context.ts'
 import type { Tx } from '../../platform/database/database.ts'
 import { MailRefused, type Mail } from '../../platform/network/mailer.ts'
 import type { StepKind } from '../../platform/running/steps.ts'
-import type { Did } from '../../protocol/identifiers.ts'
+import type { Did, Millis } from '../../protocol/identifiers.ts'
 import type { CodePurpose } from './mailed-code-store.ts'
 import { isCodeAlive } from './mailed-codes.ts'
 
@@ -18,6 +18,8 @@ interface OrderedMail {
   mail: Mail
   /** The code in the mail, if any: once it is void, the mail is not sent. */
   carries: { did: Did; purpose: CodePurpose; code: string } | null
+  /** From then on the mail is not sent any more; null if it never gets old. */
+  goodUntil: Millis | null
 }
 
 export const mailStep: StepKind<OrderedMail> = {
@@ -29,7 +31,8 @@ export const mailStep: StepKind<OrderedMail> = {
   firstWaitSecs: 5,
   maxWaitSecs: 4 * 3600,
   isFinal: (error) => error instanceof MailRefused,
-  async take(ctx, { id, payload: { mail, carries } }) {
+  async take(ctx, { id, payload: { mail, carries, goodUntil } }) {
+    if (ctx.clock.now() >= (goodUntil ?? Infinity)) return
     if (carries === null || (await isCodeAlive(ctx, carries))) await ctx.mailer.send(mail, id)
   },
 }
@@ -41,15 +44,16 @@ export interface MailOrder {
   /** The account that it concerns; when that is deleted, the mail is dropped. */
   did?: Did | null
   carries?: OrderedMail['carries']
+  goodUntil?: OrderedMail['goodUntil']
 }
 
 /** Queue a mail in the caller's transaction; it is sent once that is durable. */
 export async function addMail(
   { steps }: Pick<Context, 'steps'>,
   tx: Tx,
-  { key, mail, did = null, carries = null }: MailOrder,
+  { key, mail, did = null, carries = null, goodUntil = null }: MailOrder,
 ): Promise<void> {
-  if (!mail.to.endsWith(NOBODYS_DOMAIN)) await steps.add(tx, mailStep, { key, did, payload: { mail, carries } })
+  if (!mail.to.endsWith(NOBODYS_DOMAIN)) await steps.add(tx, mailStep, { key, did, payload: { mail, carries, goodUntil } })
 }
 
 /**

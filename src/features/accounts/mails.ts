@@ -61,6 +61,13 @@ export function codeMail({ config }: Pick<Context, 'config'>, account: Addressee
   return { to: account.email, subject: `${subject} (${host})`, text }
 }
 
+/** The mail with a code that opens the release of a recovery share. A stranger may have asked for it. */
+export function recoveryCodeMail({ config }: Pick<Context, 'config'>, account: Addressee, code: string, told: Told): Mail {
+  const { host } = new URL(config.publicUrl)
+  const text = `${about(account, host)}\n\nSomebody asked to recover this account, perhaps you. With this code your wallet asks for the share of your recovery key that this server holds. It works once, within an hour.\n\nRecovery code:\n${code}\n\nIf you did not ask for it, you need not do anything, but do not give the code to anybody.\n\n${circumstances(withoutClaims(told))}\n\nYour account: ${config.publicUrl}/account\n`
+  return { to: account.email, subject: `Account Recovery Requested (${host})`, text }
+}
+
 // Notices
 
 /** The details of an event that its mail mentions. */
@@ -69,6 +76,8 @@ export interface EventDetails {
   actor?: string
   handle?: string
   deleteAfter?: Millis
+  /** From when a recovery share can be collected. */
+  collectableAt?: Millis
   /** Name of an app password. Not logged, because somebody typed it. */
   name?: string
 }
@@ -87,6 +96,9 @@ export interface Notice {
 }
 
 const remedies = {
+  cancelRecovery: () => 'Cancel the release now, in your wallet on a device that is still signed in.',
+  newKeys: () =>
+    'If somebody else may have another of your shares, replace the keys and the shares of your identity now, with your wallet.',
   mailbox: () => 'Whoever did this can read your mail, so change the password of your mailbox first.',
   password: ({ publicUrl }: Config) => `Set a new password at ${publicUrl}/account/reset-password. That signs out every app and browser.`,
   // A new password does not help: whoever holds the key can sign in again, and can move the account away.

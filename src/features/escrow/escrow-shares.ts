@@ -1,34 +1,78 @@
 /**
  * Shares in escrow: share 2 of an account's recovery seed, wrapped under the master key. Each change is written together
- * with its row in the audit log.
+ * with its row in the log of the account.
  */
 import type { Context } from '../../platform/context.ts'
-import type { Tx } from '../../platform/database/database.ts'
+import type { Reader, Tx } from '../../platform/database/database.ts'
 import { SHARE_VERSION, type EscrowShare } from '../../protocol/escrow-share.ts'
-import type { Did } from '../../protocol/identifiers.ts'
-import { deleteEscrowEventsOf, deleteShareRow, hasShare, insertEscrowEvent, putShare } from './escrow-store.ts'
+import type { Did, Millis } from '../../protocol/identifiers.ts'
+import { accountStatus, announce, refuseMissing, type By } from '../accounts/accounts.ts'
+import { deleteEscrowEventsOf, deleteShareRow, findShare, insertEscrowEvent, putShare } from './escrow-store.ts'
 import { deleteRecoveryCodesOf } from './recovery-code-store.ts'
 
+export type Deposit = 'deposited' | 'rotated'
+
+/** Take a share from its holder. Throws `AccountNotFound` if the account was deleted after the caller authenticated. */
+export async function takeShare(by: By, did: Did, share: EscrowShare): Promise<Deposit> {
+  const { ctx } = by
+  const deposit = await ctx.db.transaction(async (tx) => {
+    refuseMissing(await accountStatus(tx, did))
+    return depositShare(ctx, tx, did, share)
+  })
+  announce(by, deposit === 'deposited' ? 'shareDeposited' : 'shareRotated', did)
+  return deposit
+}
+
 /**
- * Takes a share into escrow, in the caller's transaction; a release in flight ends. The caller has checked that it is
- * share 2, and that a master key is configured.
+ * Take a share into escrow, in the caller's transaction. A release of the share before ends. The caller has checked that
+ * it is share 2, and that a master key is configured.
  */
 export async function depositShare(
   ctx: Pick<Context, 'vault' | 'clock'>,
   tx: Tx,
   did: Did,
   { setId, bytes }: EscrowShare,
-): Promise<'deposited' | 'rotated'> {
+): Promise<Deposit> {
   const now = ctx.clock.now()
-  const event = (await hasShare(tx, did)) ? 'rotated' : 'deposited'
+  const deposit = (await findShare(tx, did)) === null ? 'deposited' : 'rotated'
   await putShare(tx, did, ctx.vault.wrap(bytes), now)
-  await insertEscrowEvent(tx, did, event, now, { set_id: setId, version: SHARE_VERSION })
-  return event
+  await insertEscrowEvent(tx, did, deposit, now, { set_id: setId, version: SHARE_VERSION })
+  return deposit
 }
 
-/** Forgets everything about an account that is deleted, the audit log included. */
+/** Delete the share of an account, and with it a release in flight. Returns false if there is none. */
+export async function deleteShare(by: By, did: Did): Promise<boolean> {
+  const { ctx } = by
+  const isDeleted = await ctx.db.transaction(async (tx) => {
+    if ((await deleteShareRow(tx, did)) === 0) return false
+    await insertEscrowEvent(tx, did, 'deleted', ctx.clock.now())
+    return true
+  })
+  if (isDeleted) announce(by, 'shareDeleted', did)
+  return isDeleted
+}
+
+/** Forget everything about an account that is deleted, its log included. */
 export async function deleteEscrowOf(tx: Tx, did: Did): Promise<void> {
   await deleteShareRow(tx, did)
   await deleteRecoveryCodesOf(tx, did)
   await deleteEscrowEventsOf(tx, did)
+}
+
+/** What is in escrow for an account. Times are those of the deposit, and from which a release may be, or can be, collected. */
+export type EscrowState =
+  | { state: 'none' }
+  | { state: 'held'; since: Millis }
+  | { state: 'pending'; since: Millis; until: Millis }
+  | { state: 'collectable'; since: Millis; from: Millis }
+
+export async function escrowState({ clock }: Pick<Context, 'clock'>, reader: Reader, did: Did): Promise<EscrowState> {
+  const share = await findShare(reader, did)
+  if (share === null) return { state: 'none' }
+  const { heldSince: since, release } = share
+  if (release === null) return { state: 'held', since }
+  const { collectableAt } = release
+  return clock.now() < collectableAt
+    ? { state: 'pending', since, until: collectableAt }
+    : { state: 'collectable', since, from: collectableAt }
 }

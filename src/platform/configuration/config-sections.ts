@@ -162,14 +162,12 @@ export const declared = {
     enabled: field(boolean, { default: false, doc: 'Offer `POST /waitlist`.' }),
   }),
 
-  recovery: section(
-    unused({
-      releaseDelaySecs: field(seconds(), {
-        default: 86_400,
-        doc: 'Time between the request for an escrowed share and its release. 0: at once.',
-      }),
+  recovery: section({
+    releaseDelaySecs: field(seconds(), {
+      default: 86_400,
+      doc: 'Time between the request for an escrowed share and its release, in which the holder can cancel it. 0: at once.',
     }),
-  ),
+  }),
 
   repos: section({
     importsEnabled: field(boolean, { default: true, addition: true, doc: 'Accounts may import a repository.' }),
@@ -404,10 +402,10 @@ export const declared = {
     ...unused({
       transferAcceptPer5min: perFiveMinutes(30, 'Transfer acceptance.'),
       agentClaimConfirmPer5min: perFiveMinutes(30, 'Confirmation of agent claims.'),
-      recoveryPer5min: perFiveMinutes(30, 'Recovery.'),
       oauthConsentCreatePer5min: perFiveMinutes(30, 'Creation of wallet consent requests, which is also limited per client.'),
       oauthConsentActionPer5min: perFiveMinutes(30, 'Reading or answering a wallet consent request.'),
     }),
+    recoveryPer5min: perFiveMinutes(30, 'Recovery: requests for a code, and for the escrowed share.'),
     waitlistPer5min: perFiveMinutes(30, 'Waitlist sign-up.'),
     writePointsHourly: field(integer(), {
       default: 5000,

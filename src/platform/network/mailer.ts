@@ -89,7 +89,8 @@ function smtpMailer(
           from: sender,
           to: { name: '', address: to },
           subject,
-          text,
+          // Only at such line ends does the library break long lines where it must: it would cut a code in two.
+          text: text.replaceAll('\n', '\r\n'),
           ...(id === undefined ? {} : { messageId: `<${id}@${hostOf(from)}>` }),
         })
       } catch (error) {
