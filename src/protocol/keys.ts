@@ -185,6 +185,9 @@ export function curveOf(didKey: string): Curve | null {
   return bytes && codecOf(bytes)
 }
 
+/** `z…`: the compressed point alone. */
+export const formatBareMultibase = (key: PublicKey): string => base58btc.encode(key.bytes)
+
 /** `z…`: the point alone, as in the older verification methods that name the curve in their type. */
 export function parseBareMultibase(curve: Curve, text: string): PublicKey | null {
   const bytes = decodeMultibase(text)

@@ -63,7 +63,7 @@ export interface AuditEntry {
   operation: LogOperation
 }
 
-const MAX_ROTATION_KEYS = 5
+export const MAX_ROTATION_KEYS = 5
 export const RECOVERY_WINDOW_MILLIS = 72 * 60 * 60 * 1000
 /** Length of an ECDSA signature as raw `r || s`. Only canonical base64url is accepted, which leaves one spelling. */
 const SIGNATURE_BYTES = 64
