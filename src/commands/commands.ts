@@ -38,6 +38,7 @@ import { walletExportCommand } from './wallet-export-command.ts'
 import { walletHandleCommand } from './wallet-handle-command.ts'
 import { walletHostingCommand } from './wallet-hosting-command.ts'
 import { walletKeyCommand } from './wallet-key-command.ts'
+import { walletMoveCommand } from './wallet-move-command.ts'
 import { walletRecoverCommand } from './wallet-recover-command.ts'
 import { walletRotateKeyCommand } from './wallet-rotate-key-command.ts'
 import { walletShowCommand } from './wallet-show-command.ts'
@@ -84,6 +85,7 @@ export const commands: readonly Command[] = [
   walletHandleCommand,
   walletRotateKeyCommand,
   walletEscrowCommand,
+  walletMoveCommand,
   walletTransferCommand,
   walletRecoverCommand,
   walletHostingCommand,

@@ -43,12 +43,8 @@ export const identityCommand = ({ run, ...command }: IdentityCommand): Command =
   walletCommand({
     ...command,
     async run(invocation) {
-      const { finishPending } = await import('../wallet/wallet-operations.ts')
       const wallet = await openWallet(invocation)
-      requireSettled(wallet)
-      const { what, fault } = await finishPending(wallet)
-      if (fault !== null) warnOfDeposit(invocation.terminal, fault)
-      else if (what !== null) invocation.terminal.err(`finished first: ${pendingSteps[what]}`)
+      await requireSettled(invocation, wallet)
       await run({ ...invocation, wallet })
       await handOutPaper(invocation, wallet)
     },
@@ -60,12 +56,19 @@ const pendingSteps = { rekeying: 'new keys and shares', deposit: 'the share of t
 export const warnOfDeposit = (terminal: Terminal, fault: OperatorError): void =>
   terminal.err(`warning: the server has not taken its share, and the next command tries again: ${fault.message}`)
 
-function requireSettled({ contents: { did, unfinished } }: Wallet): void {
+/** Finish an operation that an earlier command began. Throws OperatorError if it is one that only its own command can finish. */
+export async function requireSettled({ terminal }: Pick<Invocation, 'terminal'>, wallet: Wallet): Promise<void> {
+  const { did, unfinished } = wallet.contents
   if (unfinished?.what === 'creation') throw new OperatorError('the account is not made yet: run "holdfast wallet create" again')
   if (unfinished?.what === 'recovery') throw new OperatorError('the identity is not recovered yet: run "holdfast wallet recover" again')
   if (unfinished?.what === 'arrival')
     throw new OperatorError('the other device has not handed over yet: run "holdfast wallet transfer" again')
+  if (unfinished?.what === 'move') throw new OperatorError('the account has not moved yet: run "holdfast wallet move" again')
   if (did === null) throw new OperatorError('this wallet has no identity yet: "holdfast wallet create" makes one')
+  const { finishPending } = await import('../wallet/wallet-operations.ts')
+  const { what, fault } = await finishPending(wallet)
+  if (fault !== null) warnOfDeposit(terminal, fault)
+  else if (what !== null) terminal.err(`finished first: ${pendingSteps[what]}`)
 }
 
 export async function walletPath({ terminal, options }: Invocation): Promise<string> {

@@ -23,6 +23,8 @@ export interface WalletContents {
   /** The opaque session that the ceremony ends with; some endpoints take no other. */
   walletSession: string | null
   session: StoredSession | null
+  /** By origin: the sessions at servers that the account has moved away from, with which it can come back. */
+  elsewhere: Record<string, Pick<WalletContents, 'session' | 'walletSession'>>
   unfinished: Unfinished | null
 }
 
@@ -32,7 +34,7 @@ export interface StoredSession {
 }
 
 /** A step that is stored before it is taken, so that a lost answer or a killed process loses no key. Repeating a command goes on with it. */
-export type Unfinished = Creation | Rekeying | Deposit | Rotation | Recovery | HandOver | Arrival
+export type Unfinished = Creation | Rekeying | Deposit | Rotation | Recovery | HandOver | Arrival | Move
 
 export interface Creation {
   what: 'creation'
@@ -96,4 +98,16 @@ export interface Arrival {
   what: 'arrival'
   transferId: string
   deviceToken: string
+}
+
+/** To another server. */
+export interface Move {
+  what: 'move'
+  /** Origin of the new server. */
+  to: string
+  handle: string
+  /** At the new server, where the account is made and not active. */
+  session: StoredSession
+  /** The operation that names the new server; null until everything is there. */
+  operation: Operation | null
 }

@@ -6,6 +6,8 @@ import { isPlcDid } from '../protocol/plc.ts'
 
 /** Timeout of a request. A ceremony waits for the directory, which the server gives 10 s. */
 const TIMEOUT_MILLIS = 60_000
+/** Timeout of a request that carries a repository or a blob. */
+const CONTENT_TIMEOUT_MILLIS = 600_000
 /** Longer answers are cut off: none that a wallet asks for is longer. */
 const MAX_ANSWER_BYTES = 5 * 1024 * 1024
 
@@ -26,9 +28,16 @@ export class ServerRefusal extends OperatorError {
 /** There was no answer, or none that can be used: whether the request took effect is unknown. */
 export class NoAnswer extends OperatorError {}
 
+/** Bytes that are passed on as they come. */
+export interface Content {
+  body: ReadableStream<Uint8Array> | Uint8Array
+  type: string
+}
+
 export interface WalletRequest {
   token?: string | null
   json?: object
+  content?: Content
   query?: Readonly<Record<string, string>>
 }
 
@@ -53,6 +62,22 @@ export class WalletServer {
   get(path: string, { query = {}, ...rest }: WalletRequest = {}): Promise<Answer> {
     const search = new URLSearchParams(query)
     return this.#ask('GET', search.size === 0 ? path : `${path}?${search}`, rest)
+  }
+
+  /** Get bytes as they come. Returns null if the server does not have them. */
+  async download(path: string, query: Readonly<Record<string, string>>): Promise<Content | null> {
+    const url = `${this.url}${path}?${new URLSearchParams(query)}`
+    const response = await fetch(url, {
+      ...safeRoute(new URL(url).protocol),
+      signal: AbortSignal.timeout(CONTENT_TIMEOUT_MILLIS),
+    }).catch((error: Error) => {
+      throw new NoAnswer(`${this.url} cannot be reached: ${error.message}`, { cause: error })
+    })
+    if (response.ok && response.body !== null)
+      return { body: response.body, type: response.headers.get('content-type') ?? 'application/octet-stream' }
+    await response.body?.cancel()
+    if (response.status === 400 || response.status === 404) return null
+    throw new NoAnswer(`${this.url} answered ${response.status} when asked for data`)
   }
 
   post(path: string, request: WalletRequest = {}): Promise<Answer> {
@@ -122,15 +147,13 @@ export class WalletServer {
     return endpoint !== null && URL.parse(endpoint)?.origin === this.url
   }
 
-  async #ask(method: string, path: string, { token, json }: WalletRequest): Promise<Answer> {
+  async #ask(method: string, path: string, { token, json, content }: WalletRequest): Promise<Answer> {
+    const sent = content ?? (json === undefined ? null : { body: JSON.stringify(json), type: 'application/json' })
     const headers: Record<string, string> = {}
     if (token) headers['authorization'] = `Bearer ${token}`
-    if (json !== undefined) headers['content-type'] = 'application/json'
-    const answer = await fetchJson(this.url + path, {
-      method,
-      headers,
-      ...(json === undefined ? {} : { body: JSON.stringify(json) }),
-    })
+    if (sent !== null) headers['content-type'] = sent.type
+    const timeoutMillis = content === undefined ? TIMEOUT_MILLIS : CONTENT_TIMEOUT_MILLIS
+    const answer = await fetchJson(this.url + path, { method, headers, ...(sent === null ? {} : { body: sent.body }) }, timeoutMillis)
     if (answer.status >= 200 && answer.status < 300) return (answer.body ?? {}) as Answer
     throw refusalOf(this.url, answer)
   }
@@ -153,21 +176,22 @@ interface JsonAnswer {
 }
 
 /** Make one request. Throws `NoAnswer`. */
-export async function fetchJson(url: string, init: RequestInit): Promise<JsonAnswer> {
+export async function fetchJson(url: string, init: RequestInit, timeoutMillis = TIMEOUT_MILLIS): Promise<JsonAnswer> {
   const { origin, protocol } = new URL(url)
   try {
     const response = await fetch(url, {
       ...init,
-      // A redirect could send a credential to another host, and a proxy from the environment could read unencrypted requests.
-      redirect: 'manual',
-      ...(protocol === 'http:' ? { proxy: false } : {}),
-      signal: AbortSignal.timeout(TIMEOUT_MILLIS),
-    } as RequestInit)
+      ...safeRoute(protocol),
+      signal: AbortSignal.timeout(timeoutMillis),
+    })
     return { status: response.status, body: jsonOf(await boundedText(response)), headers: response.headers }
   } catch (error) {
     throw new NoAnswer(`${origin} cannot be reached: ${(error as Error).message}`, { cause: error })
   }
 }
+
+/** A redirect could send a credential to another host, and a proxy from the environment could read unencrypted requests. */
+const safeRoute = (protocol: string) => ({ redirect: 'manual', ...(protocol === 'http:' ? { proxy: false } : {}) }) as const
 
 async function boundedText(response: Response): Promise<string> {
   const chunks: Uint8Array[] = []

@@ -2,7 +2,7 @@
 import { decodeJws } from '../protocol/jws.ts'
 import { sovereignSessionEnvelope } from '../protocol/signed-envelope.ts'
 import type { StoredSession } from './wallet-contents.ts'
-import { NoAnswer, ServerRefusal, textOf } from './wallet-server.ts'
+import { NoAnswer, ServerRefusal, textOf, type WalletServer } from './wallet-server.ts'
 import type { Wallet } from './wallet.ts'
 
 /** An access token that ends sooner than this is not used any more. */
@@ -56,15 +56,18 @@ function isGood(wallet: Wallet, { accessJwt }: StoredSession): boolean {
   return typeof exp === 'number' && exp * 1000 - wallet.now() > MARGIN_MILLIS
 }
 
-/** Exchange the stored session for a younger one. Returns null if there is none, or if the server has ended it. */
 async function refreshed(wallet: Wallet): Promise<StoredSession | null> {
-  const before = wallet.contents.session
-  if (before === null) return null
+  const { session: before } = wallet.contents
+  const session = before && (await refreshSession(wallet.server, before))
+  if (session !== null) await wallet.update({ session })
+  return session
+}
+
+/** Exchange a session for a younger one. Returns null if the server has ended it. */
+export async function refreshSession(server: WalletServer, { refreshJwt }: StoredSession): Promise<StoredSession | null> {
   try {
-    const answer = await wallet.server.post('/xrpc/com.atproto.server.refreshSession', { token: before.refreshJwt })
-    const session = { accessJwt: textOf(answer, 'accessJwt'), refreshJwt: textOf(answer, 'refreshJwt') }
-    await wallet.update({ session })
-    return session
+    const answer = await server.post('/xrpc/com.atproto.server.refreshSession', { token: refreshJwt })
+    return { accessJwt: textOf(answer, 'accessJwt'), refreshJwt: textOf(answer, 'refreshJwt') }
   } catch (error) {
     if (!isSessionOver(error)) throw error
     return null

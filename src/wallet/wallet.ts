@@ -28,6 +28,7 @@ export const freshContents = (server: string, directory: string): WalletContents
   paperShare: null,
   walletSession: null,
   session: null,
+  elsewhere: {},
   unfinished: null,
 })
 
@@ -47,19 +48,26 @@ export class Wallet {
   readonly #file: Pick<WalletFile, 'write'>
   #contents: WalletContents
   readonly now: () => Millis
-  readonly server: WalletServer
+  #server: WalletServer
   readonly directory: WalletDirectory
 
   constructor(file: Pick<WalletFile, 'write'>, contents: WalletContents, now: () => Millis) {
     this.#file = file
     this.#contents = contents
     this.now = now
-    this.server = new WalletServer(contents.server, contents.directory)
+    this.#server = new WalletServer(contents.server, contents.directory)
     this.directory = new WalletDirectory(contents.directory)
   }
 
   get contents(): Readonly<WalletContents> {
     return this.#contents
+  }
+
+  /** The server that hosts the account, also after it has moved. */
+  get server(): WalletServer {
+    const { server, directory } = this.#contents
+    if (this.#server.url !== server) this.#server = new WalletServer(server, directory)
+    return this.#server
   }
 
   /** Change the contents and write them to the file, before anything is done that depends on them. */
