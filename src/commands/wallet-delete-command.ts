@@ -1,5 +1,6 @@
 import { OperatorError } from '../base/operator-error.ts'
-import { Misuse } from './command.ts'
+import { chosenOption, type Invocation, Misuse } from './command.ts'
+import type { Wallet } from '../wallet/wallet.ts'
 import { identityCommand, wanted } from './wallet-command.ts'
 
 export const walletDeleteCommand = identityCommand({
@@ -9,30 +10,38 @@ export const walletDeleteCommand = identityCommand({
 Without a terminal, run it once to have the code mailed and once with --code.
 
 A did:plc is then ended in the directory: for 72 hours a key can undo that, afterwards nobody can use it again. With
---keep-identity it is left as it is, for an account elsewhere.`,
+--keep-identity it is left as it is, for an account elsewhere; --only-identity ends that of an account that is gone.`,
   options: {
     code: { value: 'CODE', doc: 'The mailed code.' },
     'keep-identity': { doc: 'Delete the account only.' },
+    'only-identity': { doc: 'End the identity only.' },
     yes: { doc: 'Do not ask.' },
   },
   async run(invocation) {
     const { terminal, wallet, options } = invocation
     const { deleteAccount, endIdentity, requestDeletion } = await import('../wallet/wallet-account.ts')
-    const { handle, did } = wallet.contents
-    const name = handle ?? wallet.did
-    if (options['code'] === undefined) {
-      await requestDeletion(wallet)
-      if (!terminal.isInteractive) return terminal.out('A code was mailed: run this again with --code and --yes')
-    }
-    if (options['yes'] !== true) {
-      if (!terminal.isInteractive) throw new Misuse('nobody can be asked here: add --yes')
-      const typed = await terminal.ask(`${name} (${did}) will be deleted for good, with everything in it.\nType ${name} to go on: `)
-      if (typed.trim().toLowerCase() !== name.toLowerCase()) throw new OperatorError('not confirmed; nothing was deleted')
-    }
-    await deleteAccount(wallet, await wanted(invocation, 'code', 'The code that was mailed to you: '))
-    terminal.out('The account is deleted.')
-    if (options['keep-identity'] === true || !wallet.did.startsWith('did:plc:')) return
+    const part = chosenOption(options, ['keep-identity', 'only-identity'])
+    if (part !== 'only-identity') {
+      if (options['code'] === undefined) {
+        await requestDeletion(wallet)
+        if (!terminal.isInteractive) return terminal.out('A code was mailed: run this again with --code and --yes')
+      }
+      await confirmName(invocation, 'will be deleted for good, with everything in it')
+      await deleteAccount(wallet, await wanted(invocation, 'code', 'The code that was mailed to you: '))
+      terminal.out('The account is deleted.')
+    } else await confirmName(invocation, 'will be ended in the directory')
+    if (part === 'keep-identity' || !wallet.did.startsWith('did:plc:')) return
     await endIdentity(wallet)
     terminal.out('The identity is ended. Keep the wallet for 72 hours if you may want it back.')
   },
 })
+
+/** Throws OperatorError unless `--yes` is given or the handle is typed. */
+async function confirmName({ terminal, wallet, options }: Invocation & { wallet: Wallet }, fate: string): Promise<void> {
+  if (options['yes'] === true) return
+  if (!terminal.isInteractive) throw new Misuse('nobody can be asked here: add --yes')
+  const { handle, did } = wallet.contents
+  const name = handle ?? wallet.did
+  const typed = await terminal.ask(`${name} (${did}) ${fate}.\nType ${name} to go on: `)
+  if (typed.trim().toLowerCase() !== name.toLowerCase()) throw new OperatorError('not confirmed; nothing was deleted')
+}

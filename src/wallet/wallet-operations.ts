@@ -105,9 +105,11 @@ export async function renewShares(wallet: Wallet): Promise<OperatorError | null>
 
 /** Give the identity another key for its repository: a staged key of the server, in place of the current one. */
 export async function rotateRepoKey(wallet: Wallet): Promise<string> {
-  const head = await ownHead(wallet)
+  await ownHead(wallet)
   const { signingKey } = await asOwner(wallet, (token) => wallet.server.post('/v1/repo-keys/rotation', { token }))
   if (typeof signingKey !== 'string' || parseDidKey(signingKey) === null) throw new NoAnswer('the server named no key')
+  // Read after the request, with which the server settles a rotation that was begun before.
+  const head = await ownHead(wallet)
   const { verificationMethods, rotationKeys } = head.state
   const before = verificationMethods[SIGNING_KEY_NAME]
   const others = rotationKeys.filter((key) => key !== before)
@@ -126,9 +128,13 @@ async function finishRotation(wallet: Wallet, operation: Operation): Promise<voi
   try {
     await asOwner(wallet, (token) => wallet.server.post('/v1/repo-keys/rotation/complete', { token, json: { operation } }))
   } catch (error) {
-    // The staged key is gone, or the identity has changed since: this operation can never be taken. Nothing was changed.
-    if (error instanceof ServerRefusal && error.status === 400) await wallet.update({ unfinished: null })
-    throw error
+    if (!(error instanceof ServerRefusal) || error.status !== 400) throw error
+    // Either the server had finished it already, or the identity has changed since, and this operation can never be taken.
+    const isDone = await wallet.directory.has(wallet.did, operation)
+    if (!isDone) {
+      await wallet.update({ unfinished: null })
+      throw error
+    }
   }
   await wallet.update({ unfinished: null })
 }
