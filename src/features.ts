@@ -7,6 +7,7 @@ import { auth } from './features/auth/auth-feature.ts'
 import { backup } from './features/backup/backup.ts'
 import { blobGc } from './features/blob-gc/blob-gc.ts'
 import { blobs } from './features/blobs/blobs-feature.ts'
+import { ceremony } from './features/ceremony/ceremony-feature.ts'
 import { doctor } from './features/doctor/doctor-feature.ts'
 import { escrow } from './features/escrow/escrow-feature.ts'
 import { firehose } from './features/firehose/firehose-feature.ts'
@@ -17,6 +18,7 @@ import { oauth } from './features/oauth/oauth-feature.ts'
 import { operators } from './features/operators/operators-feature.ts'
 import { plcDirectory } from './features/plc-directory/plc-directory.ts'
 import { preferences } from './features/preferences/preferences.ts'
+import { provisioning } from './features/provisioning/provisioning-feature.ts'
 import { proxy } from './features/proxy/proxy-feature.ts'
 import { repo } from './features/repo/repo-feature.ts'
 import { repoKeys } from './features/repo-keys/repo-keys-feature.ts'
@@ -36,6 +38,7 @@ export const features: readonly Feature[] = [
   backup,
   blobGc,
   blobs,
+  ceremony,
   doctor,
   escrow,
   firehose,
@@ -46,6 +49,7 @@ export const features: readonly Feature[] = [
   operators,
   plcDirectory,
   preferences,
+  provisioning,
   proxy,
   repo,
   repoKeys,

@@ -34,6 +34,8 @@ export class OAuthError extends Refusal {
 }
 
 export const invalidRequest = (message: string) => new Refusal(400, 'InvalidRequest', message)
+/** A field of a request that begins an account fails a check. */
+export const invalidClaim = (message: string) => new Refusal(400, 'InvalidClaim', message)
 export const invalidToken = (message: string) => new Refusal(400, 'InvalidToken', message)
 export const expiredToken = (message: string) => new Refusal(400, 'ExpiredToken', message)
 /** Points an OAuth client to the metadata that tells it how to obtain a token. RFC 9728 section 5.1. */
@@ -44,6 +46,7 @@ export const authMissing = (publicUrl: string) =>
 export const authenticationRequired = (message = 'Authentication Required') => new Refusal(401, 'AuthenticationRequired', message)
 export const forbidden = (message = 'Forbidden') => new Refusal(403, 'Forbidden', message)
 export const notFound = (message = 'Not Found') => new Refusal(404, 'NotFound', message)
+export const claimCodeRedeemed = () => new Refusal(409, 'ClaimCodeRedeemed', 'The code has been used')
 export const payloadTooLarge = () => new Refusal(413, 'PayloadTooLarge', 'request entity too large')
 export const methodNotImplemented = () => new Refusal(501, 'MethodNotImplemented', 'Method Not Implemented')
 export const upstreamFailure = (message = 'Upstream service unreachable') => new Refusal(502, 'UpstreamFailure', message)
@@ -82,6 +85,7 @@ export const nestedCodes: Record<string, string> = {
   HandleNotFound: 'HANDLE_NOT_FOUND',
   HandleNotAvailable: 'HANDLE_TAKEN',
   ClaimCodeRedeemed: 'CLAIM_CODE_REDEEMED',
+  AccountExists: 'ACCOUNT_EXISTS',
   DidAlreadyExists: 'DID_ALREADY_EXISTS',
   Conflict: 'CONFLICT',
   PayloadTooLarge: 'PAYLOAD_TOO_LARGE',

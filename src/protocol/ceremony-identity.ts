@@ -7,7 +7,16 @@
 import { parseDidDocument, renderDidDocument, type DidDocument } from './did-document.ts'
 import { parseDid, type Did, type Handle } from './identifiers.ts'
 import { parseDidKey } from './keys.ts'
-import { genesisDid, MAX_ROTATION_KEYS, parseOperation, PDS_SERVICE_NAME, pdsService, SIGNING_KEY_NAME, signerOf, type Operation } from './plc.ts'
+import {
+  genesisDid,
+  MAX_ROTATION_KEYS,
+  parseOperation,
+  PDS_SERVICE_NAME,
+  pdsService,
+  SIGNING_KEY_NAME,
+  signerOf,
+  type Operation,
+} from './plc.ts'
 
 /** What the server expects of the identity. `signingKey` is a did:key. */
 export interface CeremonyTerms {

@@ -28,6 +28,7 @@ const kindsOfEndpoints = {
   'wallet session, session, app': 'POST /v1/did-web/hosting',
   'wallet session': 'POST /v1/handles',
   device: 'GET /v1/devices/:id/pds',
+  'pending session': 'POST /v1/dids',
 }
 
 test('every endpoint takes one of these sets of credentials', () => {

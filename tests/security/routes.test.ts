@@ -5,6 +5,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { features } from '../../src/features.ts'
 import { createAccount, type TestAccount } from '../harness/account.ts'
+import { forCeremonies } from '../harness/ceremony.ts'
 import { basic, bearer, request, type Answer } from '../harness/http.ts'
 import { ADMIN_TOKEN, startPds, type TestPds } from '../harness/pds.ts'
 
@@ -12,9 +13,10 @@ import { ADMIN_TOKEN, startPds, type TestPds } from '../harness/pds.ts'
  * `open`: everybody. `operator`: the admin token or a paired device; `master`: the token alone. `holder`: who is signed
  * in in the browser. `client`: an OAuth client with its proof. `code`: who shows a one-time code in the body. `directory`: everybody, where
  * the server runs a PLC directory of its own. `metrics`: as configured. `owner`: the account itself, by its session or that of
- * a wallet; `wallet`: that of a wallet alone. `device`: a device that holds a token.
+ * a wallet; `wallet`: that of a wallet alone; `pending`: that of a wallet whose account is in the making. `device`: a device that holds a token.
  */
-type For = 'owner' | 'wallet' | 'device' | 'open' | 'operator' | 'master' | 'holder' | 'client' | 'code' | 'directory' | 'metrics'
+type For =
+  'owner' | 'wallet' | 'pending' | 'device' | 'open' | 'operator' | 'master' | 'holder' | 'client' | 'code' | 'directory' | 'metrics'
 
 const routes: Record<string, For> = {
   'GET /': 'open',
@@ -88,6 +90,16 @@ const routes: Record<string, For> = {
   'POST /v1/repo-keys/rotation': 'owner',
   'POST /v1/repo-keys/rotation/complete': 'owner',
 
+  'POST /v1/accounts': 'master',
+  'POST /v1/accounts/mobile': 'code',
+  'POST /v1/devices': 'code',
+  'GET /v1/repo-signing-key': 'pending',
+  'POST /v1/dids': 'pending',
+  'POST /v1/accounts/sessions': 'open',
+  'POST /v1/pds/keys': 'operator',
+  'GET /v1/pds/keys': 'open',
+  'GET /v1/admin/ceremonies': 'operator',
+
   'PUT /v1/recovery/escrow-share': 'owner',
   'DELETE /v1/recovery/escrow-share': 'owner',
   'POST /v1/recovery/release/cancel': 'owner',
@@ -135,7 +147,7 @@ let alice: TestAccount
 /** Alice's browser, signed in. */
 let cookie: string
 beforeAll(async () => {
-  pds = await startPds({ rateLimit: { enabled: false }, waitlist: { enabled: true }, telemetry: { metricsRequireAdmin: true } })
+  pds = await startPds({ ...forCeremonies, waitlist: { enabled: true }, telemetry: { metricsRequireAdmin: true } })
   alice = await createAccount(pds, 'alice')
   const signedIn = await form('/account/sign-in', { identifier: alice.handle, password: alice.password })
   expect(signedIn.status).toBe(303)
@@ -192,9 +204,10 @@ test.each(routesFor('operator', 'master', 'metrics'))('%s is closed to everybody
   expect((await call(route, bearer(ADMIN_TOKEN))).status).not.toBe(401)
 })
 
-test.each(routesFor('owner', 'wallet', 'device'))('%s is closed to strangers and operators', async (route) => {
-  const code = routes[route] === 'owner' ? 'INVALID_TOKEN' : 'UNAUTHORIZED'
-  const missing = routes[route] === 'owner' ? 'AUTHENTICATION_REQUIRED' : 'UNAUTHORIZED'
+test.each(routesFor('owner', 'wallet', 'pending', 'device'))('%s is closed to strangers and operators', async (route) => {
+  const kind = routes[route]!
+  const code = kind === 'owner' ? 'INVALID_TOKEN' : 'UNAUTHORIZED'
+  const missing = ['owner', 'pending'].includes(kind) ? 'AUTHENTICATION_REQUIRED' : 'UNAUTHORIZED'
   expect(await call(route, {})).toMatchObject({ status: 401, body: { error: { code: missing } } })
   const strangers = [bearer(ADMIN_TOKEN), basic('admin', ADMIN_TOKEN), bearer(alice.refreshJwt), bearer('A'.repeat(43)), bearer('x.y.z')]
   for (const headers of strangers) {
@@ -244,7 +257,7 @@ test('a device is paired with a code, once, and never with a guess', async () =>
 
 test('browsers of other origins read nothing that is for operators or shown to people', async () => {
   const origin = 'https://evil.example'
-  for (const route of routesFor('operator', 'master', 'metrics', 'holder', 'code', 'owner', 'wallet', 'device')) {
+  for (const route of routesFor('operator', 'master', 'metrics', 'holder', 'code', 'owner', 'wallet', 'pending', 'device')) {
     for (const method of ['OPTIONS', 'GET']) {
       const { headers } = await request(`${pds.url}${pathOf(route)}`, {
         method,

@@ -118,7 +118,8 @@ export interface WrappedKey {
 
 export interface NewAccount extends WrappedKey {
   did: Did
-  handle: Handle
+  /** Null if the account takes its handle later. */
+  handle: Handle | null
   email: string | null
   passwordHash: string | null
   createdAt: Millis

@@ -1,38 +1,24 @@
 /** Claim codes: invite codes that expire and can be used once. */
-import { randomBytes } from 'node:crypto'
 import { Type } from '@sinclair/typebox'
 import { route } from '../../http/endpoint.ts'
-import { invalidRequest, notFound, Refusal } from '../../http/errors.ts'
+import { claimCodeRedeemed, invalidClaim, invalidRequest, notFound } from '../../http/errors.ts'
 import { integerParam, readJson } from '../../http/json-input.ts'
-import { isUniqueViolation } from '../../platform/database/database.ts'
 import { wireTime, type Millis } from '../../protocol/identifiers.ts'
-import { shortCode } from '../../protocol/short-code.ts'
+import { findClaimCode, insertClaimCodes, listClaimCodes, revokeClaimCode, withNewClaimCodes, type ClaimCode } from '../invites/invites.ts'
 import { actorOf, operator, recordAudit } from '../operators/operators.ts'
-import { findClaimCode, insertClaimCodes, listClaimCodes, revokeClaimCode, type ClaimCode } from './claim-code-store.ts'
 
-const CODE_LENGTH = 6
 const MAX_BATCH = 10
 const DEFAULT_HOURS = 24
 /** A hundred years. The limit keeps the expiry time within what RFC 3339 can express. */
 const MAX_HOURS = 24 * 36_525
-/** Attempts to draw a batch in which every code is new. */
-const MAX_DRAWS = 3
 const MAX_PAGE = 200
 const DEFAULT_PAGE = 50
 
 /** A code that was redeemed or revoked keeps that status after it expires. */
-function statusOf({ redeemedAt, revokedAt, expiresAt }: ClaimCode, now: Millis): 'redeemed' | 'revoked' | 'expired' | 'pending' {
-  if (redeemedAt !== null) return 'redeemed'
+function statusOf({ isRedeemed, revokedAt, expiresAt }: ClaimCode, now: Millis): 'redeemed' | 'revoked' | 'expired' | 'pending' {
+  if (isRedeemed) return 'redeemed'
   if (revokedAt !== null) return 'revoked'
   return expiresAt <= now ? 'expired' : 'pending'
-}
-
-const outOfRange = (message: string) => new Refusal(400, 'InvalidClaim', message)
-
-function drawBatch(count: number): string[] {
-  const codes = new Set<string>()
-  while (codes.size < count) codes.add(shortCode(CODE_LENGTH, randomBytes))
-  return [...codes]
 }
 
 function parseCursor(text: string | null): { createdAt: Millis; code: string } | null {
@@ -51,25 +37,20 @@ export const claimCodeRoutes = [
         body,
         Type.Object({ count: Type.Integer(), expiresInHours: Type.Optional(Type.Integer()) }),
       )
-      if (count < 1 || count > MAX_BATCH) throw outOfRange(`count must be from 1 to ${MAX_BATCH}`)
-      if (expiresInHours < 1 || expiresInHours > MAX_HOURS) throw outOfRange(`expiresInHours must be from 1 to ${MAX_HOURS}`)
+      if (count < 1 || count > MAX_BATCH) throw invalidClaim(`count must be from 1 to ${MAX_BATCH}`)
+      if (expiresInHours < 1 || expiresInHours > MAX_HOURS) throw invalidClaim(`expiresInHours must be from 1 to ${MAX_HOURS}`)
       const now = ctx.clock.now()
-      for (let draw = 1; ; draw++) {
-        const codes = drawBatch(count)
-        try {
-          await ctx.db.transaction(async (tx) => {
-            await insertClaimCodes(tx, codes, { createdBy: actorOf(caller), now, expiresAt: now + expiresInHours * 3_600_000 })
-            await recordAudit(call, tx, {
-              actor: actorOf(caller),
-              action: 'claim_codes_minted',
-              detail: JSON.stringify({ count, expiresInHours }),
-            })
+      return withNewClaimCodes(count, async (codes) => {
+        await ctx.db.transaction(async (tx) => {
+          await insertClaimCodes(tx, codes, { createdBy: actorOf(caller), now, expiresAt: now + expiresInHours * 3_600_000 })
+          await recordAudit(call, tx, {
+            actor: actorOf(caller),
+            action: 'claim_codes_minted',
+            detail: JSON.stringify({ count, expiresInHours }),
           })
-          return { codes }
-        } catch (error) {
-          if (!isUniqueViolation(error) || draw === MAX_DRAWS) throw error
-        }
-      }
+        })
+        return { codes }
+      })
     },
   }),
 
@@ -104,7 +85,7 @@ export const claimCodeRoutes = [
       await ctx.db.transaction(async (tx) => {
         const found = await findClaimCode(tx, code)
         if (found === null) throw notFound('No such code')
-        if (found.redeemedAt !== null) throw new Refusal(409, 'ClaimCodeRedeemed', 'The code has been used')
+        if (found.isRedeemed) throw claimCodeRedeemed()
         if (await revokeClaimCode(tx, code, now)) await recordAudit(call, tx, { actor: actorOf(caller), action: 'claim_code_revoked' })
       })
       return { code, status: 'revoked' }

@@ -4,7 +4,7 @@
  * `AuthMissing`; with another or a malformed one, `InvalidToken`; with an expired one, `ExpiredToken`.
  */
 import type { Guard } from '../../http/endpoint.ts'
-import { authenticationRequired } from '../../http/errors.ts'
+import { authenticationRequired, authMissing } from '../../http/errors.ts'
 import type { Tx } from '../../platform/database/database.ts'
 import type { Did } from '../../protocol/identifiers.ts'
 import type { Permissions } from '../../protocol/scopes.ts'
@@ -26,6 +26,7 @@ import type { Viewer } from './visibility.ts'
 import { deleteWalletSessionsByPassword, deleteWalletSessionsOf } from './wallet-session-store.ts'
 import type { WalletCaller } from './wallet-credential.ts'
 import type { DeviceCaller } from './device-credential.ts'
+import type { PendingCaller } from './pending-credential.ts'
 
 export { createAppPassword, revokeAppPassword } from './app-passwords.ts'
 export type { Demand } from './credential.ts'
@@ -88,6 +89,15 @@ export const wallet: Guard<WalletCaller> = taking([credentials.wallet], refuseSt
 
 /** Guard for a device. The handler sees to it that the device asks about itself. Throws `AuthenticationRequired`. */
 export const device: Guard<DeviceCaller> = taking([credentials.device], refuseStrangers)
+
+/**
+ * Guard for a wallet whose account is in the making. Throws `AuthMissing` without a token, and `AuthenticationRequired`
+ * without a live session.
+ */
+export const pending: Guard<PendingCaller> = taking([credentials.pending], (exchange) => {
+  if (authorizationOf(exchange.request) === null) throw authMissing(exchange.ctx.config.publicUrl)
+  return refuseStrangers()
+})
 
 /** Guard for the operator. Throws `AuthenticationRequired`. */
 export const admin: Guard<AdminCaller> = taking([credentials.operator], refuseStrangers)

@@ -2,6 +2,7 @@
 import { appCredential } from './app-credential.ts'
 import { deviceCredential } from './device-credential.ts'
 import { operatorCredential } from './operator-credential.ts'
+import { pendingCredential } from './pending-credential.ts'
 import { refreshCredential } from './refresh-credential.ts'
 import { delegatedCredential, moderationCredential, serviceCredential } from './service-credentials.ts'
 import { sessionCredential } from './session-credential.ts'
@@ -18,4 +19,5 @@ export const credentials = {
   operator: operatorCredential,
   wallet: walletCredential,
   device: deviceCredential,
+  pending: pendingCredential,
 }

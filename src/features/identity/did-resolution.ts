@@ -99,7 +99,17 @@ async function fetchPlcDocument({ plc, log }: Context, did: Did): Promise<DidRes
  * `not-found`, 410 is `deactivated`, a response that is not a document of the DID is `unreadable`, and every other
  * failure is `unreachable`. Throws `LookupsFull` if too many names are being looked up.
  */
-export async function fetchWebDocument({ outbound }: Pick<Context, 'outbound'>, did: Did, url: URL): Promise<DidResolution> {
+export async function fetchWebDocument(ctx: Pick<Context, 'outbound'>, did: Did, url: URL): Promise<DidResolution> {
+  const published = await fetchPublished(ctx, url)
+  if (!published.ok) return published
+  const document = parseDidDocument(parseJson(new TextDecoder().decode(published.bytes)), did)
+  return document ? { ok: true, document } : { ok: false, fault: 'unreadable' }
+}
+
+export type PublishedBytes = { ok: true; bytes: Uint8Array } | { ok: false; fault: 'not-found' | 'deactivated' | 'unreachable' }
+
+/** Fetches what is published at the URL of a did:web, whatever it is. Faults are as for `fetchWebDocument`. Throws `LookupsFull`. */
+export async function fetchPublished({ outbound }: Pick<Context, 'outbound'>, url: URL): Promise<PublishedBytes> {
   try {
     const response = await outbound.fetch(url, {
       headers: { accept: 'application/did+ld+json, application/json' },
@@ -113,15 +123,14 @@ export async function fetchWebDocument({ outbound }: Pick<Context, 'outbound'>, 
       await response.body?.cancel()
       return { ok: false, fault: fault ?? 'unreachable' }
     }
-    const document = parseDidDocument(parseJson(await response.text()), did)
-    return document ? { ok: true, document } : { ok: false, fault: 'unreadable' }
+    return { ok: true, bytes: new Uint8Array(await response.arrayBuffer()) }
   } catch (error) {
     if (error instanceof OutboundError) return { ok: false, fault: 'unreachable' }
     throw error
   }
 }
 
-const webFaults: Record<number, ResolutionFault> = { 404: 'not-found', 410: 'deactivated' }
+const webFaults: Record<number, 'not-found' | 'deactivated'> = { 404: 'not-found', 410: 'deactivated' }
 
 function parseJson(text: string): unknown {
   try {

@@ -4,11 +4,11 @@
  * This feature depends on `accounts`, so `accounts` must not depend on it. Code that needs both stands here or in a
  * feature that imports both.
  */
-export { resolveDid } from './did-resolution.ts'
+export { fetchPublished, resolveDid } from './did-resolution.ts'
 export { admitHandle, admitServedHandle, externalHandle } from './handle-admission.ts'
 export { changeHandle } from './handle-change.ts'
 export { publishedDids, type PublishedDids } from './handle-resolution.ts'
-export { forgetDidDocument } from './did-document-store.ts'
+export { forgetDidDocument, putDidDocument as keepDidDocument } from './did-document-store.ts'
 export { curveFor, heldRotationKey, serverRotationKey, takeReservedKey } from './identity-keys.ts'
 export { controlOf, type ControllingKey, type IdentityControl } from './identity-control.ts'
 export { INVALID_HANDLE } from './identity-lookup.ts'
@@ -28,7 +28,7 @@ export {
   type HeldName,
   type PreparedIdentity,
 } from './name-claims.ts'
-export { deleteReservationsOf, passOnReservations, setReservedUntil } from './name-reservation-store.ts'
+export { deleteReservationsOf, passOnReservations, reservedFor, setReservedUntil } from './name-reservation-store.ts'
 export { forgetReservedKey } from './reserved-key-store.ts'
 export { signingAuthority, type SigningAuthority } from './signing-authority.ts'
 export { keepArrivingDocument } from './web-documents.ts'

@@ -12,8 +12,11 @@ export interface InviteCode {
   createdBy: string
   createdAt: Millis
   /** Newest first. */
-  uses: { usedBy: Did; usedAt: Millis }[]
+  uses: { usedBy: InviteUser; usedAt: Millis }[]
 }
+
+/** An account, by its DID, or an account in the making, by its id. */
+type InviteUser = string
 
 export type NewCode = Omit<InviteCode, 'uses'>
 type Row = Omit<NewCode, 'disabled'> & { disabled: number }
@@ -33,22 +36,43 @@ export async function insertCodes(tx: Tx, codes: readonly NewCode[]): Promise<vo
   await tx.run(sql`INSERT INTO invite_code (code, available_uses, disabled, for_account, created_by, created_at) VALUES ${sqlRows(rows)}`)
 }
 
+/** Uses, including those of sign-ups in progress. */
+const usesAt = (now: Millis) => sql`(SELECT COUNT(*) FROM invite_use u WHERE u.code = c.code)
+  + (SELECT COUNT(*) FROM name_claim n WHERE n.invite_code = c.code AND n.held_until > ${now})`
+
 /**
  * Whether the code can be used once more: it exists, is neither disabled nor expired, its owner is not taken down, and
- * its uses, including those of sign-ups in progress, are fewer than allowed.
+ * its uses, including those of sign-ups in progress, are fewer than allowed. A code that is bound to an account in the
+ * making can be used by that account alone, whose id is `boundTo`.
  */
-export async function isInviteUsable(reader: Reader, code: string, now: Millis): Promise<boolean> {
+export async function isInviteUsable(reader: Reader, code: string, now: Millis, boundTo = ''): Promise<boolean> {
   const row = await reader.get(sql`
     SELECT 1 FROM invite_code c
-    WHERE code = ${code} AND disabled = 0 AND (expires_at IS NULL OR expires_at > ${now})
+    WHERE code = ${code} AND COALESCE(bound_to, '') = ${boundTo} AND disabled = 0 AND (expires_at IS NULL OR expires_at > ${now})
       AND NOT EXISTS (SELECT 1 FROM account a WHERE a.did = c.for_account AND a.takedown_ref IS NOT NULL)
-      AND (SELECT COUNT(*) FROM invite_use u WHERE u.code = c.code) + (SELECT COUNT(*) FROM name_claim n WHERE n.invite_code = c.code AND n.held_until > ${now}) < available_uses`)
+      AND ${usesAt(now)} < available_uses`)
   return row !== null
 }
 
-export async function useInvite(tx: Tx, code: string, usedBy: Did, usedAt: Millis): Promise<void> {
+/** Whether the code exists, and has been used as often as it may be. */
+export const isInviteUsedUp = async (reader: Reader, code: string, now: Millis): Promise<boolean> =>
+  (await reader.get(sql`SELECT 1 FROM invite_code c WHERE code = ${code} AND ${usesAt(now)} >= available_uses`)) !== null
+
+/** Returns the id of the account in the making that the code is bound to, or null. */
+export const inviteBoundTo = async (reader: Reader, code: string): Promise<string | null> =>
+  (await reader.get<{ boundTo: string | null }>(sql`SELECT bound_to AS "boundTo" FROM invite_code WHERE code = ${code}`))?.boundTo ?? null
+
+export async function useInvite(tx: Tx, code: string, usedBy: InviteUser, usedAt: Millis): Promise<void> {
   await tx.run(sql`INSERT INTO invite_use (code, used_by, used_at) VALUES (${code}, ${usedBy}, ${usedAt})`)
 }
+
+/** Whether the account, or the account in the making, has used the code. */
+export const hasUsedInvite = async (reader: Reader, code: string, usedBy: InviteUser): Promise<boolean> =>
+  (await reader.get(sql`SELECT 1 FROM invite_use WHERE code = ${code} AND used_by = ${usedBy}`)) !== null
+
+/** Record uses of an account in the making as those of the account that it became. */
+export const passOnInvites = (tx: Tx, id: string, did: Did): Promise<number> =>
+  tx.run(sql`UPDATE invite_use SET used_by = ${did} WHERE used_by = ${id}`)
 
 /** Returns the codes of an account, newest first. */
 export const listCodesOf = (reader: Reader, forAccount: string): Promise<InviteCode[]> =>
@@ -84,7 +108,7 @@ export async function listCodePage(
 
 async function listCodes(reader: Reader, from: Sql): Promise<InviteCode[]> {
   const rows = await reader.all<Row>(sql`SELECT ${columns} ${from}`)
-  const used = await reader.all<{ code: string; usedBy: Did; usedAt: Millis }>(
+  const used = await reader.all<{ code: string; usedBy: InviteUser; usedAt: Millis }>(
     sql`SELECT code, used_by AS "usedBy", used_at AS "usedAt" FROM invite_use WHERE code IN ${sqlList(rows.map(({ code }) => code))} ORDER BY used_at DESC, used_by`,
   )
   const byCode = Map.groupBy(used, ({ code }) => code)

@@ -4,10 +4,21 @@ import type { Context } from '../../platform/context.ts'
 import type { Reader, Tx } from '../../platform/database/database.ts'
 import { base32 } from '../../protocol/cid.ts'
 import { codesToCreate } from '../../protocol/invite-accrual.ts'
-import { wireTime, type Did, type Millis } from '../../protocol/identifiers.ts'
+import { parseDid, wireTime, type Did, type Millis } from '../../protocol/identifiers.ts'
 import { insertCodes, listCodesOf, type InviteCode } from './invite-store.ts'
 
-export { findCodeUsedBy, forgetInvites, isInviteUsable, useInvite } from './invite-store.ts'
+export { findClaimCode, insertClaimCodes, listClaimCodes, revokeClaimCode, type ClaimCode } from './claim-code-store.ts'
+export { withNewClaimCodes } from './claim-codes.ts'
+export {
+  findCodeUsedBy,
+  forgetInvites,
+  hasUsedInvite,
+  inviteBoundTo,
+  isInviteUsable,
+  isInviteUsedUp,
+  passOnInvites,
+  useInvite,
+} from './invite-store.ts'
 
 /** Creator of codes that no account earned, and owner of codes that belong to no account. */
 export const OPERATOR = 'admin'
@@ -65,11 +76,14 @@ export async function makeEarnedCodes(
 
 export const isUsedUp = ({ uses, available }: InviteCode): boolean => uses.length >= available
 
-/** Returns a code as com.atproto.server.defs#inviteCode. */
+/** Returns a code as com.atproto.server.defs#inviteCode. Accounts in the making have no DID yet, and are left out. */
 export const codeView = ({ createdAt, uses, ...code }: InviteCode) => ({
   ...code,
   createdAt: wireTime(createdAt),
-  uses: uses.map(({ usedBy, usedAt }) => ({ usedBy, usedAt: wireTime(usedAt) })),
+  uses: uses.flatMap(({ usedBy, usedAt }) => {
+    const did = parseDid(usedBy)
+    return did === null ? [] : [{ usedBy: did, usedAt: wireTime(usedAt) }]
+  }),
 })
 
 /** Returns the codes that an account earned or was given, in the form of the lexicon. */

@@ -1,7 +1,7 @@
 /** Devices that hold a token of their own: of an account in the making, and those that an account was transferred to. */
 import { randomUUID } from 'node:crypto'
 import { Type } from '@sinclair/typebox'
-import { Refusal } from '../../http/errors.ts'
+import { invalidClaim } from '../../http/errors.ts'
 import type { Tx } from '../../platform/database/database.ts'
 import { newToken } from '../../platform/secrets/new-token.ts'
 import type { Millis } from '../../protocol/identifiers.ts'
@@ -20,7 +20,7 @@ export const deviceMembers = {
 /** Throws `InvalidClaim` if the key is empty or longer than 512 characters. */
 export function requireDeviceKey(publicKey: string): void {
   if (publicKey === '' || publicKey.length > MAX_PUBLIC_KEY_CHARS)
-    throw new Refusal(400, 'InvalidClaim', `devicePublicKey must have from 1 to ${MAX_PUBLIC_KEY_CHARS} characters`)
+    throw invalidClaim(`devicePublicKey must have from 1 to ${MAX_PUBLIC_KEY_CHARS} characters`)
 }
 
 /** Store a new device, in the caller's transaction. Returns its id and its token. */

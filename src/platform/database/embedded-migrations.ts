@@ -29,6 +29,7 @@ import nameClaims from '../../../migrations/0064-name-claims.sql' with { type: '
 import origins from '../../../migrations/0070-origins.sql' with { type: 'text' }
 import knownPlaces from '../../../migrations/0074-known-places.sql' with { type: 'text' }
 import steps from '../../../migrations/0077-steps.sql' with { type: 'text' }
+import ceremonies from '../../../migrations/0081-ceremonies.sql' with { type: 'text' }
 import wallets from '../../../migrations/0080-wallets.sql' with { type: 'text' }
 import escrow from '../../../migrations/0084-escrow.sql' with { type: 'text' }
 import furtherHandles from '../../../migrations/0082-further-handles.sql' with { type: 'text' }
@@ -68,6 +69,7 @@ export const migrations: readonly Migration[] = [
   migration(74, 'known-places', knownPlaces),
   migration(77, 'steps', steps),
   migration(80, 'wallets', wallets),
+  migration(81, 'ceremonies', ceremonies),
   migration(84, 'escrow', escrow),
   migration(82, 'further-handles', furtherHandles),
   migration(88, 'session-means', sessionMeans),

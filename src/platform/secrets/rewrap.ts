@@ -36,6 +36,16 @@ const families: Record<string, { list(after: string, limit: number): Sql; update
       sql`SELECT did AS id, share_wrapped AS wrapped FROM escrow_share WHERE did > ${after} ORDER BY did LIMIT ${limit}`,
     update: (id, wrapped) => sql`UPDATE escrow_share SET share_wrapped = ${wrapped} WHERE did = ${id}`,
   },
+  'ceremony.signing_key_wrapped': {
+    list: (after, limit) =>
+      sql`SELECT id, signing_key_wrapped AS wrapped FROM ceremony WHERE signing_key_wrapped IS NOT NULL AND id > ${after} ORDER BY id LIMIT ${limit}`,
+    update: (id, wrapped) => sql`UPDATE ceremony SET signing_key_wrapped = ${wrapped} WHERE id = ${id}`,
+  },
+  'operator_key.wrapped': {
+    list: (after, limit) =>
+      sql`SELECT signing_key AS id, wrapped FROM operator_key WHERE signing_key > ${after} ORDER BY signing_key LIMIT ${limit}`,
+    update: (id, wrapped) => sql`UPDATE operator_key SET wrapped = ${wrapped} WHERE signing_key = ${id}`,
+  },
   'step.payload_wrapped': {
     list: (after, limit) => sql`SELECT id, payload_wrapped AS wrapped FROM step WHERE id > ${after} ORDER BY id LIMIT ${limit}`,
     update: (id, wrapped) => sql`UPDATE step SET payload_wrapped = ${wrapped} WHERE id = ${id}`,
