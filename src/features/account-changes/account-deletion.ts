@@ -25,6 +25,7 @@ import {
   redeemCode,
   type StillHolds,
 } from '../accounts/accounts.ts'
+import { deleteAgentsOf } from '../agents/agents.ts'
 import { deleteAppPasswordsOf, signOutEverywhere } from '../auth/auth.ts'
 import { deleteAccountBlobs, removeBlobFiles } from '../blobs/blobs.ts'
 import { deleteEscrowOf } from '../escrow/escrow.ts'
@@ -125,6 +126,7 @@ export async function deleteDueAccount(ctx: Context, did: Did): Promise<boolean>
 async function purge(ctx: Context, tx: Tx, did: Did): Promise<string[]> {
   await signOutEverywhere(tx, did)
   await deleteAppPasswordsOf(tx, did)
+  await deleteAgentsOf(tx, did)
   await deleteMailedCodesOf(tx, did)
   await deleteStepsOf(tx, did)
   await forgetInvites(tx, did)

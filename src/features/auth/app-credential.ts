@@ -7,10 +7,10 @@ import { verifyDpopToken } from '../oauth/oauth.ts'
 import { presentedAs, requireNotTakendown, type Credential, type Demand } from './credential.ts'
 import { assertPermission } from './permissions.ts'
 
-/** An app or an agent, limited to its grant. */
+/** An app, limited to its grant. */
 export interface GrantCaller {
   did: Did
-  credential: 'oauth' | 'agent'
+  credential: 'oauth'
   permissions: Permissions
   personalDetails: false
   /** Token id of the grant, for the audit log. */
@@ -31,7 +31,8 @@ export const appCredential: Credential<GrantCaller> = {
   },
 }
 
-function requireGrant(permissions: Permissions, grants: NonNullable<Demand['grants']>, exchange: Exchange): void {
+/** Throws `Forbidden` if the endpoint takes no grants, and `ScopeMissingError` if this one does not suffice. */
+export function requireGrant(permissions: Permissions, grants: NonNullable<Demand['grants']>, exchange: Exchange): void {
   if (grants === 'any') return
   if (grants === 'refuse') throw forbidden('OAuth credentials are not supported for this endpoint')
   if (typeof grants === 'object') throw forbidden(grants.refuse)

@@ -11,6 +11,7 @@ import type { Permissions } from '../../protocol/scopes.ts'
 import { deletePlacesOf } from '../accounts/accounts.ts'
 import { endOAuthSessions } from '../oauth/oauth.ts'
 import { deleteSignInsOf } from '../web/web.ts'
+import type { AgentCaller } from './agent-credential.ts'
 import type { GrantCaller } from './app-credential.ts'
 import { authorizationOf } from './authorization-header.ts'
 import { presentedAs, refuseOthers, taking, type Credential, type Demand } from './credential.ts'
@@ -57,9 +58,9 @@ export async function signOutPasswords(tx: Tx, did: Did): Promise<void> {
 }
 
 /** An account holder, or an app or agent that acts for one. */
-export type AccessCaller = SessionCaller | GrantCaller
+export type AccessCaller = SessionCaller | GrantCaller | AgentCaller
 
-const holders: readonly Credential<AccessCaller>[] = [credentials.session, credentials.app]
+const holders: readonly Credential<AccessCaller>[] = [credentials.agent, credentials.session, credentials.app]
 
 /** Guard for account holders. By default it accepts any session except that of a taken-down account, and no apps. */
 export const access = (demand: Demand = {}): Guard<AccessCaller> => taking(holders, refuseOthers, demand)
@@ -120,7 +121,7 @@ export const optionalServiceAuth: Guard<ServiceCaller | null> = taking<ServiceCa
 })
 
 /** Guard for public reads that show more to the owner and to the operator. */
-export function optionalAccess(demand: Demand = { grants: 'any' }): Guard<Viewer> {
+export function optionalAccess(demand: Demand = { grants: 'any', agents: true }): Guard<Viewer> {
   // The operator may use Basic only: a bearer token here is that of an account.
   const operator = { ...credentials.operator, recognises: presentedAs('basic') }
   const known = taking<AccessCaller | AdminCaller | null>([operator, ...holders], () => null, demand)

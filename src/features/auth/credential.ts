@@ -25,6 +25,8 @@ export interface Demand {
   sessions?: SessionDemand
   /** What an app or agent needs: any grant, a check such as `assertRepo`, or `refuse` (with a message) for none at all. */
   grants?: 'any' | 'refuse' | { refuse: string } | ((permissions: Permissions, exchange: Exchange) => void)
+  /** Open to agents too, as far as `grants` allows. Otherwise they are refused, whatever their scopes. */
+  agents?: boolean
   /** Refuse taken-down and missing accounts in the guard instead of the handler. */
   refusesTakendown?: boolean
 }

@@ -1,4 +1,5 @@
 /** Every kind of credential. A new one needs its own file, a line here, and a place in the guards that accept it (`auth.ts`). */
+import { agentCredential } from './agent-credential.ts'
 import { appCredential } from './app-credential.ts'
 import { deviceCredential } from './device-credential.ts'
 import { operatorCredential } from './operator-credential.ts'
@@ -13,6 +14,7 @@ export const credentials = {
   refresh: refreshCredential({ expired: false }),
   expiredRefresh: refreshCredential({ expired: true }),
   app: appCredential,
+  agent: agentCredential,
   service: serviceCredential,
   delegated: delegatedCredential,
   moderation: moderationCredential,

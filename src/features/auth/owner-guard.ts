@@ -9,6 +9,7 @@ import { Refusal } from '../../http/errors.ts'
 import type { Did } from '../../protocol/identifiers.ts'
 import { credentials } from './credentials.ts'
 import { refuseOthers, taking } from './credential.ts'
+import type { AgentCaller } from './agent-credential.ts'
 import type { GrantCaller } from './app-credential.ts'
 import type { SessionCaller } from './session-credential.ts'
 import type { WalletCaller } from './wallet-credential.ts'
@@ -17,8 +18,8 @@ export interface OwnerCaller {
   did: Did
 }
 
-const holder: Guard<OwnerCaller> = taking<WalletCaller | SessionCaller | GrantCaller>(
-  [credentials.wallet, credentials.session, credentials.app],
+const holder: Guard<OwnerCaller> = taking<WalletCaller | AgentCaller | SessionCaller | GrantCaller>(
+  [credentials.wallet, credentials.agent, credentials.session, credentials.app],
   refuseOthers,
   { sessions: 'owner', grants: 'refuse', refusesTakendown: true },
 )

@@ -35,7 +35,7 @@ const badExpiration = (message: string) => new Refusal(400, 'BadExpiration', mes
 
 export const serviceAuthRoutes = [
   query('com.atproto.server.getServiceAuth', {
-    auth: access({ sessions: 'every', grants: 'any' }),
+    auth: access({ sessions: 'every', grants: 'any', agents: true }),
     async handler({ ctx, caller, params: { aud, exp, lxm } }) {
       const { did, credential } = caller
       requirePermission(caller, (permissions) => permissions.assertRpc({ lxm: lxm ?? '*', aud }))

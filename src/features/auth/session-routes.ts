@@ -81,7 +81,7 @@ export const sessionRoutes = [
     handler: ({ ctx, caller }) => endSession(ctx, caller),
   }),
   query('com.atproto.server.getSession', {
-    auth: access({ grants: 'any' }),
+    auth: access({ grants: 'any', agents: true }),
     async handler({ ctx, caller }) {
       const account = await accountOf(ctx.db, caller.did)
       if (!account || account.takedownRef !== null) throw userInfoNotFound(caller.did)

@@ -11,6 +11,7 @@ export const blobRoutes = [
   procedure('com.atproto.repo.uploadBlob', {
     auth: accessOrServiceAuth({
       refusesTakendown: true,
+      agents: true,
       grants: (permissions, { body }) => permissions.assertBlob({ mime: body.contentType ?? '*/*' }),
     }),
     limit: { name: 'uploadBlob', key: ({ caller }) => caller.did },
@@ -36,7 +37,7 @@ export const blobRoutes = [
   }),
 
   query('com.atproto.sync.getBlob', {
-    auth: optionalAccess({ sessions: 'every', grants: 'any' }),
+    auth: optionalAccess({ sessions: 'every', grants: 'any', agents: true }),
     async handler(call) {
       const { did, cid } = call.params
       await requireVisibleRepo(call.ctx, call.caller, did)
@@ -45,7 +46,7 @@ export const blobRoutes = [
   }),
 
   query('com.atproto.sync.listBlobs', {
-    auth: optionalAccess({ sessions: 'every', grants: 'any' }),
+    auth: optionalAccess({ sessions: 'every', grants: 'any', agents: true }),
     async handler({ ctx, caller, params: { did, since, limit, cursor } }) {
       await requireVisibleRepo(ctx, caller, did)
       const cids = await listReferencedCids(ctx.db, { did, since, limit, cursor })

@@ -23,7 +23,7 @@ interface RpcOptions extends Pick<Demand, 'sessions'> {
  * method, `ScopeMissingError` if the grant lacks the method, and what `access` throws.
  */
 export function rpc({ also, ...options }: RpcOptions = {}): Guard<RpcCaller> {
-  const holder = access({ ...options, grants: 'any' })
+  const holder = access({ ...options, grants: 'any', agents: true })
   return {
     ...holder,
     async check(exchange) {

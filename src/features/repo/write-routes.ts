@@ -7,7 +7,7 @@ import { access, type AccessCaller } from '../auth/auth.ts'
 import type { CommitMeta } from './commit-writer.ts'
 import { requireOwnRepo, writeRecords, writePoints, type RecordWriteInput, type WriteInput, type WriteResult } from './record-writing.ts'
 
-const writer = access({ grants: 'any' })
+const writer = access({ grants: 'any', agents: true })
 /** Bound of the request body. Records arrive as JSON, which is longer than the stored form. */
 const MAX_BYTES = 1_000_000
 

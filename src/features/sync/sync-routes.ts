@@ -13,7 +13,7 @@ const noRoot = (did: Did) => new Refusal(400, 'RepoNotFound', `Could not find ro
 
 export const syncRoutes: readonly Endpoint[] = [
   query('com.atproto.sync.getRepo', {
-    auth: optionalAccess({ sessions: 'every', grants: 'any' }),
+    auth: optionalAccess({ sessions: 'every', grants: 'any', agents: true }),
     limit: 'getRepo',
     unlimited: true,
     long: true,

@@ -35,6 +35,7 @@ import escrow from '../../../migrations/0084-escrow.sql' with { type: 'text' }
 import furtherHandles from '../../../migrations/0082-further-handles.sql' with { type: 'text' }
 import sessionMeans from '../../../migrations/0088-session-means.sql' with { type: 'text' }
 import stagedKeys from '../../../migrations/0086-staged-keys.sql' with { type: 'text' }
+import agents from '../../../migrations/0100-agents.sql' with { type: 'text' }
 import type { Migration } from './migrations.ts'
 
 const migration = (number: number, name: string, text: string, postgres?: string): Migration => ({ number, name, text, postgres })
@@ -74,4 +75,5 @@ export const migrations: readonly Migration[] = [
   migration(82, 'further-handles', furtherHandles),
   migration(88, 'session-means', sessionMeans),
   migration(86, 'staged-keys', stagedKeys),
+  migration(100, 'agents', agents),
 ]

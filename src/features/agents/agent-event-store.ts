@@ -1,0 +1,52 @@
+/** SQL of the `agent_event` table, the append-only record of what agents did and what became of them. */
+import { randomUUID } from 'node:crypto'
+import { sql, type Reader, type Tx } from '../../platform/database/database.ts'
+import type { Did, Millis } from '../../protocol/identifiers.ts'
+
+export type AgentEventType =
+  'registered' | 'claim_initiated' | 'claim_confirmed' | 'claim_expired' | 'token_exchanged' | 'repo_write' | 'blob_upload' | 'revoked'
+
+export interface AgentEvent {
+  seq: number
+  id: string
+  type: AgentEventType
+  did: Did | null
+  /** Never a body, a record key, a token, a code or an address. */
+  detail: Record<string, unknown> | null
+  createdAt: Millis
+}
+
+/** Add an event in the transaction of the change that it records. */
+export async function insertAgentEvent(
+  tx: Tx,
+  {
+    registrationId,
+    type,
+    did,
+    detail = null,
+    now,
+  }: {
+    registrationId: string
+    type: AgentEventType
+    did: Did | null
+    detail?: Record<string, unknown> | null
+    now: Millis
+  },
+): Promise<void> {
+  await tx.run(sql`
+    INSERT INTO agent_event (id, registration_id, type, did, detail, created_at)
+    VALUES (${randomUUID()}, ${registrationId}, ${type}, ${did}, ${detail === null ? null : JSON.stringify(detail)}, ${now})`)
+}
+
+/** Returns the events of a registration, newest first. Null for `beforeSeq` starts at the newest. */
+export async function listAgentEvents(
+  reader: Reader,
+  registrationId: string,
+  { beforeSeq, limit }: { beforeSeq: number | null; limit: number },
+): Promise<AgentEvent[]> {
+  const rows = await reader.all<Omit<AgentEvent, 'detail'> & { detail: string | null }>(sql`
+    SELECT seq, id, type, did, detail, created_at AS "createdAt" FROM agent_event
+    WHERE registration_id = ${registrationId} ${beforeSeq === null ? sql`` : sql`AND seq < ${beforeSeq}`}
+    ORDER BY seq DESC LIMIT ${limit}`)
+  return rows.map((row) => ({ ...row, detail: row.detail === null ? null : (JSON.parse(row.detail) as Record<string, unknown>) }))
+}

@@ -1,0 +1,103 @@
+/** SQL of the `agent_registration` table. */
+import { sql, type Reader, type Tx } from '../../platform/database/database.ts'
+import type { Did, Millis } from '../../protocol/identifiers.ts'
+
+export type RegistrationType = 'anonymous' | 'service_auth' | 'identity_assertion' | 'child'
+
+/** `active` waits for a person to confirm it, `claimed` may act, `revoked` is final. */
+export type RegistrationStatus = 'active' | 'claimed' | 'revoked'
+
+export interface Registration {
+  id: string
+  /** The account that the agent acts for; null until somebody confirms an anonymous one. */
+  did: Did | null
+  type: RegistrationType
+  issuer: string | null
+  subject: string | null
+  parentDid: Did | null
+  email: string | null
+  /** Canonical and sorted. */
+  scopes: readonly string[]
+  assertionExpiresAt: Millis | null
+  claimTokenHash: string | null
+  claimTokenExpiresAt: Millis | null
+  confirmedAt: Millis | null
+  status: RegistrationStatus
+  createdAt: Millis
+  updatedAt: Millis
+}
+
+type Row = Omit<Registration, 'scopes'> & { scopes: string }
+
+const columns = sql`id, did, type, issuer, subject, parent_did AS "parentDid", email, scopes,
+  assertion_expires_at AS "assertionExpiresAt", claim_token_hash AS "claimTokenHash",
+  claim_token_expires_at AS "claimTokenExpiresAt", confirmed_at AS "confirmedAt", status,
+  created_at AS "createdAt", updated_at AS "updatedAt"`
+
+const registrationOf = (row: Row | null): Registration | null => row && { ...row, scopes: JSON.parse(row.scopes) as string[] }
+
+export const findRegistration = async (reader: Reader, id: string): Promise<Registration | null> =>
+  registrationOf(await reader.get<Row>(sql`SELECT ${columns} FROM agent_registration WHERE id = ${id}`))
+
+export const findRegistrationByClaimToken = async (reader: Reader, tokenHash: string): Promise<Registration | null> =>
+  registrationOf(await reader.get<Row>(sql`SELECT ${columns} FROM agent_registration WHERE claim_token_hash = ${tokenHash}`))
+
+export const findRegistrationOfSubject = async (reader: Reader, issuer: string, subject: string): Promise<Registration | null> =>
+  registrationOf(await reader.get<Row>(sql`SELECT ${columns} FROM agent_registration WHERE issuer = ${issuer} AND subject = ${subject}`))
+
+/** Returns the registrations of an account in every status, newest first. */
+export const registrationsOf = async (reader: Reader, did: Did): Promise<Registration[]> =>
+  (await reader.all<Row>(sql`SELECT ${columns} FROM agent_registration WHERE did = ${did} ORDER BY created_at DESC, id DESC`)).map((row) =>
+    registrationOf(row)!,
+  )
+
+/** Whether the agent may act for the account now. Read at every request that an agent makes. */
+export const isClaimedBy = async (reader: Reader, id: string, did: Did): Promise<boolean> =>
+  (await reader.get(sql`SELECT 1 FROM agent_registration WHERE id = ${id} AND did = ${did} AND status = 'claimed'`)) !== null
+
+/** Throws a unique violation if the issuer's subject or the claim token exists. */
+export async function insertRegistration(tx: Tx, registration: Registration): Promise<void> {
+  const { id, did, type, issuer, subject, parentDid, email, scopes, status, createdAt, updatedAt } = registration
+  const { assertionExpiresAt, claimTokenHash, claimTokenExpiresAt, confirmedAt } = registration
+  await tx.run(sql`
+    INSERT INTO agent_registration (id, did, type, issuer, subject, parent_did, email, scopes, assertion_expires_at,
+      claim_token_hash, claim_token_expires_at, confirmed_at, status, created_at, updated_at)
+    VALUES (${id}, ${did}, ${type}, ${issuer}, ${subject}, ${parentDid}, ${email}, ${JSON.stringify(scopes)}, ${assertionExpiresAt},
+      ${claimTokenHash}, ${claimTokenExpiresAt}, ${confirmedAt}, ${status}, ${createdAt}, ${updatedAt})`)
+}
+
+/** Bind a registration that waits to the account that confirms it. Returns 0 if it no longer waits, or waits for another account. */
+export const confirmRegistration = (
+  tx: Tx,
+  {
+    id,
+    did,
+    scopes,
+    assertionExpiresAt,
+    now,
+  }: { id: string; did: Did; scopes: readonly string[]; assertionExpiresAt: Millis; now: Millis },
+): Promise<number> =>
+  tx.run(sql`
+    UPDATE agent_registration
+    SET did = ${did}, scopes = ${JSON.stringify(scopes)}, assertion_expires_at = ${assertionExpiresAt}, status = 'claimed',
+      confirmed_at = ${now}, updated_at = ${now}
+    WHERE id = ${id} AND status = 'active' AND (did IS NULL OR did = ${did})`)
+
+/** Returns 0 if it is revoked already. */
+export const revokeRegistration = (tx: Tx, id: string, now: Millis): Promise<number> =>
+  tx.run(sql`UPDATE agent_registration SET status = 'revoked', updated_at = ${now} WHERE id = ${id} AND status <> 'revoked'`)
+
+export const updateAssertionExpiry = (tx: Tx, id: string, expiresAt: Millis, now: Millis): Promise<number> =>
+  tx.run(sql`UPDATE agent_registration SET assertion_expires_at = ${expiresAt}, updated_at = ${now} WHERE id = ${id}`)
+
+export const updateClaimToken = (tx: Tx, id: string, tokenHash: string, expiresAt: Millis, now: Millis): Promise<number> =>
+  tx.run(sql`
+    UPDATE agent_registration SET claim_token_hash = ${tokenHash}, claim_token_expires_at = ${expiresAt}, updated_at = ${now} WHERE id = ${id}`)
+
+/** Delete what is about an account: its agents, their codes and what they did. */
+export async function deleteAgentsOf(tx: Tx, did: Did): Promise<void> {
+  const its = sql`(SELECT id FROM agent_registration WHERE did = ${did})`
+  await tx.run(sql`DELETE FROM agent_claim WHERE registration_id IN ${its}`)
+  await tx.run(sql`DELETE FROM agent_event WHERE registration_id IN ${its}`)
+  await tx.run(sql`DELETE FROM agent_registration WHERE did = ${did}`)
+}
