@@ -1,6 +1,7 @@
 /** A wallet, as far as it signs: keys of a device, and proofs over what it asks for. `holdfast wallet` is the whole one. */
 import { randomBytes } from 'node:crypto'
 import { openWalletSession } from '../../src/features/auth/auth.ts'
+import type { Clock } from '../../src/platform/running/clock.ts'
 import { base64url } from '../../src/protocol/base64url.ts'
 import type { Did } from '../../src/protocol/identifiers.ts'
 import { formatDidKey, signingKey, type Curve, type SigningKey } from '../../src/protocol/keys.ts'
@@ -20,11 +21,14 @@ export function deviceKey(curve: Curve = 'p256'): DeviceKey {
   return { key, did: formatDidKey(key.publicKey) }
 }
 
+/** The server that a proof is for, and the clock of the wallet. */
+type SigningFor = Pick<TestPds, 'ctx'> & { clock: Pick<Clock, 'now'> }
+
 export type SignedMembers = { signingKey: string; timestamp: number; nonce: string; signature: string }
 
 /** The members of a proof by this device over the envelope that `envelopeOf` makes of it. `changes` go into the envelope too. */
 export function proofBy(
-  pds: Pick<TestPds, 'ctx' | 'clock'>,
+  pds: SigningFor,
   device: DeviceKey,
   did: string,
   envelopeOf: (signer: Signer) => Uint8Array,
@@ -43,7 +47,7 @@ export function proofBy(
 }
 
 /** Opens the session of a wallet. Returns its token. */
-export const walletSession = (pds: Pick<TestPds, 'ctx' | 'clock'>, did: string): Promise<string> =>
+export const walletSession = (pds: SigningFor, did: string): Promise<string> =>
   pds.ctx.db.transaction((tx) =>
     openWalletSession(tx, did as Did, { byPassword: false }, { openedAt: pds.clock.now(), openedWith: null, openedFrom: null }),
   )
@@ -60,14 +64,14 @@ export async function sovereignAccount(
 
 /** The body with which a wallet asks for a session. */
 export const sessionRequest = (
-  pds: Pick<TestPds, 'ctx' | 'clock'>,
+  pds: SigningFor,
   { did, device }: { did: string; device: DeviceKey },
   changes: Partial<Signer> = {},
 ): SignedMembers & { did: string } => ({ did, ...proofBy(pds, device, did, sovereignSessionEnvelope, changes) })
 
 /** The proof with which a wallet has an account deleted. */
 export const deletionProof = (
-  pds: Pick<TestPds, 'ctx' | 'clock'>,
+  pds: SigningFor,
   { did, device }: { did: string; device: DeviceKey },
   changes: Partial<Signer> = {},
 ): SignedMembers => proofBy(pds, device, did, accountDeletionEnvelope, changes)
