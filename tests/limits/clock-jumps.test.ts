@@ -133,6 +133,7 @@ describe('what deletes by age skips a pass', () => {
       'mailed-codes',
       'admin-nonce-sweep',
       'name-claims',
+      'ceremonies',
       'abandoned-repos',
     ]
     // Their passes at the start may be under way, and would be joined.

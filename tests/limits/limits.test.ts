@@ -177,6 +177,21 @@ const limiters: Partial<Record<LimitName, Limiter>> = {
       })),
     ],
   },
+  depositShare: {
+    windows: [
+      [60, HOUR],
+      [300, DAY],
+    ],
+    by: 'account',
+    requests: [
+      (headers) =>
+        request(`${pds.url}/v1/recovery/escrow-share`, {
+          method: 'PUT',
+          json: {},
+          headers: { ...headers, ...bearer(alice.accessJwt) },
+        }),
+    ],
+  },
   rotateRepoKey: {
     windows: [[30, MINUTES_5]],
     by: 'account',

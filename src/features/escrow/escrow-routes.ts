@@ -38,6 +38,7 @@ function shown(answer: ReleaseAnswer | null) {
 export const escrowRoutes = [
   route('PUT', '/v1/recovery/escrow-share', {
     auth: owner,
+    limit: { name: 'depositShare', key: ({ caller }) => caller.did },
     async handler(call) {
       const { share: text } = await readJson(call.body, Type.Object({ share: Type.String() }))
       const share = escrowShareFrom(text)

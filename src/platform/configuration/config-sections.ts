@@ -163,7 +163,7 @@ export const declared = {
   }),
 
   recovery: section({
-    releaseDelaySecs: field(seconds(), {
+    releaseDelaySecs: field(seconds({ max: 365 * 86_400 }), {
       default: 86_400,
       doc: 'Time between the request for an escrowed share and its release, in which the holder can cancel it. 0: at once.',
     }),

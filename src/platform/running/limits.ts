@@ -59,6 +59,11 @@ const rules = {
     { windowSecs: DAY, points: () => 15 },
   ],
   rotateRepoKey: [{ windowSecs: MINUTES_5, points: () => 30 }],
+  // Each deposit adds a row to the log of the account.
+  depositShare: [
+    { windowSecs: HOUR, points: () => 60 },
+    { windowSecs: DAY, points: () => 300 },
+  ],
   uploadBlob: [{ windowSecs: DAY, points: () => 1000 }],
   reserveSigningKey: [{ windowSecs: MINUTES_5, points: () => 30 }],
 } satisfies Record<string, readonly Rule[]>
