@@ -4,7 +4,7 @@ import { handOutPaper, openWallet, walletCommand, warnOfDeposit } from './wallet
 
 export const walletAdoptCommand = walletCommand({
   name: 'wallet adopt',
-  summary: 'Take charge of an account that lists the key of this wallet.',
+  summary: 'Manage an account that lists the key of this wallet.',
   parameters: ['<account>'],
   details: `For an account that was made in the browser with the key that "holdfast wallet key" prints. Adds a recovery key, and makes its shares as
 "holdfast wallet create" does.`,

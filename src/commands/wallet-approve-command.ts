@@ -7,10 +7,10 @@ const REQUEST = '<code or link>'
 
 export const walletApproveCommand = identityCommand({
   name: 'wallet approve',
-  summary: 'Let an app sign in that waits for this wallet.',
+  summary: 'Approve the sign-in of an app that is waiting for this wallet.',
   parameters: [REQUEST],
-  details: `Shows which app asks for what, and from where, before it asks you. The code is on the page of the sign-in; the link is what its QR
-code holds. If that page shows a number of two digits, it has to be repeated.`,
+  details: `Shows which app asks for which permissions, and from where, before it asks for your approval. The sign-in page shows the code; its QR
+code contains the link. If the page shows a two-digit number, you have to enter it.`,
   options: {
     'match-code': { value: 'NN', doc: 'The number on the page.' },
     without: { value: 'SCOPES', doc: 'Do not grant these scopes, which are separated by spaces.' },
@@ -24,9 +24,9 @@ code holds. If that page shows a number of two digits, it has to be repeated.`,
     const unknown = [...refused].find((scope) => !request.requestedScope.includes(scope))
     if (unknown !== undefined) throw new Misuse(`the app does not ask for ${unknown}`)
     const matchCode = request.matchRequired ? await matchCodeOf(invocation) : null
-    await confirm(invocation, `Let ${request.clientName ?? request.clientId} sign in?`)
+    await confirm(invocation, `Approve the sign-in of ${request.clientName ?? request.clientId}?`)
     await decide(wallet, request, { decision: 'approve', grantedScope: grantedScopeOf(request, refused), matchCode })
-    terminal.out('Approved. The page of the sign-in goes on by itself.')
+    terminal.out('Approved. The sign-in page continues by itself.')
   },
 })
 

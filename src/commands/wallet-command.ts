@@ -7,7 +7,7 @@ import { type Command, exitCodes, type ExitCode, type Invocation, Misuse, type O
 const PASSPHRASE = 'HOLDFAST_WALLET_PASSPHRASE'
 const WORK_FACTOR = 'HOLDFAST_WALLET_WORK_FACTOR'
 
-const fileOption = { file: { value: 'FILE', doc: 'The wallet, instead of holdfast/wallet.age in the folder for data of this user.' } }
+const fileOption = { file: { value: 'FILE', doc: 'Path of the wallet, instead of holdfast/wallet.age in the data folder of this user.' } }
 
 export const newWalletOptions = {
   server: { value: 'URL', doc: 'The server that hosts the account.' },
@@ -125,7 +125,7 @@ export async function passphraseFor(
 ): Promise<string> {
   const given = terminal.env[PASSPHRASE]
   if (given !== undefined) return given
-  if (!terminal.isInteractive) throw new Misuse(`nobody can be asked for the passphrase here: set ${PASSPHRASE}`)
+  if (!terminal.isInteractive) throw new Misuse(`there is no terminal to ask for the passphrase at: set ${PASSPHRASE}`)
   const passphrase = await terminal.ask(`${name}: `, { hidden: true })
   if (isNew && passphrase !== (await terminal.ask('Once more: ', { hidden: true }))) throw new Misuse('the two passphrases differ')
   return passphrase
@@ -135,17 +135,17 @@ export async function passphraseFor(
 export async function wanted({ terminal, options }: Invocation, option: string, question: string): Promise<string> {
   const given = options[option]
   if (typeof given === 'string') return given.trim()
-  if (!terminal.isInteractive) throw new Misuse(`nobody can be asked here: add --${option}`)
+  if (!terminal.isInteractive) throw new Misuse(`there is no terminal to ask at: add --${option}`)
   return (await terminal.ask(question)).trim()
 }
 
-export const yesOption = { yes: { doc: 'Do not ask.' } } as const satisfies Record<string, Option>
+export const yesOption = { yes: { doc: 'Do not ask for confirmation.' } } as const satisfies Record<string, Option>
 
 /** Throws OperatorError unless `--yes` is given or somebody types yes. */
 export async function confirm({ terminal, options }: Invocation, question: string): Promise<void> {
   if (options['yes'] === true) return
-  if (!terminal.isInteractive) throw new Misuse('nobody can be asked here: add --yes')
-  const answer = (await terminal.ask(`${question} Type yes to go on: `)).trim().toLowerCase()
+  if (!terminal.isInteractive) throw new Misuse('there is no terminal to confirm at: add --yes')
+  const answer = (await terminal.ask(`${question} Type yes to continue: `)).trim().toLowerCase()
   if (answer !== 'yes') throw new OperatorError('not confirmed; nothing was done')
 }
 

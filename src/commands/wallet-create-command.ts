@@ -7,16 +7,16 @@ import type { Wallet } from '../wallet/wallet.ts'
 
 export const walletCreateCommand = walletCommand({
   name: 'wallet create',
-  summary: 'Make an account whose keys you hold.',
-  details: `Makes a key on this device that outranks all others of the identity, and a recovery key that is split into three shares:
-one stays in the wallet, one goes to the server, and one is printed for you. Two of them restore the identity.
+  summary: 'Create an account whose keys you hold.',
+  details: `Creates a key on this device that outranks all other keys of the identity, and a recovery key that is split into three
+shares: one stays in the wallet, one goes to the server, and one is printed for you. Two of them restore the identity.
 
 The operator of the server gives out claim codes. With --did did:web:example.com the identity is your own domain: its
-document is printed, and once you have published it, the same command goes on. A command that was interrupted goes on too.`,
+document is printed; publish it and run the command again. An interrupted command continues when you run it again.`,
   options: {
     ...newWalletOptions,
-    handle: { value: 'HANDLE', doc: 'The whole handle.' },
-    email: { value: 'ADDRESS', doc: 'Where codes are mailed to.' },
+    handle: { value: 'HANDLE', doc: 'The full handle.' },
+    email: { value: 'ADDRESS', doc: 'The email address for codes.' },
     code: { value: 'CODE', doc: 'The claim code.' },
     did: { value: 'DID', doc: 'A did:web of your own domain, instead of an identity in the PLC directory.' },
     password: { doc: 'Give the account a password too. It is asked for twice.' },

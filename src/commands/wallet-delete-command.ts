@@ -6,16 +6,16 @@ import { identityCommand, wanted } from './wallet-command.ts'
 export const walletDeleteCommand = identityCommand({
   name: 'wallet delete',
   summary: 'Delete the account, and end its identity.',
-  details: `Takes the key of this wallet and a code that is mailed to the address of the account. The handle has to be typed, unless --yes is given.
-Without a terminal, run it once to have the code mailed and once with --code.
+  details: `Requires the key of this wallet and a code that is mailed to the address of the account. Asks you to confirm by typing the handle, unless
+--yes is given. Without a terminal, run it once to have the code mailed, and again with --code.
 
-A did:plc is then ended in the directory: for 72 hours a key can undo that, afterwards nobody can use it again. With
---keep-identity it is left as it is, for an account elsewhere; --only-identity ends that of an account that is gone.`,
+A did:plc is then tombstoned in the directory. For 72 hours a rotation key can undo this; after that, nobody can use the DID again. Use
+--keep-identity if the identity has an account elsewhere, and --only-identity if the account is already deleted.`,
   options: {
     code: { value: 'CODE', doc: 'The mailed code.' },
     'keep-identity': { doc: 'Delete the account only.' },
     'only-identity': { doc: 'End the identity only.' },
-    yes: { doc: 'Do not ask.' },
+    yes: { doc: 'Do not ask for confirmation.' },
   },
   async run(invocation) {
     const { terminal, wallet, options } = invocation
@@ -26,7 +26,7 @@ A did:plc is then ended in the directory: for 72 hours a key can undo that, afte
         await requestDeletion(wallet)
         if (!terminal.isInteractive) return terminal.out('A code was mailed: run this again with --code and --yes')
       }
-      await confirmName(invocation, 'will be deleted for good, with everything in it')
+      await confirmName(invocation, 'will be deleted permanently, with all its data')
       await deleteAccount(wallet, await wanted(invocation, 'code', 'The code that was mailed to you: '))
       terminal.out('The account is deleted.')
     } else await confirmName(invocation, 'will be ended in the directory')
@@ -39,9 +39,9 @@ A did:plc is then ended in the directory: for 72 hours a key can undo that, afte
 /** Throws OperatorError unless `--yes` is given or the handle is typed. */
 async function confirmName({ terminal, wallet, options }: Invocation & { wallet: Wallet }, fate: string): Promise<void> {
   if (options['yes'] === true) return
-  if (!terminal.isInteractive) throw new Misuse('nobody can be asked here: add --yes')
+  if (!terminal.isInteractive) throw new Misuse('there is no terminal to confirm at: add --yes')
   const { handle, did } = wallet.contents
   const name = handle ?? wallet.did
-  const typed = await terminal.ask(`${name} (${did}) ${fate}.\nType ${name} to go on: `)
+  const typed = await terminal.ask(`${name} (${did}) ${fate}.\nType ${name} to continue: `)
   if (typed.trim().toLowerCase() !== name.toLowerCase()) throw new OperatorError('not confirmed; nothing was deleted')
 }

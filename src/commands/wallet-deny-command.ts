@@ -3,14 +3,14 @@ import { shown } from './wallet-approve-command.ts'
 
 export const walletDenyCommand = identityCommand({
   name: 'wallet deny',
-  summary: 'Refuse an app that waits for this wallet.',
+  summary: 'Deny the sign-in of an app that is waiting for this wallet.',
   parameters: ['<code or link>'],
   details: 'Shows the request first. It cannot be approved afterwards.',
   options: yesOption,
   async run(invocation) {
     const { decide } = await import('../wallet/wallet-consent.ts')
     const request = await shown(invocation)
-    await confirm(invocation, `Refuse ${request.clientName ?? request.clientId}?`)
+    await confirm(invocation, `Deny the sign-in of ${request.clientName ?? request.clientId}?`)
     await decide(invocation.wallet, request, { decision: 'deny' })
     invocation.terminal.out('Refused.')
   },

@@ -5,12 +5,12 @@ import { identityCommand, warnOfDeposit } from './wallet-command.ts'
 export const walletEscrowCommand = identityCommand({
   name: 'wallet escrow',
   summary: 'Renew the recovery shares, or stop a recovery.',
-  details: `--cancel is the answer to a mail about a recovery that you did not ask for. After --withdraw, the share in the wallet and the one on
-paper still restore the identity, and nobody can ask the server for one.`,
+  details: `Use --cancel if you get a mail about a recovery that you did not request. After --withdraw, the share in the wallet and the one on
+paper still restore the identity, and the server has none to release.`,
   options: {
     renew: { doc: 'Make a new recovery key and new shares. The old shares are worth nothing afterwards.' },
-    cancel: { doc: 'Stop a recovery that is under way.' },
-    withdraw: { doc: 'Have the server delete its share.' },
+    cancel: { doc: 'Stop a recovery that is in progress.' },
+    withdraw: { doc: 'Make the server delete its share.' },
   },
   async run({ terminal, wallet, options }) {
     const [{ renewShares }, { cancelRelease, withdrawShare }] = await Promise.all([
@@ -18,12 +18,12 @@ paper still restore the identity, and nobody can ask the server for one.`,
       import('../wallet/wallet-recovery.ts'),
     ])
     const chosen = chosenOption(options, ['renew', 'cancel', 'withdraw'])
-    if (chosen === undefined) throw new Misuse('say what to do: --renew, --cancel or --withdraw')
+    if (chosen === undefined) throw new Misuse('one of --renew, --cancel and --withdraw is required')
     await wallet.server.need('escrow', 'keeping a share for recovery')
     const [work, said] = {
       renew: [renewShares, 'The recovery key and its shares are new.'] as const,
-      cancel: [cancelRelease, 'No recovery is under way any more.'] as const,
-      withdraw: [withdrawShare, 'The server keeps no share any more.'] as const,
+      cancel: [cancelRelease, 'No recovery is in progress.'] as const,
+      withdraw: [withdrawShare, 'The server no longer holds a share.'] as const,
     }[chosen]
     const fault = await work(wallet)
     if (fault instanceof OperatorError) warnOfDeposit(terminal, fault)

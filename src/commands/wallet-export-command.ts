@@ -6,8 +6,8 @@ export const walletExportCommand = walletCommand({
   name: 'wallet export',
   summary: 'Copy the wallet, for another device or another program.',
   parameters: ['<file>'],
-  details: `The copy is encrypted with a passphrase of its own in the age format: another "holdfast wallet --file" opens it, and the age tool too.
-With --plain it is JSON that anybody can read who gets the file: who has the device key has the identity.`,
+  details: `The copy is encrypted in the age format, with a passphrase of its own. "holdfast wallet --file" and the age tool can open it. With
+--plain it is readable JSON: whoever gets the file has the device key, and with it the identity.`,
   options: { plain: { doc: 'Do not encrypt the copy.' } },
   async run(invocation) {
     const {

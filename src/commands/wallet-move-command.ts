@@ -8,11 +8,11 @@ export const walletMoveCommand = walletCommand({
   name: 'wallet move',
   summary: 'Move the account to another server.',
   parameters: ['[server]'],
-  details: `Copies repository, blobs and preferences, names the new server in the identity, and deactivates the account at the old one. A move that
-was interrupted goes on when the command is run again. The wallet keeps what it needs to come back.`,
+  details: `Copies repository, blobs and preferences, names the new server in the identity, and deactivates the account at the old server. If the
+move is interrupted, run the command again to continue. The wallet keeps what it needs to move back.`,
   options: {
     handle: { value: 'HANDLE', doc: 'The handle at the new server.' },
-    email: { value: 'ADDRESS', doc: 'Where the new server mails codes to.' },
+    email: { value: 'ADDRESS', doc: 'The email address to which the new server sends codes.' },
     code: { value: 'CODE', doc: 'An invite code of the new server.' },
     password: { doc: 'Give the account a password there. It is asked for twice.' },
     'password-stdin': { doc: 'Read the password from standard input.' },
@@ -27,7 +27,7 @@ was interrupted goes on when the command is run again. The wallet keeps what it 
       await beginMove(wallet, await wishes(invocation, wallet))
     }
     const { lostBlobs, fault } = await finishMove(wallet)
-    if (lostBlobs > 0) terminal.err(`warning: ${lostBlobs} files were not at the old server any more`)
+    if (lostBlobs > 0) terminal.err(`warning: ${lostBlobs} files were missing at the old server`)
     if (fault !== null) warnOfDeposit(terminal, fault)
     terminal.out(`The account is now at ${wallet.server.url} as ${wallet.contents.handle}.`)
     await handOutPaper(invocation, wallet)
@@ -37,7 +37,7 @@ was interrupted goes on when the command is run again. The wallet keeps what it 
 async function wishes(invocation: Invocation, wallet: Wallet) {
   const { positionals, options } = invocation
   const [{ originOf }, { parseHandle }] = await Promise.all([import('../wallet/wallet-server.ts'), import('../protocol/identifiers.ts')])
-  if (positionals[0] === undefined) throw new Misuse('say where to: the address of the new server')
+  if (positionals[0] === undefined) throw new Misuse('the address of the new server is required')
   const to = originOf(positionals[0])
   const typed = await wanted(invocation, 'handle', 'Handle at the new server: ')
   const handle = parseHandle(typed.replace(/^@/, ''))

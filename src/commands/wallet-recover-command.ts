@@ -6,11 +6,11 @@ import { handOutPaper, newWalletOptions, openOrMakeWallet, walletCommand, wanted
 
 export const walletRecoverCommand = walletCommand({
   name: 'wallet recover',
-  summary: 'Get an identity back without its device.',
+  summary: 'Recover an identity whose device is lost.',
   parameters: ['[account]'],
   details: `Takes two of the three shares. Usually one is yours on paper and the other is the server's: a code is mailed to the address of the
-account, and the server releases its share once a delay has passed. Run the command again then; it goes on where it was.
-With --offline both shares are typed in, and the server is not asked for one.
+account, and the server releases its share after a delay. Then run the command again to continue.
+With --offline you enter both shares, and the server is not asked for one.
 
 A share is typed as its words or as its text. The key of this wallet then replaces the lost one, and all shares are new.`,
   options: {
@@ -18,7 +18,7 @@ A share is typed as its words or as its text. The key of this wallet then replac
     share: { value: 'SHARE', doc: 'Your share.' },
     'second-share': { value: 'SHARE', doc: 'With --offline: the other share.' },
     offline: { doc: 'Type in both shares.' },
-    again: { doc: 'Begin again: have another code mailed.' },
+    again: { doc: 'Start again: have another code mailed.' },
     ...newWalletOptions,
   },
   async run(invocation) {
@@ -27,7 +27,7 @@ A share is typed as its words or as its text. The key of this wallet then replac
     const outcome = await takeOver(invocation, wallet)
     if (outcome === null) return
     if (outcome.fault !== null) warnOfDeposit(terminal, outcome.fault)
-    terminal.out(`${wallet.contents.handle ?? wallet.did} is yours again. Keys of devices that were lost open nothing any more.`)
+    terminal.out(`${wallet.contents.handle ?? wallet.did} is yours again. The keys of lost devices are no longer valid.`)
     await handOutPaper(invocation, wallet)
   },
 })
@@ -73,7 +73,7 @@ async function begin({ options, positionals: [account] }: Invocation, wallet: Wa
   if (underWay === null && did !== null) throw new OperatorError(`this wallet holds ${did}; name another --file`)
   if (underWay !== null && options['again'] !== true) return false
   const name = account ?? underWay
-  if (name === null) throw new Misuse('say whose identity: its handle or its DID')
+  if (name === null) throw new Misuse('the handle or the DID of the identity is required')
   await beginRecovery(wallet, name, { byMail })
   return true
 }
@@ -87,8 +87,8 @@ async function typedShare(invocation: Invocation, option: string, question: stri
 }
 
 const shareFaults = {
-  format: 'this is not a whole share: it has 42 words, or 68 characters',
-  version: 'this share is of a kind that this version does not know',
+  format: 'this share is incomplete: a share has 42 words, or 68 characters',
+  version: 'this version does not support this kind of share',
   checksum: 'there is a mistake in this share: a word or a character is not the one that was printed',
   index: 'this share is damaged',
 } as const

@@ -14,9 +14,9 @@ export async function requestText(request: ShownRequest): Promise<string> {
   return `${facts({
     app: clientName,
     address: clientId,
-    'leads back to': redirectUri,
-    'asked on': origin,
-    'asked from': ip,
-    'asked for': loginHint,
-  })}\n\nThe app asks to:\n${scopes.join('\n')}`
+    'redirects to': redirectUri,
+    'requested on': origin,
+    'requested from': ip,
+    'requested for': loginHint,
+  })}\n\nThe app asks for permission to:\n${scopes.join('\n')}`
 }

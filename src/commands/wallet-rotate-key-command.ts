@@ -2,7 +2,7 @@ import { identityCommand } from './wallet-command.ts'
 
 export const walletRotateKeyCommand = identityCommand({
   name: 'wallet rotate-key',
-  summary: 'Give the repository a new signing key.',
+  summary: 'Replace the signing key of the repository.',
   details: `The server makes the key, this wallet signs it into the identity, and everything that is written afterwards is signed with it. For a
 did:plc. A command that was interrupted is finished by the next one.`,
   async run({ terminal, wallet }) {

@@ -22,7 +22,7 @@ export const walletTransferCommand = walletCommand({
     const wallet = await openWallet(invocation)
     const { unfinished } = wallet.contents
     if (unfinished?.what === 'arrival' || unfinished?.what === 'rekeying') return arrive(invocation, wallet)
-    if (unfinished !== null && unfinished.what !== 'hand-over') throw new OperatorError('this wallet is busy with another step')
+    if (unfinished !== null && unfinished.what !== 'hand-over') throw new OperatorError('another step is in progress in this wallet')
     if (typeof invocation.options['to'] === 'string') return handOver(invocation, wallet, invocation.options['to'])
     await begin(invocation, wallet)
   },

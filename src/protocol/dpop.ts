@@ -3,7 +3,7 @@
  *
  * The check runs on every request of an app. It caches keys, and verifies signatures on the threads of WebCrypto,
  * because a signature takes longer than the rest of the request. With `verify` of `node:crypto` on the server's own
- * thread, a busy server answers half as many requests, although both take the same time when measured alone.
+ * thread, a busy server handles half as many requests, although both take the same time when measured alone.
  *
  * Source: RFC 9449, section 4.3; RFC 7638 for thumbprints.
  */

@@ -44,7 +44,7 @@ export async function waitingRequest(wallet: Wallet, reference: ReturnType<typeo
   if (!Array.isArray(requestedScope) || !requestedScope.every((scope) => typeof scope === 'string'))
     throw new NoAnswer('the server does not say what the app asks for')
   const requestId = textOf(answer, 'requestId')
-  if ('request_id' in reference && requestId !== reference.request_id) throw new NoAnswer('the server showed another request')
+  if ('request_id' in reference && requestId !== reference.request_id) throw new NoAnswer('the server returned another request')
   return {
     requestId,
     clientId: textOf(answer, 'clientId'),

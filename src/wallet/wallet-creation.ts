@@ -51,7 +51,7 @@ export async function finishCreation(wallet: Wallet, password: string | null): P
 }
 
 function creationOf({ contents: { unfinished } }: Wallet): Creation {
-  if (unfinished?.what !== 'creation') throw new OperatorError('no ceremony is under way in this wallet')
+  if (unfinished?.what !== 'creation') throw new OperatorError('no ceremony is in progress in this wallet')
   return unfinished
 }
 

@@ -24,9 +24,9 @@ export class WalletDirectory {
     const { status, body } = await fetchJson(`${this.url}/${did}/log/audit`, { method: 'GET' })
     if (status === 404) return []
     const log = status === 200 ? parseAuditLog(body) : null
-    if (log === null) throw new NoAnswer(`the directory ${this.url} answered ${status} when asked for ${did}`)
+    if (log === null) throw new NoAnswer(`the directory ${this.url} returned ${status} for ${did}`)
     const outcome = checkAuditLog(did, log)
-    if (!outcome.ok) throw new OperatorError(`the directory ${this.url} shows a log of ${did} that cannot be true (${outcome.fault})`)
+    if (!outcome.ok) throw new OperatorError(`the directory ${this.url} returned an invalid log of ${did} (${outcome.fault})`)
     return log
   }
 
@@ -54,7 +54,7 @@ export class WalletDirectory {
     const { refused, said } = await this.#post(did, operation)
     if (said === null || (await this.has(did, operation))) return null
     if (refused) return said
-    throw new NoAnswer(`the directory ${this.url} did not take the operation: ${said}`)
+    throw new NoAnswer(`the directory ${this.url} did not accept the operation: ${said}`)
   }
 
   async #post(did: string, operation: LogOperation): Promise<{ refused: boolean; said: string | null }> {

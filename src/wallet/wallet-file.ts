@@ -67,7 +67,7 @@ export class WalletFile {
     if (sealed === null) throw new OperatorError(`there is no wallet at ${path}`)
     const contents = JSON.parse(await unsealText(sealed, passphrase)) as WalletContents
     if (contents.format !== WALLET_FORMAT)
-      throw new OperatorError(`${path} has format ${contents.format}; this version knows format ${WALLET_FORMAT}`)
+      throw new OperatorError(`${path} has format ${contents.format}; this version supports format ${WALLET_FORMAT}`)
     return { file: new WalletFile(path, passphrase, workFactor, sealed), contents }
   }
 

@@ -79,14 +79,14 @@ export async function finishMove(wallet: Wallet): Promise<Moved> {
 }
 
 function moveOf({ contents: { unfinished } }: Wallet): Move {
-  if (unfinished?.what !== 'move') throw new OperatorError('no move is under way in this wallet')
+  if (unfinished?.what !== 'move') throw new OperatorError('no move is in progress in this wallet')
   return unfinished
 }
 
 /** Returns an access token at the new server. */
 async function tokenAt(wallet: Wallet, to: WalletServer): Promise<string> {
   const session = await refreshSession(to, moveOf(wallet).session)
-  if (session === null) throw new OperatorError(`the session at ${to.url} has ended; sign in there to go on`)
+  if (session === null) throw new OperatorError(`the session at ${to.url} has ended; sign in there to continue`)
   await wallet.update({ unfinished: { ...moveOf(wallet), session } })
   return session.accessJwt
 }
@@ -95,7 +95,7 @@ async function tokenAt(wallet: Wallet, to: WalletServer): Promise<string> {
 async function copyEverything(wallet: Wallet, to: WalletServer, token: string): Promise<number> {
   const { did, server } = wallet
   const repo = await server.download('/xrpc/com.atproto.sync.getRepo', { did })
-  if (repo === null) throw new NoAnswer('the server does not hand out the repository')
+  if (repo === null) throw new NoAnswer('the server does not return the repository')
   await to.post('/xrpc/com.atproto.repo.importRepo', { token, content: { ...repo, type: 'application/vnd.ipld.car' } })
   const lostBlobs = await copyBlobs(wallet, to, token)
   const { preferences } = await withFullAccess(wallet, (own) => server.get('/xrpc/app.bsky.actor.getPreferences', { token: own }))

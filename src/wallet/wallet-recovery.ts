@@ -39,7 +39,7 @@ export async function askForShare(wallet: Wallet, otp: string | null): Promise<R
       if (error instanceof ServerRefusal && error.status === 401)
         throw new OperatorError(
           otp === null
-            ? 'no release is under way: it was cancelled, or the share was handed out. Begin again with --again'
+            ? 'no release is in progress: it was cancelled, or the share was released already. Start again with --again'
             : 'the server does not accept this code, or keeps no share of this account',
         )
       throw error
@@ -58,7 +58,7 @@ export async function askForShare(wallet: Wallet, otp: string | null): Promise<R
 }
 
 export function recoveryOf({ contents: { unfinished } }: Wallet): Recovery {
-  if (unfinished?.what !== 'recovery') throw new OperatorError('no recovery is under way in this wallet')
+  if (unfinished?.what !== 'recovery') throw new OperatorError('no recovery is in progress in this wallet')
   return unfinished
 }
 
@@ -79,8 +79,8 @@ export async function recover(wallet: Wallet, a: EscrowShare, b: EscrowShare): P
   if (!combined.ok)
     throw new OperatorError(
       combined.fault === 'same-share'
-        ? 'both are the same share; another one is needed'
-        : 'the two shares were not made together: one of them is from before the shares were renewed, or of another identity',
+        ? 'both shares are the same; a different one is required'
+        : 'the two shares do not belong together: one of them is older than the last renewal, or belongs to another identity',
     )
   const key = recoveryKeyOf(combined.secret)
   combined.secret.fill(0)

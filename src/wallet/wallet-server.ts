@@ -77,7 +77,7 @@ export class WalletServer {
       return { body: response.body, type: response.headers.get('content-type') ?? 'application/octet-stream' }
     await response.body?.cancel()
     if (response.status === 400 || response.status === 404) return null
-    throw new NoAnswer(`${this.url} answered ${response.status} when asked for data`)
+    throw new NoAnswer(`${this.url} returned ${response.status} for a request for data`)
   }
 
   post(path: string, request: WalletRequest = {}): Promise<Answer> {
@@ -164,7 +164,7 @@ export function originOf(text: string): string {
   const url = URL.parse(/^https?:/.test(text) ? text : `https://${text}`)
   if (url === null || url.hostname === '') throw new OperatorError(`${text} is not the address of a server`)
   if (url.protocol === 'http:' && !/^(?:localhost|127(?:\.\d+){3}|\[::1\])$/.test(url.hostname))
-    throw new OperatorError(`what goes to ${url.origin} could be read on the way: use https`)
+    throw new OperatorError(`data sent to ${url.origin} would not be encrypted: use https`)
   return url.origin
 }
 
@@ -228,7 +228,7 @@ function refusalOf(url: string, { status, body, headers }: JsonAnswer): ServerRe
 /** A member of an answer that has to be there. Throws `NoAnswer` if it is not a text. */
 export function textOf(answer: Answer, name: string): string {
   const value = answer[name]
-  if (typeof value !== 'string' || value === '') throw new NoAnswer(`the server's answer has no "${name}"`)
+  if (typeof value !== 'string' || value === '') throw new NoAnswer(`the server's response has no "${name}"`)
   return value
 }
 

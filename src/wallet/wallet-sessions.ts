@@ -23,7 +23,7 @@ export async function openSession(wallet: Wallet): Promise<Opened> {
   for (const token of Object.values(session)) {
     const claims = claimsOf(token)
     if (claims?.sub !== did || (claims.aud !== aud && claims.aud !== wallet.server.url))
-      throw new NoAnswer('the server answered with a session that is not one of this account here')
+      throw new NoAnswer('the server returned a session of another account')
   }
   const handle = typeof answer['handle'] === 'string' && answer['handle'] !== 'handle.invalid' ? answer['handle'] : wallet.contents.handle
   return { session, handle }

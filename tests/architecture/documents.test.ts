@@ -40,6 +40,10 @@ function isThere(path: string): boolean {
 const MAPS = ['ARCHITECTURE.md', 'CONTRIBUTING.md']
 const DOCUMENTS = [...MAPS, 'README.md', 'SECURITY.md']
 
+test.each([...DOCUMENTS, 'CHANGELOG.md'])('%s has no marks of an unfinished merge', (document) => {
+  expect(text(document)).not.toMatch(/^(<{7}|={7}|>{7})/m)
+})
+
 test.each(DOCUMENTS)('every path in %s is in the tree', (document) => {
   const paths = [...words(document).filter(isRooted), ...(MAPS.includes(document) ? quoted(document).filter(isPath) : [])]
   expect([...new Set(paths)].filter((path) => !isThere(path))).toEqual([])

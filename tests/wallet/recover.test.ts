@@ -92,14 +92,14 @@ test('the new shares work, and the old paper does not', async () => {
     second.keychainShare!,
     ...there(),
   ]
-  expect(await user.run(words(old), { device: 'three' })).toMatchObject({ code: 1, err: expect.stringContaining('not made together') })
+  expect(await user.run(words(old), { device: 'three' })).toMatchObject({ code: 1, err: expect.stringContaining('do not belong together') })
   expect(await user.run(['recover', '--offline', '--share', old, '--second-share', keychain], { device: 'three' })).toMatchObject({
     code: 1,
     err: expect.stringContaining('does not list'),
   })
   expect(await user.run(['recover', '--offline', '--share', old, '--second-share', old], { device: 'three' })).toMatchObject({
     code: 1,
-    err: expect.stringContaining('the same share'),
+    err: expect.stringContaining('shares are the same'),
   })
   expect((await rotationKeys(account.did)).slice(0, 2)).toEqual([await user.do(['key'], { device: 'two' }), second.recoveryKey!])
 })
@@ -111,7 +111,7 @@ describe('a recovery that somebody else began', () => {
     await user.do(['recover', 'carol.test', ...there()], { device })
     const code = await newest(account.email)
     await user.do(['recover', '--code', code], { device })
-    expect(await user.do(['escrow', '--cancel'])).toBe('No recovery is under way any more.')
+    expect(await user.do(['escrow', '--cancel'])).toBe('No recovery is in progress.')
     pds.clock.advance({ secs: DELAY_SECS + 1 })
     expect(await user.run(['recover', '--share', paper], { device })).toMatchObject({ code: 1, err: expect.stringContaining('--again') })
     expect(await user.run(['recover', '--code', code, '--share', paper], { device })).toMatchObject({ code: 1 })
@@ -137,7 +137,7 @@ describe('a recovery that somebody else began', () => {
     pds.clock.advance({ secs: DELAY_SECS + 1 })
     expect(await user.run(['recover', '--share', paper], { device })).toMatchObject({
       code: 1,
-      err: expect.stringContaining('not made together'),
+      err: expect.stringContaining('do not belong together'),
     })
     expect(await user.do(['recover', '--share', renewed], { device })).toContain('is yours again')
   })
@@ -150,7 +150,10 @@ test('an account that is not there, or another kind of identity, is told', async
     code: 1,
     err: expect.stringContaining('has no recovery key'),
   })
-  expect(await user.run(['recover', ...there()])).toMatchObject({ code: 2, err: expect.stringContaining('say whose identity') })
+  expect(await user.run(['recover', ...there()])).toMatchObject({
+    code: 2,
+    err: expect.stringContaining('the handle or the DID of the identity'),
+  })
 })
 
 test('a server without a delay releases at once', async () => {

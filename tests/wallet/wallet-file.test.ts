@@ -50,7 +50,7 @@ test('is not overwritten by a command that read an older one', async () => {
 test('of a later version is refused', async () => {
   using user = new WalletUser()
   await user.keep({ ...contents, format: 2 as 1 })
-  expect((await user.run(['show'])).err).toEndWith('has format 2; this version knows format 1')
+  expect((await user.run(['show'])).err).toEndWith('has format 2; this version supports format 1')
 })
 
 test('is where the desktop keeps data of programs', () => {

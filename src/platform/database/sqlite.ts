@@ -5,7 +5,7 @@
  * 1. `enter` queues it. One turn of the event loop later, all waiting transactions run as a group inside one BEGIN …
  *    COMMIT, one after another. If there are several, each has its own savepoint: a failed one rolls back alone.
  * 2. COMMIT writes the log without waiting for the disk. The reader is pinned to the state before the commit.
- * 3. Another thread flushes the log. In the meantime, read requests are answered from the state before.
+ * 3. Another thread flushes the log. In the meantime, reads see the state before the commit.
  * 4. The group is now durable: the reader moves on, `afterCommit` callbacks run, and the callers' promises resolve.
  * 5. Before the next group, the log file is extended, or checkpointed if it has become long: see `wal.ts`.
  */
