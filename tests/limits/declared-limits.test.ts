@@ -85,6 +85,7 @@ const chargingThemselves = {
   'features/operators/operators.ts': 'only failures count',
   'features/web/account-routes.ts': 'the form shows it',
   'features/web/own-domain-page.ts': 'the form shows it',
+  'features/web/recovery-pages.ts': 'the form shows it',
   'features/web/reset-password-pages.ts': 'the form shows it',
   'features/web/sign-in-pages.ts': 'the form shows it',
   'features/web/sign-up-pages.ts': 'the form shows it',

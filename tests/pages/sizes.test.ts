@@ -3,6 +3,7 @@ import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import type { Browser, Page } from 'playwright-core'
+import { Secret } from '../../src/base/secret.ts'
 import { createOutbound } from '../../src/platform/network/outbound.ts'
 import { createAccount, type TestAccount } from '../harness/account.ts'
 import { freshPage, openBrowser } from '../harness/browser.ts'
@@ -53,6 +54,7 @@ beforeAll(async () => {
     serviceName: LONG_NAME,
     availableUserDomains: ['test', LONG_DOMAIN],
     inviteCodeRequired: false,
+    signingKeyMasterKey: new Secret(new Uint8Array(32).fill(7)),
   }
   const links = { termsOfService: `https://example.com/${'terms'.repeat(30)}`, privacyPolicy: 'https://example.com/privacy' }
   ;[pds, browser] = await Promise.all([startPds({ ...config, links }, { outbound, resolver: dns }), openBrowser()])
@@ -137,6 +139,12 @@ const pages: Record<string, (page: Page) => Promise<unknown>> = {
     await page.goto(`${pds.url}/account/handle/domain?handle=${LONG_HANDLE.replace('aaa', 'eee')}`)
     await page.getByRole('button', { name: 'Check and change my handle' }).click()
     if ((await page.getByRole('status').count()) !== 1) throw new Error('nothing was found out')
+  },
+  recovery: (page) => page.goto(`${pds.url}/account/recovery`),
+  async 'recovery-refused'(page) {
+    await page.goto(`${pds.url}/account/recovery/share?sent=yes`)
+    await page.getByLabel('Handle or DID').fill(LONG_HANDLE)
+    await page.getByRole('button', { name: 'Continue' }).click()
   },
   async identity(page) {
     await signIn(page)

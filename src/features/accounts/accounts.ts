@@ -53,5 +53,5 @@ export { attemptLogin, loginRefused, loginWithPassword, noteFailedSignIn, proveP
 export { deleteMailedCode, deleteMailedCodesOf } from './mailed-code-store.ts'
 export { CODE_TTL_SECS, codeRefused, issueCode, redeemAnonymousCode, redeemCode, type CodeFault } from './mailed-codes.ts'
 export { addMail, sendMail, type MailOrder } from './mail-steps.ts'
-export { addressOf, recoveryCodeMail, type Told } from './mails.ts'
+export { addressOf, inWords, recoveryCodeMail, type Told } from './mails.ts'
 export { hashGeneratedPassword, hashPassword, MAX_TRIED_PASSWORD_CHARS, MIN_PASSWORD_CHARS, passwordFault } from './passwords.ts'

@@ -4,5 +4,5 @@
  */
 export { deleteEscrowOf, deleteShare, depositShare, escrowState, type EscrowState } from './escrow-shares.ts'
 export { deleteRecoveryCodesOf } from './recovery-code-store.ts'
-export { startRecovery } from './recovery-codes.ts'
-export { cancelRelease } from './share-releases.ts'
+export { requestRecovery, startRecovery } from './recovery-codes.ts'
+export { cancelRelease, releaseShare, type ReleaseAnswer } from './share-releases.ts'

@@ -8,6 +8,7 @@ import { page } from '../../http/page.ts'
 import type { Did } from '../../protocol/identifiers.ts'
 import { controlOf, type ControllingKey, type IdentityControl } from '../identity/identity.ts'
 import { accountName } from './account-view.ts'
+import { escrowForms, escrowOf, escrowPart } from './escrow-part.ts'
 import { requireNavigation } from './devices.ts'
 import { holderOf } from './holders.ts'
 import { day, seeOther, type PageCall } from './page-parts.ts'
@@ -22,7 +23,7 @@ async function show(call: PageCall): Promise<Response> {
   const holder = await holderOf(call, url.searchParams.get('account'))
   if (!holder) return seeOther('/account/sign-in')
   const { account } = holder
-  const found = await controlOf(ctx, account.did)
+  const [found, escrow] = await Promise.all([controlOf(ctx, account.did), escrowOf(ctx, account.did)])
   return page(ctx.config, {
     title: 'Your identity',
     wide: true,
@@ -35,7 +36,8 @@ async function show(call: PageCall): Promise<Response> {
   <p class="quiet">Your identity outlives this server. Whoever controls it decides which server your account is on, and which name it has.</p>
   ${found.ok ? controlPart(found.control, new URL(ctx.config.publicUrl).host) : html`<p class="note warn" role="status">${unknown[found.fault]}</p>`}
   <p class="links"><a href="/account?${new URLSearchParams({ account: account.did }).toString()}">Back to your account</a></p>
-</section>`,
+</section>
+${escrow && escrowPart(holder, escrow)}`,
   })
 }
 
@@ -95,4 +97,4 @@ ${
 }`
 }
 
-export const identityPageRoutes: Endpoint[] = [route('GET', PATH, { handler: show })]
+export const identityPageRoutes: Endpoint[] = [route('GET', PATH, { handler: show }), ...escrowForms]

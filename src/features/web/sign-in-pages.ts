@@ -32,7 +32,7 @@ function signInPage(call: PageCall, given: URLSearchParams, fault: Fault | null)
   ${passwordField({ required: true, autofocus: isTyped, fault })}
   ${rememberField(given.get('remember') === 'yes')}
   <div class="actions"><button class="primary">Sign in</button></div>
-  <p class="links"><a href="/account/reset-password">Forgot your password?</a> <a href="/account/sign-up">Create an account</a></p>
+  <p class="links"><a href="/account/reset-password">Forgot your password?</a> ${call.ctx.capabilities.has('escrow') && html`<a href="/account/recovery">Lost your wallet?</a> `}<a href="/account/sign-up">Create an account</a></p>
 </form>`,
   })
 }

@@ -3,11 +3,20 @@ import type { Feature } from '../../http/feature.ts'
 import { stylesheet } from '../../http/page.ts'
 import { accountRoutes } from './account-routes.ts'
 import { identityPageRoutes } from './identity-page.ts'
+import { recoveryRoutes } from './recovery-pages.ts'
 import { resetPasswordRoutes } from './reset-password-pages.ts'
 import { signInRoutes } from './sign-in-pages.ts'
 import { signUpRoutes } from './sign-up-pages.ts'
 
 export const web: Feature = {
   name: 'web',
-  routes: [...signInRoutes, ...signUpRoutes, ...resetPasswordRoutes, ...accountRoutes, ...identityPageRoutes, stylesheet],
+  routes: [
+    ...signInRoutes,
+    ...signUpRoutes,
+    ...resetPasswordRoutes,
+    ...accountRoutes,
+    ...identityPageRoutes,
+    ...recoveryRoutes,
+    stylesheet,
+  ],
 }

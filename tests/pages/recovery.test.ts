@@ -1,0 +1,140 @@
+/** Recovery by pages: the share in escrow on the page of the identity, and the pages that hand it out. */
+import { afterAll, afterEach, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
+import type { Browser, Page } from 'playwright-core'
+import { Secret } from '../../src/base/secret.ts'
+import { PASSWORD, type TestAccount } from '../harness/account.ts'
+import { freshPage, openBrowser } from '../harness/browser.ts'
+import { bearer, request } from '../harness/http.ts'
+import { startPds, type TestPds } from '../harness/pds.ts'
+import { sovereignAccount } from '../harness/wallet.ts'
+import vector from '../vectors/contract/escrow-at-rest-v1.json' with { type: 'json' }
+
+/** A browser on a busy machine takes its time. */
+setDefaultTimeout(60_000)
+
+const SHARE = vector.submittedShareBase32
+const HOURS_24 = 24 * 3600
+
+let pds: TestPds
+let browser: Browser
+beforeAll(async () => {
+  const signingKeyMasterKey = new Secret(Buffer.from(vector.masterKeyHex, 'hex'))
+  ;[pds, browser] = await Promise.all([startPds({ rateLimit: { enabled: false }, signingKeyMasterKey }), openBrowser()])
+})
+afterEach(async () => {
+  for (const context of browser.contexts()) await context.close()
+})
+afterAll(async () => {
+  await browser.close()
+  await pds[Symbol.asyncDispose]()
+})
+
+async function holderWithShare(name: string): Promise<TestAccount> {
+  const account = await sovereignAccount(pds, name)
+  const { status } = await request(`${pds.url}/v1/recovery/escrow-share`, {
+    method: 'PUT',
+    json: { share: SHARE },
+    headers: bearer(account.accessJwt),
+  })
+  expect(status).toBe(200)
+  return account
+}
+
+async function identityPage(account: TestAccount): Promise<Page> {
+  const page = await freshPage(browser)
+  await page.goto(`${pds.url}/account/sign-in`)
+  await page.getByLabel('Handle or email address').fill(account.handle)
+  await page.getByLabel('Password', { exact: true }).fill(PASSWORD)
+  await page.getByRole('button', { name: 'Sign in' }).click()
+  await page.waitForURL(`${pds.url}/account`)
+  await page.getByRole('link', { name: 'Who can move this account' }).click()
+  await page.getByRole('heading', { name: 'Recovery share' }).waitFor()
+  return page
+}
+
+/** The newest recovery code that was mailed to the account. */
+async function mailedCode({ email }: TestAccount): Promise<string> {
+  await pds.runSteps()
+  await pds.runSteps()
+  return pds.mails
+    .filter(({ to }) => to === email)
+    .flatMap(({ text }) => text.match(/^[\w-]{43}$/m) ?? [])
+    .at(-1)!
+}
+
+async function submit(page: Page, code: string): Promise<string> {
+  await page.getByLabel('Code from the email').fill(code)
+  await page.getByRole('button', { name: 'Continue' }).click()
+  await page.waitForLoadState()
+  return (
+    await page
+      .getByRole(/^[^]*class="note error/.test(await page.content()) ? 'alert' : 'status')
+      .first()
+      .innerText()
+  ).trim()
+}
+
+test('who has lost the wallet gets the share, after a code by mail and a day, once', async () => {
+  const account = await holderWithShare('lost')
+  const page = await freshPage(browser)
+  await page.goto(`${pds.url}/account/sign-in`)
+  await page.getByRole('link', { name: 'Lost your wallet?' }).click()
+  await page.getByLabel('Handle or DID').fill('@lost.test')
+  await page.getByRole('button', { name: 'Send a code' }).click()
+  await page.getByText('If there is an account of this name').waitFor()
+  const code = await mailedCode(account)
+  expect(await submit(page, code)).toContain('The share can be collected from')
+  expect(await submit(page, '')).toContain('The share can be collected from')
+  pds.clock.advance({ secs: HOURS_24 })
+  expect(await submit(page, '')).toContain(SHARE)
+  await page.goto(`${pds.url}/account/recovery/share?identifier=lost.test`)
+  expect(await submit(page, '')).toStartWith('Recovery is not possible with this')
+})
+
+test('whatever is wrong, the page says the same', async () => {
+  const account = await sovereignAccount(pds, 'bare')
+  const page = await freshPage(browser)
+  const said = new Set<string>()
+  for (const [identifier, code] of [
+    ['nobody.test', 'A'.repeat(43)],
+    ['bare.test', 'A'.repeat(43)],
+    ['bare.test', 'nonsense'],
+    [account.did, ''],
+    ['', ''],
+  ] as const) {
+    await page.goto(`${pds.url}/account/recovery/share`)
+    await page.evaluate('document.querySelector("form").noValidate = true')
+    await page.getByLabel('Handle or DID').fill(identifier)
+    said.add(await submit(page, code))
+  }
+  expect([...said]).toEqual(['Recovery is not possible with this. Please check the handle and the code, or ask for a new code.'])
+})
+
+test('the holder sees a release in flight, and cancels it', async () => {
+  const account = await holderWithShare('watchful')
+  const page = await identityPage(account)
+  await page.getByText('has held a share since').waitFor()
+  await page.getByRole('button', { name: 'Start recovery' }).click()
+  await page.getByText('If there is an account of this name').waitFor()
+  expect(await submit(page, await mailedCode(account))).toContain('can be collected from')
+  await page.goto(`${pds.url}/account/identity`)
+  await page.getByText('Somebody has asked for your share').waitFor()
+  await page.getByRole('button', { name: 'Cancel the release' }).click()
+  await page.getByText('has held a share since').waitFor()
+  pds.clock.advance({ secs: HOURS_24 })
+  await page.goto(`${pds.url}/account/recovery/share?identifier=watchful.test`)
+  expect(await submit(page, '')).toStartWith('Recovery is not possible with this')
+})
+
+test('the holder deletes the share', async () => {
+  const page = await identityPage(await holderWithShare('leaver'))
+  await page.getByRole('button', { name: 'Delete the share' }).click()
+  await page.getByText('holds no share of yours').waitFor()
+  expect(await page.getByRole('button', { name: 'Start recovery' }).count()).toBe(0)
+})
+
+test('where no master key is configured, there is nothing of this', async () => {
+  await using plain = await startPds()
+  expect((await request(`${plain.url}/account/recovery`)).status).toBe(404)
+  expect((await request(`${plain.url}/account/sign-in`)).body).not.toContain('Lost your wallet')
+})
