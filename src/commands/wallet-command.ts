@@ -1,4 +1,7 @@
-/** What the commands of a wallet share: the file and its passphrase, questions, and shares for paper. The wallet itself is loaded on use. */
+/**
+ * What the commands of a wallet share: the file and its passphrase, questions, and shares for paper. The wallet itself
+ * is loaded on use.
+ */
 import { resolve } from 'node:path'
 import type { Wallet } from '../wallet/wallet.ts'
 import { OperatorError } from '../base/operator-error.ts'

@@ -13,10 +13,10 @@ export function requireJson(body: RequestBody): void {
 }
 
 /**
- * Returns the body, validated by the schema; an empty body counts as `{}`. Unknown members are ignored, unless the schema
- * is strict (`additionalProperties: false`), which also refuses a member that is there twice. Throws `InvalidRequest`
- * with 415 for another media type, 400 for malformed text and 422 for a body that does not fit the schema, and
- * `SyntaxError` (400) for malformed JSON.
+ * Returns the body, validated by the schema; an empty body counts as `{}`. Unknown members are ignored, unless the
+ * schema is strict (`additionalProperties: false`), which also refuses a member that is there twice. Throws
+ * `InvalidRequest` with 415 for another media type, 400 for malformed text and 422 for a body that does not fit the
+ * schema, and `SyntaxError` (400) for malformed JSON.
  */
 export async function readJson<Schema extends TSchema>(
   body: RequestBody,

@@ -1,8 +1,9 @@
 /**
  * The envelope of one share of an account's recovery seed, and its text form.
  *
- * `02 | set id, 4 bytes big-endian | index | payload, 32 bytes | checksum, 4 bytes`. The checksum is the beginning of the SHA-256
- * of everything before it; it detects typing errors and is no protection. A share alone reveals nothing about the seed.
+ * `02 | set id, 4 bytes big-endian | index | payload, 32 bytes | checksum, 4 bytes`. The checksum is the beginning of
+ * the SHA-256 of everything before it; it detects typing errors and is no protection. A share alone reveals nothing
+ * about the seed.
  */
 import { createHash } from 'node:crypto'
 import { base32 as base32Text } from './cid.ts'

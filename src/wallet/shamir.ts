@@ -1,7 +1,9 @@
 /**
- * Splits a 32-byte secret into three shares, any two of which restore it, and each of which alone says nothing about it.
+ * Splits a 32-byte secret into three shares, any two of which restore it, and each of which alone says nothing about
+ * it.
  *
- * Each byte is the value at 0 of a line over GF(2^8) with the polynomial 0x11b; the shares are its values at 1, 2 and 3.
+ * Each byte is the value at 0 of a line over GF(2^8) with the polynomial 0x11b; the shares are its values at 1, 2 and
+ * 3.
  *
  * Source: Shamir, "How to Share a Secret" (1979).
  */

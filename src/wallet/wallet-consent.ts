@@ -23,8 +23,8 @@ export interface WaitingRequest {
 const requestIdForm = /^poauth_[A-Za-z0-9_-]{8,128}$/
 
 /**
- * Reads what a person has at hand: the code on the page (`ABCD-1234`), the id of the request, or the link of the QR code. Throws OperatorError
- * for anything else.
+ * Reads what a person has at hand: the code on the page (`ABCD-1234`), the id of the request, or the link of the QR
+ * code. Throws OperatorError for anything else.
  */
 export function requestReference(text: string): { user_code: string } | { request_id: string } {
   const typed = text.trim()

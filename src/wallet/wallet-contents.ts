@@ -33,7 +33,10 @@ export interface StoredSession {
   refreshJwt: string
 }
 
-/** A step that is stored before it is taken, so that a lost answer or a killed process loses no key. Repeating a command goes on with it. */
+/**
+ * A step that is stored before it is taken, so that a lost answer or a killed process loses no key. Repeating a command
+ * goes on with it.
+ */
 export type Unfinished = Creation | Rekeying | Deposit | Rotation | Recovery | HandOver | Arrival | Move
 
 export interface Creation {

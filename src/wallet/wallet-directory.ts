@@ -47,8 +47,9 @@ export class WalletDirectory {
   }
 
   /**
-   * Make the operation the head. A repetition, and an answer that was lost, are settled by the log. Returns what the directory said if it
-   * refuses for good, else null. Throws `NoAnswer` if the operation may or may not become the head.
+   * Make the operation the head. A repetition, and an answer that was lost, are settled by the log. Returns what the
+   * directory said if it refuses for good, else null. Throws `NoAnswer` if the operation may or may not become the
+   * head.
    */
   async submit(did: string, operation: LogOperation): Promise<string | null> {
     const { refused, said } = await this.#post(did, operation)

@@ -1,6 +1,6 @@
 /**
- * The file of a wallet: JSON, encrypted with a passphrase in the age format (age-encryption.org/v1), so that the `age` tool
- * opens it too. Readable by its owner alone, and replaced as a whole.
+ * The file of a wallet: JSON, encrypted with a passphrase in the age format (age-encryption.org/v1), so that the `age`
+ * tool opens it too. Readable by its owner alone, and replaced as a whole.
  */
 import { randomBytes } from 'node:crypto'
 import { closeSync, existsSync, fsyncSync, linkSync, mkdirSync, openSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
@@ -92,7 +92,10 @@ function readOrNull(path: string): Uint8Array | null {
   }
 }
 
-/** Writes a file that only its owner may read, and flushes it and its folder. Throws OperatorError if it exists, unless it may be replaced. */
+/**
+ * Writes a file that only its owner may read, and flushes it and its folder. Throws OperatorError if it exists, unless
+ * it may be replaced.
+ */
 export function writePrivately(path: string, content: Uint8Array | string, { replace }: { replace: boolean }): void {
   if (!replace && existsSync(path)) throw new OperatorError(`${path} exists already`)
   const temporary = `${path}.${randomBytes(4).toString('hex')}.new`

@@ -54,8 +54,8 @@ export async function beginRekeying(
 }
 
 /**
- * Tell the directory, then deposit the share of the server. May be repeated after any failure. If only the deposit fails, the new keys are
- * in force, and it stays to be done.
+ * Tell the directory, then deposit the share of the server. May be repeated after any failure. If only the deposit
+ * fails, the new keys are in force, and it stays to be done.
  */
 async function finishRekeying(wallet: Wallet, rekeying: Rekeying): Promise<OperatorError | null> {
   const { operation, recoveryKey, keychainShare, escrowShare, paperShare, otherwise } = rekeying

@@ -1,9 +1,9 @@
 /**
- * Getting an identity back without its device: two shares restore the recovery key, which puts the key of this wallet in the place of
- * the lost one.
+ * Getting an identity back without its device: two shares restore the recovery key, which puts the key of this wallet
+ * in the place of the lost one.
  *
- * One share is usually the server's. It is released after a code was mailed and a delay has passed, during which the owner of the old
- * device can object.
+ * One share is usually the server's. It is released after a code was mailed and a delay has passed, during which the
+ * owner of the old device can object.
  */
 import { OperatorError } from '../base/operator-error.ts'
 import { parseShare, shareIndexes, type EscrowShare } from '../protocol/escrow-share.ts'
@@ -70,8 +70,9 @@ export function releasedShare(wallet: Wallet): EscrowShare | null {
 }
 
 /**
- * Take the identity over with two shares: the key of this wallet replaces all that outrank the recovery key, there are a new
- * recovery key and new shares, and the server gets its own. Throws OperatorError if the shares do not belong to the identity.
+ * Take the identity over with two shares: the key of this wallet replaces all that outrank the recovery key, there are
+ * a new recovery key and new shares, and the server gets its own. Throws OperatorError if the shares do not belong to
+ * the identity.
  */
 export async function recover(wallet: Wallet, a: EscrowShare, b: EscrowShare): Promise<OperatorError | null> {
   const recovery = recoveryOf(wallet)

@@ -1,6 +1,7 @@
 /**
- * Moving an identity to another device. The new device makes a key of its own, and its owner carries the public half to the old one,
- * which signs it into the identity. No private key travels, and the server cannot exchange what is carried.
+ * Moving an identity to another device. The new device makes a key of its own, and its owner carries the public half to
+ * the old one, which signs it into the identity. No private key travels, and the server cannot exchange what is
+ * carried.
  */
 import { OperatorError } from '../base/operator-error.ts'
 import { formatMultikey, parseDidKey } from '../protocol/keys.ts'
@@ -23,8 +24,8 @@ export async function beginHandOver(wallet: Wallet): Promise<{ code: string; exp
 }
 
 /**
- * On the new device, in a wallet without an identity. Its key has to be carried to the old device. `recoveryKey` is the did:key of the
- * recovery key that the old device knows; null if it knows none.
+ * On the new device, in a wallet without an identity. Its key has to be carried to the old device. `recoveryKey` is the
+ * did:key of the recovery key that the old device knows; null if it knows none.
  */
 export async function acceptTransfer(
   wallet: Wallet,

@@ -6,7 +6,10 @@ import { basename, dirname } from 'node:path'
 import { expect, test } from 'bun:test'
 import { cyclesOf, sources, type Graph } from './sources.ts'
 
-/** What the files of each shelf may import. The order is the arrow: base ← protocol ← platform ← http ← features ← app ← commands; wallet stands beside platform. */
+/**
+ * What the files of each shelf may import. The order is the arrow: base ← protocol ← platform ← http ← features ← app ←
+ * commands; wallet stands beside platform.
+ */
 const mayImport: Readonly<Record<string, readonly string[]>> = {
   base: ['base'],
   protocol: ['base', 'protocol'],

@@ -28,8 +28,8 @@ export class WalletUser implements Disposable {
   path = (device = 'wallet'): string => join(this.folder, `${device}.age`)
 
   /**
-   * Run `holdfast wallet`. `answers` go to the questions that contain their names; without them there is nobody to ask. `device` names the
-   * wallet file.
+   * Run `holdfast wallet`. `answers` go to the questions that contain their names; without them there is nobody to ask.
+   * `device` names the wallet file.
    */
   async run(
     words: string[],

@@ -27,8 +27,8 @@ export async function signingKeyOf(ctx: Context, reader: Reader, did: Did): Prom
 }
 
 /**
- * The same, for what is published: a commit, or an operation on the identity. Throws `SigningHeld` while the identity may
- * name another key.
+ * The same, for what is published: a commit, or an operation on the identity. Throws `SigningHeld` while the identity
+ * may name another key.
  */
 export async function settledKeyOf(ctx: Context, reader: Reader, did: Did): Promise<SigningKey | null> {
   const signer = await findSigner(reader, did)

@@ -1,6 +1,6 @@
 /**
- * Holds on signing. While the directory may name another key than the account's own, the account signs no commit: others
- * could not verify it. A row of the account says so, which every commit reads with the key.
+ * Holds on signing. While the directory may name another key than the account's own, the account signs no commit:
+ * others could not verify it. A row of the account says so, which every commit reads with the key.
  *
  * A step settles the hold with the directory (`repo-keys`). Whoever wants to sign has it tried at once, waits for that
  * try, and then signs or is told to come back.
@@ -30,8 +30,8 @@ export class SigningHeld extends Refusal {
 const waiting = perContext(() => ({ count: 0 }))
 
 /**
- * Wait for a hold to be settled, after a transaction failed because of it; the caller runs the transaction again. Rejects
- * with any other `error`.
+ * Wait for a hold to be settled, after a transaction failed because of it; the caller runs the transaction again.
+ * Rejects with any other `error`.
  */
 export async function onceSettled(ctx: Context, did: Did, error: unknown): Promise<void> {
   const requests = waiting(ctx)

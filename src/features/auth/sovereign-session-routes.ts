@@ -1,6 +1,6 @@
 /**
- * POST /v1/sessions/sovereign: a session for whoever proves to hold a key of the identity. It is as good as one that was
- * opened with the account's password.
+ * POST /v1/sessions/sovereign: a session for whoever proves to hold a key of the identity. It is as good as one that
+ * was opened with the account's password.
  *
  * Whatever is wrong with a proof, the answer is the same. Only trouble with the directory has a status of its own, and
  * then nothing is written. A nonce is spent in the transaction that opens the session, so a failed attempt leaves it

@@ -1,7 +1,4 @@
-/**
- * The session of a wallet: an opaque token, good for a year, for the routes of account owners under `/v1`. It opens no
- * XRPC method.
- */
+/** The session of a wallet: an opaque token, good for a year, for the routes of account owners under `/v1`. It opens no XRPC method. */
 import { authenticationRequired } from '../../http/errors.ts'
 import type { Origin } from '../../http/origin.ts'
 import type { Tx } from '../../platform/database/database.ts'

@@ -61,9 +61,9 @@ type CheckedIdentity = CeremonyIdentity & { genesis: Operation | null; published
  * Make the account. `enter` opens its first session, in the same transaction. A request that repeats an interrupted one
  * goes on with it.
  *
- * Throws `InvalidClaim` for what does not fit, `DidNotFound` for a did:web that is not published, `PlcDirectoryError` (502)
- * if the directory or the host of a did:web fails, `DidAlreadyExists` (409), and `InternalServerError` if the identity is
- * not the one that was sent before.
+ * Throws `InvalidClaim` for what does not fit, `DidNotFound` for a did:web that is not published, `PlcDirectoryError`
+ * (502) if the directory or the host of a did:web fails, `DidAlreadyExists` (409), and `InternalServerError` if the
+ * identity is not the one that was sent before.
  */
 export async function createDid<Entry>(
   exchange: Exchange,

@@ -1,6 +1,6 @@
 /**
- * Shares in escrow: share 2 of an account's recovery seed, wrapped under the master key. Each change is written together
- * with its row in the log of the account.
+ * Shares in escrow: share 2 of an account's recovery seed, wrapped under the master key. Each change is written
+ * together with its row in the log of the account.
  */
 import type { Context } from '../../platform/context.ts'
 import type { Reader, Tx } from '../../platform/database/database.ts'
@@ -24,8 +24,8 @@ export async function takeShare(by: By, did: Did, share: EscrowShare): Promise<D
 }
 
 /**
- * Take a share into escrow, in the caller's transaction. A release of the share before ends. The caller has checked that
- * it is share 2, and that a master key is configured.
+ * Take a share into escrow, in the caller's transaction. A release of the share before ends. The caller has checked
+ * that it is share 2, and that a master key is configured.
  */
 export async function depositShare(
   ctx: Pick<Context, 'vault' | 'clock'>,

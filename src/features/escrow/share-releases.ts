@@ -1,6 +1,6 @@
 /**
- * The release of a share: a code by mail opens it, and once the delay is over, the share is handed out, once. Until then
- * its holder, who gets a mail, can cancel it.
+ * The release of a share: a code by mail opens it, and once the delay is over, the share is handed out, once. Until
+ * then its holder, who gets a mail, can cancel it.
  *
  * Everything is decided by the row of the share, within one transaction: of two who collect, one gets the share.
  */

@@ -76,8 +76,8 @@ export class Outbox implements SocketHandler {
         this.#hasNews = false
         const { count, reached } = this.#send(socket, tail.after(cursor, pageEvents) ?? (await this.#storedEvents(cursor, pageEvents)))
         cursor = reached ?? cursor
-        // While the buffer fills up, most of a larger page would not fit, and would be read again. Otherwise a page holds
-        // all that one transaction brought, which is then written at once.
+        // While the buffer fills up, most of a larger page would not fit, and would be read again. Otherwise a page
+        // holds all that one transaction brought, which is then written at once.
         pageEvents = isFull(socket) ? Math.min(PAGE_EVENTS, Math.max(MIN_PAGE_EVENTS, 2 * count)) : PAGE_EVENTS
         // If this subscriber started the tail, the tail may not have read the head yet.
         if (isFull(socket)) await this.#room(socket, Math.max(start.head, tail.head))

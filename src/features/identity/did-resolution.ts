@@ -41,8 +41,8 @@ const keptDocuments = perContext(({ db }) => new BoundedTable(db, sql`did_docume
 const fetches = perContext(() => new SingleFlight<Did, DidResolution>())
 
 /**
- * Returns the document of a DID, or why there is none. `live` ignores the cached document and fetches the published one,
- * which is then cached. Throws `LookupsFull` if too many names are being looked up.
+ * Returns the document of a DID, or why there is none. `live` ignores the cached document and fetches the published
+ * one, which is then cached. Throws `LookupsFull` if too many names are being looked up.
  */
 export async function resolveDid(ctx: Context, did: Did, { live = false } = {}): Promise<DidResolution> {
   if (live) return fetches(ctx).runAnew(did, () => fetchAndKeep(ctx, did))

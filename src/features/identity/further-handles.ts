@@ -1,7 +1,7 @@
 /**
  * Several handles for one account. The oldest one stands in the account's row and is the one that sessions report; the
- * others stand in `further_handle`. A handle belongs to one account, wherever it stands: whoever takes one claims it first
- * (`name-claims.ts`).
+ * others stand in `further_handle`. A handle belongs to one account, wherever it stands: whoever takes one claims it
+ * first (`name-claims.ts`).
  *
  * The directory is not told. Which of its handles an identity names is decided by whoever holds a rotation key.
  */

@@ -26,8 +26,8 @@ export async function findClaimCode(reader: Reader, code: string): Promise<Claim
 }
 
 /**
- * `boundTo` is the account in the making that the codes are for; null if anybody may use them. Throws a unique violation
- * if one of the codes already exists; then none is stored.
+ * `boundTo` is the account in the making that the codes are for; null if anybody may use them. Throws a unique
+ * violation if one of the codes already exists; then none is stored.
  */
 export async function insertClaimCodes(
   tx: Tx,

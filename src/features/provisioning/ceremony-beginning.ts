@@ -1,6 +1,6 @@
 /**
- * How a ceremony begins: names are reserved and an invite is spent, in one transaction, so that a race leaves one ceremony
- * and a refusal leaves nothing.
+ * How a ceremony begins: names are reserved and an invite is spent, in one transaction, so that a race leaves one
+ * ceremony and a refusal leaves nothing.
  */
 import { randomUUID } from 'node:crypto'
 import type { Exchange } from '../../http/endpoint.ts'
@@ -75,8 +75,8 @@ export interface BegunCeremony {
  * Begin a ceremony, or come back to it: with the same code, names and device the wallet gets a new session, and the one
  * before is void. A code that an operator bound to these names begins too.
  *
- * Throws `AccountExists`, `HandleNotAvailable` and `ClaimCodeRedeemed` (409), `NotFound` for any other code that cannot be
- * used, and `RateLimitExceeded` after too many taken addresses.
+ * Throws `AccountExists`, `HandleNotAvailable` and `ClaimCodeRedeemed` (409), `NotFound` for any other code that cannot
+ * be used, and `RateLimitExceeded` after too many taken addresses.
  */
 export function beginCeremony(exchange: Exchange, wanted: Names & WalletDevice & { claimCode: string }): Promise<BegunCeremony> {
   const { ctx } = exchange
@@ -123,8 +123,8 @@ async function redeem(tx: Tx, code: string, id: string, now: Millis, boundTo?: s
 }
 
 /**
- * Spend a code that an operator bound to a ceremony, for a device. Throws `InvalidClaim`, in the same words for every code
- * that cannot be used.
+ * Spend a code that an operator bound to a ceremony, for a device. Throws `InvalidClaim`, in the same words for every
+ * code that cannot be used.
  */
 export function redeemForDevice(
   ctx: Context,

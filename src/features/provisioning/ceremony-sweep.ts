@@ -1,6 +1,6 @@
 /**
- * Ends ceremonies that nobody comes back to. An identity that may have reached the directory is looked up first: one that
- * the directory has is kept for longer.
+ * Ends ceremonies that nobody comes back to. An identity that may have reached the directory is looked up first: one
+ * that the directory has is kept for longer.
  */
 import type { Context } from '../../platform/context.ts'
 import type { Sweep } from '../../platform/running/sweeps.ts'

@@ -48,8 +48,8 @@ async function currentKey(ctx: Context, did: Did): Promise<string | null> {
 }
 
 /**
- * Stage a new key for an account, in place of one that was staged before. It is on the curve of the present key, so that
- * services which have that one cached fetch the new one. Returns it as a did:key.
+ * Stage a new key for an account, in place of one that was staged before. It is on the curve of the present key, so
+ * that services which have that one cached fetch the new one. Returns it as a did:key.
  *
  * Throws `InvalidRequest` unless the DID is a did:plc, `NotFound` if the account has no key, `AccountTakedown`, and
  * `ServiceUnavailable` while it is not known whether the directory names the key that was staged before.
@@ -73,8 +73,8 @@ export async function stageKey(by: Exchange, did: Did): Promise<string> {
  * did:key, also if the operation took effect before.
  *
  * Throws `InvalidRequest` unless the operation is the next or the newest of the DID, is signed by a rotation key, names
- * the staged key and changes no service; `PlcDirectoryError` (502) if the directory refuses it or does not respond; what
- * `unknownAuthority` returns; and `ServiceUnavailable` while another operation is not settled.
+ * the staged key and changes no service; `PlcDirectoryError` (502) if the directory refuses it or does not respond;
+ * what `unknownAuthority` returns; and `ServiceUnavailable` while another operation is not settled.
  */
 export function completeRotation(by: Exchange, did: Did, given: unknown): Promise<string> {
   requirePlc(did)

@@ -51,8 +51,8 @@ export const settleStep: StepKind<Settlement> = {
 export const isSettledWith = (one: Operation, other: Operation): boolean => operationCid(one).equals(operationCid(other))
 
 /**
- * Submit the operation unless the directory has it. Returns null if the identity names the key now, or why it never will
- * by this operation. Throws `PlcDirectoryError` while neither is certain.
+ * Submit the operation unless the directory has it. Returns null if the identity names the key now, or why it never
+ * will by this operation. Throws `PlcDirectoryError` while neither is certain.
  */
 async function refusalOfDirectory({ plc }: Context, did: Did, signingKey: string, operation: Operation): Promise<string | null> {
   const log = (await plc.auditLog(did)) ?? []

@@ -52,8 +52,8 @@ const neededActions: Record<Action, readonly ('create' | 'update' | 'delete')[]>
 /**
  * Apply the writes in one commit, all or none. Results are in the order of the writes.
  *
- * Refuses what the grant does not cover, as `prepareRecord` refuses records, and as `applyCommit` refuses writes. Waits if
- * the account's key is being replaced, and refuses with `ServiceUnavailable` if that takes too long.
+ * Refuses what the grant does not cover, as `prepareRecord` refuses records, and as `applyCommit` refuses writes. Waits
+ * if the account's key is being replaced, and refuses with `ServiceUnavailable` if that takes too long.
  */
 export async function writeRecords(
   ctx: Context,
