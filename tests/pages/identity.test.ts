@@ -1,12 +1,13 @@
 /** The page that says who can move an account away. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { putWebDocument, setHostedSince } from '../../src/features/identity/identity.ts'
+import { findWebDocument, putWebDocument, setHostedSince } from '../../src/features/identity/identity.ts'
 import { sql } from '../../src/platform/database/database.ts'
 import type { Did } from '../../src/protocol/identifiers.ts'
 import { nextOperation, signOperation, tombstone } from '../../src/protocol/plc.ts'
 import { createAccount, PASSWORD, type TestAccount } from '../harness/account.ts'
 import { startFaultyLine, type FaultyLine } from '../harness/faulty-line.ts'
 import { request } from '../harness/http.ts'
+import { hiddenFields } from '../harness/oauth-client.ts'
 import { startPds, type TestPds } from '../harness/pds.ts'
 import { startPlcServer, type PlcHost } from '../harness/plc-server.ts'
 import { sovereignAccount } from '../harness/wallet.ts'
@@ -25,13 +26,17 @@ afterAll(async () => {
   await plc[Symbol.asyncDispose]()
 })
 
-async function identityPage(account: Pick<TestAccount, 'did' | 'handle'>): Promise<string> {
+async function signIn(account: Pick<TestAccount, 'did'>): Promise<string> {
   const signedIn = await request(`${pds.url}/account/sign-in`, {
     method: 'POST',
     headers: { 'content-type': 'application/x-www-form-urlencoded' },
     body: new URLSearchParams({ identifier: account.did, password: PASSWORD }).toString(),
   })
-  const cookie = signedIn.headers.get('set-cookie')!.split(';')[0]!
+  return signedIn.headers.get('set-cookie')!.split(';')[0]!
+}
+
+async function identityPage(account: Pick<TestAccount, 'did'>): Promise<string> {
+  const cookie = await signIn(account)
   const { status, body } = await request(`${pds.url}/account/identity?${new URLSearchParams({ account: account.did })}`, {
     headers: { cookie },
   })
@@ -83,5 +88,31 @@ test('a did:web belongs to whoever has the domain, and a hosted one to whoever i
   expect(page).not.toContain('serves the document')
   await putWebDocument(pds.ctx.db, did, '{}')
   await setHostedSince(pds.ctx.db, did, pds.clock.now())
-  expect(await identityPage({ ...owner, did })).toContain('serves the document')
+  const hosted = await identityPage({ ...owner, did })
+  expect(hosted).toContain('serves the document')
+  expect(hosted).toContain('https://owner.example.com/.well-known/did.json')
+})
+
+test('the holder of a did:web lets this server serve its document, and takes it back', async () => {
+  const did = 'did:web:switch.example.com' as Did
+  const owner = await createAccount(pds, 'switcher')
+  await pds.ctx.db.run(sql`UPDATE account SET did = ${did} WHERE did = ${owner.did}`)
+  const cookie = await signIn({ did })
+  const switchTo = async (enabled: string) => {
+    const { body } = await request(`${pds.url}/account/identity?account=${did}`, { headers: { cookie } })
+    const fields = { ...hiddenFields(body), account: did, enabled }
+    return request(`${pds.url}/account/identity/hosting`, {
+      method: 'POST',
+      headers: { cookie, origin: pds.url, 'content-type': 'application/x-www-form-urlencoded' },
+      body: new URLSearchParams(fields).toString(),
+    })
+  }
+  const isHosted = async () => (await findWebDocument(pds.ctx.db, did))?.hostedSince != null
+  await putWebDocument(pds.ctx.db, did, JSON.stringify({ id: did }))
+  expect((await switchTo('yes')).status).toBe(303)
+  expect(await isHosted()).toBe(true)
+  const served = await request(`${pds.url}/.well-known/did.json`, { headers: { 'x-forwarded-host': 'switch.example.com' } })
+  expect([served.status, served.body]).toEqual([200, { id: did }])
+  expect((await switchTo('no')).status).toBe(303)
+  expect(await isHosted()).toBe(false)
 })

@@ -70,6 +70,8 @@ const routes: Record<string, For> = {
   'POST /account/identity/escrow/start': 'holder',
   'POST /account/identity/escrow/cancel': 'holder',
   'POST /account/identity/escrow/delete': 'holder',
+  'GET /account/identity/hosting': 'open',
+  'POST /account/identity/hosting': 'holder',
   'GET /account/recovery': 'open',
   'POST /account/recovery': 'open',
   'GET /account/recovery/share': 'open',

@@ -31,5 +31,5 @@ export {
 export { deleteReservationsOf, passOnReservations, reservedFor, setReservedUntil } from './name-reservation-store.ts'
 export { forgetReservedKey } from './reserved-key-store.ts'
 export { signingAuthority, type SigningAuthority } from './signing-authority.ts'
-export { keepArrivingDocument } from './web-documents.ts'
+export { endHosting, keepArrivingDocument, startHosting, whatToPublish } from './web-documents.ts'
 export { deleteWebDocument, findWebDocument, isHostedHere, putWebDocument, setHostedSince, type WebDocument } from './web-document-store.ts'

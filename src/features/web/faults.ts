@@ -75,6 +75,12 @@ const byMessage: readonly Row[] = [
   ],
   ['invalid email', null, 'Your address was changed since this page was shown. Please open the page again.'],
   ['account does not have an email address', 'email', 'Your account has no email address. Please add one first.'],
+  [
+    'There is no document to serve',
+    null,
+    'Your domain publishes no document that could be served here. Publish it there first, then try again.',
+  ],
+  ['Only a did:web without a path', null, 'Only an identity that is a whole domain, without a path, can be served here.'],
   ['Could not resolve DID', null, 'Your identity cannot be read at the moment. Please try again later.'],
   [
     'Server rotation key not included',

@@ -10,7 +10,9 @@ import { controlOf, type ControllingKey, type IdentityControl } from '../identit
 import { accountName } from './account-view.ts'
 import { escrowForms, escrowOf, escrowPart } from './escrow-part.ts'
 import { requireNavigation } from './devices.ts'
-import { holderOf } from './holders.ts'
+import type { Fault } from './faults.ts'
+import { holderOf, type Holder } from './holders.ts'
+import { hostingForms, hostingOf, hostingPart } from './hosting-part.ts'
 import { day, seeOther, type PageCall } from './page-parts.ts'
 
 const PATH = '/account/identity'
@@ -19,24 +21,30 @@ export const identityUrl = (did: Did): string => `${PATH}?${new URLSearchParams(
 
 async function show(call: PageCall): Promise<Response> {
   requireNavigation(call)
-  const { ctx, url } = call
-  const holder = await holderOf(call, url.searchParams.get('account'))
-  if (!holder) return seeOther('/account/sign-in')
+  const holder = await holderOf(call, call.url.searchParams.get('account'))
+  return holder ? identityPage(call, holder, null) : seeOther('/account/sign-in')
+}
+
+async function identityPage({ ctx }: PageCall, holder: Holder, hostingFault: Fault | null): Promise<Response> {
   const { account } = holder
-  const [found, escrow] = await Promise.all([controlOf(ctx, account.did), escrowOf(ctx, account.did)])
+  const { did } = account
+  const host = new URL(ctx.config.publicUrl).host
+  const [found, escrow, hosting] = await Promise.all([controlOf(ctx, did), escrowOf(ctx, did), hostingOf(ctx, did)])
   return page(ctx.config, {
     title: 'Your identity',
     wide: true,
+    status: hostingFault?.status,
     body: html`
 <section class="card">
   <div class="tight">
     <h1 class="name">Identity of ${accountName(account)}</h1>
-    <code>${account.did}</code>
+    <code>${did}</code>
   </div>
   <p class="quiet">Your identity outlives this server. Whoever controls it decides which server your account is on, and which name it has.</p>
-  ${found.ok ? controlPart(found.control, new URL(ctx.config.publicUrl).host) : html`<p class="note warn" role="status">${unknown[found.fault]}</p>`}
-  <p class="links"><a href="/account?${new URLSearchParams({ account: account.did }).toString()}">Back to your account</a></p>
+  ${found.ok ? controlPart(found.control, host) : html`<p class="note warn" role="status">${unknown[found.fault]}</p>`}
+  <p class="links"><a href="/account?${new URLSearchParams({ account: did }).toString()}">Back to your account</a></p>
 </section>
+${hosting && hostingPart(holder, hosting, host, hostingFault)}
 ${escrow && escrowPart(holder, escrow)}`,
   })
 }
@@ -97,4 +105,4 @@ ${
 }`
 }
 
-export const identityPageRoutes: Endpoint[] = [route('GET', PATH, { handler: show }), ...escrowForms]
+export const identityPageRoutes: Endpoint[] = [route('GET', PATH, { handler: show }), ...escrowForms, ...hostingForms(identityPage)]
