@@ -8,6 +8,7 @@ import { parseShare } from '../../src/protocol/escrow-share.ts'
 import type { Did } from '../../src/protocol/identifiers.ts'
 import { createAccount, type TestAccount } from '../harness/account.ts'
 import { startPds, type TestPds } from '../harness/pds.ts'
+import { newRecoveryCode } from '../harness/recovery.ts'
 import vector from '../vectors/contract/escrow-at-rest-v1.json' with { type: 'json' }
 
 let pds: TestPds
@@ -59,8 +60,11 @@ describe('depositing', () => {
     expect([await stored(), await events()]).toEqual(before)
   })
 
-  test('share and audit log end with the account', async () => {
+  test('share, codes and audit log end with the account', async () => {
+    await newRecoveryCode(pds, alice)
+    const codes = () => pds.ctx.db.all(sql`SELECT did FROM recovery_code`)
+    expect(await codes()).toEqual([{ did }])
     expect(await deleteAccount({ ctx: pds.ctx }, did)).toBe(true)
-    expect([await stored(), await events()]).toEqual([null, []])
+    expect([await stored(), await events(), await codes()]).toEqual([null, [], []])
   })
 })

@@ -1,6 +1,7 @@
 /** The release of a share: opened by a code, waited for, collected once; and all ways in which it is refused. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
 import { sql } from '../../src/platform/database/database.ts'
+import { parseShare } from '../../src/protocol/escrow-share.ts'
 import { createAccount, type TestAccount } from '../harness/account.ts'
 import { basic, request, type Answer } from '../harness/http.ts'
 import { noticesTo } from '../harness/mail.ts'
@@ -45,6 +46,11 @@ const poll = (account = alice) => release(pds, account.did)
 const inOneDay = () => new Date(pds.clock.now() + DAY_SECS * 1000).toISOString()
 const released = () => ({ status: 200, body: { status: 'released', share } })
 const pending = { status: 200, body: { status: 'pending', availableAt: expect.any(String) } }
+function bytesOf(text: string): Uint8Array {
+  const outcome = parseShare(text)
+  if (!outcome.ok) throw new Error(outcome.fault)
+  return outcome.share.bytes
+}
 /** What is compared byte by byte. */
 const wire = ({ status, body }: Answer) => ({ status, body })
 const setStatus = (did: string, applied: boolean) =>
@@ -292,6 +298,18 @@ describe('without a delay', () => {
       'Recovery of your account was requested',
       'Your recovery share was handed out',
     ])
+  })
+
+  test('a share that cannot be read costs no code', async () => {
+    const dave = await createAccount(hasty, 'dave')
+    await putShare(hasty, dave.accessJwt, share)
+    const code = await newRecoveryCode(hasty, dave)
+    const store = (text: string) => hasty.ctx.db.run(sql`UPDATE escrow_share SET share_wrapped = ${text} WHERE did = ${dave.did}`)
+    await store('')
+    expect((await release(hasty, dave.did, code)).status).toBe(500)
+    await store(hasty.ctx.vault.wrap(bytesOf(share)))
+    expect(wire(await release(hasty, dave.did, code))).toEqual(released())
+    expect(await escrowEvents(hasty, dave.did)).toEqual(['deposited', 'release_requested', 'released'])
   })
 
   test('nobody who has no code gets in between, however many ask', async () => {

@@ -28,7 +28,10 @@ export const release = (pds: Pick<TestPds, 'url'>, identifier: string, otp?: str
   call(pds, 'POST', 'release', { identifier, otp })
 
 /** What is refused, for whatever reason, byte by byte. */
-export const REFUSED = { status: 401, body: { error: { code: 'UNAUTHORIZED', message: 'Recovery is not possible with what was sent' } } }
+export const REFUSED = {
+  status: 401,
+  body: { error: { code: 'UNAUTHORIZED', message: 'Unknown account, wrong or expired code, or no open release' } },
+}
 
 const codeForm = /^Recovery code:\n([A-Za-z0-9_-]{43})$/m
 

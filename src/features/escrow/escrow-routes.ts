@@ -29,7 +29,7 @@ function escrowShareFrom(text: string): EscrowShare {
 
 /** Throws the one refusal of recovery. */
 function shown(answer: ReleaseAnswer | null) {
-  if (answer === null) throw authenticationRequired('Recovery is not possible with what was sent')
+  if (answer === null) throw authenticationRequired('Unknown account, wrong or expired code, or no open release')
   return answer.status === 'pending'
     ? { status: answer.status, availableAt: wireTime(answer.collectableAt) }
     : { status: answer.status, share: formatShare(answer.share) }
