@@ -1,8 +1,8 @@
 /** The two requests by which a wallet replaces the key of a repository. */
 import { Type } from '@sinclair/typebox'
 import { route, type CallLimit, type Guard } from '../../http/endpoint.ts'
-import { serviceUnavailable } from '../../http/errors.ts'
 import { readJson } from '../../http/json-input.ts'
+import { requireMasterKey } from '../../http/master-key.ts'
 import { owner, type OwnerCaller } from '../auth/auth.ts'
 import { completeRotation, stageKey } from './key-rotation.ts'
 
@@ -13,7 +13,7 @@ const ownerWithMasterKey: Guard<OwnerCaller> = {
   ...owner,
   async check(exchange) {
     const caller = await owner.check(exchange)
-    if (exchange.ctx.config.signingKeyMasterKey === null) throw serviceUnavailable('This server has no configured master key')
+    requireMasterKey(exchange.ctx)
     return caller
   },
 }
