@@ -11,7 +11,7 @@ export const walletCreateCommand = walletCommand({
   details: `Creates a key on this device that outranks all other keys of the identity, and a recovery key that is split into three
 shares: one stays in the wallet, one goes to the server, and one is printed for you. Two of them restore the identity.
 
-The operator of the server gives out claim codes. With --did did:web:example.com the identity is your own domain: its
+The operator of the server gives out claim codes or invite codes. With --did did:web:example.com the identity is your own domain: its
 document is printed; publish it and run the command again. An interrupted command continues when you run it again.`,
   options: {
     ...newWalletOptions,
@@ -55,10 +55,13 @@ async function wishes(invocation: Invocation) {
   return {
     handle: (await wanted(invocation, 'handle', 'Handle: ')).replace(/^@/, '').toLowerCase(),
     email: await wanted(invocation, 'email', 'Address for mail: '),
-    claimCode: (await wanted(invocation, 'code', 'Claim code: ')).toUpperCase(),
+    claimCode: spelled(await wanted(invocation, 'code', 'Claim code: ')),
     webDid: typeof did === 'string' ? did.trim() : null,
   }
 }
+
+/** Short codes are in capitals; invite codes of another form are taken as they are. */
+const spelled = (code: string) => (/^[a-z0-9]{6}$/i.test(code) ? code.toUpperCase() : code)
 
 async function passwordOf(invocation: Invocation): Promise<string | null> {
   const { options } = invocation

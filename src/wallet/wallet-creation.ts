@@ -35,6 +35,7 @@ export async function beginCreation(wallet: Wallet, wanted: Wanted, { hasPasswor
 /** Go on with the ceremony that was begun. `password` is null for an account without one. */
 export async function finishCreation(wallet: Wallet, password: string | null): Promise<CreationOutcome> {
   let creation = creationOf(wallet)
+  let { walletSession } = wallet.contents
   const pending = await enter(wallet, creation)
   if (pending !== null) {
     if (creation.identity?.repoKey !== pending.repoKey) {
@@ -43,10 +44,15 @@ export async function finishCreation(wallet: Wallet, password: string | null): P
       await wallet.update({ did: didOf(identity), unfinished: creation, ...shares })
       if (identity.method === 'web') return { done: false, publish: identity.document }
     }
-    await postIdentity(wallet, creation.identity!, pending.token, password)
+    walletSession = await postIdentity(wallet, creation.identity!, pending.token, password)
   }
-  await takeHandle(wallet, creation.handle)
-  await wallet.update({ handle: creation.handle, unfinished: null })
+  try {
+    await takeHandle(wallet, walletSession, creation.handle)
+  } catch (error) {
+    await wallet.update({ walletSession })
+    throw error
+  }
+  await wallet.update({ handle: creation.handle, walletSession, unfinished: null })
   return { done: true }
 }
 
@@ -135,7 +141,8 @@ function webDocument(wallet: Wallet, did: string, handle: string, repoKey: strin
   return `${JSON.stringify(document, null, 2)}\n`
 }
 
-async function postIdentity(wallet: Wallet, identity: NewIdentity, token: string, password: string | null): Promise<void> {
+/** Returns the token of the session that begins; null if the account was made by a try whose answer was lost. */
+async function postIdentity(wallet: Wallet, identity: NewIdentity, token: string, password: string | null): Promise<string | null> {
   const keys =
     identity.method === 'plc'
       ? { signedCreationOp: identity.operation, recoveryKey: identity.recoveryKey, escrowShare: identity.escrowShare }
@@ -144,16 +151,17 @@ async function postIdentity(wallet: Wallet, identity: NewIdentity, token: string
   try {
     const answer = await wallet.server.post('/v1/dids', { token, json })
     if (answer['did'] !== wallet.did) throw new OperatorError(`the server made ${String(answer['did'])} of the identity ${wallet.did}`)
-    await wallet.update({ walletSession: textOf(answer, 'session_token') })
+    return textOf(answer, 'session_token')
   } catch (error) {
     // The answer to an earlier try, or to this one, may have been lost after the account was made.
     const isUnknown = error instanceof NoAnswer || (error instanceof ServerRefusal && [401, 409].includes(error.status))
     if (!isUnknown || !(await isMade(wallet))) throw error
+    return null
   }
 }
 
-async function takeHandle(wallet: Wallet, handle: string): Promise<void> {
-  const { walletSession, did } = wallet.contents
+async function takeHandle(wallet: Wallet, walletSession: string | null, handle: string): Promise<void> {
+  const { did } = wallet.contents
   try {
     if (walletSession === null) {
       await asOwner(wallet, (token) => wallet.server.post('/xrpc/com.atproto.identity.updateHandle', { token, json: { handle } }))

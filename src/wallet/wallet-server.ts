@@ -127,7 +127,7 @@ export class WalletServer {
     if (!/^did:\S+$/.test(did)) throw new NoAnswer(`${this.url} calls itself ${JSON.stringify(did)}, which is not a DID`)
     if (did !== didWebOfHost(new URL(this.url).host) && !(await this.#isNamedBy(did)))
       throw new OperatorError(
-        `${this.url} calls itself ${did}, which names another server. What is signed for one could be used at the other`,
+        `${this.url} calls itself ${did}, which names another server: what is signed for one could be used at the other. Give the address that it is named after`,
       )
     const extension = (answer['custos'] ?? answer['extension'] ?? {}) as { capabilities?: unknown }
     return {

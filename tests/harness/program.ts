@@ -37,11 +37,12 @@ export async function typeAtProgram(
   words: string[],
   env: Record<string, string>,
   answers: readonly (readonly [question: string, keys: string])[],
+  program = SOURCE,
 ): Promise<{ code: number; screen: string }> {
   const left = [...answers]
   let screen = ''
   let seen = 0
-  const child = Bun.spawn([...SOURCE, ...words], {
+  const child = Bun.spawn([...program, ...words], {
     cwd: tmpdir(),
     env: { PATH: process.env['PATH'] ?? '', HOME: tmpdir(), TERM: 'xterm', ...env },
     terminal: {
