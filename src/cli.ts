@@ -60,7 +60,11 @@ type ParsedArguments =
 function parse({ options = {}, parameters = [] }: Command, args: string[]): ParsedArguments {
   const types = Object.entries(options).map(([name, { value }]) => [name, { type: value === undefined ? 'boolean' : 'string' }] as const)
   try {
-    const { positionals, values } = parseArgs({ args, allowPositionals: true, options: Object.fromEntries(types) })
+    const { positionals, values } = parseArgs({
+      args: withDashedValues(args, options),
+      allowPositionals: true,
+      options: Object.fromEntries(types),
+    })
     const extra = positionals[parameters.length]
     if (extra !== undefined) return { ok: false, fault: `unexpected argument "${extra}"` }
     const missing = parameters[positionals.length]
@@ -70,6 +74,18 @@ function parse({ options = {}, parameters = [] }: Command, args: string[]): Pars
     // Keep the first sentence of the message. The others explain a syntax that no command here needs.
     return { ok: false, fault: describeFailure(error).split('. ', 1)[0] ?? '' }
   }
+}
+
+/** Join an option and its value if the value begins with a dash, as one in 64 mailed codes does: the parser refuses it as a word of its own. */
+function withDashedValues(args: readonly string[], options: NonNullable<Command['options']>): string[] {
+  const joined: string[] = []
+  for (const arg of args) {
+    const last = joined.at(-1) ?? ''
+    const takesValue = last.startsWith('--') && options[last.slice(2)]?.value !== undefined
+    if (takesValue && /^-[^-]/.test(arg)) joined[joined.length - 1] = `${last}=${arg}`
+    else joined.push(arg)
+  }
+  return joined
 }
 
 function help(terminal: Terminal, words: readonly string[]): ExitCode {
