@@ -4,7 +4,7 @@
  * `AuthMissing`; with another or a malformed one, `InvalidToken`; with an expired one, `ExpiredToken`.
  */
 import type { Guard } from '../../http/endpoint.ts'
-import { authenticationRequired, authMissing } from '../../http/errors.ts'
+import { authenticationRequired, authMissing, Refusal } from '../../http/errors.ts'
 import type { Tx } from '../../platform/database/database.ts'
 import type { Did } from '../../protocol/identifiers.ts'
 import type { Permissions } from '../../protocol/scopes.ts'
@@ -85,20 +85,36 @@ function refuseStrangers(): never {
   throw authenticationRequired()
 }
 
+/** For routes of wallets: a malformed `Authorization` header is refused like a wrong token. */
+const strict = <Caller>(guard: Guard<Caller>): Guard<Caller> => ({
+  ...guard,
+  check(exchange) {
+    try {
+      authorizationOf(exchange.request)
+    } catch (error) {
+      if (error instanceof Refusal) throw authenticationRequired(error.message)
+      throw error
+    }
+    return guard.check(exchange)
+  },
+})
+
 /** Guard for wallets alone. Throws `AuthenticationRequired` without a live session. */
-export const wallet: Guard<WalletCaller> = taking([credentials.wallet], refuseStrangers, { refusesTakendown: true })
+export const wallet: Guard<WalletCaller> = strict(taking([credentials.wallet], refuseStrangers, { refusesTakendown: true }))
 
 /** Guard for a device. The handler sees to it that the device asks about itself. Throws `AuthenticationRequired`. */
-export const device: Guard<DeviceCaller> = taking([credentials.device], refuseStrangers)
+export const device: Guard<DeviceCaller> = strict(taking([credentials.device], refuseStrangers))
 
 /**
  * Guard for a wallet whose account is in the making. Throws `AuthMissing` without a token, and `AuthenticationRequired`
  * without a live session.
  */
-export const pending: Guard<PendingCaller> = taking([credentials.pending], (exchange) => {
-  if (authorizationOf(exchange.request) === null) throw authMissing(exchange.ctx.config.publicUrl)
-  return refuseStrangers()
-})
+export const pending: Guard<PendingCaller> = strict(
+  taking([credentials.pending], (exchange) => {
+    if (authorizationOf(exchange.request) === null) throw authMissing(exchange.ctx.config.publicUrl)
+    return refuseStrangers()
+  }),
+)
 
 /** Guard for the operator. Throws `AuthenticationRequired`. */
 export const admin: Guard<AdminCaller> = taking([credentials.operator], refuseStrangers)
