@@ -1,13 +1,10 @@
 /** Pages for people: one layout and one stylesheet, no third-party scripts or requests, and no embedding in frames of other sites. */
-import { createHash } from 'node:crypto'
 import type { Config } from '../platform/configuration/config.ts'
-import { route } from './endpoint.ts'
+import { asset } from './asset.ts'
 import { html, type Html } from './html.ts'
 import style from './style.css' with { type: 'text' }
 
-const STYLE_PATH = '/assets/style.css'
-/** The URL changes with the content, so the stylesheet may be cached for ever. */
-const STYLE_URL = `${STYLE_PATH}?v=${createHash('sha256').update(style).digest('hex').slice(0, 16)}`
+export const stylesheet = asset('/assets/style.css', 'text/css', style)
 
 /** `styles` is the origin of the stylesheet. */
 const policy = (styles: string) =>
@@ -21,6 +18,8 @@ export interface Page {
   leavesOrigin?: boolean
   /** A wider layout, for pages with lists. */
   wide?: boolean
+  /** URL of a script of ours that improves the page; the page works without it. */
+  script?: string
   /** Origin of the layout's links and stylesheet, for a page on a host that is not ours; empty for the requested host. */
   origin?: string
   headers?: Record<string, string>
@@ -28,7 +27,7 @@ export interface Page {
 
 export function page(
   config: Config,
-  { title, body, status = 200, leavesOrigin = false, wide = false, origin = '', headers = {} }: Page,
+  { title, body, status = 200, leavesOrigin = false, wide = false, script, origin = '', headers = {} }: Page,
 ): Response {
   const rules = policy(origin || "'self'")
   const text = html`<!doctype html>
@@ -40,7 +39,8 @@ export function page(
 <meta name="color-scheme" content="light dark">
 <title>${title} · ${config.serviceName}</title>
 <link rel="icon" href="data:,">
-<link rel="stylesheet" href="${origin}${STYLE_URL}">
+<link rel="stylesheet" href="${origin}${stylesheet.url}">
+${script && html`<script src="${script}" defer></script>`}
 </head>
 <body>
 <header class="top"><a href="${origin}/account" class="brand">${mark}<span>${config.serviceName}</span></a></header>
@@ -78,14 +78,3 @@ ${links.termsOfService && html`<a href="${links.termsOfService}" rel="noreferrer
 ${links.privacyPolicy && html`<a href="${links.privacyPolicy}" rel="noreferrer">Privacy</a>`}
 ${contact.email && html`<a href="mailto:${encodeURI(contact.email)}">Contact</a>`}`
 }
-
-export const stylesheet = route('GET', STYLE_PATH, {
-  handler: () =>
-    new Response(style, {
-      headers: {
-        'Content-Type': 'text/css; charset=utf-8',
-        'Cache-Control': 'public, max-age=31536000, immutable',
-        'X-Content-Type-Options': 'nosniff',
-      },
-    }),
-})

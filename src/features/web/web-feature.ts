@@ -17,6 +17,6 @@ export const web: Feature = {
     ...accountRoutes,
     ...identityPageRoutes,
     ...recoveryRoutes,
-    stylesheet,
+    stylesheet.route,
   ],
 }
