@@ -74,6 +74,7 @@ const personal = { 'Cache-Control': 'private', Vary: 'Authorization' }
 const declared: readonly Omit<Surface, 'headers' | 'personalHeaders'>[] = [
   { prefix: '/xrpc/', cors: true, body: flat },
   { prefix: '/v1/', cors: false, body: nested },
+  { prefix: '/oauth/authorize/complete', cors: false, body: plain, pages: 'always' },
   { prefix: '/oauth/authorize/', cors: true, body: nested },
   { prefix: '/oauth/authorize', cors: false, body: plain, pages: 'always' },
   { prefix: '/oauth/', cors: true, body: oauth },

@@ -12,3 +12,14 @@ export function shortCode(length: number, randomBytes: (count: number) => Uint8A
   }
   return code
 }
+
+/** The largest multiple of 100 that fits in a byte. */
+const FAIR_HUNDREDS = 200
+
+/** Returns two uniformly distributed digits. Calls `randomBytes` until there is a fair byte. */
+export function twoDigits(randomBytes: (count: number) => Uint8Array): string {
+  for (;;) {
+    const fair = randomBytes(8).find((byte) => byte < FAIR_HUNDREDS)
+    if (fair !== undefined) return String(fair % 100).padStart(2, '0')
+  }
+}

@@ -16,17 +16,21 @@ import { fakeDns } from '../harness/dns.ts'
 import { request } from '../harness/http.ts'
 import { hiddenFields } from '../harness/oauth-client.ts'
 import { startPds, type TestPds } from '../harness/pds.ts'
+import { completeConsent, decisionOf, previewOf, sendDecision, walletPathOf } from '../harness/wallet-consent.ts'
+import { type DeviceKey, sovereignAccount } from '../harness/wallet.ts'
 
 let web: WebHost
 let pds: TestPds
 let alice: TestAccount
+let sovereign: TestAccount & { device: DeviceKey }
 beforeAll(async () => {
   web = startWebHost()
   const dns = fakeDns()
   dns.setAddresses('app.web.test', '127.0.0.1')
   const outbound = createOutbound({ resolver: dns, reach: 'loopback', httpsPort: web.port, certificateAuthorities: web.authority })
-  pds = await startPds({}, { outbound, resolver: dns })
+  pds = await startPds({ accounts: { passwordOptional: true } }, { outbound, resolver: dns })
   alice = await createAccount(pds, 'alice')
+  sovereign = await sovereignAccount(pds, 'sovereign', { password: undefined })
 })
 afterAll(async () => {
   await pds[Symbol.asyncDispose]()
@@ -76,29 +80,47 @@ async function consent(url: URL): Promise<URLSearchParams> {
   return new URL(answer.headers.get('location')!).searchParams
 }
 
-async function wholeWay({ client, sessions }: ReturnType<typeof clientOf>): Promise<void> {
-  const url = await client.authorize(alice.handle, { scope: 'atproto transition:generic', state: 'mine' })
-  const { session, state } = await client.callback(await consent(url))
-  expect({ did: session.did as string, state }).toEqual({ did: alice.did, state: 'mine' })
+/** What a wallet and a browser without script do with it. */
+async function consentByWallet(url: URL): Promise<URLSearchParams> {
+  const { requestId } = walletPathOf((await request(url.href)).body)!
+  const { clientId, requestedScope } = (await previewOf(pds, { request_id: requestId })).body
+  const grantedScope = requestedScope.join(' ')
+  expect(await sendDecision(pds, decisionOf(pds, sovereign, { requestId, clientId }, { grantedScope }))).toMatchObject({ status: 200 })
+  return new URL((await completeConsent(pds, requestId)).headers.get('location')!).searchParams
+}
+
+async function wholeWay(
+  { client, sessions }: ReturnType<typeof clientOf>,
+  account: TestAccount = alice,
+  agree: (url: URL) => Promise<URLSearchParams> = consent,
+): Promise<void> {
+  const url = await client.authorize(account.handle, { scope: 'atproto transition:generic', state: 'mine' })
+  const { session, state } = await client.callback(await agree(url))
+  expect({ did: session.did as string, state }).toEqual({ did: account.did, state: 'mine' })
 
   const called = await session.fetchHandler('/xrpc/com.atproto.server.getSession')
-  expect(await called.json()).toMatchObject({ did: alice.did, handle: alice.handle })
+  expect(await called.json()).toMatchObject({ did: account.did, handle: account.handle })
 
-  const before = sessions.kept.get(alice.did)!.tokenSet.refresh_token
-  const again = await client.restore(alice.did, true)
-  expect(sessions.kept.get(alice.did)!.tokenSet.refresh_token).not.toBe(before)
+  const before = sessions.kept.get(account.did)!.tokenSet.refresh_token
+  const again = await client.restore(account.did, true)
+  expect(sessions.kept.get(account.did)!.tokenSet.refresh_token).not.toBe(before)
   expect((await again.fetchHandler('/xrpc/com.atproto.server.getSession')).status).toBe(200)
 
   await again.signOut()
-  await expect(client.restore(alice.did)).rejects.toThrow()
+  await expect(client.restore(account.did)).rejects.toThrow()
   const ended = await request(`${pds.url}/account`)
   expect(ended.status).toBe(303)
 }
 
+const onThisMachine = () =>
+  clientOf(buildAtprotoLoopbackClientMetadata({ scope: 'atproto transition:generic', redirect_uris: ['http://127.0.0.1:9/callback'] }))
+
 test('a public client on this machine', async () => {
-  await wholeWay(
-    clientOf(buildAtprotoLoopbackClientMetadata({ scope: 'atproto transition:generic', redirect_uris: ['http://127.0.0.1:9/callback'] })),
-  )
+  await wholeWay(onThisMachine())
+})
+
+test('a public client that a wallet lets in', async () => {
+  await wholeWay(onThisMachine(), sovereign, consentByWallet)
 })
 
 test('a confidential client with a document, keys at an address of their own, and assertions', async () => {
@@ -120,6 +142,7 @@ test('a confidential client with a document, keys at an address of their own, an
   web.publish('app.web.test', '/client-metadata.json', () => Response.json(metadata))
   web.publish('app.web.test', '/jwks.json', () => Response.json({ keys: [key.publicJwk] }))
   await wholeWay(clientOf(metadata, [key]))
+  await wholeWay(clientOf(metadata, [key]), sovereign, consentByWallet)
   expect(web.requests.filter((place) => place.endsWith('/client-metadata.json'))).toHaveLength(1)
   expect(web.requests.filter((place) => place.endsWith('/jwks.json'))).toHaveLength(1)
 })

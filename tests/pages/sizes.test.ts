@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import type { Browser, Page } from 'playwright-core'
 import { Secret } from '../../src/base/secret.ts'
+import { latchMatchCode } from '../../src/features/oauth/wallet-consent-store.ts'
 import { createOutbound } from '../../src/platform/network/outbound.ts'
 import { createAccount, type TestAccount } from '../harness/account.ts'
 import { freshPage, openBrowser } from '../harness/browser.ts'
@@ -125,6 +126,14 @@ const pages: Record<string, (page: Page) => Promise<unknown>> = {
   code: (page) => page.goto(`${pds.url}/account/reset-password/code?sent=yes`),
   'request-gone': (page) => page.goto(`${pds.url}/oauth/authorize`),
   consent: openRequest,
+  async 'consent-wallet'(page) {
+    const app = client()
+    await page.goto(app.authorizeUrl(await app.requestUri({ scope: SCOPES.join(' ') })))
+    const requestId = (await page.locator('#wallet-path').getAttribute('data-request-id'))!
+    await pds.ctx.db.transaction((tx) => latchMatchCode(tx, requestId, '07', pds.clock.now()))
+    await page.reload()
+    await page.locator('#match-code').waitFor()
+  },
   async 'consent-chooser'(page) {
     await signIn(page)
     await openRequest(page)

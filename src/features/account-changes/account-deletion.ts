@@ -35,6 +35,7 @@ import { deleteReservationsOf, deleteWebDocument, forgetDidDocument, forgetReser
 import { forgetInvites } from '../invites/invites.ts'
 import { deleteFlagsAbout } from '../labels/labels.ts'
 import { checkProof, deleteNoncesOf, spendNonce, type ProofFault } from '../wallet-proofs/wallet-proofs.ts'
+import { deleteConsentsAbout } from '../oauth/oauth.ts'
 import { deletePreferencesOf } from '../preferences/preferences.ts'
 import { deleteRepo } from '../repo/repo.ts'
 import { deleteStagedKey } from '../repo-keys/repo-keys.ts'
@@ -125,6 +126,7 @@ export async function deleteDueAccount(ctx: Context, did: Did): Promise<boolean>
 /** Returns the CIDs of blob files to delete after the commit. If that fails, they are orphans, which the blob scrub finds. */
 async function purge(ctx: Context, tx: Tx, did: Did): Promise<string[]> {
   await signOutEverywhere(tx, did)
+  await deleteConsentsAbout(tx, did)
   await deleteAppPasswordsOf(tx, did)
   await deleteAgentsOf(tx, did)
   await deleteMailedCodesOf(tx, did)

@@ -28,6 +28,8 @@ const accountEvents = {
   arrived: { message: 'account created for migration' },
   signedIn: { message: 'signed in' },
   appLetIn: { message: 'app authorized' },
+  consentApproved: { message: 'app approved in a wallet' },
+  consentDenied: { message: 'app denied in a wallet' },
   handleChanged: {
     message: 'handle changed',
     notice: {

@@ -5,6 +5,7 @@ import { accountAdminRoutes } from './account-admin-routes.ts'
 import { accountReportRoutes } from './account-report-routes.ts'
 import { accountRepairRoutes } from './account-repair-routes.ts'
 import { claimCodeRoutes } from './claim-code-routes.ts'
+import { consentEventRoutes } from './consent-event-routes.ts'
 import { serviceReportRoutes } from './service-report-routes.ts'
 import { stepRoutes } from './step-routes.ts'
 import { subjectStatusRoutes } from './subject-status-routes.ts'
@@ -17,6 +18,7 @@ export const admin: Feature = {
     ...accountReportRoutes,
     ...accountRepairRoutes,
     ...claimCodeRoutes,
+    ...consentEventRoutes,
     ...serviceReportRoutes,
     ...stepRoutes,
   ],

@@ -11,7 +11,7 @@ export { publishedDids, type PublishedDids } from './handle-resolution.ts'
 export { forgetDidDocument, putDidDocument as keepDidDocument } from './did-document-store.ts'
 export { curveFor, heldRotationKey, serverRotationKey, takeReservedKey } from './identity-keys.ts'
 export { controlOf, type ControllingKey, type IdentityControl } from './identity-control.ts'
-export { INVALID_HANDLE } from './identity-lookup.ts'
+export { INVALID_HANDLE, resolveHandle } from './identity-lookup.ts'
 export {
   claimName,
   deleteAllClaims,

@@ -16,10 +16,14 @@ import { fetchWebDocument } from './did-resolution.ts'
 import { isHostedHere } from './web-document-store.ts'
 
 export type SigningAuthority =
-  /** `keys` are did:keys, compared as exact strings; if there are none, nobody may sign. `head` is null unless the DID is a did:plc. */
-  { ok: true; keys: string[]; head: AuditEntry | null } | { ok: false; fault: 'not-found' | 'deactivated' | 'unreachable' | 'unreadable' }
+  /**
+   * `keys` are did:keys, compared as exact strings; if there are none, nobody may sign. `alsoKnownAs` is what the identity
+   * says of its names. `head` is null unless the DID is a did:plc.
+   */
+  | { ok: true; keys: string[]; alsoKnownAs: string[]; head: AuditEntry | null }
+  | { ok: false; fault: 'not-found' | 'deactivated' | 'unreachable' | 'unreadable' }
 
-const nobody: SigningAuthority = { ok: true, keys: [], head: null }
+const nobody: SigningAuthority = { ok: true, keys: [], alsoKnownAs: [], head: null }
 
 const reads = perContext(() => new SingleFlight<Did, SigningAuthority>())
 
@@ -37,7 +41,10 @@ async function webAuthority(ctx: Context, did: Did): Promise<SigningAuthority> {
   const url = (await isHostedHere(ctx.db, did)) ? null : didWebUrl(did)
   if (!url) return nobody
   const resolution = await fetchWebDocument(ctx, did, url)
-  if (resolution.ok) return { ok: true, keys: deviceKeys(resolution.document), head: null }
+  if (resolution.ok) {
+    const { document } = resolution
+    return { ok: true, keys: deviceKeys(document), alsoKnownAs: document.alsoKnownAs ?? [], head: null }
+  }
   return resolution.fault === 'unsupported' || resolution.fault === 'unreadable' ? nobody : { ok: false, fault: resolution.fault }
 }
 
@@ -45,7 +52,9 @@ async function plcAuthority({ plc }: Context, did: Did): Promise<SigningAuthorit
   try {
     const log = await plc.auditLog(did)
     const head = log && headOf(log)
-    return head ? { ok: true, keys: stateOf(head.operation)?.rotationKeys ?? [], head } : { ok: false, fault: 'not-found' }
+    if (!head) return { ok: false, fault: 'not-found' }
+    const state = stateOf(head.operation)
+    return { ok: true, keys: state?.rotationKeys ?? [], alsoKnownAs: state?.alsoKnownAs ?? [], head }
   } catch (error) {
     if (!(error instanceof PlcDirectoryError)) throw error
     return { ok: false, fault: error.status === 200 ? 'unreadable' : 'unreachable' }

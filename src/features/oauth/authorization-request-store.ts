@@ -31,8 +31,9 @@ export async function findRequest(reader: Reader, idHash: string, now: Millis): 
   return pendingOf(await reader.get<Row>(sql`SELECT content, expires_at AS "expiresAt" FROM oauth_request WHERE id_hash = ${idHash}`), now)
 }
 
+/** Never shortens the lifetime. */
 export const extendRequest = (writer: Writer, idHash: string, expiresAt: Millis): Promise<number> =>
-  writer.run(sql`UPDATE oauth_request SET expires_at = ${expiresAt} WHERE id_hash = ${idHash}`)
+  writer.run(sql`UPDATE oauth_request SET expires_at = ${expiresAt} WHERE id_hash = ${idHash} AND expires_at < ${expiresAt}`)
 
 /** Delete the request and return it; null if it is unknown, decided or expired. */
 export async function takeRequest(tx: Tx, idHash: string, now: Millis): Promise<PendingRequest | null> {

@@ -8,7 +8,7 @@ import type { Context } from '../../platform/context.ts'
 import type { Tx } from '../../platform/database/database.ts'
 import { newToken } from '../../platform/secrets/new-token.ts'
 import type { AuthorizationRequest } from '../../protocol/authorization-request.ts'
-import type { Did } from '../../protocol/identifiers.ts'
+import type { Did, Millis } from '../../protocol/identifiers.ts'
 import { opaqueTokenHash } from '../../protocol/opaque-token.ts'
 import { withParameters } from '../../protocol/redirect-uris.ts'
 import { insertAuthorizationCode } from './authorization-code-store.ts'
@@ -39,6 +39,13 @@ export async function openRequest({ db, clock }: Context, idHash: string): Promi
   const pending = await findRequest(db, idHash, now)
   if (pending) await extendRequest(db, idHash, now + REQUEST_TTL_SECS * 1000)
   return pending
+}
+
+/** Extend the lifetime of a request that a wallet has approved. Returns false if it is decided or expired. */
+export async function keepRequestOpen({ clock }: Context, tx: Tx, idHash: string, until: Millis): Promise<boolean> {
+  if ((await findRequest(tx, idHash, clock.now())) === null) return false
+  await extendRequest(tx, idHash, until)
+  return true
 }
 
 /**

@@ -7,6 +7,8 @@ import { BASE_SCOPE, type ExpandedScope } from '../../protocol/scopes.ts'
 import { errorNote, type Fault, hidden, identifierField, passwordField, rememberField, type Device, type SignedIn } from '../web/web.ts'
 import type { PendingRequest } from './authorization-request-store.ts'
 import { wordsOf, type Words } from './scope-words.ts'
+import { waitScript, walletBlock } from './wallet-consent-block.ts'
+import type { Consent } from './wallet-consent-store.ts'
 
 export interface AuthorizeView {
   requestUri: string
@@ -18,6 +20,8 @@ export interface AuthorizeView {
   /** The earlier input, when the page is shown again; null the first time. */
   filled: Filled | null
   fault: Fault | null
+  /** The consent that a wallet may decide; null if only a password is offered. */
+  consent: Consent | null
 }
 
 export interface Filled {
@@ -37,23 +41,27 @@ export const signUpUrl = (requestUri: string, clientId: string): string =>
 export const appHost = (clientId: string): string => (isLoopbackClientId(clientId) ? 'an app on this device' : new URL(clientId).host)
 
 export function authorizePage({ config }: Context, view: AuthorizeView): Response {
-  const { requestUri, pending, scopes, device, proof, filled, fault } = view
+  const { requestUri, pending, scopes, device, proof, filled, fault, consent } = view
   const { client } = pending
   const name = appHost(client.clientId)
   const request = { request_uri: requestUri, client_id: client.clientId }
-  return page(config, {
-    title: `Authorize ${name}?`,
-    leavesOrigin: true,
-    status: fault?.status,
-    body: html`
-<form method="post" action="/oauth/authorize?${new URLSearchParams(request).toString()}" class="card">
-  ${hidden(request)}
-  ${proof}
+  const intro = html`
   <div class="tight">
     <h1>Sign in to ${name}?</h1>
     <p class="quiet">This app asks for access to your account on ${new URL(config.publicUrl).host}.</p>
   </div>
-  ${appBox(pending)}
+  ${appBox(pending)}`
+  return page(config, {
+    title: `Authorize ${name}?`,
+    leavesOrigin: true,
+    status: fault?.status,
+    script: consent === null ? undefined : waitScript.url,
+    body: html`
+${consent && html`<div class="card">${intro}<hr>${walletBlock(consent)}</div>`}
+<form method="post" action="/oauth/authorize?${new URLSearchParams(request).toString()}" class="card">
+  ${hidden(request)}
+  ${proof}
+  ${consent === null ? intro : html`<h2>With your password</h2>`}
   ${permissions(scopes, filled)}
   <hr>
   ${errorNote(fault)}

@@ -32,6 +32,7 @@ import { authorizePage, HAS_ACCOUNT, signUpUrl, type Filled } from './authorize-
 import { clientOf } from './clients.ts'
 import { expanded } from './permission-sets.ts'
 import { deleteRequest, type PendingRequest } from './authorization-request-store.ts'
+import { consentFor } from './wallet-consents.ts'
 
 interface Opened {
   requestUri: string
@@ -78,6 +79,7 @@ async function show(call: PageCall): Promise<Response> {
   return renderConsent(call, opened, { filled: null, fault: null })
 }
 
+/** A page that is shown for the first time offers a wallet too, one that is shown again with a fault does not. */
 async function renderConsent(
   call: PageCall,
   opened: Opened,
@@ -85,8 +87,10 @@ async function renderConsent(
 ): Promise<Response> {
   const expansion = await expanded(call.ctx, opened.pending.request.scopes)
   if (!expansion.ok) return decided(call, opened, { kind: 'refuse', error: 'invalid_scope', reason: expansion.reason })
+  const { scopes } = expansion
   const device = await deviceOf(call)
-  return authorizePage(call.ctx, { ...opened, scopes: expansion.scopes, device, proof: formProof(call, device), filled, fault })
+  const consent = filled === null ? await consentFor(call, opened, scopes) : null
+  return authorizePage(call.ctx, { ...opened, scopes, device, proof: formProof(call, device), filled, fault, consent })
 }
 
 /** Record the decision and redirect the browser to the app. `confirm` throws in the transaction if the password has changed. */

@@ -6,6 +6,7 @@ import { STALE_MILLIS } from './clients.ts'
 import { deleteAuthorizationCodesBefore } from './authorization-code-store.ts'
 import { deleteRequestsBefore } from './authorization-request-store.ts'
 import { deleteEndedOAuthSessions } from './oauth-session-store.ts'
+import { forgetOldConsents } from './wallet-consents.ts'
 
 /** The lifetime of a pushed request, so that requests from strangers do not accumulate. */
 const INTERVAL_SECS = 300
@@ -14,9 +15,10 @@ export const expirySweep: Sweep = {
   name: 'oauth-expiry',
   destructive: true,
   intervalSecs: () => INTERVAL_SECS,
-  async run({ db, clock }) {
+  async run(ctx) {
+    const { db, clock } = ctx
     const now = clock.now()
-    return db.transaction(async (tx) => ({
+    const deleted = await db.transaction(async (tx) => ({
       requests: await deleteRequestsBefore(tx, now),
       codes: await deleteAuthorizationCodesBefore(tx, now),
       sessions: await deleteEndedOAuthSessions(tx, now),
@@ -24,5 +26,6 @@ export const expirySweep: Sweep = {
       used: await deleteUsedBefore(tx, now),
       clients: await deleteClientDocumentsBefore(tx, now - STALE_MILLIS),
     }))
+    return { ...deleted, ...(await forgetOldConsents(ctx)) }
   },
 }

@@ -7,10 +7,13 @@ import { proofState } from './proofs.ts'
 import { refreshSecret } from './oauth-refresh-tokens.ts'
 import { serverKey } from './server-key.ts'
 import { tokenRoutes } from './token-routes.ts'
+import { walletConsentRoutes } from './wallet-consent-routes.ts'
+import { waitScript } from './wallet-consent-block.ts'
 
 export const oauth: Feature = {
   name: 'oauth',
-  routes: [...metadataRoutes, ...tokenRoutes, ...authorizeRoutes],
+  routes: [...metadataRoutes, ...tokenRoutes, ...authorizeRoutes, ...walletConsentRoutes, waitScript.route],
+  capabilities: ['walletConsent'],
   sweeps: [expirySweep],
   async prepare(ctx) {
     await serverKey(ctx)

@@ -10,12 +10,16 @@ import { readOAuthAccessToken } from './oauth-access-tokens.ts'
 import { deleteAuthorizationCodesOf } from './authorization-code-store.ts'
 import { offerNonce, useProof } from './proofs.ts'
 import { deleteOAuthSessionsOf, isOAuthSessionAlive } from './oauth-session-store.ts'
+import { deleteConsentsBy } from './wallet-consent-store.ts'
 
 export { claimsToBeAccessToken, issueOAuthAccessToken, readOAuthAccessToken, type ReadOutcome } from './oauth-access-tokens.ts'
 export { serverKey } from './server-key.ts'
 export { appHost, HAS_ACCOUNT } from './authorize-page.ts'
 export { deleteOAuthSession, findOAuthSession, oauthSessionsOf, type OAuthSession } from './oauth-session-store.ts'
 export { sentence, wordsOf } from './scope-words.ts'
+export { listConsentEvents, type ConsentEvent } from './wallet-consent-event-store.ts'
+export type { Consent } from './wallet-consent-store.ts'
+export { consentsAwaiting, deleteConsentsAbout } from './wallet-consents.ts'
 
 /** An app that calls with a valid access token, and the account that authorized it. */
 export interface OAuthCaller {
@@ -76,10 +80,11 @@ function refusedToken(scheme: 'DPoP' | 'Bearer', error: string, description: str
 }
 
 /**
- * Delete the account's browser sign-ins, authorization codes and app sessions, as after a takedown, a deletion or a
- * repair. Returns how many sessions and codes of apps were deleted.
+ * Delete the account's browser sign-ins, authorization codes, app sessions and approvals by a wallet, as after a takedown,
+ * a deletion or a repair. Returns how many sessions and codes of apps were deleted.
  */
 export async function endOAuthSessions(tx: Tx, did: Did): Promise<{ sessions: number; codes: number }> {
   await deleteSignInsOf(tx, did)
+  await deleteConsentsBy(tx, did)
   return { codes: await deleteAuthorizationCodesOf(tx, did), sessions: await deleteOAuthSessionsOf(tx, did) }
 }

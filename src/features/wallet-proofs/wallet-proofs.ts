@@ -61,6 +61,7 @@ export function parseProof({ clock, config }: Context, did: Did, { signingKey, t
 
 /** What a proof that holds says about the identity. `head` is the newest entry of its PLC log, null for a did:web. */
 export interface Proven {
+  alsoKnownAs: readonly string[]
   head: AuditEntry | null
 }
 
@@ -75,7 +76,7 @@ export async function provenBy(ctx: Context, { key, signature, signer }: Proof, 
   if (!key.verify(envelope, signature)) return null
   const authority = await signingAuthority(ctx, signer.did)
   if (!authority.ok) throw unknownAuthority(signer.did, authority.fault)
-  return authority.keys.includes(signer.key) ? { head: authority.head } : null
+  return authority.keys.includes(signer.key) ? { alsoKnownAs: authority.alsoKnownAs, head: authority.head } : null
 }
 
 /** What is wrong with a proof, for the log. Callers get one refusal for all of them. */

@@ -137,9 +137,10 @@ export function formProof(call: PageCall, device: Device | null = null): Html[] 
 
 /**
  * Returns a form that was sent from a page of this origin. Throws `Forbidden` otherwise. A request without any origin
- * header is not from a browser, and is accepted.
+ * header is not from a browser, and is accepted. `needsNoCookie`: so is a browser that hides the origin, although only a
+ * cookie could prove that the form is ours.
  */
-export async function readOwnForm(call: PageCall): Promise<URLSearchParams> {
+export async function readOwnForm(call: PageCall, { needsNoCookie = false } = {}): Promise<URLSearchParams> {
   const { ctx, request } = call
   const site = request.headers.get('sec-fetch-site')
   const origin = request.headers.get('origin')
@@ -147,7 +148,7 @@ export async function readOwnForm(call: PageCall): Promise<URLSearchParams> {
   const isOwn = site === null ? origin === null || origin === ctx.config.publicUrl : site === 'same-origin'
   if (!isOwn && !isHidden) throw refusedForm()
   const form = await readForm(call)
-  if (isHidden && !ownFormTokens(call).includes(form.get('form_token') ?? '')) throw refusedForm()
+  if (isHidden && !needsNoCookie && !ownFormTokens(call).includes(form.get('form_token') ?? '')) throw refusedForm()
   return form
 }
 

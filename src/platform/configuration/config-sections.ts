@@ -402,10 +402,10 @@ export const declared = {
     ...unused({
       transferAcceptPer5min: perFiveMinutes(30, 'Transfer acceptance.'),
       agentClaimConfirmPer5min: perFiveMinutes(30, 'Confirmation of agent claims.'),
-      oauthConsentCreatePer5min: perFiveMinutes(30, 'Creation of wallet consent requests, which is also limited per client.'),
-      oauthConsentActionPer5min: perFiveMinutes(30, 'Reading or answering a wallet consent request.'),
     }),
     recoveryPer5min: perFiveMinutes(30, 'Recovery: requests for a code, and for the escrowed share.'),
+    oauthConsentCreatePer5min: perFiveMinutes(30, 'Creation of wallet consent requests, which is also limited per client.'),
+    oauthConsentActionPer5min: perFiveMinutes(30, 'Reading or answering a wallet consent request.'),
     waitlistPer5min: perFiveMinutes(30, 'Waitlist sign-up.'),
     writePointsHourly: field(integer(), {
       default: 5000,

@@ -36,6 +36,7 @@ import furtherHandles from '../../../migrations/0082-further-handles.sql' with {
 import sessionMeans from '../../../migrations/0088-session-means.sql' with { type: 'text' }
 import stagedKeys from '../../../migrations/0086-staged-keys.sql' with { type: 'text' }
 import agents from '../../../migrations/0100-agents.sql' with { type: 'text' }
+import walletConsents from '../../../migrations/0083-wallet-consents.sql' with { type: 'text' }
 import type { Migration } from './migrations.ts'
 
 const migration = (number: number, name: string, text: string, postgres?: string): Migration => ({ number, name, text, postgres })
@@ -76,4 +77,5 @@ export const migrations: readonly Migration[] = [
   migration(88, 'session-means', sessionMeans),
   migration(86, 'staged-keys', stagedKeys),
   migration(100, 'agents', agents),
+  migration(83, 'wallet-consents', walletConsents),
 ]

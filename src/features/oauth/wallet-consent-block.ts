@@ -1,0 +1,60 @@
+/** The part of the authorization page for wallets: what to scan, tap or type, and how the request stands. */
+import encodeQR from 'qr'
+import { asset } from '../../http/asset.ts'
+import { html, type Html } from '../../http/html.ts'
+import { hidden } from '../web/web.ts'
+import type { Consent } from './wallet-consent-store.ts'
+import script from './wallet-consent.js' with { type: 'text' }
+
+export const waitScript = asset('/assets/wallet-consent.js', 'text/javascript', script)
+
+/** Modules of white around a QR code, without which readers do not find it. */
+const QUIET_ZONE = 4
+
+/** Ids and classes are read by wallets that live in browsers, and by the page's script. */
+export function walletBlock(consent: Consent): Html {
+  const { requestId, userCode, matchCode, status } = consent
+  const link = walletLink(consent)
+  return html`
+<section class="stack" id="wallet-path" data-request-id="${requestId}" aria-labelledby="wallet-title">
+  <div class="tight">
+    <h2 id="wallet-title">With your wallet</h2>
+    <p class="quiet">Scan this with the wallet on your phone, or type the code there. Approve it only if you have opened this page yourself.</p>
+  </div>
+  ${matchCode !== null && html`<div class="note match"><p>Your wallet asks for this number</p><p id="match-code">${matchCode}</p></div>`}
+  <div class="scan">
+    ${qrCode(link)}
+    <div class="stack">
+      <p class="user-code mono">${userCode}</p>
+      <a class="button" href="${link}">Open the wallet on this device</a>
+    </div>
+  </div>
+  <p class="note" id="wallet-status" role="status">${status === 'approved' ? 'Approved in your wallet. Continue to the app.' : 'Waiting for your wallet. Continue once you have approved the request there.'}</p>
+  <form id="wallet-complete" class="actions" method="post" action="/oauth/authorize/complete">
+    ${hidden({ request_id: requestId })}
+    <button>Continue to the app</button>
+  </form>
+</section>`
+}
+
+/** The link that opens a wallet. The QR code holds it too. */
+function walletLink({ requestId, webOrigin }: Pick<Consent, 'requestId' | 'webOrigin'>): string {
+  const origin = webOrigin === null ? '' : `&origin=${encodeURIComponent(webOrigin)}`
+  return `obsign:/consent?request_id=${encodeURIComponent(requestId)}${origin}`
+}
+
+/** Dark on white whatever the page looks like, because readers expect it. Runs of dark modules are one rectangle each. */
+function qrCode(text: string): Html {
+  const rows = encodeQR(text, 'raw', { ecc: 'medium', border: QUIET_ZONE })
+  const path = rows
+    .flatMap((row, y) =>
+      [
+        ...row
+          .map((dark) => (dark ? 1 : 0))
+          .join('')
+          .matchAll(/1+/g),
+      ].map(({ index, 0: run }) => `M${index} ${y}h${run.length}v1h-${run.length}z`),
+    )
+    .join('')
+  return html`<svg class="qr" viewBox="0 0 ${rows.length} ${rows.length}" role="img" aria-label="QR code for your wallet" shape-rendering="crispEdges"><path fill="#fff" d="M0 0h${rows.length}v${rows.length}h-${rows.length}z"/><path fill="#000" d="${path}"/></svg>`
+}

@@ -1,0 +1,242 @@
+/**
+ * Wallet consents: authorization requests that may be decided in a wallet. One is made when the page of a request is
+ * opened, unless the request names an account that has a password.
+ *
+ * A consent holds no data of the client: it points to the pushed request, with the client's metadata at the time of the
+ * push. Whoever takes the pushed request away (the form of the page, the end of its time) ends the consent with it.
+ */
+import { randomBytes } from 'node:crypto'
+import type { Exchange } from '../../http/endpoint.ts'
+import { originOf } from '../../http/origin.ts'
+import type { Context } from '../../platform/context.ts'
+import type { Reader, Tx } from '../../platform/database/database.ts'
+import { newToken } from '../../platform/secrets/new-token.ts'
+import type { Did, Millis } from '../../protocol/identifiers.ts'
+import { grantsOf, type ExpandedScope } from '../../protocol/scopes.ts'
+import { shortCode, twoDigits } from '../../protocol/short-code.ts'
+import { type Account, accountAt, accountOf, activityOf, furtherHandlesOf } from '../accounts/accounts.ts'
+import type { PendingRequest } from './authorization-request-store.ts'
+import { notifyDevices } from './wallet-consent-push.ts'
+import {
+  deleteConsentEventsAbout,
+  deleteConsentEventsBefore,
+  deleteConsentEventsOf,
+  insertConsentEvent,
+  type NewConsentEvent,
+} from './wallet-consent-event-store.ts'
+import {
+  type Consent,
+  deleteConsents,
+  deleteConsentsNaming,
+  deleteLapsedConsentOf,
+  findConsentState,
+  findOpenConsentOf,
+  findPendingConsent,
+  findPendingConsentByCode,
+  insertConsent,
+  latchMatchCode,
+  listLapsedConsents,
+  type NewConsent,
+  pendingConsentsFor,
+} from './wallet-consent-store.ts'
+
+const CONSENT_TTL_SECS = 300
+/** How long a consent is kept after it has lapsed. An approval can be completed until then. */
+export const CONSENT_KEPT_SECS = 3600
+/** How long the events of a decided request are kept. */
+const EVENTS_KEPT_DAYS = 90
+const DAY_MILLIS = 86_400_000
+/** Consents that are deleted in one transaction, and how many of them together with the creation of another. */
+const MAX_FORGOTTEN = 500
+const MAX_FORGOTTEN_AT_CREATION = 20
+/** A scheme, a host name and a port fit; a longer header is ignored. */
+const MAX_ORIGIN_CHARS = 270
+
+const REQUEST_ID_PREFIX = 'poauth_'
+const requestIdForm = /^poauth_[A-Za-z0-9_-]{43}$/
+
+/** Returns the id if it has the form of ids that are issued here; null otherwise. */
+export const parseRequestId = (text: string): string | null => (requestIdForm.test(text) ? text : null)
+
+/** Returns a code as it is stored. Case and the hyphen do not matter. Returns null for any other text. */
+export function parseUserCode(text: string): string | null {
+  const bare = text.trim().toUpperCase().replace('-', '')
+  return /^[A-Z0-9]{8}$/.test(bare) ? hyphenated(bare) : null
+}
+
+const hyphenated = (code: string): string => `${code.slice(0, 4)}-${code.slice(4)}`
+
+export interface OpenedRequest {
+  idHash: string
+  pending: PendingRequest
+}
+
+/**
+ * Returns the consent of a request whose page is being shown: the one that it has, or a new one. Returns null if the
+ * account that the request names has a password, and if the client or the address has made too many consents. A failure
+ * is logged and returns null too, so that the page still offers the password.
+ *
+ * The account is looked up on this server alone, because anybody may name any handle.
+ */
+export async function consentFor(exchange: Exchange, opened: OpenedRequest, scopes: readonly ExpandedScope[]): Promise<Consent | null> {
+  try {
+    return await openConsent(exchange, opened, scopes)
+  } catch (error) {
+    exchange.ctx.log.error('no wallet consent could be offered', { clientId: opened.pending.request.clientId, error })
+    return null
+  }
+}
+
+async function openConsent(
+  exchange: Exchange,
+  { idHash, pending }: OpenedRequest,
+  scopes: readonly ExpandedScope[],
+): Promise<Consent | null> {
+  const { ctx, client } = exchange
+  const known = await findOpenConsentOf(ctx.db, idHash, ctx.clock.now())
+  if (known) return known
+  const { loginHint, clientId } = pending.request
+  const hinted = loginHint === null ? null : await accountAt(ctx.db, loginHint)
+  const account = hinted && activityOf(hinted).active ? hinted : null
+  if (account?.hasPassword) return null
+  const keys = [`ip:${client}`, `client:${clientId}`]
+  const limit = ctx.limits.charge(...keys.map((key) => ({ name: 'oauthConsentCreate' as const, key })))
+  if (limit?.allowed === false) return null
+  const consent = newConsent(exchange, idHash, pending, scopes)
+  await ctx.db.transaction((tx) => store(tx, consent))
+  if (account) await offerByPush(ctx, consent, account.did)
+  return findOpenConsentOf(ctx.db, idHash, ctx.clock.now())
+}
+
+function newConsent(exchange: Exchange, requestHash: string, { request }: PendingRequest, scopes: readonly ExpandedScope[]): NewConsent {
+  const now = exchange.ctx.clock.now()
+  return {
+    requestId: REQUEST_ID_PREFIX + newToken().token,
+    requestHash,
+    userCode: hyphenated(shortCode(8, randomBytes)),
+    clientId: request.clientId,
+    requestedScopes: grantsOf(scopes),
+    loginHint: request.loginHint,
+    webOrigin: webOriginOf(exchange.request),
+    ip: exchange.ip,
+    openedWith: originOf(exchange).openedWith,
+    createdAt: now,
+    expiresAt: now + CONSENT_TTL_SECS * 1000,
+  }
+}
+
+/** Returns the origin of the site that the browser comes from; null if the browser does not say. */
+function webOriginOf({ headers }: Request): string | null {
+  const given = headers.get('origin') ?? headers.get('referer')
+  const url = given === null ? null : URL.parse(given)
+  return url && /^https?:$/.test(url.protocol) && url.origin.length <= MAX_ORIGIN_CHARS ? url.origin : null
+}
+
+/** Does nothing if the request has a consent by now, or in the unlikely case that the code is taken: the page then offers none. */
+async function store(tx: Tx, consent: NewConsent): Promise<void> {
+  const { requestHash, clientId, requestedScopes, webOrigin, loginHint, createdAt } = consent
+  await forgetLapsedConsents(tx, createdAt, MAX_FORGOTTEN_AT_CREATION)
+  await deleteLapsedConsentOf(tx, requestHash, createdAt)
+  if ((await insertConsent(tx, consent)) === 0) return
+  await insertConsentEvent(tx, {
+    requestHash,
+    action: 'request_created',
+    accountDid: null,
+    clientId,
+    detail: { client_id: clientId, requested_scope: requestedScopes.join(' '), origin: webOrigin, login_hint: loginHint },
+    createdAt,
+  })
+}
+
+/** If a device was notified, require the code that the page shows: it tells this request from one that somebody else opened. */
+async function offerByPush(ctx: Context, consent: NewConsent, did: Did): Promise<void> {
+  const devices = await notifyDevices(ctx, did, consent)
+  if (devices === 0) return
+  const now = ctx.clock.now()
+  const matchCode = twoDigits(randomBytes)
+  const { requestId, requestHash, clientId } = consent
+  await ctx.db.transaction(async (tx) => {
+    if ((await latchMatchCode(tx, requestId, matchCode, now)) === 0) return
+    const event: NewConsentEvent = {
+      requestHash,
+      action: 'push_dispatched',
+      accountDid: null,
+      clientId,
+      detail: { devices, pushed_to: did },
+      createdAt: now,
+    }
+    await insertConsentEvent(tx, event)
+  })
+}
+
+// Reading
+
+/** Returns a consent that can still be decided, by its id or by the code that a person typed; null if there is none. */
+export async function previewedConsent({ db, clock }: Context, given: { requestId?: string; userCode?: string }): Promise<Consent | null> {
+  const requestId = parseRequestId(given.requestId ?? '')
+  const userCode = parseUserCode(given.userCode ?? '')
+  const now = clock.now()
+  if (requestId !== null) return findPendingConsent(db, requestId, now)
+  return userCode === null ? null : findPendingConsentByCode(db, userCode, now)
+}
+
+export type ShownStatus = 'pending' | 'approved' | 'denied' | 'completed' | 'expired'
+
+/** What a page that waits for a decision is told. `expired` stands for unknown too. */
+export async function shownStatus({ db, clock }: Context, requestId: string): Promise<ShownStatus> {
+  const now = clock.now()
+  const state = await findConsentState(db, requestId, now)
+  if (state === null) return 'expired'
+  const { status, expiresAt, isOpen } = state
+  if (status === 'pending') return isOpen && expiresAt > now ? 'pending' : 'expired'
+  return status === 'approved' && !isOpen ? 'expired' : status
+}
+
+/**
+ * Returns the requests that wait for the account's wallet: those whose client names the account, the newest first. Anybody
+ * can make such a request, so whoever shows one says where it comes from.
+ */
+export const consentsAwaiting = async ({ db, clock }: Context, account: NamedAccount): Promise<Consent[]> =>
+  pendingConsentsFor(db, await namesOf(db, account), clock.now())
+
+type NamedAccount = Pick<Account, 'did' | 'handle'>
+
+/** Everything that a client may call the account. */
+const namesOf = async (reader: Reader, { did, handle }: NamedAccount): Promise<string[]> => [
+  did,
+  ...(handle === null ? [] : [handle]),
+  ...(await furtherHandlesOf(reader, did)),
+]
+
+// Forgetting
+
+/** Delete consents that lapsed an hour ago. With one that nobody has decided, its events go too. Returns how many were deleted. */
+async function forgetLapsedConsents(tx: Tx, now: Millis, limit: number): Promise<number> {
+  const lapsed = await listLapsedConsents(tx, now - CONSENT_KEPT_SECS * 1000, limit)
+  if (lapsed.length === 0) return 0
+  const undecided = lapsed.filter(({ accountDid }) => accountDid === null)
+  await deleteConsentEventsOf(
+    tx,
+    undecided.map(({ requestHash }) => requestHash),
+  )
+  return deleteConsents(
+    tx,
+    lapsed.map(({ requestId }) => requestId),
+  )
+}
+
+/** Delete what has lapsed, in small transactions. Returns how many consents, and how many old events. */
+export async function forgetOldConsents({ db, clock }: Context): Promise<{ consents: number; consentEvents: number }> {
+  const now = clock.now()
+  let consents = 0
+  for (let deleted = MAX_FORGOTTEN; deleted === MAX_FORGOTTEN; consents += deleted)
+    deleted = await db.transaction((tx) => forgetLapsedConsents(tx, now, MAX_FORGOTTEN))
+  return { consents, consentEvents: await deleteConsentEventsBefore(db, now - EVENTS_KEPT_DAYS * DAY_MILLIS) }
+}
+
+/** Delete every consent and event about an account that is being deleted. Its handles must still be there. */
+export async function deleteConsentsAbout(tx: Tx, did: Did): Promise<void> {
+  const names = await namesOf(tx, { did, handle: (await accountOf(tx, did))?.handle ?? null })
+  await deleteConsentEventsAbout(tx, did, names)
+  await deleteConsentsNaming(tx, names)
+}
