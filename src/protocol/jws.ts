@@ -6,7 +6,7 @@
  * Source: RFC 7515; RFC 7518, 3.4 (ES256); RFC 8812, 3.2 (ES256K).
  */
 import { base64url } from './base64url.ts'
-import type { Curve, PublicKey, SigningKey } from './keys.ts'
+import type { Curve, K256, PublicKey, SigningKey } from './keys.ts'
 
 export interface Jws {
   header: Record<string, unknown>
@@ -50,5 +50,5 @@ export function signJws(key: SigningKey, header: object, payload: object): strin
 }
 
 /** Whether the key signed it and the header names the key's algorithm. High-S signatures are valid, as everywhere in JOSE. */
-export const verifyJws = ({ header, signed, signature }: Jws, key: PublicKey): boolean =>
-  header.alg === algorithms[key.curve] && key.verify(signed, signature, { allowHighS: true })
+export const verifyJws = ({ header, signed, signature }: Jws, key: PublicKey, k256?: K256): boolean =>
+  header.alg === algorithms[key.curve] && key.verify(signed, signature, { allowHighS: true, k256 })

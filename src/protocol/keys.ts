@@ -3,7 +3,7 @@
  *
  * Signatures are 64 bytes, `r` then `s`, over the SHA-256 of the message. They are always made low-S; a high-S
  * signature is refused unless the caller asks otherwise. P-256 runs in `node:crypto`, K-256 in `@noble/curves`, because
- * the runtime has no secp256k1. A caller may supply a faster signer.
+ * the runtime has no secp256k1. A caller may supply a faster one.
  *
  * Source: atproto "Cryptography"; interop tests `crypto/`.
  */
@@ -20,7 +20,13 @@ export interface PublicKey {
   curve: Curve
   /** The compressed point, 33 bytes. */
   bytes: Uint8Array
-  verify(message: Uint8Array, signature: Uint8Array, options?: { allowHighS: boolean }): boolean
+  verify(message: Uint8Array, signature: Uint8Array, options?: VerifyOptions): boolean
+}
+
+export interface VerifyOptions {
+  allowHighS?: boolean
+  /** Verifies if the key is of K-256. */
+  k256?: K256
 }
 
 export interface SigningKey {
@@ -35,12 +41,14 @@ const COMPRESSED_BYTES = 33
 
 // Making keys
 
-/** Operations of a K-256 private key. */
+/** Operations of K-256 keys. */
 export interface K256 {
   /** Its compressed point. Throws on a scalar that is zero or not below the order. */
   pointOf(secret: Uint8Array): Uint8Array
   /** Over a digest of 32 bytes: low-S, 64 bytes, always the same (RFC 6979). */
   sign(digest: Uint8Array, secret: Uint8Array): Uint8Array
+  /** `signature` has 64 bytes, `point` is compressed. Returns false for numbers outside the group. */
+  verify(digest: Uint8Array, signature: Uint8Array, point: Uint8Array, allowHighS: boolean): boolean
 }
 
 /** A key from its 32-byte scalar, big-endian. Throws on a scalar that is zero or not below the order. */
@@ -120,6 +128,13 @@ function sha256(message: Uint8Array): Uint8Array {
 export const k256InScript: K256 = {
   pointOf: (secret) => secp256k1.getPublicKey(secret, true),
   sign: (digest, secret) => secp256k1.sign(digest, secret, { lowS: true }).toBytes('compact'),
+  verify(digest, signature, point, allowHighS) {
+    try {
+      return secp256k1.verify(signature, digest, point, { lowS: !allowHighS, format: 'compact' })
+    } catch {
+      return false // the library throws on numbers outside the group
+    }
+  },
 }
 
 const k256SigningKey = (secret: Uint8Array, { pointOf, sign }: K256): SigningKey => ({
@@ -131,13 +146,8 @@ function k256PublicKey(bytes: Uint8Array): PublicKey {
   return {
     curve: 'k256',
     bytes,
-    verify(message, signature, options) {
-      if (signature.length !== SIGNATURE_BYTES) return false
-      try {
-        return secp256k1.verify(signature, sha256(message), bytes, { lowS: !options?.allowHighS, format: 'compact' })
-      } catch {
-        return false // the library throws on numbers outside the group
-      }
+    verify(message, signature, { allowHighS = false, k256 = k256InScript } = {}) {
+      return signature.length === SIGNATURE_BYTES && k256.verify(sha256(message), signature, bytes, allowHighS)
     },
   }
 }

@@ -1,6 +1,7 @@
 /** A wallet, as far as it signs: keys of a device, and proofs over what it asks for. `holdfast wallet` is the whole one. */
 import { randomBytes } from 'node:crypto'
 import { openWalletSession } from '../../src/features/auth/auth.ts'
+import type { Config } from '../../src/platform/configuration/config.ts'
 import type { Clock } from '../../src/platform/running/clock.ts'
 import { base64url } from '../../src/protocol/base64url.ts'
 import type { Did } from '../../src/protocol/identifiers.ts'
@@ -22,7 +23,10 @@ export function deviceKey(curve: Curve = 'p256'): DeviceKey {
 }
 
 /** The server that a proof is for, and the clock of the wallet. */
-type SigningFor = Pick<TestPds, 'ctx'> & { clock: Pick<Clock, 'now'> }
+export interface SigningFor {
+  ctx: { config: Pick<Config, 'serverDid'> }
+  clock: Pick<Clock, 'now'>
+}
 
 export type SignedMembers = { signingKey: string; timestamp: number; nonce: string; signature: string }
 
@@ -47,14 +51,14 @@ export function proofBy(
 }
 
 /** Opens the session of a wallet. Returns its token. */
-export const walletSession = (pds: SigningFor, did: string): Promise<string> =>
+export const walletSession = (pds: Pick<TestPds, 'ctx' | 'clock'>, did: string): Promise<string> =>
   pds.ctx.db.transaction((tx) =>
     openWalletSession(tx, did as Did, { byPassword: false }, { openedAt: pds.clock.now(), openedWith: null, openedFrom: null }),
   )
 
 /** An account whose identity the device may sign for: its key is the first rotation key. It has no password if `password` is undefined. */
 export async function sovereignAccount(
-  pds: TestPds,
+  pds: Pick<TestPds, 'url'>,
   name: string,
   input: Record<string, unknown> = {},
   device: DeviceKey = deviceKey(),

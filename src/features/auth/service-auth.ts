@@ -6,6 +6,7 @@
  */
 import { authenticationRequired, Refusal } from '../../http/errors.ts'
 import type { Context } from '../../platform/context.ts'
+import { verifierOf } from '../../platform/secrets/signing-keys.ts'
 import { verificationKey } from '../../protocol/did-document.ts'
 import { parseDid, type Did } from '../../protocol/identifiers.ts'
 import { decodeJws, verifyJws, type Jws } from '../../protocol/jws.ts'
@@ -95,5 +96,5 @@ async function issuerKey(ctx: Context, { iss, service }: ServiceCaller, live: bo
 
 function verifies({ jws }: ServiceToken, didKey: string): boolean {
   const key = parseDidKey(didKey)
-  return key !== null && verifyJws(jws, key)
+  return key !== null && verifyJws(jws, key, verifierOf(key))
 }

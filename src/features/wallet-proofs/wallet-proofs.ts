@@ -10,6 +10,7 @@ import { Value } from '@sinclair/typebox/value'
 import { internalError, Refusal } from '../../http/errors.ts'
 import type { Context } from '../../platform/context.ts'
 import type { Tx } from '../../platform/database/database.ts'
+import { verifierOf } from '../../platform/secrets/signing-keys.ts'
 import { parseBase64url } from '../../protocol/base64url.ts'
 import type { Did } from '../../protocol/identifiers.ts'
 import { parseDidKey, type PublicKey } from '../../protocol/keys.ts'
@@ -73,7 +74,7 @@ export interface Proven {
  * `DidDeactivated` (410), `InternalServerError` if the directory sends a log that cannot be used, and `LookupsFull`.
  */
 export async function provenBy(ctx: Context, { key, signature, signer }: Proof, envelope: Uint8Array): Promise<Proven | null> {
-  if (!key.verify(envelope, signature)) return null
+  if (!key.verify(envelope, signature, { k256: verifierOf(key) })) return null
   const authority = await signingAuthority(ctx, signer.did)
   if (!authority.ok) throw unknownAuthority(signer.did, authority.fault)
   return authority.keys.includes(signer.key) ? { alsoKnownAs: authority.alsoKnownAs, head: authority.head } : null

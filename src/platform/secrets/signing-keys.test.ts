@@ -25,8 +25,47 @@ test.if(withBuild)('the native library and the script make the same points and t
   expect(other.publicKey.verify(message, one.sign(message))).toBe(true)
 })
 
+const order = Buffer.from('fffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141', 'hex')
+const asNumber = (bytes: Uint8Array) => BigInt(`0x${Buffer.from(bytes).toString('hex')}`)
+const asBytes = (number: bigint) => Buffer.from(number.toString(16).padStart(64, '0'), 'hex')
+
+test.if(withBuild)('the native library and the script accept the same signatures', () => {
+  const native = loadNativeK256()!
+  const n = asNumber(order)
+  for (let i = 0; i < 20; i++) {
+    const secret = newSigningSecret('k256')
+    const digest = crypto.getRandomValues(new Uint8Array(32))
+    const [point, signature] = [native.pointOf(secret), native.sign(digest, secret)]
+    const [r, s] = [asNumber(signature.subarray(0, 32)), asNumber(signature.subarray(32))]
+    const verdicts = (given: bigint[], over = digest) => {
+      const bytes = Buffer.concat(given.map(asBytes))
+      return [false, true].map((allowHighS) => {
+        const [one, other] = [native, k256InScript].map((k256) => k256.verify(over, bytes, point, allowHighS))
+        expect(one).toBe(other!)
+        return one
+      })
+    }
+    expect(verdicts([r, s])).toEqual([true, true])
+    expect(verdicts([r, n - s])).toEqual([false, true])
+    expect(verdicts([r, s], crypto.getRandomValues(new Uint8Array(32)))).toEqual([false, false])
+    for (const [badR, badS] of [
+      [s, r],
+      [n - r, s],
+      [0n, s],
+      [r, 0n],
+      [n, s],
+      [r, n],
+      [r, n + 1n],
+      [2n ** 256n - 1n, s],
+      [r, s + 1n],
+      [0n, 0n],
+    ] as const)
+      expect(verdicts([badR, badS])).toEqual([false, false])
+    expect(signature).toEqual(native.sign(digest, secret))
+  }
+})
+
 test('secrets outside the group are refused', () => {
-  const order = Buffer.from('fffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141', 'hex')
   for (const bad of [new Uint8Array(32), new Uint8Array(32).fill(255), order, new Uint8Array(31).fill(1), new Uint8Array(33).fill(1)]) {
     expect(() => openSigningKey('k256', bad)).toThrow()
   }

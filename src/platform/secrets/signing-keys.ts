@@ -2,11 +2,12 @@
  * Signing keys of the service: creates their secrets, and makes keys of them.
  *
  * The runtime does not support secp256k1. A native library signs four times as fast as the script in
- * `protocol/keys.ts`. If the library has no build for the platform or cannot be loaded, the script signs, with the same
- * signatures.
+ * `protocol/keys.ts`, and verifies ten times as fast, which keeps signatures that strangers send from holding up
+ * everybody else. If the library has no build for the platform or cannot be loaded, the script does both, with the same
+ * results.
  */
 import { generateKeyPairSync, randomBytes } from 'node:crypto'
-import { k256InScript, signingKey, type Curve, type K256, type SigningKey } from '../../protocol/keys.ts'
+import { k256InScript, signingKey, type Curve, type K256, type PublicKey, type SigningKey } from '../../protocol/keys.ts'
 import { loadNative } from './native-library.ts'
 
 /** Returns the secret of a new key: its scalar, 32 bytes. */
@@ -27,11 +28,18 @@ interface Library {
   contextRandomize(seed: Uint8Array): void
   publicKeyCreate(secret: Uint8Array): Uint8Array
   ecdsaSign(digest: Uint8Array, secret: Uint8Array): { signature: Uint8Array }
+  /** Replaces a high S, in place. Throws on numbers outside the group. */
+  signatureNormalize(signature: Uint8Array): Uint8Array
+  /** Returns false for a high S. Throws on numbers outside the group. */
+  ecdsaVerify(signature: Uint8Array, digest: Uint8Array, point: Uint8Array): boolean
 }
 
 let loaded: K256 | null = null
 
 const k256 = (): K256 => (loaded ??= loadNativeK256() ?? k256InScript)
+
+/** What verifies with a key fastest. The library is loaded when a key of its curve first needs it. */
+export const verifierOf = ({ curve }: PublicKey): K256 | undefined => (curve === 'k256' ? k256() : undefined)
 
 /** Returns null if there is no build for the platform, or if none can be loaded. */
 export function loadNativeK256(): K256 | null {
@@ -40,7 +48,17 @@ export function loadNativeK256(): K256 | null {
   // Assembled here, because the package looks for its build at run time, and an executable has no folder to look in.
   const library = require('secp256k1/lib/index.js')(new build.Secp256k1()) as Library
   library.contextRandomize(randomBytes(32))
-  return { pointOf: (secret) => library.publicKeyCreate(secret), sign: (digest, secret) => library.ecdsaSign(digest, secret).signature }
+  return {
+    pointOf: (secret) => library.publicKeyCreate(secret),
+    sign: (digest, secret) => library.ecdsaSign(digest, secret).signature,
+    verify(digest, signature, point, allowHighS) {
+      try {
+        return library.ecdsaVerify(allowHighS ? library.signatureNormalize(Uint8Array.from(signature)) : signature, digest, point)
+      } catch {
+        return false // numbers outside the group
+      }
+    },
+  }
 }
 
 interface Build {
