@@ -179,7 +179,7 @@ describe('asking', () => {
     await using ill = await startPds({ ...withMasterKey })
     await ill.ctx.db.run(sql`DROP TABLE step`)
     expect(await initiate(ill, 'nobody.test')).toMatchObject({ status: 200, body: '' })
-    expect(ill.log.map(({ message }) => message)).toContain('a request for a recovery code was lost')
+    expect(ill.log.map(({ message }) => message)).toContain('request for a recovery code could not be stored')
   })
 })
 

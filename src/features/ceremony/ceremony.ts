@@ -165,7 +165,7 @@ async function register(ctx: Context, ceremony: Ceremony, did: Did, genesis: Ope
     if (isKnown !== true) {
       // It will not take it later either, so the wallet may send another one.
       if (error.status === 400 && isKnown === false) await ctx.db.transaction((tx) => clearCeremonyDid(tx, ceremony.id, did))
-      ctx.log.warn('PLC directory did not take an identity', { did, status: error.status })
+      ctx.log.warn('identity could not be submitted to the PLC directory', { did, status: error.status })
       throw directoryFailed('The PLC directory did not take the identity')
     }
   }

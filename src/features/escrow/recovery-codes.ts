@@ -39,7 +39,7 @@ export async function requestRecovery(exchange: Exchange, identifier: string): P
   try {
     await ctx.db.transaction((tx) => ctx.steps.add(tx, recoveryRequestStep, { key, payload }))
   } catch (error) {
-    ctx.log.error('a request for a recovery code was lost', { error })
+    ctx.log.error('request for a recovery code could not be stored', { error })
   }
 }
 

@@ -37,7 +37,7 @@ export const ceremonySweep: Sweep = {
           else if (ends && (await end(ctx, ceremony, before))) report.ended++
         } catch (error) {
           report.failed++
-          ctx.log.warn('a ceremony is left for the next pass', { did: ceremony.did, error })
+          ctx.log.warn('ceremony could not be checked or ended: the next pass tries again', { did: ceremony.did, error })
         }
       }
     return report

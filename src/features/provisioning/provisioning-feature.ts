@@ -12,7 +12,7 @@ export const provisioning: Feature = {
   routes: [...provisioningRoutes, ...issuedKeyRoutes, ...provisioningLoginRoutes, ...ceremonyAdminRoutes],
   sweeps: [ceremonySweep],
   start({ db, metrics }) {
-    metrics.gauges('ceremonies', 'Accounts in the making', 'state', async () => {
+    metrics.gauges('ceremonies', 'Ceremonies by which wallets are creating accounts', 'state', async () => {
       const counts = new Map<string, number>(ceremonyStates.map((state) => [state, 0]))
       for (const { count, ...steps } of await countCeremonies(db)) counts.set(stateOfCeremony(steps), count)
       return counts

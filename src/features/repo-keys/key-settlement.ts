@@ -91,5 +91,5 @@ async function undo(ctx: Context, did: Did, staged: StagedKey, reason: string): 
   await ctx.db.transaction(async (tx) => {
     if ((await updateOperation(tx, did, staged.signingKey, null)) > 0) await updateSigningHold(tx, did, null)
   })
-  ctx.log.warn('signing key not replaced: the directory did not take the operation', { did, reason })
+  ctx.log.warn('signing key not replaced: the operation did not take effect', { did, reason })
 }
