@@ -25,6 +25,7 @@ import { repoKeys } from './features/repo-keys/repo-keys-feature.ts'
 import { serverInfo } from './features/server-info/server-info.ts'
 import { signup } from './features/signup/signup-feature.ts'
 import { sync } from './features/sync/sync-feature.ts'
+import { transfers } from './features/transfers/transfers-feature.ts'
 import { waitlist } from './features/waitlist/waitlist.ts'
 import { walletDevices } from './features/wallet-devices/wallet-devices-feature.ts'
 import { walletProofs } from './features/wallet-proofs/wallet-proofs-feature.ts'
@@ -56,6 +57,7 @@ export const features: readonly Feature[] = [
   serverInfo,
   signup,
   sync,
+  transfers,
   waitlist,
   walletDevices,
   walletProofs,

@@ -26,6 +26,8 @@ import { stepDropCommand } from './step-drop-command.ts'
 import { stepListCommand } from './step-list-command.ts'
 import { stepRetryCommand } from './step-retry-command.ts'
 import { sweepCommand } from './sweep-command.ts'
+import { transferCancelCommand } from './transfer-cancel-command.ts'
+import { transferListCommand } from './transfer-list-command.ts'
 import { verifyCommand } from './verify-command.ts'
 import { versionCommand } from './version-command.ts'
 import { walletAdoptCommand } from './wallet-adopt-command.ts'
@@ -66,6 +68,8 @@ export const commands: readonly Command[] = [
   relayRequestCrawlCommand,
   relayStatusCommand,
   recoveryListCommand,
+  transferListCommand,
+  transferCancelCommand,
   stepListCommand,
   stepRetryCommand,
   stepDropCommand,

@@ -28,6 +28,7 @@ const kindsOfEndpoints = {
   'wallet session, agent, session, app': 'POST /v1/did-web/hosting',
   'wallet session': 'POST /v1/handles',
   device: 'GET /v1/devices/:id/pds',
+  'wallet session, device': 'POST /v1/transfer/complete',
   'pending session': 'POST /v1/dids',
 }
 

@@ -5,10 +5,11 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { sql } from '../../src/platform/database/database.ts'
 import { createAccount, logIn, PASSWORD, xrpc } from '../harness/account.ts'
-import { basic } from '../harness/http.ts'
+import { basic, bearer, request } from '../harness/http.ts'
 import { ADMIN_TOKEN, freePort, startPds, type TestPds } from '../harness/pds.ts'
 import { runProgram, startProgram, typeAtProgram } from '../harness/program.ts'
 import { startUpstream } from '../harness/upstream.ts'
+import { walletSession } from '../harness/wallet.ts'
 
 let pds: TestPds
 beforeAll(async () => {
@@ -221,6 +222,22 @@ test('invites are made, listed, given to an account and disabled', async () => {
     code: 1,
     err: 'holdfast invite disable: there is no invite code nothing\n',
   })
+})
+
+test('transfers to other devices are listed and cancelled', async () => {
+  const uma = await invited('uma')
+  const begin = async () =>
+    request(`${pds.url}/v1/transfer/initiate`, { method: 'POST', headers: bearer(await walletSession(pds, uma.did)) })
+  const { transferId, transferCode } = (await begin()).body
+  await request(`${pds.url}/v1/transfer/accept`, { json: { transferCode, devicePublicKey: 'zKey', platform: 'android' } })
+  const { out } = await run(['transfer', 'list'])
+  expect(out).toMatch(new RegExp(`^${transferId}  uma.test +accepted +.* android$`, 'm'))
+  expect(out).not.toContain(transferCode)
+  expect((await run(['transfer', 'cancel', transferId])).out).toBe(
+    'The transfer is cancelled. The device that had accepted it is signed out.\n',
+  )
+  expect(await json(['transfer', 'list'])).toEqual([])
+  expect(await run(['transfer', 'cancel', 'nothing'])).toMatchObject({ code: 1, err: expect.stringContaining('No such transfer') })
 })
 
 test('the relay is asked to come, and what it knows', async () => {

@@ -130,6 +130,7 @@ describe('what deletes by age skips a pass', () => {
       'recovery-codes',
       'reserved-keys',
       'steps',
+      'transfers',
       'mailed-codes',
       'admin-nonce-sweep',
       'name-claims',

@@ -40,6 +40,7 @@ test('each endpoint with limits of its own has these', () => {
     'POST /v1/recovery/release': 'recovery of the address',
     'GET /oauth/authorize/consent-request': 'oauthConsentAction of the address',
     'POST /oauth/authorize/approve': 'oauthConsentAction of the address',
+    'POST /v1/transfer/accept': 'transferAccept of the address',
     'POST /waitlist': 'waitlist of the address',
     'POST /v1/sessions/sovereign': 'createSession of the address',
     'com.atproto.identity.requestPlcOperationSignature': 'requestMail of plc_operation did:web:a.test',

@@ -38,6 +38,7 @@ beforeAll(async () => {
       updateHandlePer5min: FEW,
       recoveryPer5min: FEW,
       waitlistPer5min: FEW,
+      transferAcceptPer5min: FEW,
     },
   })
   alice = await createAccount(pds, 'alice')
@@ -192,6 +193,13 @@ const limiters: Partial<Record<LimitName, Limiter>> = {
         }),
     ],
   },
+  transferAccept: {
+    windows: [[FEW, MINUTES_5]],
+    by: 'address',
+    requests: [
+      (headers) => request(`${pds.url}/v1/transfer/accept`, { json: { code: 'AAAAAA', devicePublicKey: 'z', platform: 'ios' }, headers }),
+    ],
+  },
   rotateRepoKey: {
     windows: [[30, MINUTES_5]],
     by: 'account',
@@ -209,7 +217,7 @@ const limiters: Partial<Record<LimitName, Limiter>> = {
 }
 
 /** Their endpoints are not built yet. */
-const AHEAD: LimitName[] = ['transferAccept', 'agentClaimConfirm', 'oauthConsentCreate', 'oauthConsentAction']
+const AHEAD: LimitName[] = ['agentClaimConfirm', 'oauthConsentCreate', 'oauthConsentAction']
 
 /**
  * They say nothing while they count, so they have tests of their own (`signup/taken-address.test.ts`,

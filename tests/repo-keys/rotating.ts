@@ -1,14 +1,10 @@
 /** An account whose wallet replaces the key of its repository, and what others then find. */
 import { readCarWithRoot, verifyRepoCar } from '@atproto/repo'
-import { Secret } from '../../src/base/secret.ts'
 import { deviceKey } from '../harness/wallet.ts'
 import type { LogOperation, Operation, PlcState } from '../../src/protocol/plc.ts'
 import { nextOperation, signOperation } from '../../src/protocol/plc.ts'
 import type { TestAccount } from '../harness/account.ts'
 import { bearer, request, type Answer } from '../harness/http.ts'
-
-/** A master key that the operator configured. */
-export const withMasterKey = { signingKeyMasterKey: new Secret(new Uint8Array(32).fill(7)) }
 
 type Device = ReturnType<typeof deviceKey>
 

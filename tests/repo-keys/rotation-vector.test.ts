@@ -10,10 +10,10 @@ import { operationCid, parseOperation, unsignedBytes } from '../../src/protocol/
 import { bearer, request } from '../harness/http.ts'
 import { startPds, type TestPds } from '../harness/pds.ts'
 import { startPlcServer, type PlcHost } from '../harness/plc-server.ts'
+import { withMasterKey } from '../harness/recovery.ts'
 import { Subscriber } from '../harness/subscriber.ts'
 import keys from '../vectors/keys.json' with { type: 'json' }
 import vector from '../vectors/plc-repo-key-rotation-v1.json' with { type: 'json' }
-import { withMasterKey } from './rotating.ts'
 
 const did = vector.did as Did
 const secretOf = (label: string) => Buffer.from(keys.keys.find((key) => key.label === label)!.privateKeyHex, 'hex')

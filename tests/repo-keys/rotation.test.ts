@@ -10,6 +10,7 @@ import { startFaultyLine, type Fate, type FaultyLine } from '../harness/faulty-l
 import { ADMIN_TOKEN, startPds, type TestPds } from '../harness/pds.ts'
 import { startPlcServer, type PlcHost } from '../harness/plc-server.ts'
 import { moveIn, stranger } from '../harness/stranger.ts'
+import { withMasterKey } from '../harness/recovery.ts'
 import { Subscriber } from '../harness/subscriber.ts'
 import { READER_DID, READER_METHOD, TokenReader } from '../harness/token-reader.ts'
 import { deviceKey, sovereignAccount } from '../harness/wallet.ts'
@@ -23,7 +24,6 @@ import {
   publishing,
   stagedKey,
   verifiedRecords,
-  withMasterKey,
   write,
   type Wallet,
 } from './rotating.ts'

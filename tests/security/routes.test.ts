@@ -14,9 +14,22 @@ import { ADMIN_TOKEN, startPds, type TestPds } from '../harness/pds.ts'
  * in in the browser. `client`: an OAuth client with its proof. `code`: who shows a one-time code in the body. `directory`: everybody, where
  * the server runs a PLC directory of its own. `metrics`: as configured. `owner`: the account itself, by its session or that of
  * a wallet; `wallet`: that of a wallet alone; `pending`: that of a wallet whose account is in the making. `device`: a device that holds a token.
+ * `party`: the wallet that began a transfer, or the device that accepted it.
  */
 type For =
-  'owner' | 'wallet' | 'pending' | 'device' | 'open' | 'operator' | 'master' | 'holder' | 'client' | 'code' | 'directory' | 'metrics'
+  | 'owner'
+  | 'wallet'
+  | 'pending'
+  | 'device'
+  | 'party'
+  | 'open'
+  | 'operator'
+  | 'master'
+  | 'holder'
+  | 'client'
+  | 'code'
+  | 'directory'
+  | 'metrics'
 
 const routes: Record<string, For> = {
   'GET /': 'open',
@@ -102,6 +115,11 @@ const routes: Record<string, For> = {
   'GET /v1/did-web/document': 'owner',
   'GET /v1/dids/:did': 'open',
   'GET /v1/devices/:id/pds': 'device',
+  'POST /v1/transfer/initiate': 'wallet',
+  'POST /v1/transfer/accept': 'code',
+  'POST /v1/transfer/complete': 'party',
+  'GET /v1/admin/transfers': 'operator',
+  'POST /v1/admin/transfers/:id/cancel': 'operator',
   'POST /v1/repo-keys/rotation': 'owner',
   'POST /v1/repo-keys/rotation/complete': 'owner',
 
@@ -220,10 +238,10 @@ test.each(routesFor('operator', 'master', 'metrics'))('%s is closed to everybody
   expect((await call(route, bearer(ADMIN_TOKEN))).status).not.toBe(401)
 })
 
-test.each(routesFor('owner', 'wallet', 'pending', 'device'))('%s is closed to strangers and operators', async (route) => {
+test.each(routesFor('owner', 'wallet', 'pending', 'device', 'party'))('%s is closed to strangers and operators', async (route) => {
   const kind = routes[route]!
   const code = kind === 'owner' ? 'INVALID_TOKEN' : 'UNAUTHORIZED'
-  const missing = ['owner', 'pending'].includes(kind) ? 'AUTHENTICATION_REQUIRED' : 'UNAUTHORIZED'
+  const missing = ['owner', 'pending', 'party'].includes(kind) ? 'AUTHENTICATION_REQUIRED' : 'UNAUTHORIZED'
   expect(await call(route, {})).toMatchObject({ status: 401, body: { error: { code: missing } } })
   const strangers = [bearer(ADMIN_TOKEN), basic('admin', ADMIN_TOKEN), bearer(alice.refreshJwt), bearer('A'.repeat(43)), bearer('x.y.z')]
   for (const headers of strangers) {
@@ -273,7 +291,7 @@ test('a device is paired with a code, once, and never with a guess', async () =>
 
 test('browsers of other origins read nothing that is for operators or shown to people', async () => {
   const origin = 'https://evil.example'
-  for (const route of routesFor('operator', 'master', 'metrics', 'holder', 'code', 'owner', 'wallet', 'pending', 'device')) {
+  for (const route of routesFor('operator', 'master', 'metrics', 'holder', 'code', 'owner', 'wallet', 'pending', 'device', 'party')) {
     for (const method of ['OPTIONS', 'GET']) {
       const { headers } = await request(`${pds.url}${pathOf(route)}`, {
         method,

@@ -39,6 +39,7 @@ import { deleteConsentsAbout } from '../oauth/oauth.ts'
 import { deletePreferencesOf } from '../preferences/preferences.ts'
 import { deleteRepo } from '../repo/repo.ts'
 import { deleteStagedKey } from '../repo-keys/repo-keys.ts'
+import { deleteTransfersOf } from '../transfers/transfers.ts'
 
 /** What a holder sends to have the account deleted. A wallet puts its proof into the extension, under either name. */
 interface DeletionRequest {
@@ -142,6 +143,7 @@ async function purge(ctx: Context, tx: Tx, did: Did): Promise<string[]> {
   await deleteEscrowOf(tx, did)
   await deletePreferencesOf(tx, did)
   await deleteFlagsAbout(tx, did)
+  await deleteTransfersOf(tx, did)
   await deleteStagedKey(tx, did)
   await deleteRepo(tx, did)
   const cids = await deleteAccountBlobs(tx, did)

@@ -96,6 +96,27 @@ const accountEvents = {
       remedies: ['account', 'operator'],
     },
   },
+  transferBegun: { message: 'transfer to another device begun' },
+  transferAccepted: {
+    message: 'transfer to another device accepted',
+    notice: {
+      subject: 'A device is taking over your account',
+      what: () =>
+        'A device accepted the transfer of your account, with the code that your wallet showed. Once the transfer is completed, every app that is signed in with your password or your key is signed out.',
+      remedies: ['account', 'operator'],
+    },
+  },
+  transferCompleted: {
+    message: 'transfer to another device completed',
+    notice: {
+      subject: 'Your account was transferred to another device',
+      what: () =>
+        'The transfer of your account to another device was completed. Every app that was signed in with your password or your key has been signed out. App passwords and apps that you authorized still work.',
+      remedies: ['account', 'operator'],
+    },
+  },
+  transferCancelled: { message: 'transfer to another device cancelled' },
+  deviceRevoked: { message: 'device revoked' },
   deletionRequested: { message: 'deletion requested' },
   deactivated: { message: 'account deactivated' },
   deletionScheduled: {

@@ -8,6 +8,7 @@ import { CODE_TTL_SECS, issueCode, mailCode, parseEmailAddress } from '../accoun
 import type { Tx } from '../../platform/database/database.ts'
 import { deleteAppPasswordsOf, signOutEverywhere } from '../auth/auth.ts'
 import { actorOf, operator, recordAudit } from '../operators/operators.ts'
+import { endTransferCredentials } from '../transfers/transfers.ts'
 import { namedAccount } from './named-account.ts'
 
 const noPassword = () => invalidRequest('The account has no password to reset')
@@ -65,11 +66,13 @@ export const accountRepairRoutes = [
       return ctx.db.transaction(async (tx) => {
         const { sessions, oauthSessions, oauthCodes } = await signOutEverywhere(tx, did)
         const appPasswords = await deleteAppPasswordsOf(tx, did)
+        const transferDevices = await endTransferCredentials(tx, did, ctx.clock.now())
         const revoked = {
           sessionsRevoked: sessions,
           appPasswordsRevoked: appPasswords,
           oauthTokensRevoked: oauthSessions,
           oauthCodesRevoked: oauthCodes,
+          transferDeviceTokensRevoked: transferDevices,
         }
         if (Object.values(revoked).some((count) => count > 0)) {
           await recordAudit(call, tx, {

@@ -37,6 +37,7 @@ export { openSession, sessionTokens, type Tokens } from './sessions.ts'
 export { deleteSession, findSession, listSessions, type ListedSession } from './session-store.ts'
 export { openWalletSession, type WalletCaller } from './wallet-credential.ts'
 export { deleteWalletSession, deleteWalletSessionsOf, listWalletSessions, type ListedWalletSession } from './wallet-session-store.ts'
+export { transferParty, type TransferParty } from './transfer-party.ts'
 export { requireVisible, requireVisibleRepo, type Viewer } from './visibility.ts'
 
 /**
@@ -46,9 +47,12 @@ export { requireVisible, requireVisibleRepo, type Viewer } from './visibility.ts
 export async function signOutEverywhere(tx: Tx, did: Did): Promise<{ sessions: number; oauthSessions: number; oauthCodes: number }> {
   const { sessions: oauthSessions, codes: oauthCodes } = await endOAuthSessions(tx, did)
   await deletePlacesOf(tx, did)
-  const sessions = (await deleteSessionsOf(tx, did)) + (await deleteWalletSessionsOf(tx, did))
-  return { sessions, oauthSessions, oauthCodes }
+  return { sessions: await endSessions(tx, did), oauthSessions, oauthCodes }
 }
+
+/** End every session with which somebody signed in as the account itself or with an app password. Returns how many. */
+export const endSessions = async (tx: Tx, did: Did): Promise<number> =>
+  (await deleteSessionsOf(tx, did)) + (await deleteWalletSessionsOf(tx, did))
 
 /** End every session and browser sign-in that a password opened. OAuth apps and wallets keep their access. */
 export async function signOutPasswords(tx: Tx, did: Did): Promise<void> {

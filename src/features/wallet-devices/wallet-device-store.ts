@@ -1,5 +1,5 @@
 /** SQL of the `device` table. */
-import { sql, type Reader, type Tx } from '../../platform/database/database.ts'
+import { sql, type Reader, type Tx, type Writer } from '../../platform/database/database.ts'
 import type { Millis } from '../../protocol/identifiers.ts'
 
 export interface Device {
@@ -35,5 +35,12 @@ export const devicesOf = (reader: Reader, owner: string): Promise<Device[]> =>
 /** Revoke the devices of an owner, but for the one with the id `except`. Returns how many were revoked. */
 export const revokeDevices = (tx: Tx, owner: string, { except = '', now }: { except?: string; now: Millis }): Promise<number> =>
   tx.run(sql`UPDATE device SET revoked_at = ${now} WHERE owner = ${owner} AND id <> ${except} AND revoked_at IS NULL`)
+
+/** Returns 0 if the owner has no such device, or it was revoked before. */
+export const revokeDevice = (tx: Tx, owner: string, id: string, now: Millis): Promise<number> =>
+  tx.run(sql`UPDATE device SET revoked_at = ${now} WHERE owner = ${owner} AND id = ${id} AND revoked_at IS NULL`)
+
+export const deleteDevicesRevokedBefore = (writer: Writer, instant: Millis): Promise<number> =>
+  writer.run(sql`DELETE FROM device WHERE revoked_at < ${instant}`)
 
 export const deleteDevicesOf = (tx: Tx, owner: string): Promise<number> => tx.run(sql`DELETE FROM device WHERE owner = ${owner}`)

@@ -7,7 +7,15 @@ import { newToken } from '../../platform/secrets/new-token.ts'
 import type { Millis } from '../../protocol/identifiers.ts'
 import { insertDevice, type Device } from './wallet-device-store.ts'
 
-export { deleteDevicesOf, devicesOf, findDeviceByToken, revokeDevices, type Device } from './wallet-device-store.ts'
+export {
+  deleteDevicesOf,
+  deleteDevicesRevokedBefore,
+  devicesOf,
+  findDeviceByToken,
+  revokeDevice,
+  revokeDevices,
+  type Device,
+} from './wallet-device-store.ts'
 
 const MAX_PUBLIC_KEY_CHARS = 512
 

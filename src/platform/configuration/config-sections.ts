@@ -400,12 +400,12 @@ export const declared = {
     resetPasswordPer5min: perFiveMinutes(50, 'Password reset.'),
     updateHandlePer5min: perFiveMinutes(10, 'Handle change.'),
     ...unused({
-      transferAcceptPer5min: perFiveMinutes(30, 'Transfer acceptance.'),
       agentClaimConfirmPer5min: perFiveMinutes(30, 'Confirmation of agent claims.'),
     }),
     recoveryPer5min: perFiveMinutes(30, 'Recovery: requests for a code, and for the escrowed share.'),
     oauthConsentCreatePer5min: perFiveMinutes(30, 'Creation of wallet consent requests, which is also limited per client.'),
     oauthConsentActionPer5min: perFiveMinutes(30, 'Reading or answering a wallet consent request.'),
+    transferAcceptPer5min: perFiveMinutes(30, 'Transfer acceptance.'),
     waitlistPer5min: perFiveMinutes(30, 'Waitlist sign-up.'),
     writePointsHourly: field(integer(), {
       default: 5000,

@@ -34,6 +34,7 @@ import wallets from '../../../migrations/0080-wallets.sql' with { type: 'text' }
 import escrow from '../../../migrations/0084-escrow.sql' with { type: 'text' }
 import furtherHandles from '../../../migrations/0082-further-handles.sql' with { type: 'text' }
 import sessionMeans from '../../../migrations/0088-session-means.sql' with { type: 'text' }
+import transfers from '../../../migrations/0085-transfers.sql' with { type: 'text' }
 import stagedKeys from '../../../migrations/0086-staged-keys.sql' with { type: 'text' }
 import agents from '../../../migrations/0100-agents.sql' with { type: 'text' }
 import walletConsents from '../../../migrations/0083-wallet-consents.sql' with { type: 'text' }
@@ -78,4 +79,5 @@ export const migrations: readonly Migration[] = [
   migration(86, 'staged-keys', stagedKeys),
   migration(100, 'agents', agents),
   migration(83, 'wallet-consents', walletConsents),
+  migration(85, 'transfers', transfers),
 ]

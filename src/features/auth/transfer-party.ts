@@ -1,0 +1,35 @@
+/**
+ * The guard of a transfer's completion: the wallet that began it, by its session, or the device that accepted it. Both
+ * present opaque tokens of one form, so both are looked up. The handler sees to it that the caller has a part in the
+ * transfer.
+ */
+import type { Exchange, Guard } from '../../http/endpoint.ts'
+import { authenticationRequired, authMissing, Refusal } from '../../http/errors.ts'
+import { taking } from './credential.ts'
+import { credentials } from './credentials.ts'
+import type { DeviceCaller } from './device-credential.ts'
+import type { WalletCaller } from './wallet-credential.ts'
+
+export type TransferParty = WalletCaller | DeviceCaller
+
+function refuseStrangers(): never {
+  throw authenticationRequired()
+}
+
+const wallet = taking<TransferParty>([credentials.wallet], refuseStrangers, { refusesTakendown: true })
+const device = taking<TransferParty>([credentials.device], refuseStrangers)
+
+/** Throws `AuthMissing` without an `Authorization` header, and `AuthenticationRequired` for every token that is neither. */
+export const transferParty: Guard<TransferParty> = {
+  personal: true,
+  takes: [...wallet.takes, ...device.takes],
+  async check(exchange: Exchange) {
+    if (!exchange.request.headers.has('authorization')) throw authMissing(exchange.ctx.config.publicUrl)
+    try {
+      return await wallet.check(exchange)
+    } catch (error) {
+      if (!(error instanceof Refusal)) throw error
+      return await device.check(exchange)
+    }
+  },
+}
