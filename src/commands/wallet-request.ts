@@ -12,7 +12,7 @@ export async function requestText(request: ShownRequest): Promise<string> {
     return `  ${isGrave === true ? '!' : '-'} ${what}${what === scope ? '' : ` (${scope})`}${more === '' ? '' : `\n    ${more}`}`
   })
   return `${facts({
-    app: clientName,
+    app: clientName === clientId ? null : clientName,
     address: clientId,
     'redirects to': redirectUri,
     'requested on': origin,
