@@ -103,8 +103,8 @@ async function openConsent(
   const limit = ctx.limits.charge(...keys.map((key) => ({ name: 'oauthConsentCreate' as const, key })))
   if (limit?.allowed === false) return null
   const consent = newConsent(exchange, idHash, pending, scopes)
-  await ctx.db.transaction((tx) => store(tx, consent))
-  if (account) await offerByPush(ctx, consent, account.did)
+  const isStored = await ctx.db.transaction((tx) => store(tx, consent))
+  if (isStored && account) await offerByPush(ctx, consent, account.did)
   return findOpenConsentOf(ctx.db, idHash, ctx.clock.now())
 }
 
@@ -132,12 +132,12 @@ function webOriginOf({ headers }: Request): string | null {
   return url && /^https?:$/.test(url.protocol) && url.origin.length <= MAX_ORIGIN_CHARS ? url.origin : null
 }
 
-/** Does nothing if the request has a consent by now, or in the unlikely case that the code is taken: the page then offers none. */
-async function store(tx: Tx, consent: NewConsent): Promise<void> {
+/** Returns false if the request has a consent by now, or in the unlikely case that the code is taken: the page then offers none. */
+async function store(tx: Tx, consent: NewConsent): Promise<boolean> {
   const { requestHash, clientId, requestedScopes, webOrigin, loginHint, createdAt } = consent
   await forgetLapsedConsents(tx, createdAt, MAX_FORGOTTEN_AT_CREATION)
   await deleteLapsedConsentOf(tx, requestHash, createdAt)
-  if ((await insertConsent(tx, consent)) === 0) return
+  if ((await insertConsent(tx, consent)) === 0) return false
   await insertConsentEvent(tx, {
     requestHash,
     action: 'request_created',
@@ -146,6 +146,7 @@ async function store(tx: Tx, consent: NewConsent): Promise<void> {
     detail: { client_id: clientId, requested_scope: requestedScopes.join(' '), origin: webOrigin, login_hint: loginHint },
     createdAt,
   })
+  return true
 }
 
 /** If a device was notified, require the code that the page shows: it tells this request from one that somebody else opened. */
