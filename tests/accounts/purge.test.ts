@@ -3,15 +3,34 @@ import { expect, test } from 'bun:test'
 import { deleteAccount } from '../../src/features/account-changes/account-changes.ts'
 import { Sql, type SqlValue } from '../../src/platform/database/database.ts'
 import type { Did } from '../../src/protocol/identifiers.ts'
-import { createAccount } from '../harness/account.ts'
+import { createAccount, type TestAccount } from '../harness/account.ts'
 import { startPds, type TestPds } from '../harness/pds.ts'
 import { onPostgres } from '../harness/postgres.ts'
 
-/** Columns that say whose row it is: by the DID, or by the number of the repository. */
-const accountColumns: readonly string[] = ['did', 'owner', 'for_account', 'used_by', 'repo_id']
+interface Person {
+  did: string
+  /** Number of the repository. */
+  repo: number
+  /** Id of a registration of an agent. */
+  agent: string
+}
+
+/** What columns hold that say whose row it is. */
+const accountColumns: Record<string, (person: Person) => SqlValue> = {
+  did: ({ did }) => did,
+  account_did: ({ did }) => did,
+  parent_did: ({ did }) => did,
+  owner: ({ did }) => did,
+  for_account: ({ did }) => did,
+  used_by: ({ did }) => did,
+  repo_id: ({ repo }) => repo,
+  registration_id: ({ agent }) => agent,
+}
+const isOwned = ({ name }: Column) => name in accountColumns
 
 /** Tables whose rows about the account stay, and why. */
 const staying: Record<string, string> = {
+  ceremony: 'an account in the making, which is none yet; the step that makes it one deletes the row',
   repo_seq: 'the events of an account are history that subscribers have seen',
   name_claim: 'the sweep name-claims ends a claim once it knows what the directory has learned of it',
   plc_operation: 'the log of an identity, which belongs to its owner, in the directory of a development server',
@@ -27,6 +46,7 @@ const aboutNobody: readonly string[] = [
   'oauth_request',
   'operator_audit',
   'operator_device',
+  'operator_key',
   'operator_nonce',
   'operator_pairing_code',
   'published_lexicon',
@@ -71,9 +91,7 @@ const fillingOf = ({ type }: Column): SqlValue => {
 
 test('a table either says whose its rows are, or is about nobody', async () => {
   await using pds = await startPds()
-  const unknown = [...(await schemaOf(pds))].filter(
-    ([table, columns]) => aboutNobody.includes(table) === columns.some(({ name }) => accountColumns.includes(name)),
-  )
+  const unknown = [...(await schemaOf(pds))].filter(([table, columns]) => aboutNobody.includes(table) === columns.some(isOwned))
   expect(unknown.map(([table]) => table)).toEqual([])
 })
 
@@ -88,19 +106,20 @@ test('no table holds a row of a deleted account', async () => {
     })
   }
   const schema = [...(await schemaOf(pds))].filter(([table]) => !aboutNobody.includes(table) && !(table in staying))
-  const idOf = async (did: string) => (await ctx.db.get<{ id: number }>(raw('SELECT id FROM repo WHERE did = ?', did)))!.id
-  const people = { ann: { did: ann.did, id: await idOf(ann.did) }, ben: { did: ben.did, id: await idOf(ben.did) } }
-  const ownerOf = ({ name }: Column, { did, id }: { did: string; id: number }) => (name === 'repo_id' ? id : did)
-  const rowsOf = async (person: { did: string; id: number }) => {
+  const person = async ({ did }: TestAccount): Promise<Person> => {
+    const repo = (await ctx.db.get<{ id: number }>(raw('SELECT id FROM repo WHERE did = ?', did)))!.id
+    return { did, repo, agent: `agent of ${did}` }
+  }
+  const people = { ann: await person(ann), ben: await person(ben) }
+  const rowsOf = async (person: Person) => {
     const found: Record<string, number> = {}
     for (const [table, columns] of schema) {
-      const owners = columns.filter(({ name }) => accountColumns.includes(name))
+      const owners = columns.filter(isOwned)
       const condition = owners.map(({ name }) => `${name} = ?`).join(' OR ')
-      const query = raw(
-        `SELECT CAST(count(*) AS INTEGER) AS n FROM ${table} WHERE ${condition}`,
-        ...owners.map((column) => ownerOf(column, person)),
-      )
-      const { n } = (await ctx.db.get<{ n: number }>(query))!
+      const values = owners.map(({ name }) => accountColumns[name]!(person))
+      const { n } = (await ctx.db.get<{ n: number }>(
+        raw(`SELECT CAST(count(*) AS INTEGER) AS n FROM ${table} WHERE ${condition}`, ...values),
+      ))!
       if (n > 0) found[table] = n
     }
     return found
@@ -110,8 +129,11 @@ test('no table holds a row of a deleted account', async () => {
     const there = await rowsOf(person)
     for (const [table, columns] of schema) {
       if (table in there) continue
-      const set = columns.filter(({ name, isRequired }) => isRequired || accountColumns.includes(name))
-      const values = set.map((column) => (accountColumns.includes(column.name) ? ownerOf(column, person) : fillingOf(column)))
+      const set = columns.filter((column) => column.isRequired || isOwned(column))
+      const values = set.map((column) => {
+        if (table === 'agent_registration' && column.name === 'id') return person.agent
+        return isOwned(column) ? accountColumns[column.name]!(person) : fillingOf(column)
+      })
       const places = values.map(() => '?').join(', ')
       await ctx.db.run(raw(`INSERT INTO ${table} (${set.map(({ name }) => name).join(', ')}) VALUES (${places})`, ...values))
     }
