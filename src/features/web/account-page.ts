@@ -95,7 +95,7 @@ function appPasswords(view: AccountView): Html {
   const own = outcome?.section === 'app-passwords' ? outcome : null
   return html`
 <section class="card" id="app-passwords">
-  <div class="tight"><h2>App passwords</h2><p class="quiet">For apps that do not support signing in through this server. An app password cannot be used to change your account.</p></div>
+  <div class="tight"><h2>App passwords</h2><p class="quiet">For apps that do not support signing in through this server. With an app password, nobody can change your handle, email address or password.</p></div>
   ${outcomeOf(view, 'app-passwords')}
   ${secret && secretNote(secret)}
   ${rows.length > 0 && html`<ul class="list">${rows}</ul>`}

@@ -29,7 +29,7 @@ const counters = {
 
 const histograms = {
   proxy_upstream_lag_seconds: {
-    help: 'Indexing delay that the AppView reports, in seconds',
+    help: 'Indexing delay that upstream services report, in seconds',
     buckets: [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300],
   },
 } as const
