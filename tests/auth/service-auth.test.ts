@@ -4,7 +4,7 @@ import { publishedSigningKey } from '../../src/protocol/did-document.ts'
 import type { Did } from '../../src/protocol/identifiers.ts'
 import { createAccount, logIn, xrpc, type TestAccount } from '../harness/account.ts'
 import { bearer, request } from '../harness/http.ts'
-import { startPds, type TestPds } from '../harness/pds.ts'
+import { MASTER_KEY, startPds, type TestPds } from '../harness/pds.ts'
 import { stranger } from '../harness/stranger.ts'
 
 const LXM = 'app.bsky.feed.getTimeline'
@@ -13,7 +13,7 @@ const AUD = 'did:web:api.example.com'
 let pds: TestPds
 let alice: TestAccount
 beforeAll(async () => {
-  pds = await startPds({ rateLimit: { enabled: false } })
+  pds = await startPds({ signingKeyMasterKey: MASTER_KEY, rateLimit: { enabled: false } })
   alice = await createAccount(pds, 'alice')
 })
 afterAll(() => pds[Symbol.asyncDispose]())

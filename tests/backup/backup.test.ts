@@ -18,6 +18,8 @@ import { join } from 'node:path'
 import { startApp } from '../../src/app.ts'
 import { runCommand } from '../../src/cli.ts'
 import { openArchive } from '../../src/features/backup/backup.ts'
+import { reserveKey } from '../../src/features/identity/identity-keys.ts'
+import { findReservedKey } from '../../src/features/identity/reserved-key-store.ts'
 import { sql } from '../../src/platform/database/database.ts'
 import { createAccount, logIn, PASSWORD, type TestAccount } from '../harness/account.ts'
 import { testConfig } from '../harness/config.ts'
@@ -77,7 +79,7 @@ const allFiles = (dir: string) =>
 async function startOn(dataDir: string) {
   const port = await freePort()
   const app = await startApp(testConfig({ dataDir, port, publicUrl: pds.url }, { development: true }))
-  return { url: `http://localhost:${port}`, [Symbol.asyncDispose]: () => app.stop() }
+  return { url: `http://localhost:${port}`, ctx: app.ctx, [Symbol.asyncDispose]: () => app.stop() }
 }
 
 test('a restored server holds what was there, and relays that were ahead follow on', async () => {
@@ -133,10 +135,8 @@ test('keys of either curve come back, and sign on', async () => {
       json: { repo: account.did, collection: 'org.example.note', record: { text: 'signed' } },
     })
   for (const account of accounts) expect(await write(account)).toMatchObject({ status: 200 })
-  const reserve = async (url: string, did: string) =>
-    (await request(`${url}/xrpc/com.atproto.server.reserveSigningKey`, { json: { did } })).body.signingKey
   const expected = await stranger(origin, 'k256')
-  const promised = await reserve(origin.url, expected.did)
+  const promised = await reserveKey(origin.ctx, expected.did, 'k256')
   expect(await holdfast(origin.dataDir, ['backup', folder('curves')])).toMatchObject({ code: 0 })
 
   const restored = folder('curves restored')
@@ -152,7 +152,7 @@ test('keys of either curve come back, and sign on', async () => {
       const { body } = await again.call(`com.atproto.server.getServiceAuth?aud=${READER_DID}&lxm=${READER_METHOD}`)
       expect(await new TokenReader(server.url).read(body.token)).toBe(account.did)
     }
-    expect(await reserve(server.url, expected.did)).toBe(promised)
+    expect(await findReservedKey(server.ctx.db, expected.did)).toEqual(promised)
   }
   expect(await holdfast(restored, ['verify'])).toMatchObject({ code: 0, text: expect.stringContaining('2 repositories') })
 })

@@ -5,7 +5,7 @@ import { formatServiceToken } from '../../src/protocol/service-token.ts'
 import { createAccount, logIn, type TestAccount } from '../harness/account.ts'
 import { basic, bearer, request, type Answer } from '../harness/http.ts'
 import { loopbackClientId, OAuthClient } from '../harness/oauth-client.ts'
-import { ADMIN_TOKEN, startPds, type TestPds } from '../harness/pds.ts'
+import { ADMIN_TOKEN, MASTER_KEY, startPds, type TestPds } from '../harness/pds.ts'
 import { startUpstream, type Upstream } from '../harness/upstream.ts'
 
 /** As in `served-methods.ts`, and `app`: an app with the grants that are asked for. */
@@ -41,6 +41,7 @@ export async function openStage(): Promise<Stage> {
     },
   ]
   const pds = await startPds({
+    signingKeyMasterKey: MASTER_KEY,
     rateLimit: { enabled: false },
     appview: { url: appview.url, did: `${SERVICES.appview}#bsky_appview` },
     moderation: { did: elsewhere.did, reportUrl: elsewhere.url, reportDid: SERVICES.reports },

@@ -19,6 +19,9 @@ export { freePort } from './ports.ts'
 /** What `admin_token` is in tests. */
 export const ADMIN_TOKEN = 'test-admin-token-of-more-than-32-characters'
 
+/** A configured master key, for what exists under one only. */
+export const MASTER_KEY = new Secret(new Uint8Array(32).fill(7))
+
 /** `onFile`: what is tested is the database's file, so it is one whichever database the suite runs on. */
 type StartOptions = Overrides & { onFile?: boolean }
 

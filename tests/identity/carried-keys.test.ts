@@ -10,7 +10,7 @@ import { startWebHost, type WebHost } from '../harness/did-web-host.ts'
 import { fakeDns } from '../harness/dns.ts'
 import { lastCode } from '../harness/mail.ts'
 import { moveAccount, returnHome, settleIn, verifiedRepo } from '../harness/migration.ts'
-import { startPds, type TestPds } from '../harness/pds.ts'
+import { MASTER_KEY, startPds, type TestPds } from '../harness/pds.ts'
 import { startPlcServer, type PlcHost } from '../harness/plc-server.ts'
 import { moveIn, stranger } from '../harness/stranger.ts'
 import { READER_DID, READER_METHOD, TokenReader } from '../harness/token-reader.ts'
@@ -23,7 +23,7 @@ const dns = fakeDns()
 beforeAll(async () => {
   ;[plc, web] = [await startPlcServer(), startWebHost()]
   const outbound = createOutbound({ resolver: dns, reach: 'loopback', httpsPort: web.port, certificateAuthorities: web.authority })
-  const config = { plcDirectoryUrl: plc.url, rateLimit: { enabled: false } }
+  const config = { plcDirectoryUrl: plc.url, signingKeyMasterKey: MASTER_KEY, rateLimit: { enabled: false } }
   one = await startPds(config, { resolver: dns, outbound })
   two = await startPds({ ...config, availableUserDomains: ['two.test'] })
 })
@@ -157,7 +157,7 @@ test('an account that is only asleep keeps its key', async () => {
 })
 
 test('no key is promised to a DID while the directory cannot be asked about it', async () => {
-  await using lost = await startPds({ plcDirectoryUrl: 'http://localhost:1' })
+  await using lost = await startPds({ plcDirectoryUrl: 'http://localhost:1', signingKeyMasterKey: MASTER_KEY })
   const did = 'did:plc:aaaaaaaaaaaaaaaaaaaaaaaa'
   expect(await reserve(lost, { did })).toMatchObject({ status: 502 })
   await lost.restart({ plcDirectoryUrl: plc.url })

@@ -7,7 +7,7 @@ import { parseDidKey, signingKey } from '../../src/protocol/keys.ts'
 import { startWebHost, type WebHost } from '../harness/did-web-host.ts'
 import { fakeDns } from '../harness/dns.ts'
 import { request } from '../harness/http.ts'
-import { startPds, type TestPds } from '../harness/pds.ts'
+import { MASTER_KEY, startPds, type TestPds } from '../harness/pds.ts'
 import { Subscriber } from '../harness/subscriber.ts'
 import { seedAccount, type SeededAccount } from './seed-account.ts'
 
@@ -25,6 +25,7 @@ beforeAll(async () => {
   pds = await startPds(
     {
       availableUserDomains: ['pds.test'],
+      signingKeyMasterKey: MASTER_KEY,
       reservedHandles: ['admin'],
       blockedHandleWords: ['badword'],
       rateLimit: { updateHandlePer5min: 0 },

@@ -8,6 +8,7 @@ import { OperatorDevice } from '../harness/operator-device.ts'
 import { ADMIN_TOKEN, startPds, type TestPds } from '../harness/pds.ts'
 import { Subscriber } from '../harness/subscriber.ts'
 
+const MINUTE = 60
 const MINUTES_5 = 300
 const HOUR = 3600
 const DAY = 86_400
@@ -210,7 +211,7 @@ const limiters: Partial<Record<LimitName, Limiter>> = {
     ),
   },
   reserveSigningKey: {
-    windows: [[30, MINUTES_5]],
+    windows: [[5, MINUTE]],
     by: 'address',
     requests: [xrpc('com.atproto.server.reserveSigningKey', () => ({ json: {} }))],
   },

@@ -323,7 +323,6 @@ describe('methods of the standard lexicons', () => {
     'com.atproto.server.deleteAccount',
     'com.atproto.server.describeServer',
     'com.atproto.server.requestPasswordReset',
-    'com.atproto.server.reserveSigningKey',
     'com.atproto.server.resetPassword',
     'com.atproto.sync.getRepoStatus',
     'com.atproto.sync.listRepos',

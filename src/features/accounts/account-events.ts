@@ -34,7 +34,8 @@ const accountEvents = {
     message: 'handle changed',
     notice: {
       subject: 'Your handle was changed',
-      what: ({ handle }) => `The handle of your account is now ${handle}.`,
+      what: ({ handle, unpublished }) =>
+        `The handle of your account is now ${handle}.${unpublished ? ' Your wallet has to add it to your identity, which only your own key may change; until then, others see the account without a valid handle.' : ''}`,
       remedies: ['password', 'account', 'operator'],
     },
   },

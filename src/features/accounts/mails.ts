@@ -75,6 +75,8 @@ export interface EventDetails {
   /** The operator, as named in the audit log; undefined if the account holder acted. */
   actor?: string
   handle?: string
+  /** Whether the wallet that holds the keys of the identity has to publish the handle. Not logged. */
+  unpublished?: boolean
   deleteAfter?: Millis
   /** From when a recovery share can be collected. */
   collectableAt?: Millis

@@ -7,11 +7,12 @@ import { perContext, type Context } from '../../platform/context.ts'
 import { KeyedQueue } from '../../base/keyed-queue.ts'
 import { claimedHandle } from '../../protocol/did-document.ts'
 import type { Did, Handle } from '../../protocol/identifiers.ts'
+import type { SigningKey } from '../../protocol/keys.ts'
 import { isPlcDid, nextOperation, signOperation, stateOf, withHandle, type Operation } from '../../protocol/plc.ts'
 import { accountAt, accountOf, type By } from '../accounts/accounts.ts'
 import { resolveDid } from './did-resolution.ts'
 import { admitHandle } from './handle-admission.ts'
-import { heldRotationKey } from './identity-keys.ts'
+import { heldRotationKey, isOfWallet } from './identity-keys.ts'
 import { claimName, forgetName, giveHandle, isDirectoryRefusal, leaveName, submitOnce, type HeldName } from './name-claims.ts'
 
 const accountNotFound = () => invalidRequest('Account not found')
@@ -23,6 +24,9 @@ const changeQueue = perContext(() => new KeyedQueue())
 /**
  * Change the handle of an account. The handle that it already has is allowed and emits another `#identity` event.
  * `actor` is the operator who makes the change.
+ *
+ * The service publishes the handle in the directory if it may (`handleSigner`). If not, the account gets the handle all
+ * the same, its holder is told, and the wallet publishes it with an operation of its own, before or after.
  *
  * If the directory has the handle but the account row could not be written, a second call or the sweep completes the
  * change.
@@ -56,36 +60,42 @@ async function publishAndGive(by: By, held: HeldName, actor?: string): Promise<v
   const { did, handle } = held
   let isTold = false
   try {
-    const operation = isPlcDid(did) ? await handleOperation(ctx, did, handle) : await requirePublished(ctx, did, handle)
+    const publication = isPlcDid(did) ? await publicationOf(ctx, did, handle) : await requirePublished(ctx, did, handle)
     // From here on, the directory may name the handle already, or soon.
     isTold = isPlcDid(did)
-    if (operation) await submitOnce(ctx, did, operation)
-    if (!(await giveHandle(by, held, actor))) throw accountNotFound()
+    if (typeof publication === 'object') await submitOnce(ctx, did, publication)
+    if (!(await giveHandle(by, held, { actor, unpublished: publication === 'by wallet' }))) throw accountNotFound()
   } catch (error) {
     await (isTold && !isDirectoryRefusal(error) ? leaveName(ctx, held) : forgetName(ctx, held))
     throw error
   }
 }
 
-/**
- * Returns the operation that names the handle, or null if there is nothing to submit: the directory names it already,
- * or this service holds no rotation key of the DID and the wallet that holds one publishes the handle itself.
- */
-async function handleOperation(ctx: Context, did: Did, handle: Handle): Promise<Operation | null> {
+/** What publishing a handle takes: nothing, an operation that the service signs, or one that the wallet has to sign. */
+type Publication = 'published' | Operation | 'by wallet'
+
+/** Returns what has to be done for the directory to name the handle. Throws `InvalidRequest` if the DID is tombstoned. */
+async function publicationOf(ctx: Context, did: Did, handle: Handle): Promise<Publication> {
   const last = await ctx.plc.lastOperation(did)
   const state = last && stateOf(last)
   if (!state) throw didEnded()
   const alsoKnownAs = withHandle(state.alsoKnownAs, handle)
-  const key = await heldRotationKey(ctx, did, state.rotationKeys)
-  if (!key || alsoKnownAs.join() === state.alsoKnownAs.join()) return null
-  return signOperation(nextOperation(last, { alsoKnownAs })!, key)
+  if (alsoKnownAs.join() === state.alsoKnownAs.join()) return 'published'
+  const key = await handleSigner(ctx, did, state.rotationKeys)
+  return key ? signOperation(nextOperation(last, { alsoKnownAs })!, key) : 'by wallet'
+}
+
+/** Returns the key with which the service may publish a handle. A wallet's identity is changed by its wallet if that ranks higher. */
+async function handleSigner(ctx: Context, did: Did, rotationKeys: readonly string[]): Promise<SigningKey | null> {
+  const candidates = (await isOfWallet(ctx, did, rotationKeys)) ? rotationKeys.slice(0, 1) : rotationKeys
+  return heldRotationKey(ctx, did, candidates)
 }
 
 /** Throws `InvalidRequest` unless the document that is published now names the handle. */
-async function requirePublished(ctx: Context, did: Did, handle: Handle): Promise<null> {
+async function requirePublished(ctx: Context, did: Did, handle: Handle): Promise<Publication> {
   const resolution = await resolveDid(ctx, did, { live: true })
   if (!resolution.ok || claimedHandle(resolution.document) !== handle) throw invalidRequest('DID is not properly configured for handle')
-  return null
+  return 'published'
 }
 
 /** Also the refusal for a DID that the directory does not know. */

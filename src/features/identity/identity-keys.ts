@@ -31,6 +31,17 @@ export async function heldRotationKey(ctx: Context, did: Did, rotationKeys: read
 }
 
 /**
+ * Whether an identity ranks the account's own signing key among those that may change it, and not the service's rotation
+ * key. Such an identity was made by a wallet: its keys stand above the service's, and it changes by the wallet's hand. Throws `ServiceUnavailable` while the
+ * account's own key is being replaced.
+ */
+export async function isOfWallet(ctx: Context, did: Did, rotationKeys: readonly string[]): Promise<boolean> {
+  const own = await settledKeyOf(ctx, ctx.db, did)
+  const isListed = (key: SigningKey | null) => key !== null && rotationKeys.includes(formatDidKey(key.publicKey))
+  return isListed(own) && !isListed(await serverRotationKey(ctx))
+}
+
+/**
  * Returns the curve for the new signing key of an identity that moves here: the curve of the key that its DID document
  * names now, else P-256. The curve is kept because a service that has the old key cached fetches the new key only if a
  * token names the algorithm of the old one.

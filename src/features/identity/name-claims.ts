@@ -129,11 +129,16 @@ export const leaveOwnName = async (
 export const leaveAllNames = async ({ db, clock }: Context): Promise<void> => void (await endAttempts(db, clock.now() + DOUBT_SECS * 1000))
 
 /**
- * Give the handle to the account that claimed it, in place of all that it had, end the claim, and emit an `#identity` event. `actor` is the operator
- * who makes the change. Returns false, and changes no account, if another attempt has taken over the claim or the
- * account was deleted in the meantime. A deleted account gets no event, because its deletion must be the last one.
+ * Give the handle to the account that claimed it, in place of all that it had, end the claim, and emit an `#identity`
+ * event. `actor` is the operator who makes the change; `unpublished` says that the wallet has to publish the handle.
+ * Returns false, and changes no account, if another attempt has taken over the claim or the account was deleted in the
+ * meantime. A deleted account gets no event, because its deletion must be the last one.
  */
-export function giveHandle(by: By, held: Pick<HeldName, 'handle' | 'did' | 'attempt'>, actor?: string): Promise<boolean> {
+export function giveHandle(
+  by: By,
+  held: Pick<HeldName, 'handle' | 'did' | 'attempt'>,
+  details: { actor?: string; unpublished?: boolean } = {},
+): Promise<boolean> {
   const { ctx } = by
   const { handle, did } = held
   return ctx.db.transaction(async (tx) => {
@@ -142,7 +147,7 @@ export function giveHandle(by: By, held: Pick<HeldName, 'handle' | 'did' | 'atte
     await deleteFurtherHandlesOf(tx, did)
     await deleteReservation(tx, handle)
     await sequenceEvents(ctx, tx, [{ type: 'identity', did, handle }])
-    if (before?.handle !== handle) await announceIn(tx, by, 'handleChanged', did, { handle, actor })
+    if (before?.handle !== handle) await announceIn(tx, by, 'handleChanged', did, { handle, ...details })
     return true
   })
 }

@@ -38,7 +38,7 @@ import type { Permissions } from '../../protocol/scopes.ts'
 import { sequenceEvents } from '../firehose/firehose.ts'
 import { resolveDid } from './did-resolution.ts'
 import { didEnded } from './handle-change.ts'
-import { heldRotationKey, serverRotationKey } from './identity-keys.ts'
+import { heldRotationKey, isOfWallet, serverRotationKey } from './identity-keys.ts'
 
 const stateMembers = new Set(['rotationKeys', 'alsoKnownAs', 'verificationMethods', 'services'])
 
@@ -100,15 +100,25 @@ function requirePlc(did: Did): void {
   if (!isPlcDid(did)) throw invalidRequest('Not a did:plc')
 }
 
+/**
+ * Returns the rotation keys that this service asks for, by rank. The wallet of an identity that it made itself puts its own
+ * keys above them. Throws `PlcDirectoryError` if the directory fails.
+ */
+async function recommendedRotationKeys(ctx: Context, did: Did, signingKey: string): Promise<string[]> {
+  const state = isPlcDid(did) ? await ctx.plc.state(did) : null
+  if (state && (await isOfWallet(ctx, did, state.rotationKeys))) return [signingKey]
+  const serverKey = formatDidKey((await serverRotationKey(ctx)).publicKey)
+  return ctx.config.recoveryDidKey === null ? [serverKey] : [ctx.config.recoveryDidKey, serverKey]
+}
+
 export const plcOperationRoutes = [
   query('com.atproto.identity.getRecommendedDidCredentials', {
     auth: access({ grants: 'any' }),
     async handler({ ctx, caller }) {
       await suitReturningKey(ctx, caller.did)
       const { account, signingKey } = await expectedOf(ctx, caller.did)
-      const serverKey = formatDidKey((await serverRotationKey(ctx)).publicKey)
       return {
-        rotationKeys: ctx.config.recoveryDidKey === null ? [serverKey] : [ctx.config.recoveryDidKey, serverKey],
+        rotationKeys: await recommendedRotationKeys(ctx, caller.did, signingKey),
         alsoKnownAs: account.handle === null ? undefined : [`at://${account.handle}`],
         verificationMethods: { [SIGNING_KEY_NAME]: signingKey },
         services: { [PDS_SERVICE_NAME]: pdsService(ctx.config.publicUrl) },

@@ -1,5 +1,5 @@
 /** Endpoints that resolve handles, DIDs and documents, and that say which handles are available. */
-import { procedure, query } from '../../http/endpoint.ts'
+import { anyone, procedure, query } from '../../http/endpoint.ts'
 import { invalidRequest, Refusal } from '../../http/errors.ts'
 import { chargeAddress } from '../../http/limiting.ts'
 import { perContext, type Context } from '../../platform/context.ts'
@@ -7,6 +7,7 @@ import { SingleFlight } from '../../base/single-flight.ts'
 import { checkHandle } from '../../protocol/handle-policy.ts'
 import { parseHandle, type Did } from '../../protocol/identifiers.ts'
 import { accountAt, accountOf, activityOf } from '../accounts/accounts.ts'
+import { underMasterKey } from '../auth/auth.ts'
 import { sequenceEvents } from '../firehose/firehose.ts'
 import { findDidDocument } from './did-document-store.ts'
 import { resolveDid } from './did-resolution.ts'
@@ -76,6 +77,7 @@ export const resolutionRoutes = [
     },
   }),
   procedure('com.atproto.server.reserveSigningKey', {
+    auth: underMasterKey(anyone),
     async handler(call) {
       const { ctx, input } = call
       const did = input.did ?? null

@@ -14,6 +14,7 @@ interface Rule {
   points(config: Config): number
 }
 
+const MINUTE = 60
 const MINUTES_5 = 300
 const HOUR = 3600
 const DAY = 86_400
@@ -65,7 +66,7 @@ const rules = {
     { windowSecs: DAY, points: () => 300 },
   ],
   uploadBlob: [{ windowSecs: DAY, points: () => 1000 }],
-  reserveSigningKey: [{ windowSecs: MINUTES_5, points: () => 30 }],
+  reserveSigningKey: [{ windowSecs: MINUTE, points: () => 5 }],
 } satisfies Record<string, readonly Rule[]>
 
 export type LimitName = keyof typeof rules
