@@ -1,4 +1,5 @@
 import type { Config } from '../platform/configuration/config.ts'
+import type { Guard } from './endpoint.ts'
 import { serviceUnavailable } from './errors.ts'
 
 /**
@@ -8,3 +9,12 @@ import { serviceUnavailable } from './errors.ts'
 export function requireMasterKey({ config }: { config: Pick<Config, 'signingKeyMasterKey'> }): void {
   if (config.signingKeyMasterKey === null) throw serviceUnavailable('This server has no master key configured')
 }
+
+/** Returns a guard that throws `ServiceUnavailable` before it looks at the credential, unless a master key is configured. */
+export const underMasterKey = <Caller>(guard: Guard<Caller>): Guard<Caller> => ({
+  ...guard,
+  check(exchange) {
+    requireMasterKey(exchange.ctx)
+    return guard.check(exchange)
+  },
+})

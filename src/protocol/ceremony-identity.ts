@@ -43,12 +43,12 @@ export function checkCeremonyGenesis(
   { deviceKey, recoveryKey }: { deviceKey: string; recoveryKey: string },
   { handle, signingKey, publicUrl }: CeremonyTerms,
 ): CeremonyOutcome<CeremonyIdentity & { genesis: Operation }> {
-  if (!deviceKey.startsWith('did:key:z')) return refuse('rotationKeyPublic must be a did:key')
+  if (!deviceKey.startsWith('did:key:z')) return refuse('the key of the device must be a did:key')
   const genesis = parseOperation(operation)
-  if (genesis?.type !== 'plc_operation' || genesis.prev !== null) return refuse('signedCreationOp is not a genesis operation')
-  if (signerOf(genesis, [deviceKey]) === null) return refuse('signedCreationOp is not signed by rotationKeyPublic')
+  if (genesis?.type !== 'plc_operation' || genesis.prev !== null) return refuse('the operation is not the first one of an identity')
+  if (signerOf(genesis, [deviceKey]) === null) return refuse('the operation is not signed by the key of the device')
   const { rotationKeys, alsoKnownAs, services, verificationMethods } = genesis
-  if (rotationKeys[0] !== deviceKey) return refuse('the first rotation key must be rotationKeyPublic')
+  if (rotationKeys[0] !== deviceKey) return refuse('the first rotation key must be that of the device')
   // The directory would refuse these, and the ceremony could not go on with another operation.
   if (rotationKeys.length > MAX_ROTATION_KEYS || new Set(rotationKeys).size < rotationKeys.length || !rotationKeys.every(parseDidKey))
     return refuse(`rotationKeys must be at most ${MAX_ROTATION_KEYS} different keys of supported curves`)

@@ -136,7 +136,7 @@ describe('a request', () => {
     const broken = { password: '', escrowShare: 'x', signedCreationOp: {} }
     expect((await send(broken)).body.error.message).toContain('password')
     expect((await send({ ...broken, password: 'long enough' })).body.error.message).toContain('escrowShare')
-    expect((await send({ signedCreationOp: {} })).body.error.message).toContain('signedCreationOp')
+    expect((await send({ signedCreationOp: {} })).body.error.message).toContain('operation')
   })
 })
 

@@ -682,6 +682,10 @@ export const deviations = new Map<string, Deviation>([
     'a session at an operator’s method',
     instead('the token is looked at before it is asked whether anybody may come with one', { status: 401, error: 'BadJwtType' }),
   ],
+  [
+    'sign-up with a PLC operation',
+    instead('identities that wallets sign are taken under a configured master key', { status: 503, error: 'ServiceUnavailable' }),
+  ],
   ['a slash more', extension],
   ['the server', extension],
   ['app passwords', { why: 'grants of our own', adds: ['.personalDetails'] }],

@@ -69,7 +69,6 @@ test('the network hears of the identity and of the account', async () => {
 
 test('what is not allowed is refused, each with its name', async () => {
   const cases: [object, string, string | RegExp][] = [
-    [{ plcOp: {} }, 'InvalidRequest', 'Unsupported input: "plcOp"'],
     [{ password: 'x'.repeat(257) }, 'InvalidRequest', 'Password too long. Maximum length is 256 characters.'],
     [{ password: 'seven c' }, 'InvalidPassword', 'Password too short. Minimum length is 8 characters.'],
     [{ handle: 'postmaster.test' }, 'HandleNotAvailable', 'Reserved handle'],

@@ -1,10 +1,10 @@
 /** The last step of a ceremony: the wallet sends its identity, and gets the session of its account. */
 import { Type, type TSchema } from '@sinclair/typebox'
 import { route } from '../../http/endpoint.ts'
+import { underMasterKey } from '../../http/master-key.ts'
 import { readJson } from '../../http/json-input.ts'
 import { originOf } from '../../http/origin.ts'
 import { openWalletSession, pending } from '../auth/auth.ts'
-import { underMasterKey } from '../provisioning/provisioning.ts'
 import { createDid } from './ceremony.ts'
 
 /** Wallets send null for members that they leave out. */

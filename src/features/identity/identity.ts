@@ -24,12 +24,13 @@ export {
   leaveOwnName,
   replaceName,
   reserveName,
+  submitGenesis,
   submitOnce,
   type HeldName,
   type PreparedIdentity,
 } from './name-claims.ts'
 export { deleteReservationsOf, passOnReservations, reservedFor, setReservedUntil } from './name-reservation-store.ts'
-export { forgetReservedKey } from './reserved-key-store.ts'
+export { bindReservedKey, forgetReservedKey, reservedKeyNamed } from './reserved-key-store.ts'
 export { signingAuthority, type SigningAuthority } from './signing-authority.ts'
 export { endHosting, keepArrivingDocument, startHosting, whatToPublish } from './web-documents.ts'
 export { deleteWebDocument, findWebDocument, isHostedHere, putWebDocument, setHostedSince, type WebDocument } from './web-document-store.ts'

@@ -10,6 +10,7 @@
  *   handle is free again.
  * - While an operation of unknown outcome may still arrive at the directory (`DOUBT_SECS`), only an attempt that
  *   continues with the same claim is admitted.
+ * - An identity that a client made and signed itself is left to its keys, and stands in nobody's way.
  */
 import { randomUUID } from 'node:crypto'
 import { isDeepStrictEqual } from 'node:util'
@@ -18,10 +19,11 @@ import type { Reader, Tx } from '../../platform/database/database.ts'
 import { PlcDirectoryError } from '../../platform/network/directory-client.ts'
 import { claimedHandle } from '../../protocol/did-document.ts'
 import type { Did, Handle, Millis } from '../../protocol/identifiers.ts'
-import { isPlcDid, operationCid, signOperation, stateOf, tombstone, type LogOperation } from '../../protocol/plc.ts'
+import { formatDidKey, type SigningKey } from '../../protocol/keys.ts'
+import { isPlcDid, operationCid, signerOf, signOperation, stateOf, tombstone, type LogOperation } from '../../protocol/plc.ts'
 import { accountAt, accountOf, accountWithEmail, announceIn, deleteFurtherHandlesOf, setHandle, type By } from '../accounts/accounts.ts'
 import { sequenceEvents } from '../firehose/firehose.ts'
-import { heldRotationKey } from './identity-keys.ts'
+import { serverRotationKey } from './identity-keys.ts'
 import {
   deleteClaim,
   endAttempt,
@@ -51,6 +53,8 @@ const DOUBT_SECS = 60
 
 export interface WantedName extends Claimant {
   handle: Handle
+  /** Continue with a prepared identity that an earlier attempt left only if it is this very one. */
+  isBrought?: boolean
   /** Held for as long as the handle is, as is the invite code. */
   email?: string
   inviteCode?: string | null
@@ -72,13 +76,14 @@ export type HeldName = Claimant & Pick<Hold, 'handle' | 'attempt'>
 export async function claimName(ctx: Context, wanted: WantedName, admit: (tx: Tx) => Promise<void>): Promise<HeldName | null> {
   const { handle, did, prepared, email = null, inviteCode = null } = wanted
   const attempt = randomUUID()
+  const serverKey = await serverRotationKey(ctx)
   const found = await ctx.db.transaction(async (tx) => {
     await admit(tx)
     const now = ctx.clock.now()
     const keptFor = await reservedFor(tx, handle, now)
     if (keptFor !== null && keptFor !== did) return 'taken'
     const found = await findClaim(tx, handle)
-    if (found && isHeld(found, now) && (found.attempt !== null || !goesOn(found, wanted))) return 'taken'
+    if (found && isHeld(found, now) && (found.attempt !== null || (isDoubtful(found, serverKey) && !goesOn(found, wanted)))) return 'taken'
     if (email !== null) await releaseOverdueEmail(tx, email, now)
     const hold = { handle, attempt, heldUntil: now + MAX_ATTEMPT_SECS * 1000, email, inviteCode }
     if (found) await takeUpClaim(tx, hold)
@@ -96,9 +101,16 @@ export async function claimName(ctx: Context, wanted: WantedName, admit: (tx: Tx
 const isHeld = ({ heldUntil }: Pick<Claim, 'heldUntil'>, now: Millis): boolean =>
   heldUntil > now && heldUntil <= now + MAX_ATTEMPT_SECS * 1000
 
+/** Whether the server may have to end or finish what the attempt left. It signed the identity itself, or the identity has an account. */
+const isDoubtful = ({ prepared }: Claimant, serverKey: SigningKey): boolean => prepared === null || isSignedBy(prepared.genesis, serverKey)
+
+/** An identity that a client signed is not the server's to end. */
+const isSignedBy = (genesis: LogOperation, key: SigningKey): boolean => signerOf(genesis, [formatDidKey(key.publicKey)]) !== null
+
 /** Whether the attempt continues the claim it found: same account, or a prepared identity that differs only in its signing key. */
-function goesOn(found: Claimant, wanted: Claimant): boolean {
+function goesOn(found: Claimant, wanted: Pick<WantedName, 'did' | 'prepared' | 'isBrought'>): boolean {
   if (found.prepared === null || wanted.prepared === null) return found.prepared === wanted.prepared && found.did === wanted.did
+  if (wanted.isBrought) return found.prepared.key !== null && found.did === wanted.did
   return found.prepared.key !== null && isDeepStrictEqual(withoutKeys(found.prepared.genesis), withoutKeys(wanted.prepared.genesis))
 }
 
@@ -173,12 +185,15 @@ async function reconcile(ctx: Context, claim: HeldName): Promise<boolean> {
   }
 }
 
-/** Send a tombstone, unless the directory does not know the identity or its log has gone beyond the genesis operation. */
+/**
+ * Send a tombstone, unless the directory does not know the identity or its log has gone beyond the genesis operation. An
+ * identity that a client made and signed is left to its keys.
+ */
 async function endIdentity(ctx: Context, did: Did, { genesis }: PreparedIdentity): Promise<void> {
+  const key = await serverRotationKey(ctx)
+  if (!isSignedBy(genesis, key)) return
   const last = await ctx.plc.lastOperation(did)
-  if (last === null || !isSame(last, genesis)) return
-  const key = await heldRotationKey(ctx, did, stateOf(genesis)!.rotationKeys)
-  if (key) await submitOnce(ctx, did, signOperation(tombstone(genesis), key))
+  if (last !== null && isSame(last, genesis)) await submitOnce(ctx, did, signOperation(tombstone(genesis), key))
 }
 
 const isSame = (one: LogOperation, other: LogOperation): boolean => operationCid(one).equals(operationCid(other))
@@ -194,6 +209,20 @@ export async function submitOnce({ plc }: Pick<Context, 'plc'>, did: Did, operat
     if (!(error instanceof PlcDirectoryError)) throw error
     const last = await plc.lastOperation(did)
     if (last === null || !isSame(last, operation)) throw error
+  }
+}
+
+/**
+ * Submit the first operation of an identity that others may change afterwards. If the submission fails, the log decides: an
+ * operation that is its first entry has arrived. Throws as `submitOnce`.
+ */
+export async function submitGenesis({ plc }: Pick<Context, 'plc'>, did: Did, genesis: LogOperation): Promise<void> {
+  try {
+    await plc.submit(did, genesis)
+  } catch (error) {
+    if (!(error instanceof PlcDirectoryError)) throw error
+    const [first] = (await plc.auditLog(did)) ?? []
+    if (first === undefined || !isSame(first.operation, genesis)) throw error
   }
 }
 

@@ -2,6 +2,7 @@
 import { Type } from '@sinclair/typebox'
 import { anyone, route } from '../../http/endpoint.ts'
 import { authenticationRequired, serviceUnavailable } from '../../http/errors.ts'
+import { underMasterKey } from '../../http/master-key.ts'
 import { readJson } from '../../http/json-input.ts'
 import type { Context } from '../../platform/context.ts'
 import { formatBareMultibase, parseDidKey } from '../../protocol/keys.ts'
@@ -9,7 +10,6 @@ import { makeAccountKey } from '../accounts/accounts.ts'
 import { pending } from '../auth/auth.ts'
 import { actorOf, operator, recordAudit } from '../operators/operators.ts'
 import { findCeremony, insertCeremonyKey, type Ceremony } from './ceremony-store.ts'
-import { underMasterKey } from './key-guard.ts'
 import { insertOperatorKey, newestOperatorKey } from './operator-key-store.ts'
 
 const keyView = (didKey: string) => ({ keyId: didKey, publicKey: formatBareMultibase(parseDidKey(didKey)!), algorithm: 'p256' })

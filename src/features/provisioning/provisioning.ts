@@ -14,5 +14,4 @@
  * ends by itself when nobody has come back for a week, and after a month if the directory has its identity.
  */
 export { clearCeremonyDid, deleteCeremony, findCeremony, findCeremonyBySession, setCeremonyDid, type Ceremony } from './ceremony-store.ts'
-export { underMasterKey } from './key-guard.ts'
 export { noteRegistered } from './registration.ts'

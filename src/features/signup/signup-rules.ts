@@ -1,6 +1,7 @@
 /** Checks of a sign-up, in the order of the reference, except that a taken email address is reported last. */
 import { authenticationRequired, invalidRequest, Refusal } from '../../http/errors.ts'
 import type { Exchange } from '../../http/endpoint.ts'
+import { requireMasterKey } from '../../http/master-key.ts'
 import type { Reader } from '../../platform/database/database.ts'
 import type { Did, Handle, Millis } from '../../protocol/identifiers.ts'
 import { parseDidKey } from '../../protocol/keys.ts'
@@ -14,6 +15,7 @@ import {
   withinRefusedAddresses,
 } from '../accounts/accounts.ts'
 import { admitHandle, isNameTaken, leaveOwnName } from '../identity/identity.ts'
+import { checkBroughtIdentity, type BroughtIdentity } from './brought-identity.ts'
 import { isInviteUsable } from '../invites/invites.ts'
 
 export interface SignupRequest {
@@ -35,18 +37,21 @@ export interface AdmittedSignup {
   password: string | null
   inviteCode: string | null
   recoveryKey: string | null
+  /** The identity that the client has made itself; null if the server makes one, or if the DID existed before. */
+  brought: BroughtIdentity | null
 }
 
 /**
  * Returns the checked request. `provenDid` is the DID that a service token proved the caller to own, or null.
  *
- * Throws `InvalidRequest`, `InvalidPassword`, `InvalidInviteCode`, `InvalidHandle`, `AlreadyExists`,
- * `AuthenticationRequired` for a DID without proof, and `RateLimitExceeded` after too many taken addresses.
+ * Throws `InvalidRequest`, `InvalidPassword`, `InvalidInviteCode`, `InvalidHandle`, `AlreadyExists`, what
+ * `checkBroughtIdentity` throws, `ServiceUnavailable` for a `plcOp` without a configured master key, `AuthenticationRequired` for a DID without proof, and `RateLimitExceeded` after too many taken addresses.
  */
 export async function checkRequest(exchange: Exchange, request: SignupRequest, provenDid: Did | null): Promise<AdmittedSignup> {
   const { ctx } = exchange
   const { config, db, clock } = ctx
-  if (request.plcOp !== undefined) throw invalidRequest('Unsupported input: "plcOp"')
+  if (request.plcOp !== undefined) requireMasterKey(ctx)
+  if (request.plcOp !== undefined && request.did !== undefined) throw invalidRequest('Unsupported input: "plcOp" together with "did"')
   const did = request.did ?? null
   const password = checkPassword(request.password, config.accounts.passwordOptional || did !== null)
   const inviteCode = config.inviteCodeRequired ? request.inviteCode || null : null
@@ -63,9 +68,10 @@ export async function checkRequest(exchange: Exchange, request: SignupRequest, p
   if (did !== null) await requireNew(db, did)
   const recoveryKey = request.recoveryKey ?? null
   if (recoveryKey !== null && !parseDidKey(recoveryKey)) throw invalidRequest('The recovery key is not a did:key of a supported curve')
+  const brought = request.plcOp === undefined ? null : await checkBroughtIdentity(ctx, request.plcOp, handle, recoveryKey)
   // Last: otherwise a request with some other fault would reveal for free whether the address is available.
   await withinRefusedAddresses(exchange, () => requireFreeAddress(db, email, clock.now()))
-  return { did, handle, email, password, inviteCode, recoveryKey }
+  return { did, handle, email, password, inviteCode, recoveryKey, brought }
 }
 
 /** Returns the password, or null for an account without one. Throws `InvalidPassword`, or `InvalidRequest` if it is too long. */

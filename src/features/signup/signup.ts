@@ -27,6 +27,7 @@ import {
   updatePassword,
   type WrappedKey,
 } from '../accounts/accounts.ts'
+import { bindBroughtKey } from './brought-identity.ts'
 import { sequenceEvents } from '../firehose/firehose.ts'
 import { createRepo } from '../repo/repo.ts'
 import {
@@ -40,6 +41,7 @@ import {
   leaveName,
   replaceName,
   serverRotationKey,
+  submitGenesis,
   submitOnce,
   takeReservedKey,
 } from '../identity/identity.ts'
@@ -91,18 +93,19 @@ export async function createAccount<Entry>(
   const admitted = await checkRequest(exchange, request, provenDid)
   const { handle, email, password, inviteCode } = admitted
   const passwordHash = password === null ? null : await hashPassword(ctx, password)
-  const key = makeAccountKey(ctx, admitted.did === null ? 'p256' : await curveFor(ctx, admitted.did))
+  const { brought } = admitted
+  const key = brought?.key ?? makeAccountKey(ctx, admitted.did === null ? 'p256' : await curveFor(ctx, admitted.did))
   const fresh = admitted.did === null ? await prepareIdentity(ctx, admitted, key) : { did: admitted.did, prepared: null }
-  const claimed = await claimName(ctx, { handle, email, inviteCode, ...fresh }, async (tx) => {
+  const claimed = await claimName(ctx, { handle, email, inviteCode, ...fresh, isBrought: brought !== null }, async (tx) => {
     const now = ctx.clock.now()
     await requireUsable(tx, inviteCode, now)
     await requireFreeHandle(tx, handle, now)
-    await requireNew(tx, fresh.did)
+    await (brought ? bindBroughtKey(tx, brought, email) : requireNew(tx, fresh.did))
     await requireFreeAddress(tx, email, now)
   })
   if (!claimed) throw handleTaken(handle)
   try {
-    const { did, prepared } = await register(ctx, claimed, fresh)
+    const { did, prepared } = await register(ctx, claimed, fresh, { isBrought: brought !== null })
     const entry = await ctx.db.transaction(async (tx) => {
       await establish(ctx, tx, admitted, { ...claimed, did }, { ...(prepared?.key ?? key), passwordHash })
       await insertPlace(tx, did, origin)
@@ -147,7 +150,8 @@ async function arriveAgain<Entry>(
 
 type Identity = Pick<HeldName, 'did' | 'prepared'>
 
-async function prepareIdentity(ctx: Context, { handle, recoveryKey }: AdmittedSignup, key: WrappedKey): Promise<Identity> {
+async function prepareIdentity(ctx: Context, { handle, recoveryKey, brought }: AdmittedSignup, key: WrappedKey): Promise<Identity> {
+  if (brought) return { did: brought.did, prepared: { genesis: brought.genesis, key } }
   const serverKey = await serverRotationKey(ctx)
   const wanted = [recoveryKey, ctx.config.recoveryDidKey, formatDidKey(serverKey.publicKey)]
   const rotationKeys = [...new Set(wanted.filter((key) => key !== null))]
@@ -159,15 +163,15 @@ async function prepareIdentity(ctx: Context, { handle, recoveryKey }: AdmittedSi
 }
 
 /** Submit the identity to the directory. If an earlier attempt left one that is no longer accepted, use the fresh one instead. */
-async function register(ctx: Context, claimed: HeldName, fresh: Identity): Promise<Identity> {
+async function register(ctx: Context, claimed: HeldName, fresh: Identity, { isBrought }: { isBrought: boolean }): Promise<Identity> {
   if (claimed.prepared === null) return claimed
   try {
-    await submitOnce(ctx, claimed.did, claimed.prepared.genesis)
+    await (isBrought ? submitGenesis : submitOnce)(ctx, claimed.did, claimed.prepared.genesis)
     return claimed
   } catch (error) {
     if (claimed.did === fresh.did || !isDirectoryRefusal(error)) throw error
     if (!(await replaceName(ctx, { ...claimed, ...fresh }))) throw tookTooLong()
-    return register(ctx, { ...claimed, ...fresh }, fresh)
+    return register(ctx, { ...claimed, ...fresh }, fresh, { isBrought })
   }
 }
 
@@ -188,8 +192,8 @@ async function establish(
   // Its owner may have signed up under another handle meanwhile.
   await requireNew(tx, did)
   const now = ctx.clock.now()
-  // The owner of an existing DID may already have published the key that was reserved for it.
-  const { signingKey, wrapped } = (isMadeHere ? null : await takeReservedKey(tx, did)) ?? made
+  // The owner of a DID may already have published the key that was reserved for it.
+  const { signingKey, wrapped } = (isMadeHere && admitted.brought === null ? null : await takeReservedKey(tx, did)) ?? made
   await insertAccount(tx, {
     did,
     handle,

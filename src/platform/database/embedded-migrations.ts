@@ -38,6 +38,7 @@ import transfers from '../../../migrations/0085-transfers.sql' with { type: 'tex
 import stagedKeys from '../../../migrations/0086-staged-keys.sql' with { type: 'text' }
 import agents from '../../../migrations/0100-agents.sql' with { type: 'text' }
 import walletConsents from '../../../migrations/0083-wallet-consents.sql' with { type: 'text' }
+import reservedKeyBinding from '../../../migrations/0092-reserved-key-binding.sql' with { type: 'text' }
 import type { Migration } from './migrations.ts'
 
 const migration = (number: number, name: string, text: string, postgres?: string): Migration => ({ number, name, text, postgres })
@@ -80,4 +81,5 @@ export const migrations: readonly Migration[] = [
   migration(100, 'agents', agents),
   migration(83, 'wallet-consents', walletConsents),
   migration(85, 'transfers', transfers),
+  migration(92, 'reserved-key-binding', reservedKeyBinding),
 ]
