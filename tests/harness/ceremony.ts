@@ -4,6 +4,7 @@ import { Secret } from '../../src/base/secret.ts'
 import { formatShare, shareEnvelope, shareIndexes } from '../../src/protocol/escrow-share.ts'
 import type { Handle } from '../../src/protocol/identifiers.ts'
 import { genesisOperation, signOperation, type Operation } from '../../src/protocol/plc.ts'
+import { PASSWORD } from './account.ts'
 import { bearer, request, type Answer } from './http.ts'
 import { ADMIN_TOKEN, type TestPds } from './pds.ts'
 import { deviceKey, type DeviceKey } from './wallet.ts'
@@ -89,7 +90,7 @@ export function genesisOf(
 export const didRequest = (pds: Server, wallet: PendingWallet, keyId: string) => ({
   rotationKeyPublic: wallet.device.did as string,
   signedCreationOp: genesisOf(pds, wallet, keyId),
-  password: 'correct horse battery staple',
+  password: PASSWORD,
   recoveryKey: wallet.recovery.did as string,
   escrowShare: wallet.share,
 })
