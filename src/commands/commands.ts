@@ -7,6 +7,7 @@ import { accountShowCommand } from './account-show-command.ts'
 import { accountTakedownCommand } from './account-takedown-command.ts'
 import { accountUsageCommand } from './account-usage-command.ts'
 import { backupCommand } from './backup-command.ts'
+import { ceremonyListCommand } from './ceremony-list-command.ts'
 import type { Command } from './command.ts'
 import { configCheckCommand } from './config-check-command.ts'
 import { devCommand } from './dev-command.ts'
@@ -67,6 +68,7 @@ export const commands: readonly Command[] = [
   inviteDisableCommand,
   relayRequestCrawlCommand,
   relayStatusCommand,
+  ceremonyListCommand,
   recoveryListCommand,
   transferListCommand,
   transferCancelCommand,

@@ -35,3 +35,15 @@ export function bytes(count: number): string {
 
 /** Returns the day and minute of a UTC time in RFC 3339 format. Null stays null. */
 export const minute = (time: string | null): string | null => time && time.slice(0, 16).replace('T', ' ')
+
+const ageUnits = [
+  { unit: 'd', secs: 86_400 },
+  { unit: 'h', secs: 3600 },
+  { unit: 'min', secs: 60 },
+] as const
+
+/** Returns an age in its largest whole unit: `3 d`. */
+export function age(secs: number): string {
+  const found = ageUnits.find((unit) => secs >= unit.secs)
+  return found ? `${Math.floor(secs / found.secs)} ${found.unit}` : `${secs} s`
+}

@@ -1,6 +1,8 @@
 /** The ceremony as a wallet goes through it, with a real directory and a consumer of the firehose. */
 import { AtpAgent } from '@atproto/api'
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { sql } from '../../src/platform/database/database.ts'
+import { readCar } from '../../src/protocol/car.ts'
 import { formatBareMultibase, formatDidKey, parseDidKey } from '../../src/protocol/keys.ts'
 import {
   bear,
@@ -16,6 +18,7 @@ import {
   signingKeyFor,
 } from '../harness/ceremony.ts'
 import { Consumer } from '../harness/consumer.ts'
+import { Subscriber, type Message } from '../harness/subscriber.ts'
 import { bearer, request } from '../harness/http.ts'
 import { startPds, type TestPds } from '../harness/pds.ts'
 import { startPlcServer, type PlcHost } from '../harness/plc-server.ts'
@@ -130,8 +133,36 @@ describe('a wallet', () => {
     expect(consumer.faults).toEqual([])
     expect(events.filter((event) => event.did === did).map(({ event }) => event)).toEqual(['sync', 'account', 'identity'])
     await consumer.stop()
+  })
+
+  test('has an empty repository, announced in the order in which others learn to trust it', async () => {
     const { body: head } = await xrpc(pds, `com.atproto.sync.getLatestCommit?did=${did}`)
-    expect(head.rev).toBeString()
+    const subscriber = new Subscriber(pds.url, '?cursor=0')
+    const messages = await subscriber.until(4)
+    subscriber.close()
+    const [commit, sync, account, identity] = messages.filter(({ body }) => (body['repo'] ?? body['did']) === did)
+    expect([commit, sync, account, identity].map((message) => message?.type)).toEqual(['#commit', '#sync', '#account', '#identity'])
+    expect(commit!.body).toMatchObject({ repo: did, ops: [], since: null, rev: head.rev, blobs: [], tooBig: false })
+    expect(commit!.body).not.toHaveProperty('prevData')
+    expect(String(commit!.body['commit'])).toBe(head.cid)
+    const archiveOf = async (message: Message): Promise<{ root: string; blocks: string[] }> => {
+      const { roots, pages } = await readCar([message.body['blocks'] as Uint8Array])
+      const blocks = (await Array.fromAsync(pages)).flat().map(({ cid }) => cid.toString())
+      return { root: String(roots[0]), blocks }
+    }
+    // The commit and the root of an empty tree; then the commit alone.
+    expect(await archiveOf(commit!)).toEqual({ root: head.cid, blocks: [head.cid, expect.any(String)] })
+    expect(await archiveOf(sync!)).toEqual({ root: head.cid, blocks: [head.cid] })
+    expect(account!.body).toMatchObject({ did, active: true })
+    expect(identity!.body).toMatchObject({ did, handle: 'alice.test' })
+  })
+
+  test('has put a share into escrow, and its holder is in the log once', async () => {
+    expect(await pds.ctx.db.all(sql`SELECT event, detail FROM escrow_audit WHERE did = ${did}`)).toEqual([
+      { event: 'deposited', detail: JSON.stringify({ set_id: 7, version: 2 }) },
+    ])
+    const lines = pds.log.filter((line) => line.did === did && line.message === 'account created')
+    expect(lines).toHaveLength(1)
   })
 })
 

@@ -1,11 +1,16 @@
 /** Keys that the server makes for accounts in the making and for operators, and signing in to what a ceremony made. */
+import { AtpAgent } from '@atproto/api'
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { Secret } from '../../src/base/secret.ts'
+import { rewrap } from '../../src/platform/secrets/rewrap.ts'
+import { Vault } from '../../src/platform/secrets/vault.ts'
 import { formatBareMultibase, parseDidKey } from '../../src/protocol/keys.ts'
 import { sql } from '../../src/platform/database/database.ts'
 import { createAccount, PASSWORD, xrpc } from '../harness/account.ts'
 import { bear, begin, claimCode, forCeremonies, mobile, newWallet, operate, prepared, sendDid, signingKeyFor } from '../harness/ceremony.ts'
 import { bearer, request, type Answer } from '../harness/http.ts'
-import { startPds, type TestPds } from '../harness/pds.ts'
+import { ADMIN_TOKEN, startPds, type TestPds } from '../harness/pds.ts'
+import { runProgram } from '../harness/program.ts'
 
 let pds: TestPds
 beforeAll(async () => {
@@ -139,4 +144,36 @@ describe('signing in with address and password', () => {
       await request(`${pds.url}/v1/handles`, { headers: bearer(body.sessionToken), json: { accountId: dora.did, handle: 'dora2.test' } }),
     ).toMatchObject({ status: 401 })
   })
+})
+
+test('keys of ceremonies and of operators move to another master key, and a ceremony that has begun goes on', async () => {
+  const [before, after] = [new Uint8Array(32).fill(1), new Uint8Array(32).fill(2)]
+  await using moved = await startPds({ ...forCeremonies, signingKeyMasterKey: new Secret(before) })
+  const wallet = await begin(moved, 'moved')
+  const json = await prepared(moved, wallet)
+  const { body: key } = await operate(moved, '/v1/pds/keys', { algorithm: 'p256' })
+  expect(await rewrap(moved.ctx.db, new Vault(before), new Vault(after))).toMatchObject({
+    'ceremony.signing_key_wrapped': 1,
+    'operator_key.wrapped': 1,
+  })
+  await moved.restart({ signingKeyMasterKey: new Secret(after) })
+  expect(await request(`${moved.url}/v1/pds/keys`)).toMatchObject({ body: key })
+  const { body } = await sendDid(moved, wallet, json)
+  await request(`${moved.url}/v1/handles`, { headers: bearer(body.session_token), json: { accountId: body.did, handle: wallet.handle } })
+  const agent = new AtpAgent({ service: moved.url })
+  await agent.login({ identifier: wallet.handle, password: PASSWORD })
+  await agent.post({ text: 'Signed with the key that was moved' })
+})
+
+test('operators see ceremonies in the terminal', async () => {
+  await begin(pds, 'listed')
+  pds.clock.advance({ secs: 2 * 3600 })
+  await operate(pds, '/v1/accounts', { email: 'waiting@example.com', handle: 'waiting.test', tier: 'free' })
+  const { code, out } = await runProgram(['ceremony', 'list', '--url', pds.url], { SERVICE_ADMIN_TOKEN: ADMIN_TOKEN })
+  const [title, ...rows] = out.trimEnd().split('\n')
+  expect({ code, title }).toEqual({ code: 0, title: expect.stringMatching(/^HANDLE +STATE +AGE +CODE +SESSION +IDENTITY$/) })
+  expect(rows.slice(0, 2)).toEqual([
+    expect.stringMatching(/^waiting\.test +created +0 s +yes +no +-$/),
+    expect.stringMatching(/^listed\.test +created +2 h +no +yes +-$/),
+  ])
 })

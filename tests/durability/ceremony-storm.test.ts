@@ -110,4 +110,3 @@ async function finish(server: RunningServer, directory: string, wallet: Persiste
   expect((await request(`${directory}/${body.did}/log/last`)).body).toEqual(wallet.json!.signedCreationOp)
   expect((await request(`${server.url}/xrpc/com.atproto.repo.describeRepo?repo=${body.did}`)).status).toBe(200)
 }
-

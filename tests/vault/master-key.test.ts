@@ -107,4 +107,6 @@ test('secrets move from the file to a configured key and on to another, and keep
   expect(await rewrap(keys(first, second))).toMatchObject({ code: 1, text: expect.stringContaining('an earlier change was completed') })
   await pds.restart({ signingKeyMasterKey: new Secret(second) })
   expect(await isSigning()).toBe(true)
+  // Refused changes are not counted.
+  expect(await pds.ctx.db.get(sql`SELECT generation FROM kek_generation`)).toEqual({ generation: 2 })
 })

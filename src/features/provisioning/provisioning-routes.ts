@@ -57,7 +57,9 @@ export const provisioningRoutes = [
       const email = admitAddress(given.email)
       await requireLastingAddress(ctx, email)
       const handle = admitServedHandle(ctx, given.handle)
-      return created({ ...(await beginCeremony(call, { ...given, email, handle })), nextStep: 'did_creation' })
+      const begun = await beginCeremony(call, { ...given, email, handle })
+      ctx.log.info('ceremony begun', { requestId: call.requestId, handle })
+      return created({ ...begun, nextStep: 'did_creation' })
     },
   }),
 

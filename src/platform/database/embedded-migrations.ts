@@ -39,6 +39,7 @@ import stagedKeys from '../../../migrations/0086-staged-keys.sql' with { type: '
 import agents from '../../../migrations/0100-agents.sql' with { type: 'text' }
 import walletConsents from '../../../migrations/0083-wallet-consents.sql' with { type: 'text' }
 import reservedKeyBinding from '../../../migrations/0092-reserved-key-binding.sql' with { type: 'text' }
+import kekGeneration from '../../../migrations/0091-kek-generation.sql' with { type: 'text' }
 import type { Migration } from './migrations.ts'
 
 const migration = (number: number, name: string, text: string, postgres?: string): Migration => ({ number, name, text, postgres })
@@ -82,4 +83,5 @@ export const migrations: readonly Migration[] = [
   migration(83, 'wallet-consents', walletConsents),
   migration(85, 'transfers', transfers),
   migration(92, 'reserved-key-binding', reservedKeyBinding),
+  migration(91, 'kek-generation', kekGeneration),
 ]

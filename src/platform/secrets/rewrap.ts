@@ -56,7 +56,7 @@ export const wrappedColumns = Object.keys(families)
 
 const PAGE = 500
 
-/** Returns the number of secrets by column. Throws `OperatorError` if the old key does not open all secrets; nothing is changed then. */
+/** Returns the number of secrets by column, and counts the change. Throws `OperatorError` if the old key does not open all secrets; nothing is changed then. */
 export function rewrap(db: Database, from: Vault, to: Vault): Promise<Record<string, number>> {
   return db.transaction(async (tx) => {
     const counts: Record<string, number> = {}
@@ -67,6 +67,7 @@ export function rewrap(db: Database, from: Vault, to: Vault): Promise<Record<str
         counts[name] += rows.length
       }
     }
+    await tx.run(sql`UPDATE kek_generation SET generation = generation + 1`)
     return counts
   })
 }
