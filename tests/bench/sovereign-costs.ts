@@ -1,7 +1,7 @@
 /**
  * What it costs the server to let in somebody who proves to hold a key of the identity, beside somebody who has a
- * password: processor time of all threads of the server, which runs in a process of its own, statements, and reads of
- * the directory. The kinds take turns, so that all meet the same machine.
+ * password, and to have an app let in by a wallet: processor time of all threads of the server, which runs in a process
+ * of its own, statements, and reads of the directory. The kinds take turns, so that all meet the same machine.
  *
  *   bun tests/bench/sovereign-costs.ts
  */
@@ -10,14 +10,23 @@ import { systemResolver } from '../../src/platform/network/resolver.ts'
 import { createLog } from '../../src/platform/running/log.ts'
 import { PASSWORD, xrpc } from '../harness/account.ts'
 import { startFaultyLine } from '../harness/faulty-line.ts'
+import { OAuthClient } from '../harness/oauth-client.ts'
 import { startPds } from '../harness/pds.ts'
 import { startPlcServer } from '../harness/plc-server.ts'
+import { decisionOf, openConsent, previewOf, sendDecision } from '../harness/wallet-consent.ts'
 import { askSession, deviceKey, sessionRequest, sovereignAccount } from '../harness/wallet.ts'
 
 const ROUNDS = 9
-const SESSIONS_PER_ROUND = 40
+const PER_ROUND = 40
 /** Before the first round, so that what is measured is compiled. */
-const WARMING_SESSIONS = 400
+const WARMING = 400
+
+/** What is measured: `run`, with what `prepare` has made before. */
+interface Kind<Prepared> {
+  expected: number
+  prepare(): Promise<Prepared>
+  run(prepared: Prepared): Promise<{ status: number }>
+}
 
 /** What the server tells when it is asked. */
 interface Reading {
@@ -61,41 +70,65 @@ async function measure(): Promise<void> {
     return told.promise
   }
   const wallet = { ctx: { config: { serverDid: serverDid as never } }, clock: Date }
-  const [ann, kim] = [await sovereignAccount({ url }, 'ann'), await sovereignAccount({ url }, 'kim', {}, deviceKey('k256'))]
-  const kinds: Record<string, () => Promise<{ status: number }>> = {
-    'with the password': () => xrpc({ url }, 'com.atproto.server.createSession', { json: { identifier: ann.did, password: PASSWORD } }),
-    'with a key on P-256': () => askSession({ url }, sessionRequest(wallet, ann)),
-    'with a key on secp256k1': () => askSession({ url }, sessionRequest(wallet, kim)),
-    'refused: not signed by the key, on P-256': () =>
-      askSession({ url }, { ...sessionRequest(wallet, ann), nonce: sessionRequest(wallet, ann).nonce }),
-    'refused: not signed by the key, on secp256k1': () =>
-      askSession({ url }, { ...sessionRequest(wallet, kim), nonce: sessionRequest(wallet, kim).nonce }),
+  const [ann, kim] = await Promise.all([sovereignAccount({ url }, 'ann'), sovereignAccount({ url }, 'kim', {}, deviceKey('k256'))])
+  const [pat, quin] = await Promise.all([
+    sovereignAccount({ url }, 'pat', { password: undefined }),
+    sovereignAccount({ url }, 'quin', { password: undefined }, deviceKey('k256')),
+  ])
+  const forged = (by: typeof ann) => askSession({ url }, { ...sessionRequest(wallet, by), nonce: sessionRequest(wallet, by).nonce })
+  const open = ({ handle }: typeof ann) => openConsent(new OAuthClient({ url, clock: Date }), { login_hint: handle })
+  const consent = (by: typeof ann): Kind<Awaited<ReturnType<typeof openConsent>>> => ({
+    expected: 200,
+    prepare: () => open(by),
+    async run(waiting) {
+      const preview = await previewOf({ url }, { request_id: waiting.requestId })
+      return preview.status === 200 ? sendDecision({ url }, decisionOf(wallet, by, waiting)) : preview
+    },
+  })
+  const plain = (expected: number, run: () => Promise<{ status: number }>): Kind<null> => ({
+    expected,
+    prepare: () => Promise.resolve(null),
+    run,
+  })
+  const identifier = ann.did
+  const kinds: Record<string, Kind<unknown>> = {
+    'session with the password': plain(200, () =>
+      xrpc({ url }, 'com.atproto.server.createSession', { json: { identifier, password: PASSWORD } }),
+    ),
+    'session with a key on P-256': plain(200, () => askSession({ url }, sessionRequest(wallet, ann))),
+    'session with a key on secp256k1': plain(200, () => askSession({ url }, sessionRequest(wallet, kim))),
+    'forged proof of a key on P-256': plain(401, () => forged(ann)),
+    'forged proof of a key on secp256k1': plain(401, () => forged(kim)),
+    'preview and approval with a key on P-256': consent(pat),
+    'preview and approval with a key on secp256k1': consent(quin),
   }
   const cpuMicros: Record<string, number[]> = {}
   const counted: Record<string, string> = {}
   for (let round = 0; round <= ROUNDS; round++) {
-    for (const [kind, run] of Object.entries(kinds)) {
+    const count = round === 0 ? WARMING : PER_ROUND
+    for (const [name, { expected, prepare, run }] of Object.entries(kinds)) {
+      const prepared: unknown[] = []
+      for (let i = 0; i < count; i++) prepared.push(await prepare())
       line.arrived.length = 0
       const before = await reading()
-      for (let i = 0; i < (round === 0 ? WARMING_SESSIONS : SESSIONS_PER_ROUND); i++) {
-        const { status } = await run()
-        if (status !== (kind.startsWith('refused') ? 401 : 200)) throw new Error(`${kind}: ${status}`)
+      for (const one of prepared) {
+        const { status } = await run(one)
+        if (status !== expected) throw new Error(`${name}: ${status}`)
       }
       const after = await reading()
-      // The first round warms up.
       if (round === 0) continue
-      const per = (count: number) => (count / SESSIONS_PER_ROUND).toFixed(1)
-      ;(cpuMicros[kind] ??= []).push((after.cpuMicros - before.cpuMicros) / SESSIONS_PER_ROUND)
-      const { statements, rows, commits } = after.counters
-      const [of, by] = [before.counters, [statements, rows, commits] as const]
-      counted[kind] = [by[0] - of.statements, by[1] - of.rows, by[2] - of.commits, line.arrived.length].map(per).join(' | ')
+      ;(cpuMicros[name] ??= []).push((after.cpuMicros - before.cpuMicros) / count)
+      const [of, by] = [before.counters, after.counters]
+      counted[name] = [by.statements - of.statements, by.rows - of.rows, by.commits - of.commits, line.arrived.length]
+        .map((total) => (total / count).toFixed(1))
+        .join(' | ')
     }
   }
   server.send('stop')
   await server.exited
   const median = (values: number[]) => values.toSorted((a, b) => a - b)[values.length >> 1]!
-  const whole = median(cpuMicros['with the password']!)
-  console.log('| A session | ms of processor time | of a password | statements | rows | flushes | reads of the directory |')
+  const whole = median(cpuMicros['session with the password']!)
+  console.log('| | ms of processor time | of a password | statements | rows | flushes | reads of the directory |')
   console.log('| --- | ---: | ---: | ---: | ---: | ---: | ---: |')
   for (const [kind, costs] of Object.entries(cpuMicros)) {
     const cost = median(costs)

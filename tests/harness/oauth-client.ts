@@ -52,7 +52,7 @@ export class OAuthClient {
 
   constructor(
     /** `publicUrl` where the server is reached under another address than the one it is known by. */
-    readonly pds: Pick<TestPds, 'url' | 'clock'> & { publicUrl?: string },
+    readonly pds: { url: string; clock: Pick<TestPds['clock'], 'now'>; publicUrl?: string },
     readonly clientId = loopbackClientId(),
     /** Of a confidential client: its key, and how it is called. */
     readonly assertion: { key: Key; kid: string } | null = null,

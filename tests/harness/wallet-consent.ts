@@ -3,9 +3,7 @@ import { consentEnvelope, type Signer } from '../../src/protocol/signed-envelope
 import { request, type Answer } from './http.ts'
 import { type OAuthClient } from './oauth-client.ts'
 import type { TestPds } from './pds.ts'
-import { proofBy, type DeviceKey } from './wallet.ts'
-
-type Server = Pick<TestPds, 'url' | 'ctx' | 'clock'>
+import { proofBy, type DeviceKey, type SigningFor } from './wallet.ts'
 
 /** What a page offers to wallets. */
 export interface WalletPath {
@@ -57,7 +55,7 @@ interface Choice {
 
 /** The body of a decision, signed by the device of its account. */
 export function decisionOf(
-  pds: Server,
+  pds: SigningFor,
   { did, device }: Decider,
   { requestId, clientId }: { requestId: string; clientId: string },
   { decision = 'approve', grantedScope = decision === 'deny' ? '' : 'atproto transition:generic', matchCode, signed = {} }: Choice = {},
