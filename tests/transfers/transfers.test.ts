@@ -290,6 +290,17 @@ test('who has every credential of an account revoked, has its devices and its ru
   expect(await accept(pending.transferCode)).toMatchObject(invalidClaim)
 })
 
+test('a new password cancels the transfer that somebody with the old one may have begun', async () => {
+  const taken = await accepted()
+  const changed = await request(`${pds.url}/xrpc/com.atproto.admin.updateAccountPassword`, {
+    json: { did: alice.did, password: 'another long password' },
+    headers: basic('admin', ADMIN_TOKEN),
+  })
+  expect(changed.status).toBe(200)
+  expect(await complete(taken.transferId, taken.deviceToken)).toMatchObject(unauthorized)
+  expect(await isAlive(wallet)).toBe(true)
+})
+
 test('the holder sees what runs and which devices there are, and ends either', async () => {
   const did = alice.did as Did
   expect(await runningTransfer(pds.ctx, did)).toBeNull()

@@ -24,6 +24,7 @@ import {
   type Told,
 } from '../accounts/accounts.ts'
 import { signOutEverywhere, signOutPasswords } from '../auth/auth.ts'
+import { cancelRunningTransfer } from '../transfers/transfers.ts'
 
 /** No email address is longer. RFC 5321 section 4.5.3.1. */
 const MAX_ADDRESS_CHARS = 320
@@ -66,7 +67,7 @@ export async function resetPassword(exchange: Exchange, code: string, password: 
   const redeemed = await ctx.db.transaction(async (tx) => {
     const redeemed = await redeemAnonymousCode(ctx, tx, 'reset_password', code)
     if (redeemed.ok) {
-      await replacePassword(tx, redeemed.did, hash)
+      await replacePassword(ctx, tx, redeemed.did, hash)
       await signOutEverywhere(tx, redeemed.did)
       await announceIn(tx, exchange, 'passwordReset', redeemed.did)
     }
@@ -101,7 +102,7 @@ export async function setPassword(
   const hash = await hashAcceptable(ctx, password)
   await ctx.db.transaction(async (tx) => {
     if (stillHolds && !(await stillHolds(tx))) throw wrongPassword()
-    await replacePassword(tx, did, hash)
+    await replacePassword(ctx, tx, did, hash)
     await signOutPasswords(tx, did)
     await announceIn(tx, exchange, 'passwordChanged', did, { actor })
   })
@@ -113,7 +114,9 @@ async function hashAcceptable(ctx: Context, password: string): Promise<string> {
   return hashPassword(ctx, password)
 }
 
-async function replacePassword(tx: Tx, did: Did, hash: string): Promise<void> {
+/** A running transfer is cancelled, because the old password may have opened the session that began it. */
+async function replacePassword({ clock }: Pick<Context, 'clock'>, tx: Tx, did: Did, hash: string): Promise<void> {
   await updatePassword(tx, did, hash)
   await deleteMailedCode(tx, did, 'reset_password')
+  await cancelRunningTransfer(tx, did, clock.now())
 }

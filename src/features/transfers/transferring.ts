@@ -144,12 +144,13 @@ export async function runningTransfer({ db, clock }: Pick<Context, 'db' | 'clock
 /** Cancel the running transfer of an account for its holder. Returns false if there is none. */
 export async function cancelTransfer(by: By, did: Did): Promise<boolean> {
   const { ctx } = by
-  const isCancelled = await ctx.db.transaction((tx) => cancelRunning(tx, did, ctx.clock.now()))
+  const isCancelled = await ctx.db.transaction((tx) => cancelRunningTransfer(tx, did, ctx.clock.now()))
   if (isCancelled) announce(by, 'transferCancelled', did)
   return isCancelled
 }
 
-async function cancelRunning(tx: Tx, did: Did, now: Millis): Promise<boolean> {
+/** The same, in the caller's transaction. */
+export async function cancelRunningTransfer(tx: Tx, did: Did, now: Millis): Promise<boolean> {
   const transfer = await findUnendedTransfer(tx, did)
   if (!transfer) return false
   await end(tx, transfer, 'cancelled', now)
@@ -162,7 +163,7 @@ export async function revokeTransferDevice(by: By, did: Did, deviceId: string): 
   const isRevoked = await ctx.db.transaction(async (tx) => {
     const now = ctx.clock.now()
     if ((await revokeDevice(tx, did, deviceId, now)) === 0) return false
-    if ((await findUnendedTransfer(tx, did))?.deviceId === deviceId) await cancelRunning(tx, did, now)
+    if ((await findUnendedTransfer(tx, did))?.deviceId === deviceId) await cancelRunningTransfer(tx, did, now)
     return true
   })
   if (isRevoked) announce(by, 'deviceRevoked', did)
@@ -172,7 +173,7 @@ export async function revokeTransferDevice(by: By, did: Did, deviceId: string): 
 /** Cancel the running transfer of an account and revoke all its devices. Returns how many devices were revoked. */
 export async function endTransferCredentials(tx: Tx, did: Did, now: Millis): Promise<number> {
   const revoked = await revokeDevices(tx, did, { now })
-  await cancelRunning(tx, did, now)
+  await cancelRunningTransfer(tx, did, now)
   return revoked
 }
 

@@ -5,5 +5,5 @@
  * (`wallet-devices`). Either of them completes it: every session of the account ends, and so do the tokens of its other
  * devices. The identity itself changes by an operation that the wallet signs, not here.
  */
-export { cancelTransfer, endTransferCredentials, revokeTransferDevice, runningTransfer } from './transferring.ts'
+export { cancelRunningTransfer, cancelTransfer, endTransferCredentials, revokeTransferDevice, runningTransfer } from './transferring.ts'
 export { deleteTransfersOf, type Transfer } from './transfer-store.ts'
