@@ -1,6 +1,8 @@
 /** Replacing the key of a repository, with a real directory on a bad line: what others verify, before, during and after. */
+import { isDeepStrictEqual } from 'node:util'
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { deleteAccount } from '../../src/features/account-changes/account-changes.ts'
+import { continueSequence } from '../../src/features/backup/restoring.ts'
 import { sql } from '../../src/platform/database/database.ts'
 import type { Did } from '../../src/protocol/identifiers.ts'
 import { signOperation, tombstone, type Operation } from '../../src/protocol/plc.ts'
@@ -9,6 +11,7 @@ import { Consumer } from '../harness/consumer.ts'
 import { startFaultyLine, type Fate, type FaultyLine } from '../harness/faulty-line.ts'
 import { ADMIN_TOKEN, startPds, type TestPds } from '../harness/pds.ts'
 import { startPlcServer, type PlcHost } from '../harness/plc-server.ts'
+import { Random } from '../harness/random.ts'
 import { moveIn, stranger } from '../harness/stranger.ts'
 import { withMasterKey } from '../harness/recovery.ts'
 import { Subscriber } from '../harness/subscriber.ts'
@@ -181,6 +184,47 @@ test('an operation that does not fit is not passed on', async () => {
   for (const operation of [null, 'x', [], undefined]) expect((await complete(alice, operation)).status).toBe(422)
   expect(submissions()).toHaveLength(0)
   expect(await isHeld(alice)).toBe(false)
+  expect((await complete(alice, good)).status).toBe(200)
+})
+
+test('whatever is made of an operation, it is refused, and nothing of it reaches the directory', async () => {
+  const random = new Random(14)
+  const staged = await stagedKey(alice)
+  const good = await publishing(alice, staged)
+  const odd = [
+    null,
+    0,
+    -1,
+    1e300,
+    true,
+    '',
+    'x',
+    '\ud800',
+    '\u0000',
+    'did:key:zQ3sh',
+    [],
+    ['\ud800'],
+    {},
+    { atproto: staged },
+    { __proto__: null, x: [] },
+  ]
+  const members = Object.keys(good) as (keyof Operation)[]
+  for (let i = 0; i < 300; i++) {
+    const mutated: Record<string, unknown> = { ...good }
+    for (let changes = 1 + random.below(2); changes > 0; changes--) {
+      const name = random.of(members)
+      const value = mutated[name]
+      if (typeof value === 'string' && random.below(2) === 0) {
+        const at = random.below(value.length)
+        mutated[name] = value.slice(0, at) + random.of(['A', '=', '', ' ', '\n']) + value.slice(at + 1)
+      } else if (random.below(5) === 0) delete mutated[name]
+      else mutated[random.of([name, `${name}x`])] = random.of(odd)
+    }
+    if (isDeepStrictEqual(mutated, good)) continue
+    const { status } = await complete(alice, mutated)
+    expect({ mutated, isRefused: [400, 422].includes(status) }).toEqual({ mutated, isRefused: true })
+  }
+  expect(submissions()).toHaveLength(0)
   expect((await complete(alice, good)).status).toBe(200)
 })
 
@@ -429,6 +473,19 @@ test('a taken-down account rotates nothing, and one that was taken down meanwhil
   expect((await takedown(false)).status).toBe(200)
   expect(await verifiedRecords(alice)).toBe(0)
   expect(await namedKey(alice)).toBe(staged)
+})
+
+test('a restored database signs nothing for an account whose key is not settled', async () => {
+  const staged = await stagedKey(alice)
+  oneOperation('answer lost', 'question lost')
+  expect((await complete(alice, await publishing(alice, staged))).status).toBe(502)
+  const head = async () => (await alice.account.call(`com.atproto.sync.getLatestCommit?did=${alice.account.did}`)).body
+  const before = await head()
+  await continueSequence(pds.ctx)
+  expect(await head()).toEqual(before)
+  line.fate = () => 'answered'
+  expect((await write(alice, 'after')).status).toBe(200)
+  expect(await verifiedRecords(alice)).toBe(1)
 })
 
 test('what belongs to a rotation goes with the account', async () => {

@@ -36,6 +36,9 @@ export async function settledKeyOf(ctx: Context, reader: Reader, did: Did): Prom
   return signer && unwrapped(ctx, signer)
 }
 
+/** Whether the identity may name another key, so that the account must sign no commit. */
+export const isSigningHeld = async (reader: Reader, did: Did): Promise<boolean> => (await findSigner(reader, did))?.heldAt != null
+
 /** The key with the account's status, for callers that must not sign for every account. */
 export async function accountSigner(ctx: Context, reader: Reader, did: Did): Promise<{ key: SigningKey; status: AccountStatus } | null> {
   const signer = await findSigner(reader, did)

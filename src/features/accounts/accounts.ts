@@ -6,7 +6,7 @@
  */
 export { announce, announceIn, announceSignIn, type By } from './account-events.ts'
 export { accountCursor, parseAccountCursor } from './account-cursor.ts'
-export { accountSigner, activeSigningKey, makeAccountKey, settledKeyOf, signingKeyOf } from './account-keys.ts'
+export { accountSigner, activeSigningKey, isSigningHeld, makeAccountKey, settledKeyOf, signingKeyOf } from './account-keys.ts'
 export {
   accountNotFound,
   accountTakedown,

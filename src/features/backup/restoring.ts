@@ -18,7 +18,7 @@ import { isPostgresUrl } from '../../platform/database/postgres.ts'
 import { isDatabaseThere, sqlitePath } from '../../platform/database/sqlite.ts'
 import { masterKeyFile } from '../../platform/secrets/vault.ts'
 import type { Did } from '../../protocol/identifiers.ts'
-import { accountOf, signingKeyOf, statusOf } from '../accounts/accounts.ts'
+import { accountOf, isSigningHeld, signingKeyOf, statusOf } from '../accounts/accounts.ts'
 import { blobFilesIn, type BlobFiles } from '../blobs/blobs.ts'
 import { headSeq, raiseSeq, sequenceEvents, type RepoEvent } from '../firehose/firehose.ts'
 import { deleteAllClaims } from '../identity/identity.ts'
@@ -133,7 +133,8 @@ async function announceAgain(ctx: Context, tx: Tx, did: Did): Promise<boolean> {
   if (account === null || key === null) return false
   const status = statusOf(account)
   const identity: RepoEvent = { type: 'identity', did, ...(account.handle === null ? {} : { handle: account.handle }) }
-  const sync = await resignHead(ctx, tx, did, key)
-  await sequenceEvents(ctx, tx, [identity, { type: 'account', did, status }, ...(status === 'active' ? [sync] : [])])
+  // While a new key waits for the directory, nothing is signed. If it replaces the old one, its `#sync` follows.
+  const heads = (await isSigningHeld(tx, did)) ? [] : [await resignHead(ctx, tx, did, key)]
+  await sequenceEvents(ctx, tx, [identity, { type: 'account', did, status }, ...(status === 'active' ? heads : [])])
   return true
 }
