@@ -40,6 +40,7 @@ const staying: Record<string, string> = {
 const aboutNobody: readonly string[] = [
   'blob_removal',
   'clock_seen',
+  'kek_generation',
   'oauth_client',
   'oauth_device',
   'oauth_replay',
