@@ -55,7 +55,7 @@ export async function verifyServiceToken(
   { lxm, accepts }: { lxm: string | null; accepts?: (caller: ServiceCaller) => boolean | Promise<boolean> },
 ): Promise<ServiceCaller> {
   const token = parseServiceToken(text)
-  if (ctx.clock.now() > token.exp * 1000) throw refused('JwtExpired', 'jwt expired')
+  if (ctx.clock.now() >= token.exp * 1000) throw refused('JwtExpired', 'jwt expired')
   if (lxm !== null && token.lxm !== lxm) {
     const fault = token.lxm === null ? 'missing' : 'bad'
     throw refused('BadJwtLexiconMethod', `${fault} jwt lexicon method ("lxm"). must match: ${lxm}`)
