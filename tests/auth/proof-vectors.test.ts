@@ -201,6 +201,14 @@ test('trouble with the directory has a status of its own, and nothing is spent',
   expect((await askSession(pds, request)).status).toBe(200)
 })
 
+test('the answer names an account without address or handle', async () => {
+  const { did } = await seedAccount(pds, 'bare', { did: 'did:plc:bare22222222222222222222', email: null })
+  await pds.ctx.db.run(sql`UPDATE account SET handle = NULL WHERE did = ${did}`)
+  logs.set(did, () => Response.json([entry(did, operation([OWN.did]))]))
+  const { status, body } = await askSession(pds, sessionRequest(signing(), { did, device: OWN }))
+  expect({ status, body }).toMatchObject({ status: 200, body: { did, handle: 'handle.invalid', email: null } })
+})
+
 test('a did:web signs in with the one key named #device of its live document, unless this server serves it', async () => {
   const { did } = await seedAccount(pds, 'webby', { did: 'did:web:web.test' })
   const device = { id: `${did}#device`, type: 'Multikey', controller: did, publicKeyMultibase: OWN.did.slice('did:key:'.length) }

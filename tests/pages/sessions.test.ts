@@ -4,6 +4,7 @@ import type { Browser, Page } from 'playwright-core'
 import { createAccount, logIn, PASSWORD, type TestAccount } from '../harness/account.ts'
 import { freshPage, openBrowser } from '../harness/browser.ts'
 import { request } from '../harness/http.ts'
+import { askSession, sessionRequest, sovereignAccount } from '../harness/wallet.ts'
 import { startPds, type TestPds } from '../harness/pds.ts'
 
 /** A browser on a busy machine takes its time. */
@@ -40,7 +41,8 @@ const from = (userAgent: string, address: string) => ({ userAgent, extraHTTPHead
 const rows = async (page: Page) => (await page.locator('#sessions li .body').allInnerTexts()).map((text) => text.replaceAll(/\s+/g, ' '))
 
 test('browsers and apps are told apart by program, way of signing in and network', async () => {
-  const ann = await createAccount(pds, 'ann')
+  const ann = await sovereignAccount(pds, 'ann')
+  expect(await askSession(pds, sessionRequest(pds, ann), { 'x-forwarded-for': '203.0.113.7' })).toMatchObject({ status: 200 })
   const appPassword = await ann.call('com.atproto.server.createAppPassword', { json: { name: 'Old phone' } })
   const session = (password: string, headers: Record<string, string>) =>
     request(`${pds.url}/xrpc/com.atproto.server.createSession`, { json: { identifier: ann.handle, password }, headers })
@@ -62,6 +64,7 @@ test('browsers and apps are told apart by program, way of signing in and network
   expect(holding('Firefox on Linux', 'This browser', '198.51.100.0/24')).toHaveLength(1)
   expect(holding('Safari on iPhone', 'Browser, signed in', '203.0.113.0/24')).toHaveLength(1)
   expect(holding('Bluesky on an Apple device', 'App, signed in with your password', '198.51.100.0/24')).toHaveLength(1)
+  expect(holding('App, signed in with a wallet', '203.0.113.0/24')).toHaveLength(1)
   expect(holding('bsky.app in Firefox on Linux', 'your password', '2001:db8:7::/48')).toHaveLength(1)
   expect(holding('An app', 'the app password “Old phone”', '192.0.2.0/24')).toHaveLength(1)
   for (const address of ['198.51.100.23', '203.0.113.99', '192.0.2.1 ', '7:8::9']) expect(told.join()).not.toContain(address)
