@@ -66,6 +66,8 @@ export async function requireSettled({ terminal }: Pick<Invocation, 'terminal'>,
   if (unfinished?.what === 'recovery') throw new OperatorError('the identity is not recovered yet: run "holdfast wallet recover" again')
   if (unfinished?.what === 'arrival')
     throw new OperatorError('the other device has not handed over yet: run "holdfast wallet transfer" again')
+  if (unfinished?.what === 'hand-over' && unfinished.operation !== null)
+    throw new OperatorError('the identity is not handed over yet: run "holdfast wallet transfer --to KEY" again')
   if (unfinished?.what === 'move') throw new OperatorError('the account has not moved yet: run "holdfast wallet move" again')
   if (did === null) throw new OperatorError('this wallet has no identity yet: "holdfast wallet create" makes one')
   const { finishPending } = await import('../wallet/wallet-operations.ts')

@@ -1,56 +1,70 @@
 import { OperatorError } from '../base/operator-error.ts'
 import type { Invocation } from './command.ts'
 import type { Wallet } from '../wallet/wallet.ts'
-import { handOutPaper, newWalletOptions, openOrMakeWallet, openWallet, walletCommand, wanted, warnOfDeposit } from './wallet-command.ts'
+import {
+  handOutPaper,
+  newWalletOptions,
+  openOrMakeWallet,
+  openWallet,
+  requireSettled,
+  walletCommand,
+  warnOfDeposit,
+} from './wallet-command.ts'
 
 export const walletTransferCommand = walletCommand({
   name: 'wallet transfer',
   summary: 'Move the identity to another device.',
-  details: `1. Old device: "holdfast wallet transfer" prints a code.
-2. New device: the command that was printed makes a key, and prints it.
+  details: `1. Old device: "holdfast wallet transfer" prints a command.
+2. New device: that command makes a key, and prints it.
 3. Old device: "holdfast wallet transfer --to KEY" signs that key into the identity, in the place of its own. All sessions end.
 4. New device: "holdfast wallet transfer" finishes, and prints a new recovery share. The old ones are worth nothing then.`,
   options: {
-    accept: { value: 'CODE', doc: 'On the new device: the code that the old one printed.' },
-    account: { value: 'HANDLE', doc: 'On the new device: the handle or the DID of the account.' },
+    join: { value: 'ACCOUNT', doc: 'On the new device: the handle or the DID of the account.' },
+    code: { value: 'CODE', doc: 'On the new device: the code of the old one.' },
     'recovery-key': { value: 'KEY', doc: 'On the new device: the recovery key that a new one will replace.' },
     to: { value: 'KEY', doc: 'On the old device: the key that the new one printed.' },
     ...newWalletOptions,
   },
   async run(invocation) {
-    if (typeof invocation.options['accept'] === 'string') return accept(invocation, invocation.options['accept'])
+    const { join, to } = invocation.options
+    if (typeof join === 'string') return joinWith(invocation, join)
     const wallet = await openWallet(invocation)
     const { unfinished } = wallet.contents
     if (unfinished?.what === 'arrival' || unfinished?.what === 'rekeying') return arrive(invocation, wallet)
-    if (unfinished !== null && unfinished.what !== 'hand-over') throw new OperatorError('another step is in progress in this wallet')
-    if (typeof invocation.options['to'] === 'string') return handOver(invocation, wallet, invocation.options['to'])
+    if (unfinished?.what !== 'hand-over') await requireSettled(invocation, wallet)
+    if (typeof to === 'string') return handOver(invocation, wallet, to)
     await begin(invocation, wallet)
   },
 })
 
-async function begin(invocation: Invocation, wallet: Wallet): Promise<void> {
+async function begin({ terminal }: Invocation, wallet: Wallet): Promise<void> {
   const { beginHandOver } = await import('../wallet/wallet-transfer.ts')
-  const { code, expiresAt } = await beginHandOver(wallet)
+  const begun = await beginHandOver(wallet)
   const { handle, did, server, recoveryKey } = wallet.contents
-  const replaced = recoveryKey === null ? '' : ` --recovery-key ${recoveryKey}`
-  invocation.terminal.out(`The code is ${code}, until ${expiresAt}. On the new device:
+  const words = ['--join', handle ?? did, '--server', server]
+  if (begun !== null) words.push('--code', begun.code)
+  if (recoveryKey !== null) words.push('--recovery-key', recoveryKey)
+  const until = begun === null ? '' : ` until ${begun.expiresAt}`
+  terminal.out(`On the new device${until}:
 
-  holdfast wallet transfer --accept ${code} --account ${handle ?? did} --server ${server}${replaced}
+  holdfast wallet transfer ${words.join(' ')}
 
 Then come back with the key that it prints: holdfast wallet transfer --to KEY`)
+  if (begun === null)
+    terminal.err('This wallet has no session that the server takes for a transfer: open sessions of the account will stay open.')
 }
 
-async function accept(invocation: Invocation, code: string): Promise<void> {
-  const { acceptTransfer } = await import('../wallet/wallet-transfer.ts')
+async function joinWith(invocation: Invocation, account: string): Promise<void> {
+  const { joinTransfer } = await import('../wallet/wallet-transfer.ts')
   const wallet = await openOrMakeWallet(invocation)
   if (wallet.contents.did !== null) throw new OperatorError('this wallet is in use; name another --file')
-  const recoveryKey = invocation.options['recovery-key']
-  await acceptTransfer(wallet, {
-    account: await wanted(invocation, 'account', 'Handle of the account: '),
-    transferCode: code.trim().toUpperCase(),
+  const { code, 'recovery-key': recoveryKey } = invocation.options
+  await joinTransfer(wallet, {
+    account,
+    code: typeof code === 'string' ? code.trim().toUpperCase() : null,
     recoveryKey: typeof recoveryKey === 'string' ? recoveryKey.trim() : null,
   })
-  invocation.terminal.out(`Accepted. On the old device:
+  invocation.terminal.out(`This device is ready. On the old one:
 
   holdfast wallet transfer --to ${wallet.deviceDid}
 

@@ -91,7 +91,8 @@ export interface Recovery {
 /** On the old device: the operation that puts another device's key in the place of its own. */
 export interface HandOver {
   what: 'hand-over'
-  transferId: string
+  /** Null if the server takes no part in it. */
+  transferId: string | null
   /** Null until the key of the other device is known. */
   operation: Operation | null
 }
@@ -99,8 +100,8 @@ export interface HandOver {
 /** On the new device: waiting for the old one to hand over. */
 export interface Arrival {
   what: 'arrival'
-  transferId: string
-  deviceToken: string
+  /** Null if the server takes no part in it. */
+  transfer: { id: string; deviceToken: string } | null
 }
 
 /** To another server. */

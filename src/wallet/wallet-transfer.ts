@@ -5,54 +5,85 @@
  */
 import { OperatorError } from '../base/operator-error.ts'
 import { formatMultikey, parseDidKey } from '../protocol/keys.ts'
+import type { Operation } from '../protocol/plc.ts'
 import type { Arrival, HandOver } from './wallet-contents.ts'
 import { ownHead, renewShares, signedChange } from './wallet-operations.ts'
 import { ServerRefusal, textOf } from './wallet-server.ts'
 import { devicePlatform, type Wallet } from './wallet.ts'
 
-/** On the old device: returns the code that the new one accepts, and until when (as the server writes it). */
-export async function beginHandOver(wallet: Wallet): Promise<{ code: string; expiresAt: string }> {
-  const { walletSession } = wallet.contents
-  await ownHead(wallet)
-  if (walletSession === null)
-    throw new OperatorError(
-      'this wallet has no session that the server takes for a transfer. "holdfast wallet export" copies the keys instead',
-    )
-  const answer = await wallet.server.post('/v1/transfer/initiate', { token: walletSession })
-  await wallet.update({ unfinished: { what: 'hand-over', transferId: textOf(answer, 'transferId'), operation: null } })
-  return { code: textOf(answer, 'transferCode'), expiresAt: textOf(answer, 'expiresAt') }
+export interface TransferCode {
+  code: string
+  /** As the server writes it. */
+  expiresAt: string
 }
 
 /**
- * On the new device, in a wallet without an identity. Its key has to be carried to the old device. `recoveryKey` is the
- * did:key of the recovery key that the old device knows; null if it knows none.
+ * On the old device. Returns the code that the new one accepts. The server gives one only to the session that the ceremony ended with;
+ * without it, null is returned, and the devices do without the server: the sessions of the account then stay open.
  */
-export async function acceptTransfer(
+export async function beginHandOver(wallet: Wallet): Promise<TransferCode | null> {
+  await ownHead(wallet)
+  const answer = await initiated(wallet)
+  const transferId = answer && textOf(answer, 'transferId')
+  await wallet.update({ unfinished: { what: 'hand-over', transferId, operation: null } })
+  return answer && { code: textOf(answer, 'transferCode'), expiresAt: textOf(answer, 'expiresAt') }
+}
+
+async function initiated({ server, contents: { walletSession } }: Wallet): Promise<Readonly<Record<string, unknown>> | null> {
+  if (walletSession === null) return null
+  try {
+    return await server.post('/v1/transfer/initiate', { token: walletSession })
+  } catch (error) {
+    if (error instanceof ServerRefusal && error.status === 401) return null
+    throw error
+  }
+}
+
+/**
+ * On the new device, in a wallet without an identity. Its key has to be carried to the old device. `code` is that of the old device, if it
+ * has one, and `recoveryKey` the did:key of the recovery key that it knows, if any.
+ */
+export async function joinTransfer(
   wallet: Wallet,
-  { account, transferCode, recoveryKey }: { account: string; transferCode: string; recoveryKey: string | null },
+  { account, code, recoveryKey }: { account: string; code: string | null; recoveryKey: string | null },
 ): Promise<void> {
   const did = await wallet.server.didOf(account)
-  // The key exists before the server hears of it.
-  await wallet.update({ did, recoveryKey })
+  // The key is kept before the server hears of it.
+  await wallet.update({ recoveryKey })
+  const transfer = code === null ? null : await accepted(wallet, code)
+  const unfinished: Arrival = { what: 'arrival', transfer }
+  await wallet.update({ did, unfinished })
+}
+
+async function accepted(wallet: Wallet, transferCode: string): Promise<Arrival['transfer']> {
   const json = { transferCode, devicePublicKey: formatMultikey(wallet.deviceKey.publicKey), platform: devicePlatform() }
   const answer = await wallet.server.post('/v1/transfer/accept', { json })
-  const unfinished: Arrival = { what: 'arrival', transferId: textOf(answer, 'transferId'), deviceToken: textOf(answer, 'deviceToken') }
-  await wallet.update({ unfinished })
+  return { id: textOf(answer, 'transferId'), deviceToken: textOf(answer, 'deviceToken') }
 }
 
 /** On the old device: sign the key of the new one into the identity, in the place of its own, and end all sessions. */
 export async function handOver(wallet: Wallet, newKey: string): Promise<void> {
   const transfer = handOverOf(wallet)
   if (parseDidKey(newKey) === null || newKey === wallet.deviceDid) throw new OperatorError(`${newKey} is not the key of another device`)
-  const operation = transfer.operation ?? (await replacing(wallet, newKey))
+  const operation = await operationFor(wallet, transfer, newKey)
   await wallet.update({ unfinished: { ...transfer, operation } })
   const refused = await wallet.directory.submit(wallet.did, operation)
   if (refused !== null) {
     await wallet.update({ unfinished: { ...transfer, operation: null } })
     throw new OperatorError(`the directory refuses the change, and nothing was changed: ${refused}`)
   }
-  await complete(wallet, transfer.transferId, wallet.contents.walletSession)
+  const { walletSession } = wallet.contents
+  if (transfer.transferId !== null && walletSession !== null) await complete(wallet, transfer.transferId, walletSession)
   await wallet.update({ unfinished: null, walletSession: null, session: null, keychainShare: null, paperShare: null })
+}
+
+/** The operation that was signed for this key before, unless another key has been typed since. */
+async function operationFor(wallet: Wallet, { operation }: HandOver, newKey: string): Promise<Operation> {
+  if (operation !== null && (operation.rotationKeys.includes(newKey) || (await wallet.directory.has(wallet.did, operation))))
+    return operation
+  const head = await ownHead(wallet)
+  const rotationKeys = head.state.rotationKeys.map((key) => (key === wallet.deviceDid ? newKey : key))
+  return signedChange(head, { rotationKeys }, wallet.deviceKey)
 }
 
 function handOverOf({ contents: { unfinished } }: Wallet): HandOver {
@@ -61,29 +92,23 @@ function handOverOf({ contents: { unfinished } }: Wallet): HandOver {
   return unfinished
 }
 
-async function replacing(wallet: Wallet, newKey: string) {
-  const head = await ownHead(wallet)
-  const rotationKeys = head.state.rotationKeys.map((key) => (key === wallet.deviceDid ? newKey : key))
-  return signedChange(head, { rotationKeys }, wallet.deviceKey)
-}
-
 /** On the new device: finish if the old one has handed over. The wallet is complete afterwards, with new shares. */
 export async function arrive(
   wallet: Wallet,
-  { transferId, deviceToken }: Arrival,
+  { transfer }: Arrival,
 ): Promise<{ arrived: false } | { arrived: true; fault: OperatorError | null }> {
   const { state } = await wallet.directory.head(wallet.did)
   if (!state.rotationKeys.includes(wallet.deviceDid)) return { arrived: false }
-  await complete(wallet, transferId, deviceToken)
+  if (transfer !== null) await complete(wallet, transfer.id, transfer.deviceToken)
   // The old device knows a share of the old set.
   return { arrived: true, fault: await renewShares(wallet) }
 }
 
-/** Either device may complete the transfer; whoever comes second finds it completed. */
-async function complete(wallet: Wallet, transferId: string, token: string | null): Promise<void> {
+/** Either device may complete the transfer. The second finds it completed; one that the new device did not accept expires. */
+async function complete(wallet: Wallet, transferId: string, token: string): Promise<void> {
   try {
     await wallet.server.post('/v1/transfer/complete', { token, json: { transferId } })
   } catch (error) {
-    if (!(error instanceof ServerRefusal) || ![400, 401].includes(error.status)) throw error
+    if (!(error instanceof ServerRefusal) || ![400, 401, 409].includes(error.status)) throw error
   }
 }

@@ -48,3 +48,12 @@ export async function startFaultyLine(to: string): Promise<FaultyLine> {
   }
   return line
 }
+
+/** A line that breaks with the first POST, and stays broken. */
+export function brokenByPost(fate: Fate): FaultyLine['fate'] {
+  let isBroken = false
+  return ({ method }) => {
+    isBroken ||= method === 'POST'
+    return isBroken ? fate : 'answered'
+  }
+}

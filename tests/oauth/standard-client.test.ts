@@ -1,14 +1,6 @@
 /** The network's own client, as it comes out of its package: public on this machine, and confidential with a published key. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
-import {
-  JoseKey,
-  type Keyset,
-  NodeOAuthClient,
-  type NodeSavedSession,
-  type NodeSavedState,
-  requestLocalLock,
-} from '@atproto/oauth-client-node'
-import { buildAtprotoLoopbackClientMetadata } from '@atproto/oauth-types'
+import { JoseKey } from '@atproto/oauth-client-node'
 import { createOutbound } from '../../src/platform/network/outbound.ts'
 import { createAccount, type TestAccount } from '../harness/account.ts'
 import { startWebHost, type WebHost } from '../harness/did-web-host.ts'
@@ -16,6 +8,7 @@ import { fakeDns } from '../harness/dns.ts'
 import { request } from '../harness/http.ts'
 import { hiddenFields } from '../harness/oauth-client.ts'
 import { startPds, type TestPds } from '../harness/pds.ts'
+import { loopbackClient, type StandardClient, standardClient } from '../harness/standard-client.ts'
 import { completeConsent, decisionOf, previewOf, sendDecision, walletPathOf } from '../harness/wallet-consent.ts'
 import { type DeviceKey, sovereignAccount } from '../harness/wallet.ts'
 
@@ -36,31 +29,6 @@ afterAll(async () => {
   await pds[Symbol.asyncDispose]()
   await web[Symbol.asyncDispose]()
 })
-
-function store<Value>() {
-  const kept = new Map<string, Value>()
-  return {
-    kept,
-    get: async (key: string) => kept.get(key),
-    set: async (key: string, value: Value) => void kept.set(key, value),
-    del: async (key: string) => void kept.delete(key),
-  }
-}
-
-function clientOf(clientMetadata: ConstructorParameters<typeof NodeOAuthClient>[0]['clientMetadata'], keyset?: Keyset | JoseKey[]) {
-  const sessions = store<NodeSavedSession>()
-  const client = new NodeOAuthClient({
-    clientMetadata,
-    keyset,
-    stateStore: store<NodeSavedState>(),
-    sessionStore: sessions,
-    handleResolver: pds.url,
-    plcDirectoryUrl: pds.url,
-    allowHttp: true,
-    requestLock: requestLocalLock,
-  })
-  return { client, sessions }
-}
 
 /** What a person does with the page: read it, fill it in, and follow where it leads. */
 async function consent(url: URL): Promise<URLSearchParams> {
@@ -90,7 +58,7 @@ async function consentByWallet(url: URL): Promise<URLSearchParams> {
 }
 
 async function wholeWay(
-  { client, sessions }: ReturnType<typeof clientOf>,
+  { client, sessions }: StandardClient,
   account: TestAccount = alice,
   agree: (url: URL) => Promise<URLSearchParams> = consent,
 ): Promise<void> {
@@ -112,15 +80,12 @@ async function wholeWay(
   expect(ended.status).toBe(303)
 }
 
-const onThisMachine = () =>
-  clientOf(buildAtprotoLoopbackClientMetadata({ scope: 'atproto transition:generic', redirect_uris: ['http://127.0.0.1:9/callback'] }))
-
 test('a public client on this machine', async () => {
-  await wholeWay(onThisMachine())
+  await wholeWay(loopbackClient(pds))
 })
 
 test('a public client that a wallet lets in', async () => {
-  await wholeWay(onThisMachine(), sovereign, consentByWallet)
+  await wholeWay(loopbackClient(pds), sovereign, consentByWallet)
 })
 
 test('a confidential client with a document, keys at an address of their own, and assertions', async () => {
@@ -141,8 +106,8 @@ test('a confidential client with a document, keys at an address of their own, an
   }
   web.publish('app.web.test', '/client-metadata.json', () => Response.json(metadata))
   web.publish('app.web.test', '/jwks.json', () => Response.json({ keys: [key.publicJwk] }))
-  await wholeWay(clientOf(metadata, [key]))
-  await wholeWay(clientOf(metadata, [key]), sovereign, consentByWallet)
+  await wholeWay(standardClient(pds, metadata, [key]))
+  await wholeWay(standardClient(pds, metadata, [key]), sovereign, consentByWallet)
   expect(web.requests.filter((place) => place.endsWith('/client-metadata.json'))).toHaveLength(1)
   expect(web.requests.filter((place) => place.endsWith('/jwks.json'))).toHaveLength(1)
 })

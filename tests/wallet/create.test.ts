@@ -6,7 +6,7 @@ import { parseShare } from '../../src/protocol/escrow-share.ts'
 import { shareWords } from '../../src/wallet/share-words.ts'
 import { createAccount, PASSWORD, xrpc } from '../harness/account.ts'
 import { claimCode, forCeremonies } from '../harness/ceremony.ts'
-import { startFaultyLine, type FaultyLine } from '../harness/faulty-line.ts'
+import { brokenByPost, startFaultyLine, type FaultyLine } from '../harness/faulty-line.ts'
 import { request } from '../harness/http.ts'
 import { startPds, type TestPds } from '../harness/pds.ts'
 import { startPlcServer, type PlcHost } from '../harness/plc-server.ts'
@@ -140,11 +140,7 @@ test.each(['question lost', 'answer lost'] as const)(
   'a ceremony whose directory cannot be reached (%s) goes on with the same identity',
   async (fate) => {
     const name = fate === 'question lost' ? 'ivan' : 'iris'
-    let isDown = false
-    line.fate = ({ method }) => {
-      isDown ||= method === 'POST'
-      return isDown ? fate : 'answered'
-    }
+    line.fate = brokenByPost(fate)
     expect((await user.run(await wish(name))).code).toBe(1)
     const { did, unfinished } = await user.contents()
     expect(unfinished).toMatchObject({ what: 'creation', identity: { method: 'plc' } })

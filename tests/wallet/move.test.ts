@@ -1,7 +1,7 @@
 /** Moving an account with the wallet that holds its key, to another server and back. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { AtpAgent } from '@atproto/api'
-import { startFaultyLine } from '../harness/faulty-line.ts'
+import { brokenByPost, startFaultyLine } from '../harness/faulty-line.ts'
 import { request } from '../harness/http.ts'
 import { belongingsOf, settleIn, verifiedRepo } from '../harness/migration.ts'
 import { startPds, type TestPds } from '../harness/pds.ts'
@@ -89,8 +89,7 @@ test.each(['question lost', 'answer lost'] as const)(
     using holder = await walletHolder(here, line.url, name)
     const { user, account } = holder
     await settleIn(await agentOf(user, here))
-    const isDown = { whole: false }
-    line.fate = ({ method }) => (method === 'POST' || isDown.whole ? ((isDown.whole = true), fate) : 'answered')
+    line.fate = brokenByPost(fate)
     const words = ['move', there.url, '--handle', `${name}.there.test`, '--email', `${name}@example.com`, '--yes']
     expect((await user.run(words)).code).toBe(1)
     expect((await request(`${here.url}/xrpc/com.atproto.sync.getRepoStatus?did=${account.did}`)).body).toMatchObject({ active: true })

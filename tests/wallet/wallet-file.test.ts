@@ -86,6 +86,6 @@ test('without an identity, or with one that is half made, says what to run', asy
   expect(await user.run(['sign-in'])).toMatchObject({ code: 1, err: expect.stringContaining('no identity yet') })
   await user.keep({ ...contents, unfinished: { what: 'recovery', did: DID, availableAt: null, escrowShare: null } })
   expect(await user.run(['sign-in'])).toMatchObject({ code: 1, err: expect.stringContaining('run "holdfast wallet recover" again') })
-  await user.keep({ ...contents, unfinished: { what: 'arrival', transferId: 't', deviceToken: 't' } })
+  await user.keep({ ...contents, unfinished: { what: 'arrival', transfer: null } })
   expect(await user.run(['rotate-key'])).toMatchObject({ code: 1, err: expect.stringContaining('run "holdfast wallet transfer" again') })
 })
