@@ -475,6 +475,31 @@ test('a taken-down account rotates nothing, and one that was taken down meanwhil
   expect(await namedKey(alice)).toBe(staged)
 })
 
+test('an account that is deactivated meanwhile is announced with its new key when it comes back', async () => {
+  const events = new Subscriber(pds.url)
+  await events.opened
+  const held = gate()
+  const completing = complete(alice, await publishing(alice, await stagedKey(alice)))
+  await held.reached
+  expect((await alice.account.call('com.atproto.server.deactivateAccount', { json: {} })).status).toBe(200)
+  held.open()
+  expect((await completing).status).toBe(200)
+  line.fate = () => 'answered'
+  expect((await alice.account.call('com.atproto.server.activateAccount', { method: 'POST' })).status).toBe(200)
+  expect(await verifiedRecords(alice)).toBe(0)
+  const told = await events.untilSeen((messages) => messages.some(({ type }) => type === '#sync'))
+  events.close()
+  expect(told.map(({ type }) => type)).toEqual(['#account', '#identity', '#account', '#identity', '#sync'])
+})
+
+test('an identity that has moved away gets no key of this server', async () => {
+  const staged = await stagedKey(alice)
+  const elsewhere = { atproto_pds: { type: 'AtprotoPersonalDataServer', endpoint: 'https://elsewhere.example' } }
+  await publish(alice, await publishing(alice, await namedKey(alice), { services: elsewhere }))
+  expect(await complete(alice, await publishing(alice, staged))).toMatchObject(refused)
+  expect(submissions()).toHaveLength(0)
+})
+
 test('a restored database signs nothing for an account whose key is not settled', async () => {
   const staged = await stagedKey(alice)
   oneOperation('answer lost', 'question lost')
