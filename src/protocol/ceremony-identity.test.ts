@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'bun:test'
 import genesisVectors from '../../tests/vectors/plc-genesis-v1.json'
 import webVectors from '../../tests/vectors/contract/did-web-ceremony-v1.json' with { type: 'json' }
+import { Random } from '../../tests/harness/random.ts'
 import { checkCeremonyDocument, checkCeremonyGenesis, type CeremonyTerms } from './ceremony-identity.ts'
 import type { Handle } from './identifiers.ts'
 import { genesisOperation, operationCid, signOperation, type Operation } from './plc.ts'
@@ -29,6 +30,29 @@ describe('a genesis operation that a wallet has signed', () => {
     test(`is refused: ${name} (${why})`, () => {
       expect(checkCeremonyGenesis(signedCreationOp, { ...keys, deviceKey: rotationKeyPublic }, terms).ok).toBe(false)
     })
+
+  test('is refused with any character changed, added or missing', () => {
+    const random = new Random(81)
+    const letters = 'aA0Z9{}[]",:.-_/=# \\u'
+    const whole = JSON.stringify({ operation: request.signedCreationOp, ...keys })
+    let accepted = 0
+    for (let i = 0; i < 10_000; i++) {
+      const at = random.below(whole.length)
+      const kept = whole.slice(0, at)
+      const change = random.of(['replaced', 'added', 'missing'])
+      const text =
+        kept + (change === 'missing' ? '' : letters[random.below(letters.length)]) + whole.slice(change === 'added' ? at : at + 1)
+      let value: { operation?: unknown; deviceKey?: unknown; recoveryKey?: unknown }
+      try {
+        value = JSON.parse(text)
+      } catch {
+        continue
+      }
+      if (typeof value.deviceKey !== 'string' || typeof value.recoveryKey !== 'string' || Bun.deepEquals(value, JSON.parse(whole))) continue
+      if (checkCeremonyGenesis(value.operation, { deviceKey: value.deviceKey, recoveryKey: value.recoveryKey }, terms).ok) accepted++
+    }
+    expect(accepted).toBe(0)
+  })
 
   const made = (count: number): SigningKey[] => Array.from({ length: count }, (_, i) => signingKey('p256', new Uint8Array(32).fill(i + 1)))
   const named = (key: SigningKey) => formatDidKey(key.publicKey)

@@ -78,6 +78,12 @@ describe('a document', () => {
     expect(web.requests).toHaveLength(before)
   })
 
+  test('is refused if it is nested deeper than anybody needs', async () => {
+    const deep = documentOf().replace(/}$/, `,"x":${'['.repeat(30_000)}${']'.repeat(30_000)}}`)
+    publish(deep)
+    expect(await send(deep)).toMatchObject(refused(400, 'INVALID_CLAIM'))
+  })
+
   test('leaves nothing behind when it is refused', async () => {
     expect(await pds.ctx.db.get(sql`SELECT did FROM ceremony WHERE handle = ${wallet.handle}`)).toEqual({ did: null })
     expect(await pds.ctx.db.all(sql`SELECT did FROM web_document`)).toEqual([])

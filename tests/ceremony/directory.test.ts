@@ -70,6 +70,22 @@ test('an answer that is lost while the log cannot be read is found out by the ne
   expect(await logOf(body.did)).toEqual([json.signedCreationOp])
 })
 
+test('an operation that arrives after the server has given up waiting is found, and the same request finishes', async () => {
+  const wallet = await begin(pds, 'belated')
+  const json = await prepared(pds, wallet)
+  const late = Promise.withResolvers<void>()
+  line.fate = async ({ method }): Promise<Fate> => {
+    if (method === 'POST') await late.promise
+    return 'answered'
+  }
+  expect(await sendDid(pds, wallet, json)).toMatchObject(DIRECTORY_FAILED)
+  expect(await stateOf(wallet)).toBe('did_stored')
+  late.resolve()
+  const { status, body } = await sendDid(pds, wallet, json)
+  expect(status).toBe(200)
+  expect((await request(`${plc.url}/${body.did}/log/last`)).body).toEqual(json.signedCreationOp)
+})
+
 test('an identity that was changed since, by its wallet, is accepted for its first operation', async () => {
   const wallet = await begin(pds, 'ahead')
   const json = await prepared(pds, wallet)

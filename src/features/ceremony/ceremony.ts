@@ -11,6 +11,7 @@
  */
 import type { Exchange } from '../../http/endpoint.ts'
 import { authenticationRequired, internalError, invalidClaim, Refusal } from '../../http/errors.ts'
+import { isDeeperThan } from '../../http/json-depth.ts'
 import { originOf } from '../../http/origin.ts'
 import type { Context } from '../../platform/context.ts'
 import type { Reader, Tx } from '../../platform/database/database.ts'
@@ -43,6 +44,9 @@ import {
 
 /** How long the handle is kept for the new account, which takes it by a request of its own. */
 const HANDLE_KEPT_MILLIS = 86_400_000
+
+/** Levels of a document, which is kept and written again. */
+const MAX_DOCUMENT_DEPTH = 32
 
 /** What a wallet sends to end its ceremony. Absent members are null. */
 export interface DidRequest {
@@ -116,6 +120,7 @@ async function checkIdentity(
     const keys = { deviceKey: rotationKeyPublic, recoveryKey: recoveryKey! }
     return { ...accepted(checkCeremonyGenesis(signedCreationOp, keys, terms)), publishedText: null }
   }
+  if (isDeeperThan(didWebDocument, MAX_DOCUMENT_DEPTH)) throw invalidClaim('didWebDocument is nested too deeply')
   const identity = accepted(checkCeremonyDocument(didWebDocument, rotationKeyPublic, terms))
   await requirePublished(ctx, identity.did, didWebDocument)
   return { ...identity, genesis: null, publishedText: didWebDocument }
