@@ -1,7 +1,10 @@
 /** Several handles for one account: who gets one, where it counts, and what becomes of it. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { reserveName, passOnReservations } from '../../src/features/identity/identity.ts'
+import { passOnReservations, reserveName, serverRotationKey } from '../../src/features/identity/identity.ts'
+import { leaveAllNames } from '../../src/features/identity/name-claims.ts'
+import { sql } from '../../src/platform/database/database.ts'
 import type { Did, Handle } from '../../src/protocol/identifiers.ts'
+import { nextOperation, signOperation } from '../../src/protocol/plc.ts'
 import { createAccount, logIn, PASSWORD, xrpc, type TestAccount } from '../harness/account.ts'
 import { bearer, request } from '../harness/http.ts'
 import { ADMIN_TOKEN, startPds, type TestPds } from '../harness/pds.ts'
@@ -75,6 +78,37 @@ test('an added handle counts everywhere, and sessions go on with the oldest', as
     handleIsCorrect: true,
   })
   expect((await xrpc(pds, 'com.atproto.identity.resolveIdentity?identifier=alice-two.test')).body).toMatchObject({ did: alice.did })
+})
+
+test('the handle that the identity names is the one that is shown, whichever of them it is', async () => {
+  const greta = await createAccount(pds, 'greta')
+  await add(greta, 'greta-two.test', bearer(await walletSession(pds, greta.did)))
+  const last = await pds.ctx.plc.lastOperation(greta.did as Did)
+  const operation = signOperation(nextOperation(last!, { alsoKnownAs: ['at://greta-two.test'] })!, await serverRotationKey(pds.ctx))
+  await pds.ctx.plc.submit(greta.did as Did, operation)
+  await xrpc(pds, 'com.atproto.identity.refreshIdentity', { json: { identifier: greta.did } })
+  const shown = { handle: 'greta-two.test', handleIsCorrect: true }
+  expect((await xrpc(pds, `com.atproto.repo.describeRepo?repo=${greta.did}`)).body).toMatchObject(shown)
+  expect((await xrpc(pds, `com.atproto.identity.resolveIdentity?identifier=${greta.did}`)).body.handle).toBe('greta-two.test')
+  expect(await sessionHandle(greta)).toBe('greta.test')
+})
+
+test('an attempt that was cut off keeps a handle from its own account never, and from others for a minute', async () => {
+  const ida = await createAccount(pds, 'ida')
+  const interrupted = (handle: string) =>
+    pds.ctx.db.run(
+      sql`INSERT INTO name_claim (handle, did, attempt, held_until) VALUES (${handle}, ${ida.did}, 'one', ${pds.clock.now() + 300_000})`,
+    )
+  await interrupted('ida-two.test')
+  await interrupted('ida-three.test')
+  const wallet = bearer(await walletSession(pds, ida.did))
+  expect((await add(ida, 'ida-two.test', wallet)).status).toBe(409)
+  await leaveAllNames(pds.ctx) // as the server does when it starts
+  expect((await add(ida, 'ida-two.test', wallet)).status).toBe(200)
+  expect((await add(bob, 'ida-three.test')).status).toBe(409)
+  pds.clock.advance({ secs: 61 })
+  expect((await add(bob, 'ida-three.test')).status).toBe(200)
+  await remove('ida-three.test', ofBob)
 })
 
 test('the directory is not told', async () => {

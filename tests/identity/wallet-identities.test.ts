@@ -75,6 +75,31 @@ async function mailedCode(account: Sovereign): Promise<string> {
 const handlesHeard = (did: string) =>
   events.messages.filter(({ type, body }) => type === '#identity' && body['did'] === did).map(({ body }) => body['handle'])
 
+test('the handle of a ceremony is kept for its account for a day, and for nobody afterwards', async () => {
+  const available = async (handle: string) =>
+    (await xrpc(pds, `com.atproto.temp.checkHandleAvailability?handle=${handle}`)).body.result.$type.endsWith('#resultAvailable')
+  const take = ({ did, session }: BornAccount, handle: string) =>
+    request(`${pds.url}/v1/handles`, { json: { accountId: did, handle }, headers: bearer(session) })
+  const [uma, vera] = [await bear(pds, 'uma', { password: null }), await bear(pds, 'vera', { password: null })]
+  const session = await signIn(uma)
+  expect((await session.call('com.atproto.server.getSession')).body.handle).toBe('handle.invalid')
+  expect(await available('uma.test')).toBe(false)
+  expect(await take(alice, 'uma.test')).toMatchObject({ status: 409, body: { error: { code: 'HANDLE_TAKEN' } } })
+  expect((await updateHandle(alice, 'uma.test')).status).toBe(400)
+  const signUp = { handle: 'uma.test', email: 'other@example.com', password: 'long enough' }
+  expect((await xrpc(pds, 'com.atproto.server.createAccount', { json: signUp })).status).toBe(400)
+  expect((await take(uma, 'uma.test')).status).toBe(200)
+  expect((await session.call('com.atproto.server.getSession')).body.handle).toBe('uma.test')
+  expect((await xrpc(pds, `com.atproto.identity.resolveIdentity?identifier=${uma.did}`)).body.handle).toBe('uma.test')
+
+  pds.clock.advance({ secs: 86_400 })
+  expect(await available('vera.test')).toBe(true)
+  expect((await take(alice, 'vera.test')).status).toBe(200)
+  expect((await take(vera, 'vera.test')).status).toBe(409)
+  await request(`${pds.url}/v1/handles/vera.test`, { method: 'DELETE', headers: bearer(alice.session) })
+  alice.as = await signIn(alice)
+})
+
 test('the server asks for its own key of the account, and for nothing that would let it do more', async () => {
   expect((await identity(alice, 'getRecommendedDidCredentials')).body).toEqual({
     rotationKeys: [alice.signingKey],

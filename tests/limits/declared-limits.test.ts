@@ -27,6 +27,7 @@ test('each endpoint with limits of its own has these', () => {
     .map((endpoint) => [endpointName(endpoint), limitsOf(specOf(endpoint)).map(shown).join(', ')] as const)
     .filter(([, limits]) => limits !== '')
   expect(Object.fromEntries(limited)).toEqual({
+    'POST /v1/did-web/document': 'updateHandle of did:web:a.test',
     'POST /v1/handles': 'updateHandle of did:web:a.test',
     'DELETE /v1/handles/:handle': 'updateHandle of did:web:a.test',
     'POST /v1/repo-keys/rotation': 'rotateRepoKey of did:web:a.test',

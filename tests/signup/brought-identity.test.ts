@@ -170,7 +170,7 @@ test('after an interruption the same person goes on, and nobody else does', asyn
   // Whoever read the operation in the directory.
   expect(await signUp(alice.plcOp, { email: 'mallory@example.com', password: PASSWORD })).toMatchObject(incompatible)
   expect(await signUp(alice.plcOp)).toMatchObject({ status: 200, body: { did: didOf(alice) } })
-  expect(await signUp(alice.plcOp)).toMatchObject({ status: 400 })
+  expect(await signUp(alice.plcOp)).toMatchObject({ status: 409, body: { error: 'DidAlreadyExists' } })
 })
 
 test('the identity that an interrupted wallet left is not ended by the server, whoever gets the handle', async () => {

@@ -1,15 +1,18 @@
 /** What the owner of a did:web decides: whether this server serves its document, and what it says. */
 import { Type } from '@sinclair/typebox'
-import { route } from '../../http/endpoint.ts'
+import { route, type CallLimit } from '../../http/endpoint.ts'
 import { invalidRequest, notFound } from '../../http/errors.ts'
 import { readJson } from '../../http/json-input.ts'
 import type { Did } from '../../protocol/identifiers.ts'
-import { owner } from '../auth/auth.ts'
+import { owner, type OwnerCaller } from '../auth/auth.ts'
 import { editDocument, endHosting, MAX_WEB_DOCUMENT_BYTES, startHosting, whatToPublish } from './web-documents.ts'
 
 const requireWebDid = (did: Did): void => {
   if (!did.startsWith('did:web:')) throw invalidRequest('Only a did:web has a document that can be served here')
 }
+
+/** Each edit is an event for the whole network, as a change of the handle is. */
+const edits: CallLimit<{ caller: OwnerCaller }> = { name: 'updateHandle', key: ({ caller }) => caller.did }
 
 export const webDocumentRoutes = [
   route('POST', '/v1/did-web/hosting', {
@@ -24,6 +27,7 @@ export const webDocumentRoutes = [
 
   route('POST', '/v1/did-web/document', {
     auth: owner,
+    limit: edits,
     async handler({ ctx, caller: { did }, body }) {
       const { document } = await readJson(body, Type.Object({ document: Type.Object({}) }), 2 * MAX_WEB_DOCUMENT_BYTES)
       requireWebDid(did)

@@ -47,12 +47,15 @@ export const readRoutes = [
       requireVisible(status, { did: null, admin: false }, did)
       const resolution = await resolveDid(ctx, did)
       if (!resolution.ok) throw invalidRequest(`Could not resolve DID: ${did}`)
+      const claimed = claimedHandle(resolution.document)
+      // The identity may name another of the account's handles than the oldest.
+      const isFurther = claimed !== null && claimed !== handle && (await accountSummary(ctx.db, claimed))?.did === did
       return {
-        handle: handle ?? INVALID_HANDLE,
+        handle: (isFurther ? claimed : handle) ?? INVALID_HANDLE,
         did,
         didDoc: resolution.document as unknown as Record<string, unknown>,
         collections: (await listCollections(ctx.db, did)) as Nsid[],
-        handleIsCorrect: handle !== null && claimedHandle(resolution.document) === handle,
+        handleIsCorrect: isFurther || (handle !== null && claimed === handle),
       }
     },
   }),

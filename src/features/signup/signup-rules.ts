@@ -61,14 +61,14 @@ export async function checkRequest(exchange: Exchange, request: SignupRequest, p
   if (email === null) throw emailNotSupported()
   await requireLastingAddress(ctx, email)
   const handle = await admitHandle(ctx, request.handle, did)
+  const recoveryKey = request.recoveryKey ?? null
+  if (recoveryKey !== null && !parseDidKey(recoveryKey)) throw invalidRequest('The recovery key is not a did:key of a supported curve')
+  const brought = request.plcOp === undefined ? null : await checkBroughtIdentity(ctx, request.plcOp, handle, recoveryKey)
   if (did === null || did === provenDid) await leaveOwnName(ctx, { handle, did, email, inviteCode })
   await requireUsable(db, inviteCode, clock.now())
   await requireFreeHandle(db, handle, clock.now())
   if (did !== provenDid && did !== null) throw authenticationRequired(`Missing auth to create account with did: ${did}`)
   if (did !== null) await requireNew(db, did)
-  const recoveryKey = request.recoveryKey ?? null
-  if (recoveryKey !== null && !parseDidKey(recoveryKey)) throw invalidRequest('The recovery key is not a did:key of a supported curve')
-  const brought = request.plcOp === undefined ? null : await checkBroughtIdentity(ctx, request.plcOp, handle, recoveryKey)
   // Last: otherwise a request with some other fault would reveal for free whether the address is available.
   await withinRefusedAddresses(exchange, () => requireFreeAddress(db, email, clock.now()))
   return { did, handle, email, password, inviteCode, recoveryKey, brought }
