@@ -112,6 +112,12 @@ describe('a did:web document that a wallet has published', () => {
     expect(checkCeremonyDocument(JSON.stringify(webVectors.duplicateDevice.document), rotationKeyPublic, terms).ok).toBe(false)
   })
 
+  test('is refused with two services of the name of this one', () => {
+    const document = JSON.parse(didWebDocument)
+    document.service.unshift({ ...document.service[0], serviceEndpoint: 'https://elsewhere.example' })
+    expect(checkCeremonyDocument(JSON.stringify(document), rotationKeyPublic, terms).ok).toBe(false)
+  })
+
   test('is refused if it is no document, however long its endpoint is', () => {
     const endless = didWebDocument.replace('https://pds.holdfast.test/', `https://pds.holdfast.test${'/'.repeat(60_000)}x`)
     for (const text of ['', '{', 'null', '[]', '"did:web:a.example"', '{"id":"did:web:"}', '{"id":1}', endless])

@@ -92,13 +92,12 @@ export function checkCeremonyDocument(
   }
   if (!hasKey('device', deviceKey)) return refuse('verificationMethod must have the key of the device alone as #device')
   if (!hasKey(SIGNING_KEY_NAME, signingKey)) return refuse('verificationMethod must have the issued signing key alone as #atproto')
-  const isHere = service.some(
-    ({ id, type, serviceEndpoint }) =>
-      id === `${did}#${PDS_SERVICE_NAME}` &&
-      type === pdsService(publicUrl).type &&
-      typeof serviceEndpoint === 'string' &&
-      withoutSlashes(serviceEndpoint) === withoutSlashes(publicUrl),
-  )
+  const [pds, ...others] = service.filter(({ id }) => id === `${did}#${PDS_SERVICE_NAME}`)
+  const isHere =
+    others.length === 0 &&
+    pds?.type === pdsService(publicUrl).type &&
+    typeof pds.serviceEndpoint === 'string' &&
+    withoutSlashes(pds.serviceEndpoint) === withoutSlashes(publicUrl)
   return isHere ? { ok: true, identity: { did: document.id, document } } : refuse(`service must name this server as #${PDS_SERVICE_NAME}`)
 }
 

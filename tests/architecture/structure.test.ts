@@ -26,7 +26,19 @@ const mayImport: Readonly<Record<string, readonly string[]>> = {
 }
 
 /** Features that decide who somebody is and what they may do. What they stand on, `protocol/`, counts as security code too. */
-const securityFeatures = ['account-changes', 'accounts', 'auth', 'escrow', 'identity', 'oauth', 'operators', 'signup', 'web']
+const securityFeatures = [
+  'account-changes',
+  'accounts',
+  'auth',
+  'ceremony',
+  'provisioning',
+  'escrow',
+  'identity',
+  'oauth',
+  'operators',
+  'signup',
+  'web',
+]
 const isSecurity = (path: string) =>
   securityFeatures.includes(featureOf(path) ?? '') || (shelfOf(path) === 'protocol' && !path.startsWith('protocol/lexicons/'))
 

@@ -37,7 +37,7 @@ describe('a wallet with a code', () => {
     expect(await send({ ...whole, platform: 'amiga' })).toMatchObject(refused(422, 'InvalidRequest'))
     for (const devicePublicKey of ['', 'z'.repeat(513)])
       expect(await send({ ...whole, devicePublicKey })).toMatchObject(refused(400, 'INVALID_CLAIM'))
-    for (const email of ['', '   ', 'nobody', 'a@b', 'a b@example.com', 'a@@example.com'])
+    for (const email of ['', '   ', 'careful@mailinator.com', 'nobody', 'a@b', 'a b@example.com', 'a@@example.com'])
       expect({ email, ...(await send({ ...whole, email })) }).toMatchObject({ email, ...refused(400, 'INVALID_CLAIM') })
     for (const handle of [
       '',
@@ -98,6 +98,13 @@ describe('a wallet with a code', () => {
     const { body: listed } = await operate(pds, '/xrpc/com.atproto.admin.getInviteCodes?limit=500')
     const uses = listed.codes.find((found: { code: string }) => found.code === body.code).uses
     expect(uses.map(({ usedBy }: { usedBy: string }) => usedBy.split(':')[0])).toEqual(['did'])
+  })
+
+  test('is told that one is no good that was disabled like any invite', async () => {
+    const code = await claimCode(pds)
+    await operate(pds, '/xrpc/com.atproto.admin.disableInviteCodes', { codes: [code] })
+    expect(await statusOfCode(code)).toBe('revoked')
+    expect(await mobile(pds, newWallet('disabled'), { claimCode: code })).toMatchObject(refused(404, 'NOT_FOUND'))
   })
 
   test('stays redeemed after the account is deleted', async () => {

@@ -8,6 +8,7 @@ import { join } from 'node:path'
 import { createLog } from '../../src/platform/running/log.ts'
 import { Secret } from '../../src/base/secret.ts'
 import { createAccount, logIn, PASSWORD } from '../harness/account.ts'
+import { begin, claimCode, mobile, newWallet, prepared, sendDid } from '../harness/ceremony.ts'
 import { startCollector, type Collector } from '../harness/collector.ts'
 import { basic, bearer, request } from '../harness/http.ts'
 import { OAuthClient } from '../harness/oauth-client.ts'
@@ -145,6 +146,22 @@ async function everything(): Promise<void> {
   const claims = await request(`${pds.url}/v1/accounts/claim-codes`, { json: { count: 1 }, headers: bearer(ADMIN_TOKEN) })
   for (const [i, claim] of (JSON.stringify(claims.body).match(/[A-Z0-9]{4,}-[A-Z0-9-]{4,}/g) ?? []).entries())
     keep(`claim code ${i}`, claim)
+
+  const wallet = {
+    ...newWallet('wallet'),
+    code: await claimCode(pds),
+    email: keep('the address of a wallet', 'secretive.wallet@example.com'),
+  }
+  keep('the claim code of a wallet', wallet.code)
+  const begun = await mobile(pds, wallet)
+  keep('the token of a device', begun.body.deviceToken)
+  const going = { ...wallet, token: keep('the session of an account in the making', begun.body.sessionToken) }
+  const born = await sendDid(pds, going, { ...(await prepared(pds, going)), escrowShare: keep('the share', wallet.share) })
+  keep('the session of a wallet', born.body.session_token)
+  const signedInAgain = await request(`${pds.url}/v1/accounts/sessions`, { json: { email: wallet.email, password: PASSWORD } })
+  keep('the session of a wallet with a password', signedInAgain.body.sessionToken)
+  await begin(pds, 'unfinished')
+
   await request(`${pds.url}/waitlist`, { json: { email: keep('an address on the waitlist', 'waiting@example.com') } })
   await xrpc('com.atproto.admin.sendEmail', {
     json: { recipientDid: alice.did, senderDid: pds.ctx.config.serverDid, content: keep('what operators write', 'between you and me') },

@@ -46,7 +46,7 @@ export { askedBy, chargeMail, mailCode, mailsOf, orderCode, presentAccount, requ
 export { deleteFurtherHandle, deleteFurtherHandlesOf, furtherHandlesOf, insertFurtherHandle } from './further-handle-store.ts'
 export { parseEmailAddress } from './email-address.ts'
 export { deletePlacesOf, insertPlace } from './known-place-store.ts'
-export { emailNotSupported, requireLastingAddress } from './lasting-address.ts'
+export { emailNotSupported, isLastingAddress, requireLastingAddress } from './lasting-address.ts'
 export { onceSettled, SETTLE_KEY_STEP, settledTransaction, SigningHeld } from './signing-hold.ts'
 export { AddressTaken, withinRefusedAddresses } from './taken-address.ts'
 export { attemptLogin, loginRefused, loginWithPassword, noteFailedSignIn, provePassword, type StillHolds } from './logins.ts'

@@ -6,7 +6,11 @@ import { isThrowAway } from './throw-away-hosts.ts'
 /** The same refusal for an invalid address and for one at an unwanted host. */
 export const emailNotSupported = () => invalidRequest('This email address is not supported, please use a different email.')
 
-/** Throws `InvalidRequest` if the address is at a disposable-mail host and the configuration refuses those. */
-export async function requireLastingAddress({ config }: Pick<Context, 'config'>, address: string): Promise<void> {
-  if (config.accounts.refuseThrowAwayEmail && (await isThrowAway(address))) throw emailNotSupported()
+/** Whether the address may be used: it is not at a disposable-mail host, or the configuration does not refuse those. */
+export const isLastingAddress = async ({ config }: Pick<Context, 'config'>, address: string): Promise<boolean> =>
+  !config.accounts.refuseThrowAwayEmail || !(await isThrowAway(address))
+
+/** Throws `InvalidRequest` unless the address may be used. */
+export async function requireLastingAddress(ctx: Pick<Context, 'config'>, address: string): Promise<void> {
+  if (!(await isLastingAddress(ctx, address))) throw emailNotSupported()
 }

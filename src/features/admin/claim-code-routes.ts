@@ -15,9 +15,9 @@ const MAX_PAGE = 200
 const DEFAULT_PAGE = 50
 
 /** A code that was redeemed or revoked keeps that status after it expires. */
-function statusOf({ isRedeemed, revokedAt, expiresAt }: ClaimCode, now: Millis): 'redeemed' | 'revoked' | 'expired' | 'pending' {
+function statusOf({ isRedeemed, isRevoked, expiresAt }: ClaimCode, now: Millis): 'redeemed' | 'revoked' | 'expired' | 'pending' {
   if (isRedeemed) return 'redeemed'
-  if (revokedAt !== null) return 'revoked'
+  if (isRevoked) return 'revoked'
   return expiresAt <= now ? 'expired' : 'pending'
 }
 

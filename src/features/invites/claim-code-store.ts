@@ -9,15 +9,21 @@ export interface ClaimCode {
   /** Also of a code whose account was deleted since; when it was redeemed is then forgotten. */
   isRedeemed: boolean
   redeemedAt: Millis | null
+  /** Also of a code that was disabled like any other invite. */
+  isRevoked: boolean
   revokedAt: Millis | null
 }
 
-type Row = Omit<ClaimCode, 'isRedeemed'> & { available: number }
+type Row = Omit<ClaimCode, 'isRedeemed' | 'isRevoked'> & { available: number; disabled: number }
 
-const columns = sql`code, available_uses AS available, created_at AS "createdAt", expires_at AS "expiresAt", revoked_at AS "revokedAt",
+const columns = sql`code, available_uses AS available, disabled, created_at AS "createdAt", expires_at AS "expiresAt", revoked_at AS "revokedAt",
   (SELECT min(used_at) FROM invite_use WHERE invite_use.code = invite_code.code) AS "redeemedAt"`
 
-const fromRow = ({ available, ...row }: Row): ClaimCode => ({ ...row, isRedeemed: row.redeemedAt !== null || available <= 0 })
+const fromRow = ({ available, disabled, ...row }: Row): ClaimCode => ({
+  ...row,
+  isRedeemed: row.redeemedAt !== null || available <= 0,
+  isRevoked: row.revokedAt !== null || disabled === 1,
+})
 
 /** Returns null if no claim code has this text. */
 export async function findClaimCode(reader: Reader, code: string): Promise<ClaimCode | null> {

@@ -3,7 +3,7 @@ import { Type } from '@sinclair/typebox'
 import { route } from '../../http/endpoint.ts'
 import { invalidClaim } from '../../http/errors.ts'
 import { readJson } from '../../http/json-input.ts'
-import { parseEmailAddress, requireLastingAddress } from '../accounts/accounts.ts'
+import { isLastingAddress, parseEmailAddress } from '../accounts/accounts.ts'
 import { admitServedHandle } from '../identity/identity.ts'
 import { withNewClaimCodes } from '../invites/invites.ts'
 import { actorOf, operator, recordAudit } from '../operators/operators.ts'
@@ -55,7 +55,7 @@ export const provisioningRoutes = [
       )
       requireDeviceKey(given.devicePublicKey)
       const email = admitAddress(given.email)
-      await requireLastingAddress(ctx, email)
+      if (!(await isLastingAddress(ctx, email))) throw invalidClaim('email is at a host for throw-away addresses')
       const handle = admitServedHandle(ctx, given.handle)
       const begun = await beginCeremony(call, { ...given, email, handle })
       ctx.log.info('ceremony begun', { requestId: call.requestId, handle })
