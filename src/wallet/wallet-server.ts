@@ -125,7 +125,7 @@ export class WalletServer {
     const answer = await this.get('/xrpc/com.atproto.server.describeServer')
     const did = textOf(answer, 'did')
     if (!/^did:\S+$/.test(did)) throw new NoAnswer(`${this.url} calls itself ${JSON.stringify(did)}, which is not a DID`)
-    if (did !== didWebOfHost(new URL(this.url).host) && !(await this.#isNamedBy(did)))
+    if (!isNameOf(did, new URL(this.url)) && !(await this.#isNamedBy(did)))
       throw new OperatorError(
         `${this.url} calls itself ${did}, which names another server: what is signed for one could be used at the other. Give the address that it is named after`,
       )
@@ -158,6 +158,10 @@ export class WalletServer {
     throw refusalOf(this.url, answer)
   }
 }
+
+/** Whether a did:web is that of the address. On this machine, servers for development leave the port out. */
+const isNameOf = (did: string, { protocol, host, hostname }: URL): boolean =>
+  did === didWebOfHost(host) || (protocol === 'http:' && did === didWebOfHost(hostname))
 
 /** Returns the origin of a URL. Throws OperatorError unless it is https, or http on this machine. */
 export function originOf(text: string): string {
