@@ -5,6 +5,7 @@ import { createAccount, PASSWORD, xrpc, type TestAccount } from '../harness/acco
 import { basic, bearer, request } from '../harness/http.ts'
 import { lastCode, noticesTo } from '../harness/mail.ts'
 import { ADMIN_TOKEN, startPds, type TestPds } from '../harness/pds.ts'
+import { sovereignAccount } from '../harness/wallet.ts'
 
 setDefaultTimeout(30_000)
 
@@ -298,4 +299,18 @@ test('a server that stops waits for mail that is on its way, sends the rest when
   await pds.restart()
   await pds.runSteps()
   expect(sent).toHaveLength(105)
+})
+
+test('mails to somebody without a password advise what helps them, and no new password', async () => {
+  await using pds = await startPds({ rateLimit: { enabled: false }, accounts: { passwordOptional: true } })
+  const kim = await sovereignAccount(pds, 'kim', { password: undefined })
+  await kim.call('com.atproto.identity.updateHandle', { json: { handle: 'kimberly.test' } })
+  await kim.call('com.atproto.server.requestAccountDelete', { method: 'POST' })
+  await createAccount(pds, 'lee', { email: kim.email }).catch(() => undefined)
+  await noticesTo(pds, kim.email)
+  const texts = pds.mails.filter(({ to }) => to === kim.email).map(({ text }) => text)
+  expect(texts.some((text) => text.includes('replace that key with another one, in your wallet'))).toBe(true)
+  expect(texts.some((text) => text.includes(`end every session that you do not recognise at ${pds.url}/account`))).toBe(true)
+  expect(texts.length).toBeGreaterThan(1)
+  for (const text of texts) expect(text).not.toContain('password')
 })

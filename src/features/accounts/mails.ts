@@ -13,37 +13,41 @@ interface Text {
   subject: string
   /** Completes the sentence "Use this code to …". */
   purpose: string
-  warning: string
+  warning(keepOut: string): string
 }
 
 const texts: Record<CodePurpose, Text> = {
   confirm_email: {
     subject: 'Email Confirmation',
     purpose: 'confirm that this address is yours',
-    warning: 'If you did not ask for it, somebody entered your address by mistake, and you need not do anything.',
+    warning: () => 'If you did not ask for it, somebody entered your address by mistake, and you need not do anything.',
   },
   update_email: {
     subject: 'Email Update Requested',
     purpose: 'change the address of your account',
-    warning: 'If you did not ask for it, somebody else is logged in to your account: change your password.',
+    warning: (keepOut) => `If you did not ask for it, somebody else is logged in to your account: ${keepOut}.`,
   },
   reset_password: {
     subject: 'Password Reset Requested',
     purpose: 'set a new password',
-    warning:
+    warning: () =>
       'A new password signs out every app and browser. If you did not ask for it, you need not do anything, but do not give the code to anybody.',
   },
   delete_account: {
     subject: 'Account Deletion Requested',
     purpose: 'delete your account permanently',
-    warning: 'If you did not ask for it, somebody else is logged in to your account: change your password.',
+    warning: (keepOut) => `If you did not ask for it, somebody else is logged in to your account: ${keepOut}.`,
   },
   plc_operation: {
     subject: 'PLC Update Operation Requested',
     purpose: 'change your identity, for example to move your account to another server',
-    warning: 'Whoever has this code can take over your account. If you did not ask for it, change your password.',
+    warning: (keepOut) => `Whoever has this code can take over your account. If you did not ask for it, ${keepOut}.`,
   },
 }
+
+/** Completes a sentence: what keeps out somebody who is logged in. */
+const keepOut = ({ publicUrl }: Config, { hasPassword }: Addressee): string =>
+  hasPassword ? 'change your password' : `end every session that you do not recognise at ${publicUrl}/account`
 
 /** Returns the account's email address. Throws `InvalidRequest` if it has none. */
 export function addressOf({ email }: Account): string {
@@ -51,13 +55,13 @@ export function addressOf({ email }: Account): string {
   return email
 }
 
-type Addressee = Pick<Account, 'handle' | 'did' | 'emailConfirmedAt'> & { email: string }
+type Addressee = Pick<Account, 'handle' | 'did' | 'emailConfirmedAt' | 'hasPassword'> & { email: string }
 
 export function codeMail({ config }: Pick<Context, 'config'>, account: Addressee, purpose: CodePurpose, code: string, told: Told): Mail {
   const { host } = new URL(config.publicUrl)
   const { subject, purpose: use, warning } = texts[purpose]
   const said = purpose === 'reset_password' ? withoutClaims(told) : sayable(told, account)
-  const text = `${about(account, host)}\n\nUse this code to ${use}. It works once, within 15 minutes:\n\n${code}\n\n${warning}\n\n${circumstances(said)}\n\nYour account: ${config.publicUrl}/account\n`
+  const text = `${about(account, host)}\n\nUse this code to ${use}. It works once, within 15 minutes:\n\n${code}\n\n${warning(keepOut(config, account))}\n\n${circumstances(said)}\n\nYour account: ${config.publicUrl}/account\n`
   return { to: account.email, subject: `${subject} (${host})`, text }
 }
 
@@ -102,10 +106,14 @@ const remedies = {
   newKeys: () =>
     'If somebody else may have another of your shares, replace the keys and the shares of your identity now, with your wallet.',
   mailbox: () => 'Whoever did this can read your mail, so change the password of your mailbox first.',
-  password: ({ publicUrl }: Config) => `Set a new password at ${publicUrl}/account/reset-password. That signs out every app and browser.`,
+  // An account without a password was entered by a key of its identity, or from a place that is signed in.
+  password: ({ publicUrl }: Config, { hasPassword }: Addressee) =>
+    hasPassword
+      ? `Set a new password at ${publicUrl}/account/reset-password. That signs out every app and browser.`
+      : 'If somebody else may hold a key of your identity, replace that key with another one, in your wallet.',
   // A new password does not help: whoever holds the key can sign in again, and can move the account away.
-  identityKey: () =>
-    'Replace the key with another key of your identity, in your wallet: a new password does not keep out whoever holds it.',
+  identityKey: (_config: Config, { hasPassword }: Addressee) =>
+    `Replace the key with another key of your identity, in your wallet${hasPassword ? ': a new password does not keep out whoever holds it' : ''}.`,
   account: ({ publicUrl }: Config) =>
     `Open ${publicUrl}/account to see what is signed in and what was changed, and end every session that you do not recognise.`,
   operator: ({ contact }: Config) => `Contact the operator of this server${contact.email === null ? '' : `: ${contact.email}`}.`,
@@ -118,7 +126,7 @@ export function noticeMail(
   told: Told,
 ): Mail {
   const { host } = new URL(config.publicUrl)
-  const steps = wanted.map((remedy) => `- ${remedies[remedy](config)}`).join('\n')
+  const steps = wanted.map((remedy) => `- ${remedies[remedy](config, account)}`).join('\n')
   const said = sayable(told, account)
   const text = `${about(account, host)}\n\n${what(said)}\n\n${circumstances(said)}\n\nIf it was you, you need not do anything. If it was not you:\n\n${steps}\n`
   return { to: account.email, subject: `${subject} (${host})`, text }
@@ -151,8 +159,10 @@ export const inWords = (at: Millis): string => `${dayAndTime.format(at)} UTC`
 const dayAndTime = new Intl.DateTimeFormat('en-GB', { dateStyle: 'long', timeStyle: 'short', timeZone: 'UTC' })
 
 /** The mail to the holder of an address that somebody tried to use for another account. */
-export function addressWantedMail({ config }: Pick<Context, 'config'>, { handle, did, email }: Account & { email: string }): Mail {
+export function addressWantedMail({ config }: Pick<Context, 'config'>, account: Account & { email: string }): Mail {
   const { host } = new URL(config.publicUrl)
-  const text = `Somebody tried to use this address for another account at ${host}. It belongs to your account ${handle ?? did}, so this was refused.\n\nIf that was you: sign in at ${config.publicUrl}/account, where you can also set a new password if you have forgotten yours. If it was not you, you need not do anything; nobody was told whose address it is.\n`
+  const { handle, did, email, hasPassword } = account
+  const way = hasPassword ? ', where you can also set a new password if you have forgotten yours' : ' with your wallet'
+  const text = `Somebody tried to use this address for another account at ${host}. It belongs to your account ${handle ?? did}, so this was refused.\n\nIf that was you: sign in at ${config.publicUrl}/account${way}. If it was not you, you need not do anything; nobody was told whose address it is.\n`
   return { to: email, subject: `You already have an account (${host})`, text }
 }
