@@ -32,6 +32,7 @@ test('each endpoint with limits of its own has these', () => {
     'DELETE /v1/handles/:handle': 'updateHandle of did:web:a.test',
     'POST /v1/repo-keys/rotation': 'rotateRepoKey of did:web:a.test',
     'POST /v1/repo-keys/rotation/complete': 'rotateRepoKey of did:web:a.test',
+    'POST /account/sign-in/wallet': 'oauthConsentCreate of the address',
     'POST /v1/accounts': 'createAccount of the address',
     'POST /v1/accounts/mobile': 'createAccount of the address',
     'POST /v1/accounts/sessions': 'createSession of the address',

@@ -48,6 +48,8 @@ async function stage(pds: TestPds, requestId: string, clientId: string, requeste
       webOrigin: null,
       ip: 'unknown',
       openedWith: null,
+      matchCode: null,
+      browserHash: null,
       createdAt: now,
       expiresAt: now + 300_000,
     })

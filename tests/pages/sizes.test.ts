@@ -114,6 +114,13 @@ const pages: Record<string, (page: Page) => Promise<unknown>> = {
     await page.getByLabel('Password', { exact: true }).fill('not it')
     await page.getByRole('button', { name: 'Sign in' }).click()
   },
+  async 'sign-in-wallet'(page) {
+    await page.goto(`${pds.url}/account/sign-in`)
+    await page.getByRole('button', { name: 'Use a wallet' }).click()
+    await page.locator('#match-code').waitFor()
+    await page.getByRole('button', { name: 'Continue to your account' }).click()
+    await page.getByRole('alert').waitFor()
+  },
   'sign-up': (page) => page.goto(`${pds.url}/account/sign-up`),
   async 'sign-up-refused'(page) {
     await page.goto(`${pds.url}/account/sign-up`)

@@ -57,7 +57,7 @@ export function authorizePage({ config }: Context, view: AuthorizeView): Respons
     status: fault?.status,
     script: consent === null ? undefined : waitScript.url,
     body: html`
-${consent && html`<div class="card">${intro}<hr>${walletBlock(consent)}</div>`}
+${consent && html`<div class="card">${intro}<hr>${walletBlock(consent, completion)}</div>`}
 <form method="post" action="/oauth/authorize?${new URLSearchParams(request).toString()}" class="card">
   ${hidden(request)}
   ${proof}
@@ -77,6 +77,8 @@ ${consent && html`<div class="card">${intro}<hr>${walletBlock(consent)}</div>`}
 <p class="note">${leaveNote(pending)}</p>`,
   })
 }
+
+const completion = { heading: 'With your wallet', action: '/oauth/authorize/complete', label: 'Continue to the app' }
 
 /** Shows the app's host, which the client cannot choose freely. The name that it gives itself is marked as such. */
 function appBox({ client }: PendingRequest): Html {
@@ -174,13 +176,13 @@ ${rememberField(filled?.remember, 'needs-password')}`
 }
 
 /** Lists the accounts that are signed in on this browser, and the choice to sign in with another one. */
-function accountChooser(device: Device, { pending, filled }: AuthorizeView): Html {
+function accountChooser(device: Device, { pending, filled, consent }: AuthorizeView): Html {
   const chosen = filled?.account ?? preselected(device.accounts, pending.request.loginHint)
   return html`
 <fieldset>
   <legend>Choose an account</legend>
   <div class="accounts">
-    ${device.accounts.map((signedIn) => accountChoice(signedIn, { chosen, mustSignIn: pending.request.prompt === 'login' }))}
+    ${device.accounts.map((signedIn) => accountChoice(signedIn, { chosen, mustSignIn: pending.request.prompt === 'login', consent }))}
     <label class="account">
       <input class="other" type="radio" name="account" value="other"${chosen === 'other' && html` checked`}>
       <span class="who"><span>Another account</span></span>
@@ -194,15 +196,27 @@ function preselected(accounts: readonly SignedIn[], hint: string | null): string
   return accounts.find(({ account }) => account.did === hint || account.handle === hint)?.account.did ?? 'other'
 }
 
-function accountChoice({ account, isStale }: SignedIn, { chosen, mustSignIn }: { chosen: string; mustSignIn: boolean }): Html {
-  const { did, handle } = account
-  const needsPassword = isStale || mustSignIn
+interface Choosing {
+  chosen: string
+  mustSignIn: boolean
+  consent: Consent | null
+}
+
+/** An account without a password is chosen in its wallet, once its sign-in does not suffice. */
+function accountChoice({ account, isStale }: SignedIn, { chosen, mustSignIn, consent }: Choosing): Html {
+  const { did, handle, hasPassword } = account
+  const mustProve = isStale || mustSignIn
+  const proof = hasPassword
+    ? 'Enter your password again'
+    : consent === null
+      ? 'Sign in to your account page again first'
+      : 'Use your wallet above'
   return html`
 <label class="account">
-  <input type="radio" name="account" value="${did}"${needsPassword && html` class="stale"`}${chosen === did && html` checked`}>
+  <input type="radio" name="account" value="${did}"${mustProve && hasPassword && html` class="stale"`}${chosen === did && html` checked`}>
   <span class="who">
     <span>${handle ? `@${handle}` : did}</span>
-    ${needsPassword ? html`<small>Enter your password again</small>` : html`<code>${did}</code>`}
+    ${mustProve ? html`<small>${proof}</small>` : html`<code>${did}</code>`}
   </span>
 </label>`
 }

@@ -142,6 +142,7 @@ async function approve(call: PageCall, opened: Opened, form: URLSearchParams): P
     granted,
     remember,
   }
+  if (chosen && !chosen.account.hasPassword) return renderConsent(call, opened, { filled, fault: needsWallet })
   const limited = await faultOf(() => chargeAddress(call, ['createSession']))
   if (limited) return renderConsent(call, opened, { filled, fault: limited })
   const outcome = await withPassword(call, identifier, form.get('password') ?? '', async (account, confirm) => {
@@ -151,6 +152,12 @@ async function approve(call: PageCall, opened: Opened, form: URLSearchParams): P
   })
   if (outcome.ok) return outcome.value
   return renderConsent(call, opened, { filled, fault: outcome.fault })
+}
+
+const needsWallet: Fault = {
+  message: 'This account has no password. Start again in the app and approve it in your wallet, or sign in to your account page first.',
+  field: null,
+  status: 200,
 }
 
 /** Returns the chosen account among those signed in on this browser; null if the form names none of them. */

@@ -56,6 +56,9 @@ export async function clientOf(ctx: Context, clientId: string, { mayFetch }: { m
 async function discovered(ctx: Context, clientId: string, mayFetch: boolean): Promise<ClientOutcome> {
   if (clientDocumentUrl(clientId) === null)
     return { ok: false, reason: 'client_id must be an https URL of a document, or of the form http://localhost' }
+  // People know an app by the host of its id. A document on this host would be one that somebody uploaded here.
+  if (new URL(clientId).host === new URL(ctx.config.publicUrl).host)
+    return { ok: false, reason: 'an app cannot be on the host of this server' }
   const now = ctx.clock.now()
   const { fetches, faults } = state(ctx)
   const kept = await findClientDocument(ctx.db, clientId)

@@ -20,6 +20,8 @@ export { sentence, wordsOf } from './scope-words.ts'
 export { listConsentEvents, type ConsentEvent } from './wallet-consent-event-store.ts'
 export type { Consent } from './wallet-consent-store.ts'
 export { consentsAwaiting, deleteConsentsAbout } from './wallet-consents.ts'
+export { beginBrowserSignIn, browserSignInOf, completeBrowserSignIn } from './browser-sign-ins.ts'
+export { waitScript, walletBlock } from './wallet-consent-block.ts'
 
 /** An app that calls with a valid access token, and the account that authorized it. */
 export interface OAuthCaller {

@@ -11,14 +11,25 @@ export const waitScript = asset('/assets/wallet-consent.js', 'text/javascript', 
 /** Modules of white around a QR code, without which readers do not find it. */
 const QUIET_ZONE = 4
 
+/** What follows an approval. */
+export interface Completion {
+  heading: string
+  /** Where the form goes. */
+  action: string
+  /** What its button says. */
+  label: string
+  /** More fields of the form. */
+  fields?: Html
+}
+
 /** Ids and classes are read by wallets that live in browsers, and by the page's script. */
-export function walletBlock(consent: Consent): Html {
+export function walletBlock(consent: Consent, { heading, action, label, fields }: Completion): Html {
   const { requestId, userCode, matchCode, status } = consent
   const link = walletLink(consent)
   return html`
 <section class="stack" id="wallet-path" data-request-id="${requestId}" aria-labelledby="wallet-title">
   <div class="tight">
-    <h2 id="wallet-title">With your wallet</h2>
+    <h2 id="wallet-title">${heading}</h2>
     <p class="quiet">Scan this with the wallet on your phone, or type the code there. Approve it only if you have opened this page yourself.</p>
   </div>
   ${matchCode !== null && html`<div class="note match"><p>Your wallet asks for this number</p><p id="match-code">${matchCode}</p></div>`}
@@ -29,10 +40,11 @@ export function walletBlock(consent: Consent): Html {
       <a class="button" href="${link}">Open the wallet on this device</a>
     </div>
   </div>
-  <p class="note" id="wallet-status" role="status">${status === 'approved' ? 'Approved in your wallet. Continue to the app.' : 'Waiting for your wallet. Continue once you have approved the request there.'}</p>
-  <form id="wallet-complete" class="actions" method="post" action="/oauth/authorize/complete">
+  <p class="note" id="wallet-status" role="status">${status === 'approved' ? `Approved in your wallet. ${label}.` : 'Waiting for your wallet. Continue once you have approved the request there.'}</p>
+  <form id="wallet-complete" class="stack" method="post" action="${action}">
     ${hidden({ request_id: requestId })}
-    <button>Continue to the app</button>
+    ${fields}
+    <div class="actions"><button>${label}</button></div>
   </form>
 </section>`
 }

@@ -24,6 +24,10 @@ export interface NewConsent {
   ip: string
   /** The browser in words; null if unknown. */
   openedWith: string | null
+  /** Two digits that the approving person has to type; null if none are required. */
+  matchCode: string | null
+  /** Hash of the secret of the browser that this signs in to pages of this server; null if an app asked for it. */
+  browserHash: string | null
   createdAt: Millis
   expiresAt: Millis
 }
@@ -31,8 +35,6 @@ export interface NewConsent {
 /** A consent whose pushed request is still open. */
 export interface Consent extends NewConsent {
   status: ConsentStatus
-  /** Two digits that the approving person has to type; null if none are required. */
-  matchCode: string | null
   pushed: PendingRequest
 }
 
@@ -40,7 +42,7 @@ type Row = Omit<Consent, 'requestedScopes' | 'pushed'> & { requestedScope: strin
 
 const columns = sql`c.request_id AS "requestId", c.request_hash AS "requestHash", c.user_code AS "userCode", c.client_id AS "clientId",
   c.requested_scope AS "requestedScope", c.login_hint AS "loginHint", c.web_origin AS "webOrigin", c.ip, c.opened_with AS "openedWith",
-  c.status, c.match_code AS "matchCode", c.created_at AS "createdAt", c.expires_at AS "expiresAt", r.content`
+  c.status, c.match_code AS "matchCode", c.browser_hash AS "browserHash", c.created_at AS "createdAt", c.expires_at AS "expiresAt", r.content`
 
 const consentOf = ({ requestedScope, content, ...row }: Row): Consent => ({
   ...row,
@@ -59,6 +61,7 @@ const findConsent = async (reader: Reader, condition: Sql, now: Millis): Promise
   (await listConsents(reader, condition, now))[0] ?? null
 
 const isPending = (now: Millis): Sql => sql`c.status = 'pending' AND c.expires_at > ${now}`
+const isOpen = (now: Millis): Sql => sql`(${isPending(now)} OR c.status = 'approved')`
 
 /** Returns a consent that can still be decided; null if there is none. */
 export const findPendingConsent = (reader: Reader, requestId: string, now: Millis): Promise<Consent | null> =>
@@ -69,7 +72,17 @@ export const findPendingConsentByCode = (reader: Reader, userCode: string, now: 
 
 /** Returns the consent of a pushed request that can still be decided or completed; null if there is none. */
 export const findOpenConsentOf = (reader: Reader, requestHash: string, now: Millis): Promise<Consent | null> =>
-  findConsent(reader, sql`c.request_hash = ${requestHash} AND (${isPending(now)} OR c.status = 'approved')`, now)
+  findConsent(reader, sql`c.request_hash = ${requestHash} AND ${isOpen(now)}`, now)
+
+/** A consent, as the browser names it that it signs in to pages of this server. */
+export interface BrowserConsent {
+  requestId: string
+  browserHash: string
+}
+
+/** Returns a consent that can still be decided or completed in this browser; null if there is none. */
+export const findOpenConsentIn = (reader: Reader, { requestId, browserHash }: BrowserConsent, now: Millis): Promise<Consent | null> =>
+  findConsent(reader, sql`c.request_id = ${requestId} AND c.browser_hash = ${browserHash} AND ${isOpen(now)}`, now)
 
 /** Returns the consents that can still be decided and name one of `hints`, the newest first. */
 export async function pendingConsentsFor(reader: Reader, hints: readonly string[], now: Millis): Promise<Consent[]> {
@@ -96,9 +109,10 @@ export async function findConsentState(reader: Reader, requestId: string, now: M
 export const insertConsent = (tx: Tx, consent: NewConsent): Promise<number> =>
   tx.run(sql`
     INSERT INTO wallet_consent (request_id, request_hash, user_code, client_id, requested_scope, login_hint, web_origin, ip, opened_with,
-      status, created_at, expires_at)
+      status, match_code, browser_hash, created_at, expires_at)
     VALUES (${consent.requestId}, ${consent.requestHash}, ${consent.userCode}, ${consent.clientId}, ${consent.requestedScopes.join(' ')},
-      ${consent.loginHint}, ${consent.webOrigin}, ${consent.ip}, ${consent.openedWith}, 'pending', ${consent.createdAt}, ${consent.expiresAt})
+      ${consent.loginHint}, ${consent.webOrigin}, ${consent.ip}, ${consent.openedWith}, 'pending',
+      ${consent.matchCode}, ${consent.browserHash}, ${consent.createdAt}, ${consent.expiresAt})
     ON CONFLICT DO NOTHING`)
 
 /** Delete the lapsed consent of a pushed request, so that it can have another. */
@@ -134,11 +148,17 @@ export interface ApprovedConsent extends Pick<Consent, 'requestHash' | 'clientId
   grantedScope: string
 }
 
-/** Complete an approved consent. Returns what was approved; null if it is in any other state. */
+const completed = (condition: Sql): Sql => sql`
+  UPDATE wallet_consent SET status = 'completed' WHERE status = 'approved' AND ${condition}
+  RETURNING request_hash AS "requestHash", client_id AS "clientId", account_did AS did, granted_scope AS "grantedScope"`
+
+/** Complete an approved consent for an app. Returns what was approved; null if it is in any other state, or is for a browser. */
 export const completeConsent = (tx: Tx, requestId: string): Promise<ApprovedConsent | null> =>
-  tx.get<ApprovedConsent>(sql`
-    UPDATE wallet_consent SET status = 'completed' WHERE request_id = ${requestId} AND status = 'approved'
-    RETURNING request_hash AS "requestHash", client_id AS "clientId", account_did AS did, granted_scope AS "grantedScope"`)
+  tx.get<ApprovedConsent>(completed(sql`request_id = ${requestId} AND browser_hash IS NULL`))
+
+/** Complete an approved consent in its browser. Returns what was approved; null if it is in any other state, or is not for this browser. */
+export const completeConsentIn = (tx: Tx, { requestId, browserHash }: BrowserConsent): Promise<ApprovedConsent | null> =>
+  tx.get<ApprovedConsent>(completed(sql`request_id = ${requestId} AND browser_hash = ${browserHash}`))
 
 interface Lapsed {
   requestId: string

@@ -1,4 +1,4 @@
-// Waits on the consent page until a wallet has decided, and then continues. Without it, the person presses the button.
+// Waits on a page until a wallet has decided, and then continues. Without it, the person presses the button.
 {
   const FIRST_WAIT_SECS = 3
   const MORE_WAIT_SECS = 2
@@ -9,9 +9,9 @@
   const form = document.getElementById('wallet-complete')
 
   const ends = {
-    approved: 'Approved in your wallet. You are being taken back to the app.',
-    denied: 'Denied in your wallet. The app gets no access. You can close this page.',
-    expired: 'The time for this request is over. Please start again in the app.',
+    approved: 'Approved in your wallet. This page continues by itself.',
+    denied: 'Denied in your wallet. Nobody gets access. You can close this page.',
+    expired: 'The time for this request is over. Please start again.',
     completed: 'This request is completed. You can close this page.',
   }
 

@@ -102,24 +102,26 @@ async function openConsent(
   const keys = [`ip:${client}`, `client:${clientId}`]
   const limit = ctx.limits.charge(...keys.map((key) => ({ name: 'oauthConsentCreate' as const, key })))
   if (limit?.allowed === false) return null
-  const consent = newConsent(exchange, idHash, pending, scopes)
-  const isStored = await ctx.db.transaction((tx) => store(tx, consent))
+  const consent = newConsent(exchange, { requestHash: idHash, clientId, loginHint, requestedScopes: grantsOf(scopes) })
+  const isStored = await ctx.db.transaction((tx) => storeConsent(tx, consent))
   if (isStored && account) await offerByPush(ctx, consent, account.did)
   return findOpenConsentOf(ctx.db, idHash, ctx.clock.now())
 }
 
-function newConsent(exchange: Exchange, requestHash: string, { request }: PendingRequest, scopes: readonly ExpandedScope[]): NewConsent {
+type Asked = Pick<NewConsent, 'requestHash' | 'clientId' | 'loginHint' | 'requestedScopes'>
+
+/** Returns a consent that an app asks for, with fresh codes. */
+export function newConsent(exchange: Exchange, asked: Asked): NewConsent {
   const now = exchange.ctx.clock.now()
   return {
+    ...asked,
     requestId: REQUEST_ID_PREFIX + newToken().token,
-    requestHash,
     userCode: hyphenated(shortCode(8, randomBytes)),
-    clientId: request.clientId,
-    requestedScopes: grantsOf(scopes),
-    loginHint: request.loginHint,
     webOrigin: webOriginOf(exchange.request),
     ip: exchange.ip,
     openedWith: originOf(exchange).openedWith,
+    matchCode: null,
+    browserHash: null,
     createdAt: now,
     expiresAt: now + CONSENT_TTL_SECS * 1000,
   }
@@ -133,7 +135,7 @@ function webOriginOf({ headers }: Request): string | null {
 }
 
 /** Returns false if the request has a consent by now, or in the unlikely case that the code is taken: the page then offers none. */
-async function store(tx: Tx, consent: NewConsent): Promise<boolean> {
+export async function storeConsent(tx: Tx, consent: NewConsent): Promise<boolean> {
   const { requestHash, clientId, requestedScopes, webOrigin, loginHint, createdAt } = consent
   await forgetLapsedConsents(tx, createdAt, MAX_FORGOTTEN_AT_CREATION)
   await deleteLapsedConsentOf(tx, requestHash, createdAt)

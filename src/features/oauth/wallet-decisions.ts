@@ -115,11 +115,11 @@ async function record(ctx: Context, tx: Tx, consent: Consent, verdict: Verdict):
 const denial = { kind: 'refuse', error: 'access_denied', reason: 'The account holder has denied the request' } as const
 
 /** What a browser is told that asks for the answer of a request which is not approved. */
-const unfinished: Record<Exclude<ShownStatus, 'approved'>, string> = {
+export const unfinished: Record<Exclude<ShownStatus, 'approved'>, string> = {
   pending: 'Your wallet has not approved this request yet. Approve it there, then go back and continue.',
   denied: 'This request was denied in the wallet.',
   completed: 'This request was already completed.',
-  expired: 'This request has expired. Please start again in the app.',
+  expired: 'This request has expired. Please start again.',
 }
 
 /**

@@ -21,7 +21,7 @@ import type { AccountView, Section } from './account-view.ts'
 import { browsersOf, deleteOtherSignIns, deleteSignIn } from './device-store.ts'
 import { requireNavigation, signIn, signOut } from './devices.ts'
 import { faultOf } from './faults.ts'
-import { holderForm, holderOf, type Holder } from './holders.ts'
+import { holderForm, holderOf, signInUrl, type Holder } from './holders.ts'
 import { ownDomainRoutes, ownDomainUrl } from './own-domain-page.ts'
 import { seeOther, type PageCall } from './page-parts.ts'
 
@@ -60,7 +60,7 @@ async function show(call: PageCall): Promise<Response> {
   requireNavigation(call)
   const { searchParams } = call.url
   const holder = await holderOf(call, searchParams.get('account'))
-  if (!holder) return seeOther('/account/sign-in')
+  if (!holder) return seeOther(await signInUrl(call, searchParams.get('account')))
   const done = notices.get(searchParams.get('done') ?? '')
   return renderAccountPage(call, holder, { outcome: done ? { ...done, fault: null, typed: null } : null })
 }

@@ -127,13 +127,20 @@ const refusedForm = () => new Refusal(403, 'Forbidden', 'This form was not sent 
  */
 export function formProof(call: PageCall, device: Device | null = null): Html[] | null {
   if (device) return hidden({ form_token: device.formToken })
-  const { ctx, request, replyHeaders } = call
-  if (request.headers.has('sec-fetch-site')) return null
-  const kept = cookieOf(request, formCookieName(ctx)) ?? ''
-  const token = parseOpaqueToken(kept) ? kept : newToken().token
-  if (token !== kept) replyHeaders.append('Set-Cookie', cookie(ctx, formCookieName(ctx), token, null))
-  return hidden({ form_token: formTokenOf(token) })
+  return call.request.headers.has('sec-fetch-site') ? null : hidden({ form_token: formTokenOf(formCookieOf(call)) })
 }
+
+/** Returns the token in the cookie of forms. The response sets one if the browser has none. */
+function formCookieOf({ ctx, request, replyHeaders }: PageCall): string {
+  const kept = cookieOf(request, formCookieName(ctx)) ?? ''
+  if (parseOpaqueToken(kept)) return kept
+  const { token } = newToken()
+  replyHeaders.append('Set-Cookie', cookie(ctx, formCookieName(ctx), token, null))
+  return token
+}
+
+/** Returns the hash of a secret that only this browser has, whether or not anybody is signed in there. Another site can neither read nor set it. */
+export const browserHashOf = (call: PageCall): string => opaqueTokenHash(formCookieOf(call))!
 
 /**
  * Returns a form that was sent from a page of this origin. Throws `Forbidden` otherwise. A request without any origin

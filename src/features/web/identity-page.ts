@@ -11,7 +11,7 @@ import { accountName } from './account-view.ts'
 import { escrowForms, escrowOf, escrowPart } from './escrow-part.ts'
 import { requireNavigation } from './devices.ts'
 import type { Fault } from './faults.ts'
-import { holderOf, type Holder } from './holders.ts'
+import { holderOf, signInUrl, type Holder } from './holders.ts'
 import { hostingForms, hostingOf, hostingPart } from './hosting-part.ts'
 import { day, seeOther, type PageCall } from './page-parts.ts'
 
@@ -22,7 +22,7 @@ export const identityUrl = (did: Did): string => `${PATH}?${new URLSearchParams(
 async function show(call: PageCall): Promise<Response> {
   requireNavigation(call)
   const holder = await holderOf(call, call.url.searchParams.get('account'))
-  return holder ? identityPage(call, holder, null) : seeOther('/account/sign-in')
+  return holder ? identityPage(call, holder, null) : seeOther(await signInUrl(call, call.url.searchParams.get('account')))
 }
 
 async function identityPage({ ctx }: PageCall, holder: Holder, hostingFault: Fault | null): Promise<Response> {

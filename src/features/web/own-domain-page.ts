@@ -11,7 +11,7 @@ import { changeHandle, publishedDids, type PublishedDids } from '../identity/ide
 import { accountForm, accountName } from './account-view.ts'
 import { requireNavigation } from './devices.ts'
 import { faultOf, type Fault } from './faults.ts'
-import { holderForm, holderOf, type Holder } from './holders.ts'
+import { holderForm, holderOf, signInUrl, type Holder } from './holders.ts'
 import { errorNote, hidden, seeOther, type PageCall } from './page-parts.ts'
 
 const PATH = '/account/handle/domain'
@@ -101,7 +101,7 @@ export const ownDomainRoutes: Endpoint[] = [
       requireNavigation(call)
       const { searchParams } = call.url
       const holder = await holderOf(call, searchParams.get('account'))
-      if (!holder) return seeOther('/account/sign-in')
+      if (!holder) return seeOther(await signInUrl(call, searchParams.get('account')))
       const handle = parseHandle(searchParams.get('handle') ?? '')
       return handle ? ownDomainPage(call, holder, handle) : seeOther('/account#handle')
     },

@@ -1,40 +1,79 @@
 /** The sign-in page of the account page. */
 import { route } from '../../http/endpoint.ts'
-import { html } from '../../http/html.ts'
+import { html, type Html } from '../../http/html.ts'
 import { chargeAddress } from '../../http/limiting.ts'
 import { page } from '../../http/page.ts'
-import { formProof, readOwnForm, requireNavigation, signIn } from './devices.ts'
+import type { Account } from '../accounts/accounts.ts'
+import { accountName } from './account-view.ts'
+import { deviceOf, formProof, readOwnForm, requireNavigation, signIn } from './devices.ts'
 import { faultAt, faultOf, type Fault } from './faults.ts'
 import { errorNote, goodNote, identifierField, passwordField, rememberField, seeOther, type PageCall } from './page-parts.ts'
 import { withPassword } from './sign-in.ts'
+import { walletSignInForm } from './wallet-sign-in-pages.ts'
 
 const notices = new Map([
   ['reset', 'Your password is changed. Please sign in with the new one.'],
   ['signed-out', 'You are signed out.'],
+  ['expired', 'That sign-in was not completed in time, or was denied. Please start again.'],
 ])
 
-function signInPage(call: PageCall, given: URLSearchParams, fault: Fault | null): Response {
-  const identifier = given.get('identifier') ?? ''
-  const isTyped = identifier !== ''
+async function signInPage(call: PageCall, given: URLSearchParams, fault: Fault | null): Promise<Response> {
+  const account = await accountAgain(call, given.get('identifier') ?? '')
+  const proof = formProof(call)
+  const notice = goodNote(notices.get(given.get('done') ?? '') ?? null)
   return page(call.ctx.config, {
     title: 'Sign in',
     status: fault?.status,
-    body: html`
+    body:
+      account?.hasPassword === false
+        ? againPart(proof, account)
+        : html`
+${passwordPart(call, proof, given, { notice, fault })}
+${walletSignInForm(proof, {
+  name: '',
+  heading: html`<h2>With a wallet</h2>`,
+  text: 'For accounts whose key is in a wallet. You need no password, and no handle.',
+})}`,
+  })
+}
+
+/** Returns the account of that name if it is signed in on this browser, for so long that its holder has to sign in again. */
+async function accountAgain(call: PageCall, name: string): Promise<Account | null> {
+  const signedIn = (await deviceOf(call))?.accounts.find(({ account }) => name === account.did || name === account.handle)
+  return signedIn?.isStale ? signedIn.account : null
+}
+
+const againPart = (proof: Html[] | null, account: Account): Html => html`
+${walletSignInForm(proof, {
+  name: account.did,
+  heading: html`<h1>Sign in again</h1>`,
+  text: `You signed in to ${accountName(account)} more than a week ago. Please approve it in your wallet again.`,
+})}
+<p class="links"><a href="/account/sign-in">Sign in to another account</a></p>`
+
+interface Shown {
+  notice: Html | null
+  fault: Fault | null
+}
+
+function passwordPart({ ctx }: PageCall, proof: Html[] | null, given: URLSearchParams, { notice, fault }: Shown): Html {
+  const identifier = given.get('identifier') ?? ''
+  const isTyped = identifier !== ''
+  return html`
 <form method="post" action="/account/sign-in" class="card">
-  ${formProof(call)}
+  ${proof}
   <div class="tight">
     <h1>Sign in</h1>
     <p class="quiet">To see your account and the apps that use it.</p>
   </div>
-  ${goodNote(notices.get(given.get('done') ?? '') ?? null)}
+  ${notice}
   ${errorNote(fault)}
   ${identifierField({ value: identifier, required: true, autofocus: !isTyped })}
   ${passwordField({ required: true, autofocus: isTyped, fault })}
   ${rememberField(given.get('remember') === 'yes')}
   <div class="actions"><button class="primary">Sign in</button></div>
-  <p class="links"><a href="/account/reset-password">Forgot your password?</a> ${call.ctx.capabilities.has('escrow') && html`<a href="/account/recovery">Lost your wallet?</a> `}<a href="/account/sign-up">Create an account</a></p>
-</form>`,
-  })
+  <p class="links"><a href="/account/reset-password">Forgot your password?</a> ${ctx.capabilities.has('escrow') && html`<a href="/account/recovery">Lost your wallet?</a> `}<a href="/account/sign-up">Create an account</a></p>
+</form>`
 }
 
 const takenDown = faultAt(null, 'This account has been taken down. Please contact the operator of this server.', 200)

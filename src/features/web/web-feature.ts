@@ -7,11 +7,13 @@ import { recoveryRoutes } from './recovery-pages.ts'
 import { resetPasswordRoutes } from './reset-password-pages.ts'
 import { signInRoutes } from './sign-in-pages.ts'
 import { signUpRoutes } from './sign-up-pages.ts'
+import { walletSignInRoutes } from './wallet-sign-in-pages.ts'
 
 export const web: Feature = {
   name: 'web',
   routes: [
     ...signInRoutes,
+    ...walletSignInRoutes,
     ...signUpRoutes,
     ...resetPasswordRoutes,
     ...accountRoutes,
