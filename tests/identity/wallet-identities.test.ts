@@ -117,6 +117,10 @@ test('the server asks for its own key of the account, and for nothing that would
 test('while the directory is down, the server recommends nothing rather than the wrong keys', async () => {
   line.fate = () => 'question lost'
   expect(await identity(alice, 'getRecommendedDidCredentials')).toMatchObject({ status: 502 })
+  expect(await request(`${pds.url}/v1/dids/did:plc:aaaaaaaaaaaaaaaaaaaaaaaa`)).toMatchObject({
+    status: 502,
+    body: { error: { code: 'PLC_DIRECTORY_ERROR' } },
+  })
 })
 
 test('an operation that the server signs carries the key of the account, and is not submitted', async () => {

@@ -5,9 +5,10 @@ import { formatDidKey, signingKey } from '../../src/protocol/keys.ts'
 import { nextOperation, signOperation, type LogOperation } from '../../src/protocol/plc.ts'
 import { createAccount, PASSWORD, xrpc, type TestAccount } from '../harness/account.ts'
 import { startFaultyLine, type Fate, type FaultyLine, type PassingRequest } from '../harness/faulty-line.ts'
-import { request } from '../harness/http.ts'
+import { bearer, request } from '../harness/http.ts'
 import { startPds, type TestPds } from '../harness/pds.ts'
 import { startPlcServer, type PlcHost } from '../harness/plc-server.ts'
+import { walletSession } from '../harness/wallet.ts'
 
 const RECOVERY_KEY = 'did:key:zQ3shokFTS3brHcDQrn82RUDfCZESWL1ZdCEJwekUDPQiYBme'
 
@@ -338,4 +339,23 @@ test('an account that takes the handle of a sign-up that was cut off has it alon
   expect(await updateHandle(bob, 'alice.test')).toMatchObject({ status: 200 })
   expect(await namesInDirectory(path.slice(1))).toBeNull()
   expect(await namesInDirectory(bob.did)).toEqual(['at://alice.test'])
+})
+
+test('a wallet that adds the handle of an abandoned sign-up waits out the doubt, and ends the identity that was left', async () => {
+  const bob = await createAccount(pds, 'bob')
+  const wallet = bearer(await walletSession(pds, bob.did))
+  const add = () => request(`${pds.url}/v1/handles`, { json: { accountId: bob.did, handle: 'alice.test' }, headers: wallet })
+  line.fate = downAfterOperation()
+  expect(await signUp(alice)).toMatchObject({ status: 502 })
+  const left = writes().at(-1)!.path.slice(1)
+  line.fate = () => 'answered'
+  expect(await add()).toMatchObject({ status: 409 })
+  pds.clock.advance({ secs: 61 })
+  line.fate = isDown
+  expect(await add()).toMatchObject({ status: 502, body: { error: { code: 'PLC_DIRECTORY_ERROR' } } })
+  line.fate = () => 'answered'
+  expect(await add()).toMatchObject({ status: 200 })
+  expect(await namesInDirectory(left)).toBeNull()
+  expect(await namesInDirectory(bob.did)).toEqual(['at://bob.test'])
+  expect(await resolves('alice.test')).toBe(bob.did)
 })
