@@ -23,6 +23,21 @@ const stepsBeforeKill = (round: number) => 1 + ((round * 7) % (WALLETS_PER_ROUND
 
 const fates: readonly Fate[] = ['answered', 'answer lost', 'answered', 'question lost']
 
+/** Returns what starts a server in this folder, always at the same address. */
+async function starterIn(folder: string, plcUrl: string): Promise<() => Promise<RunningServer>> {
+  const port = await freePort()
+  const url = `http://localhost:${port}`
+  const env = {
+    PORT: String(port),
+    SERVICE_PUBLIC_URL: url,
+    SERVICE_RATE_LIMIT_ENABLED: 'false',
+    SERVICE_PLC_DIRECTORY_URL: plcUrl,
+    SERVICE_ADMIN_TOKEN: ADMIN_TOKEN,
+    SERVICE_SIGNING_KEY_MASTER_KEY: '07'.repeat(32),
+  }
+  return async () => Object.assign(await startProgram(['dev'], env, folder), { url })
+}
+
 /** What a wallet has stored before it sends it. */
 type Persistent = PendingWallet & { json: ReturnType<typeof didRequest> | null }
 
@@ -32,17 +47,7 @@ test(
     const folder = mkdtempSync(join(tmpdir(), 'holdfast-ceremonies-'))
     await using directory = await startPlcServer()
     await using line = await startFaultyLine(directory.url)
-    const port = await freePort()
-    const url = `http://localhost:${port}`
-    const env = {
-      PORT: String(port),
-      SERVICE_PUBLIC_URL: url,
-      SERVICE_RATE_LIMIT_ENABLED: 'false',
-      SERVICE_PLC_DIRECTORY_URL: line.url,
-      SERVICE_ADMIN_TOKEN: ADMIN_TOKEN,
-      SERVICE_SIGNING_KEY_MASTER_KEY: '07'.repeat(32),
-    }
-    const start = async (): Promise<RunningServer> => Object.assign(await startProgram(['dev'], env, folder), { url })
+    const start = await starterIn(folder, line.url)
     try {
       let count = 0
       for (let round = 0; round < KILLS; round++) {
@@ -67,6 +72,38 @@ test(
   },
   KILLS * MAX_MILLIS_PER_KILL,
 )
+
+test('a server that is killed once the directory has the identity, before it knows, goes on with that identity', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'holdfast-ceremonies-'))
+  await using directory = await startPlcServer()
+  await using line = await startFaultyLine(directory.url)
+  const start = await starterIn(folder, line.url)
+  try {
+    const wallet: Persistent = { ...newWallet('alice'), json: null }
+    {
+      await using server = await start()
+      wallet.code = await claimCode(server)
+      wallet.token = (await mobile(server, wallet)).body.sessionToken
+      wallet.json = didRequest(server, wallet, (await signingKeyFor(server, wallet)).body.keyId)
+      line.fate = ({ method }) => {
+        if (method === 'POST') return 'answer lost'
+        // It asks what became of its operation.
+        server.signal('SIGKILL')
+        return 'question lost'
+      }
+      await Promise.allSettled([sendDid(server, wallet, wallet.json)])
+      await server.exited
+      line.fate = () => 'answered'
+    }
+    await using server = await start()
+    expect((await operate(server, '/v1/admin/ceremonies')).body.ceremonies).toMatchObject([{ state: 'did_stored', handle: wallet.handle }])
+    // The session is still good.
+    expect(await sendDid(server, wallet, wallet.json)).toMatchObject({ status: 200 })
+    expect(line.arrived.filter(({ method }) => method === 'POST')).toHaveLength(2)
+  } finally {
+    rmSync(folder, { recursive: true, force: true })
+  }
+})
 
 /** Every wallet goes through its ceremony at once, as far as it gets. */
 async function stormAndKill(server: RunningServer, line: FaultyLine, wallets: Persistent[], round: number): Promise<void> {
