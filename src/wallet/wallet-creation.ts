@@ -4,6 +4,7 @@
  * Everything that is sent is stored first, so that the ceremony can be repeated after a lost answer or a killed process: the server gives
  * the same repository key again, and takes the same identity once.
  */
+import { isDeepStrictEqual } from 'node:util'
 import { OperatorError } from '../base/operator-error.ts'
 import { didWebUrl } from '../protocol/did-document.ts'
 import { parseHandle, type Did, type Handle } from '../protocol/identifiers.ts'
@@ -29,7 +30,11 @@ export async function beginCreation(wallet: Wallet, wanted: Wanted, { hasPasswor
   const handle = parseHandle(wanted.handle)
   if (handle === null) throw new OperatorError(`${wanted.handle} is not a handle; one here ends in ${availableUserDomains.join(' or ')}`)
   if (wanted.webDid !== null && didWebUrl(wanted.webDid as Did) === null) throw new OperatorError(`${wanted.webDid} is not a did:web`)
-  await wallet.update({ did: null, unfinished: { ...wanted, what: 'creation', handle, identity: null } })
+  const creation: Creation = { ...wanted, what: 'creation', handle, identity: null }
+  // Whoever says the same again means the same identity, which the server may know already.
+  const { unfinished } = wallet.contents
+  if (unfinished?.what === 'creation' && isDeepStrictEqual({ ...unfinished, identity: null }, creation)) return
+  await wallet.update({ did: null, unfinished: creation })
 }
 
 /** Go on with the ceremony that was begun. `password` is null for an account without one. */

@@ -13,12 +13,14 @@ export type Fate = 'answered' | 'question lost' | 'answer lost'
 
 export interface FaultyLine extends AsyncDisposable {
   readonly url: string
+  /** The other end, which may be named later. */
+  to: string
   /** Requests that arrived at the other end, in order. */
   readonly arrived: PassingRequest[]
   fate: (request: PassingRequest) => Fate | Promise<Fate>
 }
 
-export async function startFaultyLine(to: string): Promise<FaultyLine> {
+export async function startFaultyLine(to = ''): Promise<FaultyLine> {
   const arrived: PassingRequest[] = []
   const server = createServer(async (incoming, outgoing) => {
     const chunks: Buffer[] = []
@@ -27,10 +29,14 @@ export async function startFaultyLine(to: string): Promise<FaultyLine> {
     const fate = await line.fate(passing)
     if (fate === 'question lost') return incoming.socket.destroy()
     arrived.push(passing)
-    const isPost = passing.method === 'POST'
-    const answer = await fetch(to + passing.path, {
+    const { host, authorization, 'content-type': type } = incoming.headers
+    const headers = Object.entries({ host, authorization, 'content-type': type }).filter(
+      (entry): entry is [string, string] => entry[1] !== undefined,
+    )
+    const answer = await fetch(line.to + passing.path, {
       method: passing.method,
-      ...(isPost && { headers: { 'content-type': 'application/json' }, body: passing.body }),
+      headers,
+      ...(passing.body !== '' && { body: passing.body }),
     })
     const text = await answer.text()
     if (fate === 'answer lost') return incoming.socket.destroy()
@@ -39,6 +45,7 @@ export async function startFaultyLine(to: string): Promise<FaultyLine> {
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   const line: FaultyLine = {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    to,
     arrived,
     fate: () => 'answered',
     async [Symbol.asyncDispose]() {
