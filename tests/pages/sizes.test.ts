@@ -11,7 +11,11 @@ import { freshPage, openBrowser } from '../harness/browser.ts'
 import { startWebHost, type WebHost } from '../harness/did-web-host.ts'
 import { fakeDns } from '../harness/dns.ts'
 import { OAuthClient } from '../harness/oauth-client.ts'
+import { bearer, request } from '../harness/http.ts'
 import { startPds, type TestPds } from '../harness/pds.ts'
+import { decisionOf, sendDecision } from '../harness/wallet-consent.ts'
+import { CookieBrowser } from '../harness/wallet-sign-in.ts'
+import { type DeviceKey, sovereignAccount, walletSession } from '../harness/wallet.ts'
 
 /** A browser on a busy machine takes its time. */
 setDefaultTimeout(60_000)
@@ -44,6 +48,8 @@ let web: WebHost
 let pds: TestPds
 let browser: Browser
 let alice: TestAccount
+/** Has no password. */
+let quinn: TestAccount & { device: DeviceKey }
 
 beforeAll(async () => {
   web = startWebHost()
@@ -55,11 +61,13 @@ beforeAll(async () => {
     serviceName: LONG_NAME,
     availableUserDomains: ['test', LONG_DOMAIN],
     inviteCodeRequired: false,
+    accounts: { passwordOptional: true },
     signingKeyMasterKey: new Secret(new Uint8Array(32).fill(7)),
   }
   const links = { termsOfService: `https://example.com/${'terms'.repeat(30)}`, privacyPolicy: 'https://example.com/privacy' }
   ;[pds, browser] = await Promise.all([startPds({ ...config, links }, { outbound, resolver: dns }), openBrowser()])
   alice = await createAccount(pds, 'alice', { email: `${'a'.repeat(60)}@${'mail'.repeat(15)}.example.com` })
+  quinn = await sovereignAccount(pds, 'q'.repeat(60), { password: undefined, email: `${'q'.repeat(60)}@${'mail'.repeat(15)}.example.com` })
   dns.setHandle(LONG_HANDLE, alice.did)
   const changed = await alice.call('com.atproto.identity.updateHandle', { json: { handle: LONG_HANDLE } })
   if (changed.status !== 200) throw new Error(JSON.stringify(changed.body))
@@ -149,6 +157,38 @@ const pages: Record<string, (page: Page) => Promise<unknown>> = {
   async account(page) {
     await signIn(page)
     await unfold(page)
+  },
+  async 'account-wallet'(page) {
+    const app = client()
+    await request(app.authorizeUrl(await app.requestUri({ scope: SCOPES.join(' '), login_hint: quinn.did })), {
+      headers: {
+        referer: `https://${LONG_DOMAIN}/`,
+        'user-agent': 'Mozilla/5.0 (X11; Linux x86_64; rv:128.0) Gecko/20100101 Firefox/128.0',
+      },
+    })
+    const wallet = await walletSession(pds, quinn.did)
+    const { body } = await request(`${pds.url}/v1/transfer/initiate`, { method: 'POST', headers: bearer(wallet) })
+    const device = { devicePublicKey: 'z', platform: 'ios' }
+    await request(`${pds.url}/v1/transfer/accept`, { json: { transferCode: body.transferCode, ...device } })
+    await page.goto(`${pds.url}/account/sign-in`)
+    await page.getByRole('button', { name: 'Use a wallet' }).click()
+    const requestId = (await page.locator('#wallet-path').getAttribute('data-request-id'))!
+    const matchCode = await page.locator('#match-code').innerText()
+    const choice = { grantedScope: 'atproto', matchCode }
+    await sendDecision(pds, decisionOf(pds, quinn, { requestId, clientId: pds.url }, choice))
+    await page.getByRole('button', { name: 'Continue to your account' }).click()
+    await page.locator('#wallet').waitFor()
+    await unfold(page)
+  },
+  async 'sign-in-again'(page) {
+    const old = new CookieBrowser(pds)
+    const begun = await old.begin()
+    await sendDecision(pds, decisionOf(pds, quinn, begun, { grantedScope: 'atproto', matchCode: begun.matchCode! }))
+    await old.send('/account/sign-in/wallet/complete', { request_id: begun.requestId, remember: 'yes' })
+    pds.clock.advance({ days: 8 })
+    await page.context().addCookies([{ name: 'holdfast', value: old.cookies.get('holdfast')!, url: pds.url }])
+    await page.goto(`${pds.url}/account`)
+    await page.getByRole('heading', { name: 'Sign in again' }).waitFor()
   },
   async 'own-domain'(page) {
     await signIn(page)

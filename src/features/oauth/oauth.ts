@@ -21,6 +21,7 @@ export { listConsentEvents, type ConsentEvent } from './wallet-consent-event-sto
 export type { Consent } from './wallet-consent-store.ts'
 export { consentsAwaiting, deleteConsentsAbout } from './wallet-consents.ts'
 export { beginBrowserSignIn, browserSignInOf, completeBrowserSignIn } from './browser-sign-ins.ts'
+export { denyAsHolder } from './wallet-decisions.ts'
 export { waitScript, walletBlock } from './wallet-consent-block.ts'
 
 /** An app that calls with a valid access token, and the account that authorized it. */

@@ -18,7 +18,7 @@ export function accountDetails(view: AccountView): Html {
   ${folded(view, 'handle', 'Change handle', handleForm(view))}
   ${email !== null && (emailConfirmedAt === null || view.outcome?.section === 'confirm-email') && folded(view, 'confirm-email', 'Confirm email address', confirmForms(view, email))}
   ${folded(view, 'email', 'Change email address', emailForm(view))}
-  ${account.hasPassword && folded(view, 'password', 'Change password', passwordForm(view))}
+  ${account.hasPassword ? folded(view, 'password', 'Change password', passwordForm(view)) : folded(view, 'password', 'Set a password', firstPassword(email))}
 </section>`
 }
 
@@ -55,7 +55,7 @@ ${field({
 function confirmForms(view: AccountView, email: string): Html {
   const { typed, fault } = sent(view, 'confirm-email')
   const ask = html`
-<p class="quiet">We send a code to ${email}. If you forget your password, a confirmed address lets you set a new one.</p>
+<p class="quiet">We send a code to ${email}. ${view.account.hasPassword ? 'If you forget your password, a confirmed address lets you set a new one.' : 'Codes to delete or recover your account go to this address too.'}</p>
 <div><button>Send a code</button></div>`
   const answer = html`
 ${hidden({ email })}
@@ -93,3 +93,14 @@ ${newPasswordField({ id: 'new-password', name: 'next', fault: fault?.field === '
 <div><button>Change password</button></div>`,
   )
 }
+
+/** An account without a password gets one like a forgotten one, so that the address is known to work. */
+const firstPassword = (email: string | null): Html => html`
+<p>Your account has no password: you sign in with your wallet.</p>
+<p class="quiet">With a password you can sign in without the wallet too, and so can whoever learns the password or reads your mail. The password opens your account here; the key in your wallet still decides who controls your identity.</p>
+<p class="note warn">Setting one signs you out everywhere and ends the access of all apps. An account that has a password keeps one.</p>
+${
+  email === null
+    ? html`<p class="quiet">We send a code by mail for it, so add an email address first.</p>`
+    : html`<p class="links"><a href="/account/reset-password">Have a code sent to ${email}</a></p>`
+}`

@@ -4,12 +4,13 @@ import type { KnownOrigin } from '../../http/origin.ts'
 import { page } from '../../http/page.ts'
 import type { Context } from '../../platform/context.ts'
 import { activityOf } from '../accounts/accounts.ts'
-import type { ListedSession } from '../auth/auth.ts'
+import type { ListedSession, ListedWalletSession } from '../auth/auth.ts'
 import { appHost, sentence, wordsOf } from '../oauth/oauth.ts'
 import { accountDetails } from './account-details.ts'
 import { accountForm, accountName, outcomeOf, type AccountView } from './account-view.ts'
 import type { KnownBrowser } from './device-store.ts'
 import { day, field, hidden } from './page-parts.ts'
+import { walletPart } from './wallet-matters-view.ts'
 
 export function accountPage({ config }: Context, view: AccountView): Response {
   return page(config, {
@@ -18,6 +19,7 @@ export function accountPage({ config }: Context, view: AccountView): Response {
     status: view.outcome?.fault?.status,
     body: html`
 ${identity(view)}
+${walletPart(view, config.publicUrl)}
 ${apps(view)}
 ${appPasswords(view)}
 ${sessions(view)}
@@ -121,7 +123,11 @@ const secretNote = ({ name, password }: { name: string; password: string }): Htm
 
 function sessions(view: AccountView): Html {
   const others = view.browsers.filter(({ tokenHash }) => tokenHash !== view.device.tokenHash)
-  const rows = [...view.browsers.map((browser) => browserRow(view, browser)), ...view.sessions.map((session) => sessionRow(view, session))]
+  const rows = [
+    ...view.browsers.map((browser) => browserRow(view, browser)),
+    ...view.walletSessions.map((session) => walletSessionRow(view, session)),
+    ...view.sessions.map((session) => sessionRow(view, session)),
+  ]
   return html`
 <section class="card" id="sessions">
   <div class="tight">
@@ -143,9 +149,23 @@ function browserRow(view: AccountView, browser: KnownBrowser): Html {
   <div class="body">
     <strong>${name}</strong>
     <small>${isThis ? 'This browser' : 'Browser'}, signed in to this page</small>
-    <small>${firstUse(browser)}, password entered ${day(signedInAt)}</small>
+    <small>${firstUse(browser)}, signed in ${day(signedInAt)}</small>
   </div>
   ${!isThis && accountForm(view, 'browsers', html`${hidden({ id: tokenHash })}<button class="small danger" aria-label="Sign out of ${name}">Sign out</button>`)}
+</li>`
+}
+
+function walletSessionRow(view: AccountView, session: ListedWalletSession): Html {
+  const { tokenHash, expiresAt, openedWith } = session
+  const name = openedWith ?? 'A wallet'
+  return html`
+<li>
+  <div class="body">
+    <strong>${name}</strong>
+    <small>Wallet, to manage your account and its recovery</small>
+    <small>${firstUse(session)}, ends ${day(expiresAt)}</small>
+  </div>
+  ${accountForm(view, 'wallet-sessions', html`${hidden({ id: tokenHash })}<button class="small danger" aria-label="End the wallet session of ${name}">End</button>`)}
 </li>`
 }
 

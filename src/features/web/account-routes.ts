@@ -13,9 +13,19 @@ import {
   withinRefusedAddresses,
 } from '../accounts/accounts.ts'
 import { activateAccount, changeEmail, changePassword, confirmEmail, requestEmailUpdate } from '../account-changes/account-changes.ts'
-import { createAppPassword, deleteSession, findSession, listAppPasswords, listSessions, revokeAppPassword } from '../auth/auth.ts'
+import {
+  createAppPassword,
+  deleteSession,
+  deleteWalletSession,
+  findSession,
+  listAppPasswords,
+  listSessions,
+  listWalletSessions,
+  revokeAppPassword,
+} from '../auth/auth.ts'
 import { changeHandle, externalHandle, publishedDids } from '../identity/identity.ts'
-import { deleteOAuthSession, findOAuthSession, oauthSessionsOf } from '../oauth/oauth.ts'
+import { deleteOAuthSession, denyAsHolder, findOAuthSession, oauthSessionsOf } from '../oauth/oauth.ts'
+import { cancelTransfer, revokeTransferDevice } from '../transfers/transfers.ts'
 import { accountPage } from './account-page.ts'
 import type { AccountView, Section } from './account-view.ts'
 import { browsersOf, deleteOtherSignIns, deleteSignIn } from './device-store.ts'
@@ -24,6 +34,7 @@ import { faultOf } from './faults.ts'
 import { holderForm, holderOf, signInUrl, type Holder } from './holders.ts'
 import { ownDomainRoutes, ownDomainUrl } from './own-domain-page.ts'
 import { seeOther, type PageCall } from './page-parts.ts'
+import { walletMatters } from './wallet-matters-view.ts'
 
 type PageOptions = Partial<Pick<AccountView, 'outcome' | 'secret' | 'awaitsEmailCode'>>
 
@@ -35,19 +46,25 @@ async function renderAccountPage(
   const { db, clock } = ctx
   const { did } = account
   const now = clock.now()
-  const [apps, appPasswords, sessions, browsers] = await Promise.all([
+  const [apps, appPasswords, sessions, browsers, walletSessions, wallet] = await Promise.all([
     oauthSessionsOf(db, did, now),
     listAppPasswords(db, did),
     listSessions(db, did, now),
     browsersOf(db, did, now),
+    listWalletSessions(db, did, now),
+    walletMatters(ctx, account),
   ])
-  return accountPage(ctx, { account, device, apps, appPasswords, sessions, browsers, outcome, secret, awaitsEmailCode })
+  const lists = { apps, appPasswords, sessions, browsers, walletSessions, wallet }
+  return accountPage(ctx, { account, device, ...lists, outcome, secret, awaitsEmailCode })
 }
 
 const notices = new Map<string, { section: Section; notice: string }>([
   ['app', { section: 'apps', notice: 'The app no longer has access.' }],
   ['app-password', { section: 'app-passwords', notice: 'The app password is revoked, and the apps that used it are signed out.' }],
   ['session', { section: 'sessions', notice: 'Signed out.' }],
+  ['request', { section: 'wallet', notice: 'The sign-in can no longer be approved.' }],
+  ['transfer', { section: 'wallet', notice: 'The transfer has ended.' }],
+  ['device', { section: 'wallet', notice: 'The device is revoked.' }],
   ['handle', { section: 'handle', notice: 'Your handle is changed.' }],
   ['email-code', { section: 'confirm-email', notice: 'We have sent a code to your email address. It is valid for 15 minutes.' }],
   ['email-confirmed', { section: 'account', notice: 'Your email address is confirmed.' }],
@@ -120,6 +137,21 @@ export const accountRoutes: Endpoint[] = [
       const session = await findSession(tx, form.get('id') ?? '', account.did)
       if (session) await deleteSession(tx, session.id)
     })
+    return null
+  }),
+  ...act('wallet-sessions', 'sessions', 'session', async ({ ctx }, { account: { did } }, form) => {
+    await ctx.db.transaction((tx) => deleteWalletSession(tx, did, form.get('id') ?? ''))
+    return null
+  }),
+  ...act('wallet/requests', 'wallet', 'request', (call, holder, form) =>
+    showFault(call, holder, { section: 'wallet', form }, () => denyAsHolder(call, holder.account, form.get('id') ?? '')),
+  ),
+  ...act('wallet/transfer', 'wallet', 'transfer', async (call, { account: { did } }) => {
+    await cancelTransfer(call, did)
+    return null
+  }),
+  ...act('wallet/devices', 'wallet', 'device', async (call, { account: { did } }, form) => {
+    await revokeTransferDevice(call, did, form.get('id') ?? '')
     return null
   }),
   ...act('browsers', 'sessions', 'session', async ({ ctx }, { account: { did }, device }, form) => {

@@ -1,15 +1,26 @@
 /** The data of the account page, and the parts that its sections share. */
 import { html, type Html } from '../../http/html.ts'
 import type { Account } from '../accounts/accounts.ts'
-import type { AppPassword, ListedSession } from '../auth/auth.ts'
-import type { OAuthSession } from '../oauth/oauth.ts'
+import type { AppPassword, ListedSession, ListedWalletSession } from '../auth/auth.ts'
+import type { Consent, OAuthSession } from '../oauth/oauth.ts'
+import type { Transfer } from '../transfers/transfers.ts'
+import type { Device as WalletDevice } from '../wallet-devices/wallet-devices.ts'
 import type { KnownBrowser } from './device-store.ts'
 import type { Device } from './devices.ts'
 import type { Fault } from './faults.ts'
 import { errorNote, goodNote, hidden } from './page-parts.ts'
 
 /** Sections with forms. Each name is an id in the page. */
-export type Section = 'account' | 'apps' | 'app-passwords' | 'sessions' | 'handle' | 'email' | 'confirm-email' | 'password'
+export type Section = 'account' | 'wallet' | 'apps' | 'app-passwords' | 'sessions' | 'handle' | 'email' | 'confirm-email' | 'password'
+
+/** What there is to answer or to watch over for somebody with a wallet. */
+export interface WalletMatters {
+  /** Requests that wait for the wallet and name the account. Anybody can make them. */
+  consents: readonly Consent[]
+  /** The transfer to another device that is running; null if there is none. */
+  transfer: Transfer | null
+  devices: readonly WalletDevice[]
+}
 
 export interface AccountView {
   account: Account
@@ -18,6 +29,8 @@ export interface AccountView {
   appPasswords: readonly AppPassword[]
   sessions: readonly ListedSession[]
   browsers: readonly KnownBrowser[]
+  walletSessions: readonly ListedWalletSession[]
+  wallet: WalletMatters
   /** Result of the form that was sent; null if none was. */
   outcome: Outcome | null
   /** An app password that was just created; shown only once. */

@@ -5,7 +5,7 @@ import type { Did, Millis } from '../../protocol/identifiers.ts'
 
 export interface SignIn extends KnownOrigin {
   did: Did
-  /** When the password was last entered. */
+  /** When the password was last entered, or a wallet last approved. */
   signedInAt: Millis
 }
 

@@ -22,13 +22,13 @@ import { hidden, readForm, type PageCall } from './page-parts.ts'
 /** Lifetime with "stay signed in", and without, which also ends when the browser closes. */
 const REMEMBERED_SECS = 90 * 86_400
 const UNREMEMBERED_SECS = 3600
-/** Age of a sign-in after which the password is asked for again. */
+/** Age of a sign-in after which the password, or the wallet, is asked for again. */
 const FRESH_SECS = 7 * 86_400
 const MAX_ACCOUNTS = 8
 
 export interface SignedIn {
   account: Account
-  /** Whether the sign-in is so old that the password is asked for again. */
+  /** Whether the sign-in is so old that the password, or the wallet, is asked for again. */
   isStale: boolean
 }
 
