@@ -40,7 +40,7 @@ function walletPart({ config }: Context, given: URLSearchParams, fault: Fault | 
     <p class="quiet">The key of a wallet that you enter here ranks above this server: with it, you can move your account away even if this server does not cooperate.</p>
     ${
       passwordOptional &&
-      html`<p class="note">If you leave the password empty, the wallet is the only way to sign in. Nobody can reset it for you: if you lose the wallet and have kept no recovery shares, you lose the account.</p>`
+      html`<p class="note">If you leave the password empty, you sign in with the wallet: here, to apps that show a code for it, and to others with an app password that you make here. A code by mail can give the account a password later, but nobody can replace the key: if you lose the wallet and have kept no recovery shares, this server alone decides whether you can move away.</p>`
     }
     ${field({
       name: 'wallet_key',
