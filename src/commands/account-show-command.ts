@@ -2,6 +2,8 @@ import { operated } from './operated.ts'
 import { findAccount, NAMED_BY } from './operator-accounts.ts'
 import { facts, minute } from './report.ts'
 
+const shares: Record<string, string> = { none: 'none', held: 'held', pending: 'asked for', collectable: 'asked for, may be collected' }
+
 export const accountShowCommand = operated({
   name: 'account show',
   summary: 'Show the data of an account.',
@@ -9,18 +11,20 @@ export const accountShowCommand = operated({
   details: NAMED_BY,
   async run({ server, positionals: [name = ''] }) {
     const account = await findAccount(server, name)
-    const { did, handle, email, emailConfirmedAt, status, createdAt, deactivatedAt, takedownRef, hasPassword, invitesDisabled, flags } =
-      account
+    const { did, handle, furtherHandles, email, emailConfirmedAt, status, createdAt, deactivatedAt, takedownRef, flags } = account
     const text = facts({
       handle: handle ?? 'none',
+      'further handles': furtherHandles.length === 0 ? null : furtherHandles.join(', '),
       did,
       address: email === null ? 'none' : `${email} (${emailConfirmedAt === null ? 'not confirmed' : 'confirmed'})`,
       status,
       created: minute(createdAt),
       deactivated: minute(deactivatedAt),
       takedown: takedownRef,
-      password: hasPassword ? 'yes' : 'none',
-      invites: invitesDisabled ? 'disabled' : 'enabled',
+      password: account.hasPassword ? 'yes' : 'none',
+      'recovery share': shares[account.escrow] ?? account.escrow,
+      document: did.startsWith('did:web:') ? (account.didWebHosting ? 'served here' : 'not served here') : null,
+      invites: account.invitesDisabled ? 'disabled' : 'enabled',
       flags: flags.length === 0 ? null : flags.map(({ val, labelerDid }) => `${val} by ${labelerDid}`).join(', '),
     })
     return { value: account, text }

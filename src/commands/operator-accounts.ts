@@ -19,6 +19,11 @@ export interface FoundAccount {
   deactivatedAt: string | null
   takedownRef: string | null
   hasPassword: boolean
+  furtherHandles: string[]
+  /** How its recovery share stands: `none`, `held`, or a release that is `pending` or `collectable`. */
+  escrow: string
+  /** Whether the server serves the document of its did:web. */
+  didWebHosting: boolean
   invitesDisabled: boolean
   flags: { val: string; labelerDid: string }[]
 }

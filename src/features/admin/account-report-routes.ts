@@ -4,7 +4,9 @@ import { route } from '../../http/endpoint.ts'
 import { invalidRequest, notFound } from '../../http/errors.ts'
 import { clamp, integerParam, readJson } from '../../http/json-input.ts'
 import { wireTime, type Millis } from '../../protocol/identifiers.ts'
-import { accountNamed, statusOf } from '../accounts/accounts.ts'
+import { accountNamed, furtherHandlesOf, statusOf } from '../accounts/accounts.ts'
+import { escrowState } from '../escrow/escrow.ts'
+import { isHostedHere } from '../identity/identity.ts'
 import { countFlaggedAccounts, findFlags, type Flag } from '../labels/labels.ts'
 import { operator } from '../operators/operators.ts'
 import { listAccounts, statuses, storageOf, usageOf, type AccountFilter, type ReportedStatus } from './account-report-store.ts'
@@ -60,7 +62,7 @@ export const accountReportRoutes = [
           status: statusOf(row),
           totalBytes: row.totalBytes,
           quotaUsedPct: percent(row.totalBytes, quotaBytes),
-          didWebHosting: false,
+          didWebHosting: row.isHosted === 1,
           flags: flags.filter(({ did }) => did === row.did).map(flagView),
         })),
         quotaBytes,
@@ -73,7 +75,8 @@ export const accountReportRoutes = [
   // The DID, handle or email address is sent in the body, because paths end up in logs.
   route('POST', '/v1/admin/accounts/lookup', {
     auth: operator(),
-    async handler({ ctx: { db, clock }, body }) {
+    async handler({ ctx, body }) {
+      const { db, clock } = ctx
       const { account: name } = await readJson(body, Type.Object({ account: Type.String() }))
       const account = await accountNamed(db, name)
       if (account === null) throw notFound('No such account')
@@ -88,6 +91,9 @@ export const accountReportRoutes = [
         deactivatedAt: wireTimeOrNull(deactivatedAt),
         takedownRef,
         hasPassword,
+        furtherHandles: await furtherHandlesOf(db, did),
+        escrow: (await escrowState(ctx, db, did)).state,
+        didWebHosting: await isHostedHere(db, did),
         invitesDisabled,
         flags: (await findFlags(db, [did], clock.now())).map(flagView),
       }

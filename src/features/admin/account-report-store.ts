@@ -22,6 +22,8 @@ export interface AccountRow {
   takedownRef: string | null
   flagged: 0 | 1
   totalBytes: number
+  /** Whether this server serves the document of its did:web. */
+  isHosted: 0 | 1
 }
 
 export interface AccountFilter {
@@ -45,7 +47,8 @@ export function listAccounts(reader: Reader, { status, text, after }: AccountFil
   if (after !== null) conditions.push(sql`(${flagged} < ${after.flagged} OR (${flagged} = ${after.flagged} AND did > ${after.did}))`)
   return reader.all<AccountRow>(sql`
     SELECT did, handle, created_at AS "createdAt", deactivated_at AS "deactivatedAt", takedown_ref AS "takedownRef", ${flagged} AS flagged,
-      (SELECT CAST(coalesce(sum(size), 0) AS BIGINT) FROM blob WHERE blob.did = account.did) AS "totalBytes"
+      (SELECT CAST(coalesce(sum(size), 0) AS BIGINT) FROM blob WHERE blob.did = account.did) AS "totalBytes",
+      CASE WHEN EXISTS (SELECT 1 FROM web_document w WHERE w.did = account.did AND w.hosted_since IS NOT NULL) THEN 1 ELSE 0 END AS "isHosted"
     FROM account WHERE ${sqlAnd(conditions)} ORDER BY flagged DESC, did LIMIT ${limit}`)
 }
 
