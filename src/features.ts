@@ -3,6 +3,7 @@ import type { Feature } from './http/feature.ts'
 import { accountChanges } from './features/account-changes/account-changes-feature.ts'
 import { accounts } from './features/accounts/accounts-feature.ts'
 import { admin } from './features/admin/admin.ts'
+import { agents } from './features/agents/agents-feature.ts'
 import { auth } from './features/auth/auth-feature.ts'
 import { backup } from './features/backup/backup.ts'
 import { blobGc } from './features/blob-gc/blob-gc.ts'
@@ -35,6 +36,7 @@ export const features: readonly Feature[] = [
   accountChanges,
   accounts,
   admin,
+  agents,
   auth,
   backup,
   blobGc,

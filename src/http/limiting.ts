@@ -32,10 +32,10 @@ export function chargeCall<Call extends Exchange>(call: Call, limits: readonly C
   )
 }
 
-/** Throws `RateLimitExceeded` if the address has used up a limit to which only failures are charged. Charges nothing. */
-export function refuseSpent(exchange: Exchange, name: LimitName): void {
+/** Throws `RateLimitExceeded` if the address, or `key`, has used up a limit to which only failures are charged. Charges nothing. */
+export function refuseSpent(exchange: Exchange, name: LimitName, key?: string): void {
   if (!exchange.ctx.config.rateLimit.enabled) return
-  applyLimit(exchange, exchange.ctx.limits.spent(name, limitKey(exchange.ip)))
+  applyLimit(exchange, exchange.ctx.limits.spent(name, key ?? limitKey(exchange.ip)))
 }
 
 /** Charge `cost` points to `key` (a DID or a client). Throws `RateLimitExceeded`. */

@@ -32,3 +32,21 @@ export class TestClock implements Clock {
     this.#jumpedMillis += millisOf(span)
   }
 }
+
+/** Time that passes only when a test says so, for what happens at an exact moment. It starts at a whole second. */
+export class StillClock extends TestClock {
+  readonly #startedAt = Math.floor(Date.now() / 1000) * 1000
+  #passedMillis = 0
+
+  override now(): number {
+    return this.#startedAt + this.#passedMillis
+  }
+
+  override monotonic(): number {
+    return this.#passedMillis
+  }
+
+  override advance(span: Span & { millis?: number }): void {
+    this.#passedMillis += millisOf(span) + (span.millis ?? 0)
+  }
+}

@@ -133,6 +133,7 @@ describe('what deletes by age skips a pass', () => {
       'transfers',
       'mailed-codes',
       'admin-nonce-sweep',
+      'agent-claims',
       'name-claims',
       'ceremonies',
       'abandoned-repos',

@@ -28,6 +28,9 @@ test('each endpoint with limits of its own has these', () => {
     .filter(([, limits]) => limits !== '')
   expect(Object.fromEntries(limited)).toEqual({
     'POST /v1/did-web/document': 'updateHandle of did:web:a.test',
+    'POST /agent/identity': 'agentIdentity of the address',
+    'POST /agent/identity/claim/confirm': 'agentClaimConfirm of the address',
+    'POST /v1/agents/claim-preview': 'agentClaimConfirm of the address',
     'POST /v1/handles': 'updateHandle of did:web:a.test',
     'DELETE /v1/handles/:handle': 'updateHandle of did:web:a.test',
     'POST /v1/repo-keys/rotation': 'rotateRepoKey of did:web:a.test',
@@ -85,6 +88,9 @@ test('a write costs what it is', () => {
 const chargingThemselves = {
   'features/accounts/code-requests.ts': 'pages that ask for a code show in their form that there were too many',
   'features/accounts/taken-address.ts': 'only addresses that are taken count',
+  'features/agents/agent-claims.ts': 'only wrong codes count',
+  'features/agents/agent-grants.ts': 'it is charged to the registration of a token',
+  'features/agents/agent-registrations.ts': 'only what adds rows counts, and each way to register has a limit',
   'features/identity/resolution-routes.ts': 'only what is stored counts',
   'features/oauth/authorize-routes.ts': 'the form shows it',
   'features/operators/operators.ts': 'only failures count',

@@ -31,6 +31,7 @@ let alice: TestAccount
 beforeAll(async () => {
   pds = await startPds({
     waitlist: { enabled: true },
+    agentAuth: { serviceAuthEnabled: true },
     signingKeyMasterKey: new Secret(new Uint8Array(32)),
     rateLimit: {
       createAccountPer5min: FEW,
@@ -40,6 +41,7 @@ beforeAll(async () => {
       recoveryPer5min: FEW,
       waitlistPer5min: FEW,
       transferAcceptPer5min: FEW,
+      agentClaimConfirmPer5min: FEW,
     },
   })
   alice = await createAccount(pds, 'alice')
@@ -201,6 +203,26 @@ const limiters: Partial<Record<LimitName, Limiter>> = {
       (headers) => request(`${pds.url}/v1/transfer/accept`, { json: { code: 'AAAAAA', devicePublicKey: 'z', platform: 'ios' }, headers }),
     ],
   },
+  agentIdentity: {
+    windows: [[60, MINUTES_5]],
+    by: 'address',
+    requests: [(headers) => request(`${pds.url}/agent/identity`, { json: {}, headers })],
+  },
+  agentServiceAuth: {
+    windows: [[30, MINUTES_5]],
+    by: 'address',
+    requests: [
+      (headers) => request(`${pds.url}/agent/identity`, { json: { type: 'service_auth', login_hint: 'nobody@example.com' }, headers }),
+    ],
+  },
+  agentClaimConfirm: {
+    windows: [[FEW, MINUTES_5]],
+    by: 'address',
+    requests: [
+      (headers) => request(`${pds.url}/agent/identity/claim/confirm`, { json: {}, headers: { ...headers, ...bearer(alice.accessJwt) } }),
+      (headers) => request(`${pds.url}/v1/agents/claim-preview`, { json: {}, headers: { ...headers, ...bearer(alice.accessJwt) } }),
+    ],
+  },
   rotateRepoKey: {
     windows: [[30, MINUTES_5]],
     by: 'account',
@@ -218,13 +240,13 @@ const limiters: Partial<Record<LimitName, Limiter>> = {
 }
 
 /** Their endpoints are not built yet. */
-const AHEAD: LimitName[] = ['agentClaimConfirm', 'oauthConsentCreate', 'oauthConsentAction']
+const AHEAD: LimitName[] = ['oauthConsentCreate', 'oauthConsentAction']
 
 /**
- * They say nothing while they count, so they have tests of their own (`signup/taken-address.test.ts`,
- * `accounts/account-events.test.ts`).
+ * They say nothing while they count, or count neither addresses nor accounts, so they have tests of their own
+ * (`signup/taken-address.test.ts`, `accounts/account-events.test.ts`, `agents/`).
  */
-const QUIET: LimitName[] = ['takenAddress', 'signInNotice', 'accountNotice']
+const QUIET: LimitName[] = ['agentIdentityTotal', 'agentUserCode', 'agentToken', 'takenAddress', 'signInNotice', 'accountNotice']
 
 let addresses = 0
 const newAddress = () => `198.51.100.${++addresses}`

@@ -14,10 +14,11 @@ import { ADMIN_TOKEN, startPds, type TestPds } from '../harness/pds.ts'
  * in in the browser. `client`: an OAuth client with its proof. `code`: who shows a one-time code in the body. `directory`: everybody, where
  * the server runs a PLC directory of its own. `metrics`: as configured. `owner`: the account itself, by its session or that of
  * a wallet; `wallet`: that of a wallet alone; `pending`: that of a wallet whose account is in the making. `device`: a device that holds a token.
- * `party`: the wallet that began a transfer, or the device that accepted it.
+ * `flat owner`: the owner, where refusals have the format of OAuth. `party`: the wallet that began a transfer, or the device that accepted it.
  */
 type For =
   | 'owner'
+  | 'flat owner'
   | 'wallet'
   | 'pending'
   | 'device'
@@ -118,6 +119,11 @@ const routes: Record<string, For> = {
   'POST /account/email': 'holder',
   'GET /account/password': 'open',
   'POST /account/password': 'holder',
+
+  'POST /agent/identity': 'open',
+  'POST /agent/identity/claim': 'open',
+  'POST /agent/identity/claim/confirm': 'flat owner',
+  'POST /v1/agents/claim-preview': 'owner',
 
   'POST /v1/handles': 'wallet',
   'DELETE /v1/handles/:handle': 'wallet',
@@ -259,6 +265,14 @@ test.each(routesFor('owner', 'wallet', 'pending', 'device', 'party'))('%s is clo
   for (const headers of strangers) {
     const { status, body } = await call(route, headers)
     expect({ headers, status, code: body.error?.code }).toEqual({ headers, status: 401, code })
+  }
+})
+
+test.each(routesFor('flat owner'))('%s is closed to strangers and operators', async (route) => {
+  const strangers = [{}, bearer(ADMIN_TOKEN), basic('admin', ADMIN_TOKEN), bearer(alice.refreshJwt), bearer('A'.repeat(43)), { cookie }]
+  for (const headers of strangers as Record<string, string>[]) {
+    const { status, body } = await call(route, headers)
+    expect({ headers, status, error: body.error }).toEqual({ headers, status: 401, error: 'invalid_token' })
   }
 })
 

@@ -117,6 +117,34 @@ const accountEvents = {
     },
   },
   transferCancelled: { message: 'transfer to another device cancelled' },
+  agentAsks: {
+    message: 'agent asks for an account',
+    notice: {
+      subject: 'A program asks to act for your account',
+      what: ({ issuer }) =>
+        `A program${issuer === undefined ? '' : `, which ${issuer} says acts for you,`} has registered here and asks to act for your account. It may do nothing until you enter the code that it shows.`,
+      remedies: ['noCode', 'operator'],
+    },
+  },
+  agentConfirmed: {
+    message: 'agent confirmed',
+    notice: {
+      subject: 'A program may now act for your account',
+      what: () =>
+        'The code that a program showed was entered for your account, so the program may now act for it. You can end that at any time.',
+      remedies: ['account', 'password', 'operator'],
+    },
+  },
+  agentDenied: { message: 'agent denied' },
+  agentRefused: {
+    message: 'agent refused',
+    notice: {
+      subject: 'A program was refused access to your account',
+      what: () =>
+        'A program that asks to act for your account was refused: its access was ended before, or somebody else entered its code.',
+      remedies: ['noCode', 'account', 'operator'],
+    },
+  },
   deviceRevoked: { message: 'device revoked' },
   deletionRequested: { message: 'deletion requested' },
   deactivated: { message: 'account deactivated' },

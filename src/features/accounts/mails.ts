@@ -84,6 +84,8 @@ export interface EventDetails {
   deleteAfter?: Millis
   /** From when a recovery share can be collected. */
   collectableAt?: Millis
+  /** A trusted provider of agents, as configured. Not logged. */
+  issuer?: string
   /** Name of an app password. Not logged, because somebody typed it. */
   name?: string
 }
@@ -102,6 +104,7 @@ export interface Notice {
 }
 
 const remedies = {
+  noCode: () => 'Enter no code that you did not ask for, whoever sends it to you. Without its code, the program gets no access.',
   cancelRecovery: () => 'Cancel the release now, in your wallet on a device that is still signed in.',
   newKeys: () =>
     'If somebody else may have another of your shares, replace the keys and the shares of your identity now, with your wallet.',

@@ -50,3 +50,19 @@ export async function listAgentEvents(
     ORDER BY seq DESC LIMIT ${limit}`)
   return rows.map((row) => ({ ...row, detail: row.detail === null ? null : (JSON.parse(row.detail) as Record<string, unknown>) }))
 }
+
+/** When the event was added that `keep` newer ones of unclaimed agents follow; null if there are no more. */
+export const unclaimedEventAt = async (reader: Reader, keep: number): Promise<Millis | null> =>
+  (
+    await reader.get<{ at: Millis }>(
+      sql`SELECT created_at AS at FROM agent_event WHERE did IS NULL ORDER BY created_at DESC LIMIT 1 OFFSET ${keep}`,
+    )
+  )?.at ?? null
+
+/** Delete old events of agents that nobody confirmed and whose registrations are gone. */
+export const deleteUnclaimedEvents = (tx: Tx, before: Millis, limit: number): Promise<number> =>
+  tx.run(sql`
+    DELETE FROM agent_event WHERE seq IN (
+      SELECT seq FROM agent_event e WHERE did IS NULL AND created_at <= ${before}
+        AND NOT EXISTS (SELECT 1 FROM agent_registration r WHERE r.id = e.registration_id)
+      ORDER BY created_at LIMIT ${limit})`)

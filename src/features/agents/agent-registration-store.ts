@@ -1,5 +1,5 @@
 /** SQL of the `agent_registration` table. */
-import { sql, type Reader, type Tx } from '../../platform/database/database.ts'
+import { sql, sqlList, type Reader, type Tx } from '../../platform/database/database.ts'
 import type { Did, Millis } from '../../protocol/identifiers.ts'
 
 export type RegistrationType = 'anonymous' | 'service_auth' | 'identity_assertion' | 'child'
@@ -90,12 +90,32 @@ export const revokeRegistration = (tx: Tx, id: string, now: Millis): Promise<num
 export const updateAssertionExpiry = (tx: Tx, id: string, expiresAt: Millis, now: Millis): Promise<number> =>
   tx.run(sql`UPDATE agent_registration SET assertion_expires_at = ${expiresAt}, updated_at = ${now} WHERE id = ${id}`)
 
+/** Give a registration that waits a new claim token, which voids the old one. Returns 0 if it no longer waits. */
 export const updateClaimToken = (tx: Tx, id: string, tokenHash: string, expiresAt: Millis, now: Millis): Promise<number> =>
   tx.run(sql`
-    UPDATE agent_registration SET claim_token_hash = ${tokenHash}, claim_token_expires_at = ${expiresAt}, updated_at = ${now} WHERE id = ${id}`)
+    UPDATE agent_registration SET claim_token_hash = ${tokenHash}, claim_token_expires_at = ${expiresAt}, updated_at = ${now}
+    WHERE id = ${id} AND status = 'active'`)
 
-/** Delete what is about an account: its agents, their codes and what they did. */
+/** Returns registrations that nobody confirmed and whose claim tokens expired before a time, the newest `keep` left out. */
+export const abandonedRegistrations = (
+  reader: Reader,
+  { before, keep = 0, limit }: { before: Millis; keep?: number; limit: number },
+): Promise<Pick<Registration, 'id' | 'did'>[]> =>
+  reader.all(sql`
+    SELECT id, did FROM agent_registration WHERE status = 'active' AND claim_token_expires_at <= ${before}
+    ORDER BY claim_token_expires_at DESC LIMIT ${limit} OFFSET ${keep}`)
+
+/** Delete registrations that nobody confirmed. What is recorded of those that were nobody's stays for a while. */
+export async function deleteAbandoned(tx: Tx, ids: readonly string[]): Promise<number> {
+  const list = sqlList(ids)
+  await tx.run(sql`DELETE FROM agent_claim WHERE registration_id IN ${list}`)
+  await tx.run(sql`DELETE FROM agent_event WHERE registration_id IN ${list} AND did IS NOT NULL`)
+  return tx.run(sql`DELETE FROM agent_registration WHERE id IN ${list} AND status = 'active'`)
+}
+
+/** Delete what is about an account: its agents, their codes and what they did, and what somebody is being shown of them. */
 export async function deleteAgentsOf(tx: Tx, did: Did): Promise<void> {
+  await tx.run(sql`DELETE FROM agent_claim_page WHERE did = ${did}`)
   const its = sql`(SELECT id FROM agent_registration WHERE did = ${did})`
   await tx.run(sql`DELETE FROM agent_claim WHERE registration_id IN ${its}`)
   await tx.run(sql`DELETE FROM agent_event WHERE registration_id IN ${its}`)

@@ -7,6 +7,7 @@
  */
 import { randomUUID } from 'node:crypto'
 import type { Context } from '../../platform/context.ts'
+import { base64url } from '../../protocol/base64url.ts'
 import type { Did, Millis } from '../../protocol/identifiers.ts'
 import { decodeJws, signJws, verifyJws } from '../../protocol/jws.ts'
 import { issueOAuthAccessToken, readOAuthAccessToken, serverKey, type ReadOutcome } from '../oauth/oauth.ts'
@@ -25,23 +26,27 @@ export interface Assertion {
   scopes: readonly string[]
 }
 
-/** Returns an assertion and when it expires. */
+/** When an assertion that is issued now expires: a whole second. */
+export const assertionExpiry = ({ config, clock }: Context): Millis =>
+  (Math.floor(clock.now() / 1000) + config.agentAuth.assertionTtlSecs) * 1000
+
+/** Returns an assertion that expires at a time from `assertionExpiry`. */
 export async function issueAssertion(
   ctx: Context,
   { subject, registrationId, registrationType, scopes }: Assertion,
-): Promise<{ assertion: string; expiresAt: Millis }> {
-  const { config, clock } = ctx
+  expiresAt: Millis,
+): Promise<string> {
+  const { config } = ctx
   const key = await serverKey(ctx)
-  const iat = Math.floor(clock.now() / 1000)
-  const exp = iat + config.agentAuth.assertionTtlSecs
-  const assertion = signJws(
+  const exp = Math.floor(expiresAt / 1000)
+  return signJws(
     key,
     { kid: key.kid, typ: ASSERTION_TYPE },
     {
       iss: config.publicUrl,
       aud: config.publicUrl,
       sub: subject,
-      iat,
+      iat: exp - config.agentAuth.assertionTtlSecs,
       exp,
       jti: randomUUID(),
       scope: scopes.join(' '),
@@ -49,13 +54,14 @@ export async function issueAssertion(
       registration_type: registrationType,
     },
   )
-  return { assertion, expiresAt: exp * 1000 }
 }
 
 /** Returns the assertion if this server made it and it has not expired, else null. Does not look at the registration. */
 export async function readAssertion(ctx: Context, text: string): Promise<Assertion | null> {
   const jws = decodeJws(text)
-  if (jws === null || jws.header.typ !== ASSERTION_TYPE || !verifyJws(jws, (await serverKey(ctx)).publicKey)) return null
+  // A signature has one spelling here: others would decode to the same bytes.
+  if (jws === null || !text.endsWith(`.${base64url(jws.signature)}`)) return null
+  if (jws.header.typ !== ASSERTION_TYPE || 'crit' in jws.header || !verifyJws(jws, (await serverKey(ctx)).publicKey)) return null
   const { iss, aud, sub, exp, scope, registration_id: registrationId, registration_type: registrationType } = jws.payload
   const { publicUrl } = ctx.config
   if (iss !== publicUrl || aud !== publicUrl || typeof exp !== 'number' || ctx.clock.now() >= exp * 1000) return null

@@ -5,6 +5,9 @@
  * Guards look up agents here, so this feature must not depend on `auth`; its routes may.
  */
 export { insertAgentEvent, listAgentEvents, type AgentEvent, type AgentEventType } from './agent-event-store.ts'
+export { agentGrants } from './agent-grants.ts'
+export { endRegistration } from './agent-claims.ts'
+export { deleteShownClaimsOf } from './agent-claim-page-store.ts'
 export {
   deleteAgentsOf,
   isClaimedBy,

@@ -9,6 +9,7 @@ import type { Tx } from '../../platform/database/database.ts'
 import type { Did } from '../../protocol/identifiers.ts'
 import type { Permissions } from '../../protocol/scopes.ts'
 import { deletePlacesOf } from '../accounts/accounts.ts'
+import { deleteShownClaimsOf } from '../agents/agents.ts'
 import { endOAuthSessions } from '../oauth/oauth.ts'
 import { deleteSignInsOf } from '../web/web.ts'
 import type { AgentCaller } from './agent-credential.ts'
@@ -47,6 +48,7 @@ export { requireVisible, requireVisibleRepo, type Viewer } from './visibility.ts
 export async function signOutEverywhere(tx: Tx, did: Did): Promise<{ sessions: number; oauthSessions: number; oauthCodes: number }> {
   const { sessions: oauthSessions, codes: oauthCodes } = await endOAuthSessions(tx, did)
   await deletePlacesOf(tx, did)
+  await deleteShownClaimsOf(tx, did)
   return { sessions: await endSessions(tx, did), oauthSessions, oauthCodes }
 }
 
@@ -59,6 +61,7 @@ export async function signOutPasswords(tx: Tx, did: Did): Promise<void> {
   await deleteSessionsByPassword(tx, did)
   await deleteWalletSessionsByPassword(tx, did)
   await deleteSignInsOf(tx, did)
+  await deleteShownClaimsOf(tx, did)
 }
 
 /** An account holder, or an app or agent that acts for one. */

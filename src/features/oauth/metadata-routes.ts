@@ -2,6 +2,7 @@
 import { route } from '../../http/endpoint.ts'
 import type { Config } from '../../platform/configuration/config.ts'
 import type { Context } from '../../platform/context.ts'
+import { ASSERTION_REVOKED, CLAIM_GRANT, ID_JAG, JWT_BEARER_GRANT } from '../../protocol/agent-names.ts'
 import { assertionAlgorithms } from '../../protocol/client-metadata.ts'
 import { serverKey } from './server-key.ts'
 
@@ -38,7 +39,7 @@ const authorizationServer = ({ config, capabilities }: Context) => ({
   subject_types_supported: ['public'],
   response_types_supported: ['code'],
   response_modes_supported: ['query', 'fragment'],
-  grant_types_supported: ['authorization_code', 'refresh_token', ...(capabilities.has('agents') ? agentGrants : [])],
+  grant_types_supported: ['authorization_code', 'refresh_token', ...(capabilities.has('agents') ? [JWT_BEARER_GRANT, CLAIM_GRANT] : [])],
   code_challenge_methods_supported: ['S256'],
   token_endpoint_auth_methods_supported: authenticationMethods,
   token_endpoint_auth_signing_alg_values_supported: assertionAlgorithms,
@@ -56,9 +57,23 @@ const authorizationServer = ({ config, capabilities }: Context) => ({
   ui_locales_supported: ['en-US'],
   display_values_supported: ['page', 'popup', 'touch'],
   protected_resources: [config.publicUrl],
+  ...(capabilities.has('agents') && { agent_auth: agentAuth(config) }),
 })
 
-const agentGrants = ['urn:ietf:params:oauth:grant-type:jwt-bearer', 'urn:workos:agent-auth:grant-type:claim']
+/** How programs register that act for an account, in the ways that are enabled. */
+const agentAuth = ({ publicUrl, agentAuth: { anonymousEnabled, serviceAuthEnabled, trustedIssuers } }: Config) => ({
+  skill: `${publicUrl}/auth.md`,
+  identity_endpoint: `${publicUrl}/agent/identity`,
+  claim_endpoint: `${publicUrl}/agent/identity/claim`,
+  events_endpoint: `${publicUrl}/agent/event/notify`,
+  identity_types_supported: [
+    ...(anonymousEnabled ? ['anonymous'] : []),
+    ...(trustedIssuers.length > 0 ? ['identity_assertion'] : []),
+    ...(serviceAuthEnabled ? ['service_auth'] : []),
+  ],
+  identity_assertion: { assertion_types_supported: [ID_JAG] },
+  events_supported: [ASSERTION_REVOKED],
+})
 
 export const metadataRoutes = [
   route('GET', '/.well-known/oauth-protected-resource', {

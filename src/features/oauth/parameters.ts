@@ -5,6 +5,9 @@ import { OAuthError } from '../../http/errors.ts'
 /** Kept small, because anybody may push a request, and it is stored until it expires. */
 const MAX_BODY_BYTES = 32 * 1024
 
+/** Parameters that may be repeated. Their values, which contain no spaces, are joined by spaces. RFC 8707, section 2. */
+const repeatable: readonly string[] = ['resource']
+
 export type Parameters = Readonly<Record<string, string | undefined>>
 
 export const invalidOAuthRequest = (reason: string) => new OAuthError(400, 'invalid_request', reason)
@@ -34,8 +37,9 @@ function onceEach(entries: readonly [string, unknown][]): Parameters {
   const parameters = new Map<string, string>()
   for (const [name, value] of entries) {
     if (typeof value !== 'string') throw invalidOAuthRequest(`${name} must be a string`)
-    if (parameters.has(name)) throw invalidOAuthRequest(`${name} must not be repeated`)
-    parameters.set(name, value)
+    const earlier = parameters.get(name)
+    if (earlier !== undefined && !repeatable.includes(name)) throw invalidOAuthRequest(`${name} must not be repeated`)
+    parameters.set(name, earlier === undefined ? value : `${earlier} ${value}`)
   }
   return Object.fromEntries(parameters)
 }

@@ -5,6 +5,7 @@ import type { Context } from '../../platform/context.ts'
 import { checkAuthorizationRequest } from '../../protocol/authorization-request.ts'
 import { opaqueTokenHash } from '../../protocol/opaque-token.ts'
 import { isInclude } from '../../protocol/scopes.ts'
+import { agentGrants } from '../agents/agents.ts'
 import { readOAuthAccessToken } from './oauth-access-tokens.ts'
 import { pushRequest } from './authorization-requests.ts'
 import { authenticateClient, spendAssertion } from './client-authentication.ts'
@@ -59,7 +60,7 @@ async function push(call: Call): Promise<Response> {
 
 // Tokens
 
-/** Handlers by `grant_type`. Each one authenticates the client and checks the DPoP proof itself. */
+/** Handlers of the grants of apps, by `grant_type`. Each one authenticates the client and checks the DPoP proof itself. */
 const grants: Readonly<Record<string, (call: Call, parameters: Parameters) => Promise<object>>> = {
   async authorization_code(call, parameters) {
     return redeemAuthorizationCode(call.ctx, await requesterOf(call, parameters), parameters)
@@ -76,7 +77,8 @@ async function token(call: Call): Promise<object> {
   await prepareReply(call)
   const parameters = await readParameters(call.body)
   const name = required(parameters, 'grant_type')
-  const exchange = Object.hasOwn(grants, name) ? grants[name] : undefined
+  const offered = { ...grants, ...agentGrants(call.ctx) }
+  const exchange = Object.hasOwn(offered, name) ? offered[name] : undefined
   if (!exchange) throw new OAuthError(400, 'unsupported_grant_type', 'the grant_type is not supported')
   return exchange(call, parameters)
 }

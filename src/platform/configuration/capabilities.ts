@@ -16,6 +16,9 @@ interface Capability {
 
 const always = () => true
 const withMasterKey = (config: Config) => config.signingKeyMasterKey !== null
+/** Whether at least one way to register an agent is enabled. */
+export const wantsAgents = ({ agentAuth }: Config): boolean =>
+  agentAuth.serviceAuthEnabled || agentAuth.anonymousEnabled || agentAuth.trustedIssuers.length > 0
 
 export const capabilities = [
   {
@@ -44,7 +47,7 @@ export const capabilities = [
   { name: 'sovereignSessions', isWanted: always, endpoints: ['POST /v1/sessions/sovereign'] },
   {
     name: 'agents',
-    isWanted: ({ agentAuth }) => agentAuth.serviceAuthEnabled || agentAuth.anonymousEnabled || agentAuth.trustedIssuers.length > 0,
+    isWanted: wantsAgents,
     endpoints: [
       'POST /agent/identity',
       'POST /agent/identity/claim',

@@ -113,9 +113,12 @@ export const originUrl = textual('URL', (given) => {
 /** A base URL; a bare host name means https. */
 export const serviceAddress = textual('URL', (given) => httpUrl.fromText(given.includes('://') ? given : `https://${given}`))
 
+/** The scope of a full session. An operator may name it for agents; it gives them nothing that their endpoints do not. */
+const FULL_ACCESS = 'com.atproto.access'
+
 /** A scope in canonical form, so that scopes can be compared as strings. */
 export const scope = textual('scope', (given) => {
-  const canonical = normalizeAtprotoOauthScopeValue(given)
+  const canonical = given === FULL_ACCESS ? given : normalizeAtprotoOauthScopeValue(given)
   return canonical === null ? bad(`"${given}" is not a valid scope`) : good<string>(canonical)
 })
 

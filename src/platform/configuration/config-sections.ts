@@ -45,6 +45,9 @@ const reservedHandles = `${HOST_LABELS} ${MAILBOX_LABELS}`.split(' ').toSorted()
 
 const lowerCaseList = mapped(listOf(text), (labels) => [...new Set(labels.map((label) => label.trim().toLowerCase()))].toSorted())
 
+/** Sorted, as scopes of agents are stored and sent. */
+const scopes = mapped(listOf(scope), (values) => [...new Set(values)].toSorted())
+
 const handleDomains = checked(listOf(handleDomain), (domains) =>
   domains.length === 0 ? [{ at: '', fault: 'needs at least one domain' }] : [],
 )
@@ -293,38 +296,38 @@ export const declared = {
     clientJwksRefetchCooldownSecs: field(seconds(), { default: 30, doc: 'Minimum time between two key fetches per client. 0: no limit.' }),
   }),
 
-  agentAuth: section(
-    unused({
-      serviceAuthEnabled: field(boolean, { default: false, doc: 'Offer registration of agents by service_auth.' }),
-      anonymousEnabled: field(boolean, { default: false, doc: 'Offer anonymous registration of agents.' }),
-      trustedIssuers: field(trustedIssuers, {
-        default: [],
-        env: fileOnly,
-        doc: 'Identity providers of agents. Each entry has `issuer`, one of `public_key_pem`, `public_keys_pem` and `jwks_url`, and optionally `audience` and `algorithm`.',
-      }),
-      grantedScopes: field(listOf(scope), { default: agentScopes, env: fileOnly, doc: 'Scopes granted to a registered agent.' }),
-      preClaimScopes: field(listOf(scope), {
-        default: agentScopes,
-        env: fileOnly,
-        doc: 'Scopes granted to an agent that nobody has claimed yet.',
-      }),
-      verificationUri: field(link, {
-        default: derived('`{public_url}/agent/claim`', ({ publicUrl }) => `${publicUrl}/agent/claim`),
-        doc: "Page where the owner enters the agent's user code.",
-      }),
-      assertionTtlSecs: field(seconds({ min: 1 }), { default: 3600, doc: 'Lifetime of an identity assertion.' }),
-      claimTokenTtlSecs: field(seconds({ min: 1 }), { default: 600, doc: 'Lifetime of a claim token.' }),
-      userCodeTtlSecs: field(seconds({ min: 1 }), { default: 600, doc: 'Lifetime of a user code.' }),
+  agentAuth: section({
+    serviceAuthEnabled: field(boolean, { default: false, doc: 'Offer registration of agents by service_auth.' }),
+    anonymousEnabled: field(boolean, { default: false, doc: 'Offer anonymous registration of agents.' }),
+    trustedIssuers: field(trustedIssuers, {
+      default: [],
+      env: fileOnly,
+      doc: 'Identity providers of agents. Each entry has `issuer`, one of `public_key_pem`, `public_keys_pem` and `jwks_url`, and optionally `audience` and `algorithm`.',
+    }),
+    grantedScopes: field(scopes, { default: agentScopes, env: fileOnly, doc: 'Scopes granted to a registered agent.' }),
+    preClaimScopes: field(scopes, {
+      default: agentScopes,
+      env: fileOnly,
+      doc: 'Scopes granted to an agent that nobody has claimed yet.',
+    }),
+    verificationUri: field(link, {
+      default: derived('`{public_url}/agent/claim`', ({ publicUrl }) => `${publicUrl}/agent/claim`),
+      doc: "Page where the owner enters the agent's user code.",
+    }),
+    assertionTtlSecs: field(seconds({ min: 1 }), { default: 3600, doc: 'Lifetime of an identity assertion.' }),
+    claimTokenTtlSecs: field(seconds({ min: 1 }), { default: 600, doc: 'Lifetime of a claim token.' }),
+    userCodeTtlSecs: field(seconds({ min: 1 }), { default: 600, doc: 'Lifetime of a user code.' }),
+    claimSweepIntervalSecs: field(seconds({ min: 1 }), {
+      default: 300,
+      env: ['SERVICE_AGENT_CLAIM_SWEEP_INTERVAL_SECS'],
+      doc: 'Time between passes over expired claims.',
+    }),
+    ...unused({
       authTimeMaxAgeSecs: field(seconds(), { default: 3600, doc: 'Age at which a sign-in at the issuer has to be repeated.' }),
-      claimSweepIntervalSecs: field(seconds({ min: 1 }), {
-        default: 300,
-        env: ['SERVICE_AGENT_CLAIM_SWEEP_INTERVAL_SECS'],
-        doc: 'Time between passes over expired claims.',
-      }),
       jwksCacheTtlSecs: field(seconds(), { default: 3600, doc: 'How long the fetched keys of an issuer are cached.' }),
       jwksRefetchCooldownSecs: field(seconds(), { default: 30, doc: 'Minimum time between two key fetches per issuer. 0: no limit.' }),
     }),
-  ),
+  }),
 
   adminDevices: section({
     nonceSweepIntervalSecs: field(seconds({ min: 1 }), { default: 3600, doc: 'Time between passes that delete old nonces.' }),
@@ -399,9 +402,7 @@ export const declared = {
     createSessionPer5min: perFiveMinutes(30, 'Session creation.'),
     resetPasswordPer5min: perFiveMinutes(50, 'Password reset.'),
     updateHandlePer5min: perFiveMinutes(10, 'Handle change.'),
-    ...unused({
-      agentClaimConfirmPer5min: perFiveMinutes(30, 'Confirmation of agent claims.'),
-    }),
+    agentClaimConfirmPer5min: perFiveMinutes(30, 'Codes of agents: preview, confirmation and the page.'),
     recoveryPer5min: perFiveMinutes(30, 'Recovery: requests for a code, and for the escrowed share.'),
     oauthConsentCreatePer5min: perFiveMinutes(30, 'Creation of wallet consent requests, which is also limited per client.'),
     oauthConsentActionPer5min: perFiveMinutes(30, 'Reading or answering a wallet consent request.'),

@@ -31,6 +31,16 @@ const rules = {
   updateHandle: [{ windowSecs: MINUTES_5, points: (config) => config.rateLimit.updateHandlePer5min }],
   transferAccept: [{ windowSecs: MINUTES_5, points: (config) => config.rateLimit.transferAcceptPer5min }],
   agentClaimConfirm: [{ windowSecs: MINUTES_5, points: (config) => config.rateLimit.agentClaimConfirmPer5min }],
+  // Registrations create rows, and anybody may send them.
+  agentIdentity: [{ windowSecs: MINUTES_5, points: () => 60 }],
+  // All addresses together: what is waiting to be confirmed stays bounded.
+  agentIdentityTotal: [{ windowSecs: MINUTES_5, points: () => 10_000 }],
+  // It tells whether an address has an account here.
+  agentServiceAuth: [{ windowSecs: MINUTES_5, points: () => 30 }],
+  // Wrong codes, by account: whoever guesses may have many addresses.
+  agentUserCode: [{ windowSecs: MINUTES_5, points: () => 10 }],
+  // Each token adds an event to the record of the agent. By registration.
+  agentToken: [{ windowSecs: MINUTES_5, points: () => 100 }],
   recovery: [{ windowSecs: MINUTES_5, points: (config) => config.rateLimit.recoveryPer5min }],
   oauthConsentCreate: [{ windowSecs: MINUTES_5, points: (config) => config.rateLimit.oauthConsentCreatePer5min }],
   oauthConsentAction: [{ windowSecs: MINUTES_5, points: (config) => config.rateLimit.oauthConsentActionPer5min }],

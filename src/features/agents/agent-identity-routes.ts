@@ -1,0 +1,122 @@
+/** What programs call to register and to show a code, and what wallets call to confirm it. */
+import { Type } from '@sinclair/typebox'
+import type { RequestBody } from '../../http/body.ts'
+import { route, type Exchange, type Guard, type RouteCall } from '../../http/endpoint.ts'
+import { invalidClaim, notFound, OAuthError, Refusal } from '../../http/errors.ts'
+import { readJson } from '../../http/json-input.ts'
+import { wireTime } from '../../protocol/identifiers.ts'
+import { owner, type OwnerCaller } from '../auth/auth.ts'
+import { claimRefusals, claimWords, confirmClaim, enteredCode, grantedScopes, resumedClaim } from './agent-claims.ts'
+import { claimTokenHash } from './agent-ids.ts'
+import { findRegistrationByClaimToken } from './agent-registration-store.ts'
+import { registerAgent } from './agent-registrations.ts'
+import { claimsToBeAgentToken } from './agent-tokens.ts'
+
+/** Largest body: an assertion and an address fit. */
+const MAX_BODY_BYTES = 32 * 1024
+/** Seconds that a client waits between polls. */
+const POLL_SECS = 5
+
+const refused = (error: string, reason: string) => new OAuthError(400, error, reason)
+
+/** Returns these members of a JSON object. Throws `invalid_request` if the body is none, or if one of them is not a text. */
+async function textsOf<Name extends string>(body: RequestBody, names: readonly Name[]): Promise<Partial<Record<Name, string>>> {
+  if (body.contentType !== 'application/json') throw refused('invalid_request', 'the body must be of type application/json')
+  const value = await body.json(MAX_BODY_BYTES)
+  if (typeof value !== 'object' || value === null || Array.isArray(value))
+    throw refused('invalid_request', 'the body must be a JSON object')
+  const given = names.flatMap((name): [Name, unknown][] => (Object.hasOwn(value, name) ? [[name, value[name as keyof typeof value]]] : []))
+  for (const [name, text] of given) if (typeof text !== 'string') throw refused('invalid_request', `${name} must be a string`)
+  return Object.fromEntries(given) as Partial<Record<Name, string>>
+}
+
+async function identity(call: RouteCall<null>): Promise<object> {
+  call.replyHeaders.set('Cache-Control', 'no-store')
+  return registerAgent(call, await textsOf(call.body, ['type', 'assertion_type', 'assertion', 'login_hint']))
+}
+
+/** Open the claim of a registration that waits, or tell the code of the one that is open. */
+async function claim(call: RouteCall<null>): Promise<object> {
+  const { ctx, body, replyHeaders } = call
+  replyHeaders.set('Cache-Control', 'no-store')
+  const { claim_token: token = '', email = null } = await textsOf(body, ['claim_token', 'email'])
+  if (token === '') throw refused('invalid_request', 'claim_token is missing')
+  const now = ctx.clock.now()
+  const opened = await ctx.db.transaction(async (tx) => {
+    const registration = await findRegistrationByClaimToken(tx, claimTokenHash(token))
+    if (registration === null || registration.status === 'revoked') throw refused('invalid_claim_token', 'The claim token is not valid')
+    if (registration.status === 'claimed') throw refused('claimed_or_in_flight', 'The registration is confirmed already')
+    if ((registration.claimTokenExpiresAt ?? 0) <= now) throw refused('claim_expired', 'The claim token has expired')
+    return resumedClaim(call, tx, registration, email)
+  })
+  return {
+    registration_id: opened.registrationId,
+    claim_attempt_id: opened.id,
+    status: 'initiated',
+    expires_at: wireTime(opened.expiresAt),
+    claim_attempt: {
+      ...claimWords(ctx, opened),
+      expires_in: Math.ceil((opened.expiresAt - now) / 1000),
+      interval: POLL_SECS,
+    },
+  }
+}
+
+/** The guard of account owners, in the errors of these routes. Throws `invalid_token` (401), or `access_denied` and `insufficient_scope` (403). */
+const claimOwner: Guard<OwnerCaller> = {
+  ...owner,
+  async check(exchange: Exchange) {
+    try {
+      return await owner.check(exchange)
+    } catch (error) {
+      if (!(error instanceof Refusal) || error.status < 400 || error.status > 403) throw error
+      const { name, message, options } = error
+      if (name === 'AccountTakedown') throw new OAuthError(403, 'access_denied', message)
+      if (error.status !== 403 || name === 'AccountNotFound') throw new OAuthError(401, 'invalid_token', message, options.headers)
+      throw new OAuthError(403, isAgents(exchange) ? 'access_denied' : 'insufficient_scope', message)
+    }
+  },
+}
+
+const isAgents = ({ request }: Exchange): boolean =>
+  claimsToBeAgentToken((request.headers.get('authorization') ?? '').replace(/^bearer /i, ''))
+
+async function confirm(call: RouteCall<OwnerCaller>): Promise<object> {
+  const { caller, body, replyHeaders } = call
+  replyHeaders.set('Cache-Control', 'no-store')
+  const { user_code: userCode = '', registration_id: registrationId = null } = await textsOf(body, ['user_code', 'registration_id'])
+  if (userCode === '') throw refused('invalid_request', 'user_code is missing')
+  const entered = await enteredCode(call, caller.did, userCode, registrationId)
+  if (!entered.ok) throw claimRefusals[entered.fault]()
+  const decision = await confirmClaim(call, caller.did, entered.claim.id)
+  if (decision !== 'done') throw claimRefusals[decision]()
+  return { registration_id: entered.registration.id, status: 'claimed', did: caller.did }
+}
+
+const previewSchema = Type.Object({ userCode: Type.Optional(Type.Unknown()) })
+
+/** Whatever is wrong with a code, the answer is the same. */
+async function preview(call: RouteCall<OwnerCaller>): Promise<object> {
+  const { ctx, caller, body, replyHeaders } = call
+  replyHeaders.set('Cache-Control', 'no-store')
+  const { userCode } = await readJson(body, previewSchema, MAX_BODY_BYTES)
+  if (typeof userCode !== 'string' || userCode === '') throw invalidClaim('userCode is missing')
+  const entered = await enteredCode(call, caller.did, userCode)
+  if (!entered.ok) throw notFound('There is no such code for this account')
+  const { id, type, issuer, subject } = entered.registration
+  return {
+    registrationId: id,
+    registrationType: type,
+    ...(issuer !== null && { issuer }),
+    ...(subject !== null && { subject }),
+    scopes: grantedScopes(ctx),
+    userCodeExpiresAt: wireTime(entered.claim.expiresAt),
+  }
+}
+
+export const agentIdentityRoutes = [
+  route('POST', '/agent/identity', { limit: 'agentIdentity', handler: identity }),
+  route('POST', '/agent/identity/claim', { handler: claim }),
+  route('POST', '/agent/identity/claim/confirm', { auth: claimOwner, limit: 'agentClaimConfirm', handler: confirm }),
+  route('POST', '/v1/agents/claim-preview', { auth: owner, limit: 'agentClaimConfirm', handler: preview }),
+]

@@ -1,0 +1,10 @@
+/** Programs that act for an account: how they register, how people confirm them, and what ends them. */
+import type { Feature } from '../../http/feature.ts'
+import { agentClaimSweep } from './agent-claim-sweep.ts'
+import { agentIdentityRoutes } from './agent-identity-routes.ts'
+
+export const agents: Feature = {
+  name: 'agents',
+  routes: [...agentIdentityRoutes],
+  sweeps: [agentClaimSweep],
+}
