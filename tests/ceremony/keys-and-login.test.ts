@@ -173,7 +173,7 @@ test('operators see ceremonies in the terminal', async () => {
   const [title, ...rows] = out.trimEnd().split('\n')
   expect({ code, title }).toEqual({ code: 0, title: expect.stringMatching(/^HANDLE +STATE +AGE +CODE +SESSION +IDENTITY$/) })
   expect(rows.slice(0, 2)).toEqual([
-    expect.stringMatching(/^waiting\.test +created +0 s +yes +no +-$/),
+    expect.stringMatching(/^waiting\.test +created +\d+ s +yes +no +-$/),
     expect.stringMatching(/^listed\.test +created +2 h +no +yes +-$/),
   ])
 })

@@ -107,13 +107,14 @@ test('an absurd Content-Length reaches no handler', async () => {
 })
 
 test('large bodies stream through without growing the process', async () => {
+  Bun.gc(true)
   const before = process.memoryUsage.rss()
   const chunk = new Uint8Array(FRAME_BYTES)
   let left = STREAMED_FRAMES
   const body = new ReadableStream({ pull: (controller) => (left-- > 0 ? controller.enqueue(chunk) : controller.close()) })
   expect(await post('/count', body)).toMatchObject({ status: 200, body: { bytes: STREAMED_FRAMES * FRAME_BYTES } })
   // Client and server share this process; a body that was gathered would be there at least once.
-  expect(process.memoryUsage.rss() - before).toBeLessThan((STREAMED_FRAMES / 2) * FRAME_BYTES)
+  expect(process.memoryUsage.rss() - before).toBeLessThan((STREAMED_FRAMES * FRAME_BYTES * 3) / 4)
 })
 
 test('a client that goes away in the middle of its body leaves the server well', async () => {
