@@ -1,4 +1,7 @@
-/** The command line: run the command that the words name, print its help, or say in one sentence what is wrong with the words. */
+/**
+ * The command line: run the command that the words name, print its help, or say in one sentence what is wrong with the
+ * words.
+ */
 import { parseArgs } from 'node:util'
 import { type Command, exitCodes, type ExitCode, Interrupted, Misuse, type Terminal } from './commands/command.ts'
 import { commands } from './commands/commands.ts'
@@ -76,7 +79,10 @@ function parse({ options = {}, parameters = [] }: Command, args: string[]): Pars
   }
 }
 
-/** Join an option and its value if the value begins with a dash, as one in 64 mailed codes does: the parser refuses it as a word of its own. */
+/**
+ * Join an option and its value if the value begins with a dash, as one in 64 mailed codes does: the parser refuses it
+ * as a word of its own.
+ */
 function withDashedValues(args: readonly string[], options: NonNullable<Command['options']>): string[] {
   const joined: string[] = []
   for (const arg of args) {

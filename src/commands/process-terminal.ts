@@ -38,7 +38,8 @@ export function processTerminal(): Terminal {
   }
 }
 
-async function ask(question: string, { hidden } = { hidden: false }): Promise<string> {
+async function ask(text: string, { hidden } = { hidden: false }): Promise<string> {
+  const question = printable(text)
   const nowhere = new Writable({ write: (_chunk, _encoding, done) => done() })
   const reader = createInterface({ input: process.stdin, output: hidden ? nowhere : process.stderr, terminal: true })
   // Prompt only after readline has turned the echo off.

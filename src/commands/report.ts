@@ -24,7 +24,7 @@ export function facts(pairs: Readonly<Record<string, string | number | null | un
 }
 
 /** Replace line breaks, so that text from a stranger cannot forge a row. */
-const inOneLine = (text: string): string => text.replace(/\s+/g, ' ')
+export const inOneLine = (text: string): string => text.replace(/\s+/g, ' ')
 
 const sizeUnits = ['B', 'kB', 'MB', 'GB', 'TB']
 

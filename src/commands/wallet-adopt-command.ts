@@ -6,8 +6,8 @@ export const walletAdoptCommand = walletCommand({
   name: 'wallet adopt',
   summary: 'Manage an account that lists the key of this wallet.',
   parameters: ['<account>'],
-  details: `For an account that was made in the browser with the key that "holdfast wallet key" prints. Adds a recovery key, and makes its shares as
-"holdfast wallet create" does.`,
+  details: `For an account that was made in the browser with the key that "holdfast wallet key" prints. Adds a recovery
+key, and makes its shares as "holdfast wallet create" does.`,
   async run(invocation) {
     const {
       terminal,

@@ -1,6 +1,6 @@
 import { Misuse, type Invocation } from './command.ts'
 import { confirm, identityCommand, yesOption } from './wallet-command.ts'
-import { requestText, type ShownRequest } from './wallet-request.ts'
+import { appNameOf, requestText, type ShownRequest } from './wallet-request.ts'
 import type { Wallet } from '../wallet/wallet.ts'
 
 const REQUEST = '<code or link>'
@@ -9,8 +9,8 @@ export const walletApproveCommand = identityCommand({
   name: 'wallet approve',
   summary: 'Approve the sign-in of an app that is waiting for this wallet.',
   parameters: [REQUEST],
-  details: `Shows which app asks for which permissions, and from where, before it asks for your approval. The sign-in page shows the code; its QR
-code contains the link. If the page shows a two-digit number, you have to enter it.`,
+  details: `Shows which app asks for which permissions, and from where, before it asks for your approval. The sign-in
+page shows the code; its QR code contains the link. If the page shows a two-digit number, you have to enter it.`,
   options: {
     'match-code': { value: 'NN', doc: 'The number on the page.' },
     without: { value: 'SCOPES', doc: 'Do not grant these scopes, which are separated by spaces.' },
@@ -24,7 +24,7 @@ code contains the link. If the page shows a two-digit number, you have to enter 
     const unknown = [...refused].find((scope) => !request.requestedScope.includes(scope))
     if (unknown !== undefined) throw new Misuse(`the app does not ask for ${unknown}`)
     const matchCode = request.matchRequired ? await matchCodeOf(invocation) : null
-    await confirm(invocation, `Approve the sign-in of ${request.clientName ?? request.clientId}?`)
+    await confirm(invocation, `Approve the sign-in of ${appNameOf(request)}?`)
     await decide(wallet, request, { decision: 'approve', grantedScope: grantedScopeOf(request, refused), matchCode })
     terminal.out('Approved. The sign-in page continues by itself.')
   },

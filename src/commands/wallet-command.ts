@@ -49,7 +49,8 @@ export const identityCommand = ({ run, ...command }: IdentityCommand): Command =
       const wallet = await openWallet(invocation)
       await requireSettled(invocation, wallet)
       await run({ ...invocation, wallet })
-      await handOutPaper(invocation, wallet)
+      // Programs read what these options print.
+      if (invocation.options['json'] !== true && invocation.options['print'] !== true) await handOutPaper(invocation, wallet)
     },
   })
 
@@ -59,7 +60,10 @@ const pendingSteps = { rekeying: 'new keys and shares', deposit: 'the share of t
 export const warnOfDeposit = (terminal: Terminal, fault: OperatorError): void =>
   terminal.err(`warning: the server has not taken its share, and the next command tries again: ${fault.message}`)
 
-/** Finish an operation that an earlier command began. Throws OperatorError if it is one that only its own command can finish. */
+/**
+ * Finish an operation that an earlier command began. Throws OperatorError if it is one that only its own command can
+ * finish.
+ */
 export async function requireSettled({ terminal }: Pick<Invocation, 'terminal'>, wallet: Wallet): Promise<void> {
   const { did, unfinished } = wallet.contents
   if (unfinished?.what === 'creation') throw new OperatorError('the account is not made yet: run "holdfast wallet create" again')
@@ -95,7 +99,19 @@ export async function openWallet(invocation: Invocation): Promise<Wallet> {
   return new Wallet(file, contents, terminal.now)
 }
 
-/** Open the wallet of the options, or make one with a device key for the server of the options. Nothing is written yet. */
+/** Open the wallet that is there. Throws OperatorError if the options name another server than it is for. */
+async function openSame(invocation: Invocation): Promise<Wallet> {
+  const { originOf } = await import('../wallet/wallet-server.ts')
+  const wallet = await openWallet(invocation)
+  const { server } = invocation.options
+  if (typeof server === 'string' && originOf(server) !== wallet.contents.server)
+    throw new OperatorError(`this wallet is for ${wallet.contents.server}; name another --file`)
+  return wallet
+}
+
+/**
+ * Open the wallet of the options, or make one with a device key for the server of the options. Nothing is written yet.
+ */
 export async function openOrMakeWallet(invocation: Invocation): Promise<Wallet> {
   const { terminal, options } = invocation
   const [{ WalletFile }, { Wallet, freshContents }, { originOf }, { PUBLIC_DIRECTORY }, path] = await Promise.all([
@@ -105,7 +121,7 @@ export async function openOrMakeWallet(invocation: Invocation): Promise<Wallet> 
     import('../wallet/wallet-directory.ts'),
     walletPath(invocation),
   ])
-  if (WalletFile.exists(path)) return openWallet(invocation)
+  if (WalletFile.exists(path)) return openSame(invocation)
   const server = originOf(await wanted(invocation, 'server', 'Address of the server: '))
   const { directory } = options
   const contents = freshContents(server, typeof directory === 'string' ? originOf(directory) : PUBLIC_DIRECTORY)

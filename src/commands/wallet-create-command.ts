@@ -8,8 +8,9 @@ import type { Wallet } from '../wallet/wallet.ts'
 export const walletCreateCommand = walletCommand({
   name: 'wallet create',
   summary: 'Create an account whose keys you hold.',
-  details: `Creates a key on this device that outranks all other keys of the identity, and a recovery key that is split into three
-shares: one stays in the wallet, one goes to the server, and one is printed for you. Two of them restore the identity.
+  details: `Creates a key on this device that outranks all other keys of the identity, and a recovery key that is split
+into three shares: one stays in the wallet, one goes to the server, and one is printed for you. Two of them restore the
+identity.
 
 The operator of the server gives out claim codes or invite codes. With --did did:web:example.com the identity is your
 own domain: its document is printed; publish it and run the command again. An interrupted command continues when you run

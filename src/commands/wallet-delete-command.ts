@@ -6,11 +6,13 @@ import { identityCommand, wanted } from './wallet-command.ts'
 export const walletDeleteCommand = identityCommand({
   name: 'wallet delete',
   summary: 'Delete the account, and end its identity.',
-  details: `Requires the key of this wallet and a code that is mailed to the address of the account. Asks you to confirm by typing the handle, unless
---yes is given. Without a terminal, run it once to have the code mailed, and again with --code.
+  details: `Requires the key of this wallet and a code that is mailed to the address of the account. Asks you to confirm
+by typing the handle, unless --yes is given. Without a terminal, run it once to have the code mailed, and again with
+--code.
 
-A did:plc is then tombstoned in the directory. For 72 hours a rotation key can undo this; after that, nobody can use the DID again. Use
---keep-identity if the identity has an account elsewhere, and --only-identity if the account is already deleted.`,
+A did:plc is then tombstoned in the directory. For 72 hours a rotation key can undo this; after that, nobody can use the
+DID again. Use --keep-identity if the identity has an account elsewhere, and --only-identity if the account is already
+deleted.`,
   options: {
     code: { value: 'CODE', doc: 'The mailed code.' },
     'keep-identity': { doc: 'Delete the account only.' },

@@ -5,8 +5,8 @@ import { identityCommand, warnOfDeposit } from './wallet-command.ts'
 export const walletEscrowCommand = identityCommand({
   name: 'wallet escrow',
   summary: 'Renew the recovery shares, or stop a recovery.',
-  details: `Use --cancel if you get a mail about a recovery that you did not request. After --withdraw, the share in the wallet and the one on
-paper still restore the identity, and the server has none to release.`,
+  details: `Use --cancel if you get a mail about a recovery that you did not request. After --withdraw, the share in the
+wallet and the one on paper still restore the identity, and the server has none to release.`,
   options: {
     renew: { doc: 'Make a new recovery key and new shares. The old shares are worth nothing afterwards.' },
     cancel: { doc: 'Stop a recovery that is in progress.' },

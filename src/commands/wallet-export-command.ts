@@ -6,8 +6,9 @@ export const walletExportCommand = walletCommand({
   name: 'wallet export',
   summary: 'Copy the wallet, for another device or another program.',
   parameters: ['<file>'],
-  details: `The copy is encrypted in the age format, with a passphrase of its own. "holdfast wallet --file" and the age tool can open it. With
---plain it is readable JSON: whoever gets the file has the device key, and with it the identity.`,
+  details: `The copy is encrypted in the age format, with a passphrase of its own if one is asked for. "holdfast wallet
+--file" and the age tool can open it. With --plain it is readable JSON: whoever gets the file has the device key, and
+with it the identity.`,
   options: { plain: { doc: 'Do not encrypt the copy.' } },
   async run(invocation) {
     const {

@@ -5,8 +5,8 @@ import { identityCommand } from './wallet-command.ts'
 export const walletHostingCommand = identityCommand({
   name: 'wallet hosting',
   summary: 'Make the server publish the document of a did:web.',
-  details: `The domain has to point to the server. While it is hosted, the key of the wallet does not sign in, because whoever has a session could
-edit the document; the session of the wallet still works.`,
+  details: `The domain has to point to the server. While it is hosted, the key of the wallet does not sign in, because
+whoever has a session could edit the document; the session of the wallet still works.`,
   options: {
     on: { doc: 'Publish it.' },
     off: { doc: 'Stop publishing it.' },

@@ -3,8 +3,8 @@ import { newWalletOptions, openOrMakeWallet, walletCommand, walletPath } from '.
 export const walletKeyCommand = walletCommand({
   name: 'wallet key',
   summary: 'Print the public key of the wallet.',
-  details: `Makes the wallet if there is none, so that you can sign up in the browser with its key. "holdfast wallet adopt" then takes charge of
-the account.`,
+  details: `Makes the wallet if there is none, so that you can sign up in the browser with its key. "holdfast wallet
+adopt" then takes charge of the account.`,
   options: newWalletOptions,
   async run(invocation) {
     const { WalletFile } = await import('../wallet/wallet-file.ts')

@@ -8,8 +8,9 @@ export const walletMoveCommand = walletCommand({
   name: 'wallet move',
   summary: 'Move the account to another server.',
   parameters: ['[server]'],
-  details: `Copies repository, blobs and preferences, names the new server in the identity, and deactivates the account at the old server. If the
-move is interrupted, run the command again to continue. The wallet keeps what it needs to move back.`,
+  details: `Copies repository, blobs and preferences, names the new server in the identity, and deactivates the account
+at the old server. If the move is interrupted, run the command again to continue. The wallet keeps what it needs to move
+back.`,
   options: {
     handle: { value: 'HANDLE', doc: 'The handle at the new server.' },
     email: { value: 'ADDRESS', doc: 'The email address to which the new server sends codes.' },

@@ -8,11 +8,12 @@ export const walletRecoverCommand = walletCommand({
   name: 'wallet recover',
   summary: 'Recover an identity whose device is lost.',
   parameters: ['[account]'],
-  details: `Takes two of the three shares. Usually one is yours on paper and the other is the server's: a code is mailed to the address of the
-account, and the server releases its share after a delay. Then run the command again to continue.
+  details: `Takes two of the three shares. Usually one is yours on paper and the other is the server's: a code is mailed
+to the address of the account, and the server releases its share after a delay. Then run the command again to continue.
 With --offline you enter both shares, and the server is not asked for one.
 
-A share is typed as its words or as its text. The key of this wallet then replaces the lost one, and all shares are new.`,
+A share is typed as its words or as its text; "-" reads it from standard input, one line for each. The key of this
+wallet then replaces the lost one, and all shares are new.`,
   options: {
     code: { value: 'CODE', doc: 'The mailed code.' },
     share: { value: 'SHARE', doc: 'Your share.' },
@@ -38,27 +39,27 @@ async function takeOver(invocation: Invocation, wallet: Wallet): Promise<{ fault
     const { finishPending } = await import('../wallet/wallet-operations.ts')
     return finishPending(wallet)
   }
-  const second = await secondShare(invocation, wallet)
-  if (second === null) return null
+  const byMail = invocation.options['offline'] !== true
+  const isNew = await begin(invocation, wallet, byMail)
+  const released = byMail ? await shareOfServer(invocation, wallet, isNew) : null
+  if (byMail && released === null) return null
   const { recover } = await import('../wallet/wallet-recovery.ts')
-  return { fault: await recover(wallet, await typedShare(invocation, 'share', 'Your share, as words or as text: '), second) }
+  const own = await typedShare(invocation, 'share', 'Your share, as words or as text: ')
+  return { fault: await recover(wallet, own, released ?? (await typedShare(invocation, 'second-share', 'The other share: '))) }
 }
 
-/** The share that the server releases, or that is typed in. Null if the server's time has not come. */
-async function secondShare(invocation: Invocation, wallet: Wallet): Promise<EscrowShare | null> {
-  const { terminal, options } = invocation
+/** The share that the server releases. Null if its time has not come. */
+async function shareOfServer({ terminal, ...rest }: Invocation, wallet: Wallet, isNew: boolean): Promise<EscrowShare | null> {
   const { askForShare, recoveryOf, releasedShare } = await import('../wallet/wallet-recovery.ts')
-  const byMail = options['offline'] !== true
-  const isNew = await begin(invocation, wallet, byMail)
-  if (!byMail) return typedShare(invocation, 'second-share', 'The other share: ')
   const released = releasedShare(wallet)
   if (released !== null) return released
-  if (isNew && options['code'] === undefined && !terminal.isInteractive) {
+  const { code } = rest.options
+  if (isNew && code === undefined && !terminal.isInteractive) {
     terminal.out('If there is such an account, a code was mailed to its address: run this again with --code')
     return null
   }
   const isOpen = recoveryOf(wallet).availableAt !== null
-  const otp = isOpen && options['code'] === undefined ? null : await wanted(invocation, 'code', 'The code that was mailed to you: ')
+  const otp = isOpen && code === undefined ? null : await wanted({ terminal, ...rest }, 'code', 'The code that was mailed to you: ')
   const outcome = await askForShare(wallet, otp)
   if (outcome.state === 'released') return releasedShare(wallet)
   terminal.out(`The server releases its share at ${outcome.availableAt}. Run "holdfast wallet recover" again then.`)
@@ -80,10 +81,18 @@ async function begin({ options, positionals: [account] }: Invocation, wallet: Wa
 
 async function typedShare(invocation: Invocation, option: string, question: string): Promise<EscrowShare> {
   const { readTypedShare } = await import('../wallet/share-words.ts')
-  const outcome = readTypedShare(await wanted(invocation, option, question))
+  const outcome = readTypedShare(await typed(invocation, option, question))
   if (outcome.ok) return outcome.share
   if (outcome.fault === 'word') throw new OperatorError(`"${outcome.word}" is not a word of a share`)
   throw new OperatorError(shareFaults[outcome.fault])
+}
+
+/** The value of the option, the next line of standard input if it is a dash, or what somebody answers. */
+async function typed(invocation: Invocation, option: string, question: string): Promise<string> {
+  if (invocation.options[option] !== '-') return wanted(invocation, option, question)
+  const line = await invocation.terminal.nextLine()
+  if (line === null) throw new Misuse('no share came on standard input')
+  return line
 }
 
 const shareFaults = {

@@ -3,8 +3,8 @@ import { identityCommand } from './wallet-command.ts'
 export const walletSignInCommand = identityCommand({
   name: 'wallet sign-in',
   summary: 'Open a session of the account with the key of the wallet.',
-  details: `The session has full access, as one with the password has. It is kept in the wallet; with --print it is printed as JSON for other
-programs, and not kept.`,
+  details: `The session has full access, as one with the password has. It is kept in the wallet; with --print it is
+printed as JSON for other programs, and not kept.`,
   options: { print: { doc: 'Print the tokens.' } },
   async run({ terminal, wallet, options }) {
     const { openSession, signIn } = await import('../wallet/wallet-sessions.ts')

@@ -16,8 +16,8 @@ export const walletTransferCommand = walletCommand({
   summary: 'Move the identity to another device.',
   details: `1. Old device: "holdfast wallet transfer" prints a command.
 2. New device: that command makes a key, and prints it.
-3. Old device: "holdfast wallet transfer --to KEY" signs that key into the identity, in the place of its own. All sessions end.
-4. New device: "holdfast wallet transfer" finishes, and prints a new recovery share. The old ones are worth nothing then.`,
+3. Old device: "holdfast wallet transfer --to KEY" puts that key in the place of its own, and ends all sessions.
+4. New device: "holdfast wallet transfer" finishes, and prints a new recovery share. The old shares are void then.`,
   options: {
     join: { value: 'ACCOUNT', doc: 'On the new device: the handle or the DID of the account.' },
     code: { value: 'CODE', doc: 'On the new device: the code of the old one.' },

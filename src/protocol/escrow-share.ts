@@ -21,7 +21,9 @@ export interface EscrowShare {
   bytes: Uint8Array
 }
 
-/** `format` is text that is not base32, or has another length; the others are in the order in which they are checked. */
+/**
+ * `format` is text that is not base32, or has another length; the others are in the order in which they are checked.
+ */
 export type ShareFault = 'format' | 'version' | 'checksum' | 'index'
 export type ShareOutcome = { ok: true; share: EscrowShare } | { ok: false; fault: ShareFault }
 
@@ -32,7 +34,10 @@ const SET_ID_OFFSET = 1
 const INDEX_OFFSET = 5
 const PAYLOAD_OFFSET = 6
 const CHECKSUM_OFFSET = PAYLOAD_OFFSET + SHARE_PAYLOAD_BYTES
-/** 42 bytes in base32 without padding: letters of both cases, checked before folding them, which would turn `ı` into `I`. */
+/**
+ * 42 bytes in base32 without padding: letters of both cases, checked before folding them, which would turn `ı` into
+ * `I`.
+ */
 const shareForm = /^[A-Za-z2-7]{68}$/
 
 /** Parses the text form: base32 (RFC 4648) without padding, in either case, with white space anywhere. Never throws. */

@@ -34,7 +34,10 @@ export interface SplitSecret {
   paper: EscrowShare
 }
 
-/** `slopes` are 32 random bytes, used once; `setId` is a random unsigned integer of 32 bits that ties the three shares together. */
+/**
+ * `slopes` are 32 random bytes, used once; `setId` is a random unsigned integer of 32 bits that ties the three shares
+ * together.
+ */
 export function splitSecret(secret: Uint8Array, slopes: Uint8Array, setId: number): SplitSecret {
   if (secret.length !== SHARE_PAYLOAD_BYTES || slopes.length !== SHARE_PAYLOAD_BYTES) throw new RangeError('a secret has 32 bytes')
   const shareAt = (index: ShareIndex) =>

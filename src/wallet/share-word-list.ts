@@ -1,4 +1,6 @@
-/** The word of each byte, in the order of the bytes. Other wallets write shares with the same list, so it never changes. */
+/**
+ * The word of each byte, in the order of the bytes. Other wallets write shares with the same list, so it never changes.
+ */
 export const shareWordList: readonly string[] = `
   able acid aged army atom aunt axis baby back bake bald ball band bank barn base
   bath bead beam bean bear beat bell belt bird bite blue boat body bold bone book

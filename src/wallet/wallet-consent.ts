@@ -64,7 +64,9 @@ export const grantedScopeOf = ({ requestedScope }: WaitingRequest, refused: Read
 
 export type Decision = { decision: 'approve'; grantedScope: string; matchCode: string | null } | { decision: 'deny' }
 
-/** Sign the decision and send it. Throws ServerRefusal: 403 for a wrong match code, after which it may be tried again. */
+/**
+ * Sign the decision and send it. Throws ServerRefusal: 403 for a wrong match code, after which it may be tried again.
+ */
 export async function decide(wallet: Wallet, { requestId, clientId }: WaitingRequest, decided: Decision): Promise<void> {
   const { decision } = decided
   const { grantedScope, matchCode } = decided.decision === 'approve' ? decided : { grantedScope: '', matchCode: null }

@@ -55,7 +55,10 @@ export type NewIdentity =
   | { method: 'plc'; repoKey: string; operation: Operation; recoveryKey: string; escrowShare: string }
   | { method: 'web'; repoKey: string; did: string; document: string }
 
-/** An operation that gives the identity another recovery key, and perhaps another device key. The shares are those of the new key. */
+/**
+ * An operation that gives the identity another recovery key, and perhaps another device key. The shares are those of
+ * the new key.
+ */
 export interface Rekeying {
   what: 'rekeying'
   operation: Operation

@@ -1,8 +1,8 @@
 /**
  * The ceremony by which a wallet makes an account whose keys it holds.
  *
- * Everything that is sent is stored first, so that the ceremony can be repeated after a lost answer or a killed process: the server gives
- * the same repository key again, and takes the same identity once.
+ * Everything that is sent is stored first, so that the ceremony can be repeated after a lost answer or a killed
+ * process: the server gives the same repository key again, and takes the same identity once.
  */
 import { isDeepStrictEqual } from 'node:util'
 import { OperatorError } from '../base/operator-error.ts'
@@ -68,7 +68,10 @@ function creationOf({ contents: { unfinished } }: Wallet): Creation {
 
 const didOf = (identity: NewIdentity): string => (identity.method === 'web' ? identity.did : genesisDid(identity.operation))
 
-/** Redeem the claim code. Returns the token of the pending account and its repository key; null if the account was made by an earlier try. */
+/**
+ * Redeem the claim code. Returns the token of the pending account and its repository key; null if the account was made
+ * by an earlier try.
+ */
 async function enter(wallet: Wallet, { email, handle, claimCode, identity }: Creation): Promise<{ token: string; repoKey: string } | null> {
   try {
     const devicePublicKey = formatMultikey(wallet.deviceKey.publicKey)
@@ -180,7 +183,10 @@ async function takeHandle(wallet: Wallet, walletSession: string | null, handle: 
   }
 }
 
-/** Take an account into an empty wallet whose key it lists, and give it a recovery key. Returns why the server has not taken its share, if so. */
+/**
+ * Take an account into an empty wallet whose key it lists, and give it a recovery key. Returns why the server has not
+ * taken its share, if so.
+ */
 export async function adopt(wallet: Wallet, account: string): Promise<OperatorError | null> {
   const did = await wallet.server.didOf(account)
   const { state } = await wallet.directory.head(did)

@@ -5,7 +5,7 @@
 import { randomBytes } from 'node:crypto'
 import { closeSync, existsSync, fsyncSync, linkSync, mkdirSync, openSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { homedir } from 'node:os'
-import { dirname, join } from 'node:path'
+import { dirname, isAbsolute, join } from 'node:path'
 import { Decrypter, Encrypter } from 'age-encryption'
 import { OperatorError } from '../base/operator-error.ts'
 import { WALLET_FORMAT, type WalletContents } from './wallet-contents.ts'
@@ -18,7 +18,10 @@ export const MAX_WORK_FACTOR = 22
 
 /** Where the wallet is kept unless a path is given. Source: XDG Base Directory Specification. */
 export const defaultWalletPath = (env: Readonly<Record<string, string | undefined>>): string =>
-  join(env['XDG_DATA_HOME'] || join(env['HOME'] || homedir(), '.local/share'), 'holdfast', 'wallet.age')
+  join(dataHome(env['XDG_DATA_HOME']) ?? join(env['HOME'] || homedir(), '.local/share'), 'holdfast', 'wallet.age')
+
+/** A relative path is ignored, as the specification wants it. */
+const dataHome = (path: string | undefined): string | null => (path !== undefined && isAbsolute(path) ? path : null)
 
 export async function sealText(text: string, passphrase: string, workFactor: number): Promise<Uint8Array> {
   const encrypter = new Encrypter()

@@ -181,7 +181,7 @@ async function leave(wallet: Wallet): Promise<void> {
     server: to,
     handle,
     session,
-    walletSession: null,
+    walletSession: elsewhere[to]?.walletSession ?? null,
     elsewhere: { ...elsewhere, [server]: { session: before, walletSession } },
     unfinished: null,
   })

@@ -93,7 +93,10 @@ async function depositShare(wallet: Wallet, share: string): Promise<void> {
   await asOwner(wallet, (token) => wallet.server.put('/v1/recovery/escrow-share', { token, json: { share } }))
 }
 
-/** Give the identity another recovery key, or its first, and make new shares. Those made before are worth nothing afterwards. */
+/**
+ * Give the identity another recovery key, or its first, and make new shares. Those made before are worth nothing
+ * afterwards.
+ */
 export async function renewShares(wallet: Wallet): Promise<OperatorError | null> {
   const head = await ownHead(wallet)
   const { recoveryKey: before } = wallet.contents

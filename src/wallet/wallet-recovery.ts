@@ -29,7 +29,10 @@ export async function beginRecovery(wallet: Wallet, account: string, { byMail }:
 
 export type ReleaseOutcome = { state: 'released' } | { state: 'pending'; availableAt: string }
 
-/** Open the release with the mailed code (`otp`), or ask whether its time has come. The share is stored before this returns. */
+/**
+ * Open the release with the mailed code (`otp`), or ask whether its time has come. The share is stored before this
+ * returns.
+ */
 export async function askForShare(wallet: Wallet, otp: string | null): Promise<ReleaseOutcome> {
   const recovery = recoveryOf(wallet)
   if (recovery.escrowShare !== null) return { state: 'released' }

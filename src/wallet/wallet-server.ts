@@ -15,7 +15,10 @@ const MAX_ANSWER_BYTES = 5 * 1024 * 1024
 export class ServerRefusal extends OperatorError {
   constructor(
     readonly status: number,
-    /** The name of the error in either form of the wire, such as `HANDLE_TAKEN` or `InvalidToken`; empty if there was none. */
+    /**
+     * The name of the error in either form of the wire, such as `HANDLE_TAKEN` or `InvalidToken`; empty if there was
+     * none.
+     */
     readonly code: string,
     message: string,
     /** The server's clock, from its `Date` header; null if it sent none. */
@@ -53,7 +56,10 @@ type Answer = Readonly<Record<string, unknown>>
 export class WalletServer {
   #description: Promise<ServerDescription> | null = null
 
-  /** Both are origins, as `originOf` returns them. The directory is asked about a server that is not named after its host. */
+  /**
+   * Both are origins, as `originOf` returns them. The directory is asked about a server that is not named after its
+   * host.
+   */
   constructor(
     readonly url: string,
     readonly directory: string,
@@ -114,7 +120,10 @@ export class WalletServer {
     }
   }
 
-  /** The DID of an account that a person names by its DID or its handle. Throws OperatorError if the server does not know it. */
+  /**
+   * The DID of an account that a person names by its DID or its handle. Throws OperatorError if the server does not
+   * know it.
+   */
   async didOf(account: string): Promise<string> {
     const did = account.startsWith('did:') ? account : await this.resolveHandle(account.replace(/^@/, '').toLowerCase())
     if (did === null) throw new OperatorError(`${account} is not known at ${this.url}`)
@@ -194,7 +203,9 @@ export async function fetchJson(url: string, init: RequestInit, timeoutMillis = 
   }
 }
 
-/** A redirect could send a credential to another host, and a proxy from the environment could read unencrypted requests. */
+/**
+ * A redirect could send a credential to another host, and a proxy from the environment could read unencrypted requests.
+ */
 const safeRoute = (protocol: string) => ({ redirect: 'manual', ...(protocol === 'http:' ? { proxy: false } : {}) }) as const
 
 async function boundedText(response: Response): Promise<string> {

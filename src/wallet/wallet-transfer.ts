@@ -18,8 +18,9 @@ export interface TransferCode {
 }
 
 /**
- * On the old device. Returns the code that the new one accepts. The server gives one only to the session that the ceremony ended with;
- * without it, null is returned, and the devices do without the server: the sessions of the account then stay open.
+ * On the old device. Returns the code that the new one accepts. The server gives one only to the session that the
+ * ceremony ended with; without it, null is returned, and the devices do without the server: the sessions of the account
+ * then stay open.
  */
 export async function beginHandOver(wallet: Wallet): Promise<TransferCode | null> {
   await ownHead(wallet)
@@ -40,8 +41,8 @@ async function initiated({ server, contents: { walletSession } }: Wallet): Promi
 }
 
 /**
- * On the new device, in a wallet without an identity. Its key has to be carried to the old device. `code` is that of the old device, if it
- * has one, and `recoveryKey` the did:key of the recovery key that it knows, if any.
+ * On the new device, in a wallet without an identity. Its key has to be carried to the old device. `code` is that of
+ * the old device, if it has one, and `recoveryKey` the did:key of the recovery key that it knows, if any.
  */
 export async function joinTransfer(
   wallet: Wallet,
@@ -104,7 +105,10 @@ export async function arrive(
   return { arrived: true, fault: await renewShares(wallet) }
 }
 
-/** Either device may complete the transfer. The second finds it completed; one that the new device did not accept expires. */
+/**
+ * Either device may complete the transfer. The second finds it completed; one that the new device did not accept
+ * expires.
+ */
 async function complete(wallet: Wallet, transferId: string, token: string): Promise<void> {
   try {
     await wallet.server.post('/v1/transfer/complete', { token, json: { transferId } })

@@ -107,7 +107,10 @@ export class Wallet {
     return { signingKey: signer.key, timestamp: signer.timestamp, nonce: signer.nonce, signature }
   }
 
-  /** Send what was proved. The server does not say why it refuses a proof; a clock that is wrong is what can be told from here. */
+  /**
+   * Send what was proved. The server does not say why it refuses a proof; a clock that is wrong is what can be told
+   * from here.
+   */
   async sendProof<Result>(send: () => Promise<Result>): Promise<Result> {
     try {
       return await send()

@@ -1,4 +1,7 @@
-/** The executable as a stranger uses it who holds an identity: from the account's first day to its last, by `holdfast wallet` alone. */
+/**
+ * The executable as a stranger uses it who holds an identity: from the account's first day to its last, by `holdfast
+ * wallet` alone.
+ */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { mkdirSync, mkdtempSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'

@@ -132,6 +132,10 @@ test('names of strangers cannot command the terminal, nor make lines of their ow
   const raw = (await run(['account', 'list', '--search', 'plc:nasty', '--json'])).out
   expect(raw).not.toMatch(/[^\P{Cc}\n]|\p{Cf}/u)
   expect(JSON.parse(raw)[0].handle).toBe('na\u001b[2J\nsty\u202e\u009b.test')
+  const asked = await typeAtProgram(['account', 'delete', 'did:plc:nasty', ...there()], env, [['to continue: ', 'no\r']])
+  expect(asked.code).toBe(1)
+  expect(asked.screen).toContain('na\\u001b[2J')
+  expect(asked.screen).not.toContain('na\u001b[2J')
   await pds.ctx.db.run(sql`DELETE FROM account WHERE did = 'did:plc:nasty'`)
 })
 

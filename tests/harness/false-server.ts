@@ -7,7 +7,10 @@ export interface FalseServer extends AsyncDisposable {
   answers: Record<string, unknown>
 }
 
-/** By method and path, such as `POST /v1/dids`; everything else is not found. Its description is complete unless a test has another. */
+/**
+ * By method and path, such as `POST /v1/dids`; everything else is not found. Its description is complete unless a test
+ * has another.
+ */
 export function startFalseServer(answers: Record<string, unknown> = {}): FalseServer {
   const requests: string[] = []
   const server = Bun.serve({

@@ -8,7 +8,10 @@ export interface PassingRequest {
   body: string
 }
 
-/** What becomes of a request: it is answered, it never arrives, or it arrives and its answer is lost. A promise holds it up. */
+/**
+ * What becomes of a request: it is answered, it never arrives, or it arrives and its answer is lost. A promise holds it
+ * up.
+ */
 export type Fate = 'answered' | 'question lost' | 'answer lost'
 
 export interface FaultyLine extends AsyncDisposable {

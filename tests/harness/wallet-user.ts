@@ -15,6 +15,8 @@ export interface WalletRun {
   code: number
   out: string
   err: string
+  /** The questions, in order. */
+  asked: string[]
 }
 
 type Answers = Readonly<Record<string, string | (() => string)>>
@@ -29,13 +31,19 @@ export class WalletUser implements Disposable {
 
   /**
    * Run `holdfast wallet`. `answers` go to the questions that contain their names; without them there is nobody to ask.
-   * `device` names the wallet file.
+   * `device` names the wallet file, `input` has the lines of the standard input.
    */
   async run(
     words: string[],
-    { answers, device, passphrase = PASSPHRASE }: { answers?: Answers; device?: string; passphrase?: string } = {},
+    {
+      answers,
+      device,
+      passphrase = PASSPHRASE,
+      input = [],
+    }: { answers?: Answers; device?: string; passphrase?: string; input?: string[] } = {},
   ): Promise<WalletRun> {
-    const [out, err]: [string[], string[]] = [[], []]
+    const [out, err, asked] = [[], [], []] as [string[], string[], string[]]
+    const lines = [...input]
     const { promise: never } = Promise.withResolvers<void>()
     const terminal: Terminal = {
       env: { HOLDFAST_WALLET_PASSPHRASE: passphrase, HOLDFAST_WALLET_WORK_FACTOR: String(WORK_FACTOR), HOME: this.folder },
@@ -44,13 +52,16 @@ export class WalletUser implements Disposable {
       err: (text) => void err.push(text),
       outputClosed: () => never,
       isInteractive: answers !== undefined,
-      ask: async (question) => answerTo(question, answers ?? {}),
-      nextLine: () => Promise.reject(new Error('there is no input')),
+      ask: async (question) => {
+        asked.push(question)
+        return answerTo(question, answers ?? {})
+      },
+      nextLine: async () => lines.shift() ?? null,
       now: this.now,
       self: 'holdfast',
     }
     const code = await runCommand(terminal, ['wallet', ...words, '--file', this.path(device)])
-    return { code, out: out.join('\n'), err: err.join('\n') }
+    return { code, out: out.join('\n'), err: err.join('\n'), asked }
   }
 
   /** Run it, and fail unless it succeeds. Returns what it printed. */

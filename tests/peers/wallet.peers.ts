@@ -53,7 +53,10 @@ async function agentHere(): Promise<AtpAgent> {
   return agent
 }
 
-/** Post, and wait until a consumer that verifies everything has heard of it. What was signed with earlier keys it cannot verify any more. */
+/**
+ * Post, and wait until a consumer that verifies everything has heard of it. What was signed with earlier keys it cannot
+ * verify any more.
+ */
 async function isHeard(agent: AtpAgent, service: string, text: string): Promise<void> {
   const consumer = new Consumer(service, { startCursor: 0, plcUrl: plc.url })
   await agent.post({ text })

@@ -1,4 +1,7 @@
-/** A wallet whose line breaks at any of its requests, before or after the request has arrived: what it says again ends well. */
+/**
+ * A wallet whose line breaks at any of its requests, before or after the request has arrived: what it says again ends
+ * well.
+ */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { sql } from '../../src/platform/database/database.ts'
 import { didWebOfHost } from '../../src/protocol/did-document.ts'
@@ -50,7 +53,10 @@ function breakAt(number: number, fate: Fate): () => boolean {
   }
 }
 
-/** Run a command with the line broken at each of its requests in turn, until there are no more of them. Returns how often it broke. */
+/**
+ * Run a command with the line broken at each of its requests in turn, until there are no more of them. Returns how
+ * often it broke.
+ */
 async function brokenEverywhere(
   fate: Fate,
   story: (breaking: (command: () => Promise<WalletRun>) => Promise<WalletRun>, round: number) => Promise<void>,

@@ -174,3 +174,28 @@ describe('a released share is refused', () => {
     expect(await user.contents()).toEqual({ ...recovering(), deviceKey: (await user.contents()).deviceKey })
   })
 })
+
+test('an app cannot write lines of its own into the question', async () => {
+  server.answers['GET /oauth/authorize/consent-request'] = {
+    requestId: 'poauth_12345678',
+    clientId: 'https://app.example',
+    clientName: 'An app\nrequested for  you\n\nThe app asks for permission to:',
+    redirectUri: 'https://app.example/callback',
+    requestedScope: ['atproto', 'transition:generic\n  - Know who you are'],
+  }
+  await user.keep(contents())
+  const { out, asked } = await user.run(['approve', 'ABCD-1234'], { answers: { 'Type yes': 'no' } })
+  expect(out.match(/^requested for|^The app asks|^ {2}- Know/gm)).toEqual(['The app asks', '  - Know'])
+  expect(asked[0]).not.toContain('\n')
+  expect(posts()).toEqual([])
+})
+
+test('a wallet is for one server', async () => {
+  await user.keep(contents({ did: null }))
+  for (const words of [['key'], ['create'], ['recover', 'alice.test'], ['transfer', '--join', 'alice.test']])
+    expect(await user.run([...words, '--server', 'https://other.example'])).toMatchObject({
+      code: 1,
+      err: expect.stringContaining(`is for ${server.url}`),
+    })
+  expect(server.requests).toEqual([])
+})

@@ -1,6 +1,6 @@
 /**
- * An identity from its first day to its last, whose owner has nothing but `holdfast wallet`: two servers, a real directory, the network's own
- * client for apps, and a consumer of the firehose that verifies everything.
+ * An identity from its first day to its last, whose owner has nothing but `holdfast wallet`: two servers, a real
+ * directory, the network's own client for apps, and a consumer of the firehose that verifies everything.
  */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { Agent, AtpAgent } from '@atproto/api'

@@ -78,7 +78,12 @@ test('the new shares work, and the old paper does not', async () => {
   using bob = await owner('bob')
   const { user, account, paper: old } = bob
   const keychain = (await user.contents()).keychainShare!
-  await user.do(['recover', 'bob.test', '--offline', '--share', old, '--second-share', keychain, ...there()], { device: 'two' })
+  const fromInput = ['recover', 'bob.test', '--offline', '--share', '-', '--second-share', '-', ...there()]
+  expect(await user.run(fromInput, { device: 'two', input: [old] })).toMatchObject({
+    code: 2,
+    err: expect.stringContaining('standard input'),
+  })
+  await user.do(fromInput, { device: 'two', input: [old, keychain] })
   const second = await user.contents('two')
   expect((await user.run(['sign-in'])).code).toBe(1)
 

@@ -26,7 +26,7 @@ test('is an age file that only its owner reads', async () => {
 test('opens with its passphrase alone', async () => {
   using user = new WalletUser()
   await user.keep(contents)
-  expect(await user.run(['show'], { passphrase: 'another passphrase' })).toEqual({
+  expect(await user.run(['show'], { passphrase: 'another passphrase' })).toMatchObject({
     code: 1,
     out: '',
     err: 'holdfast wallet show: the passphrase does not open this wallet',
@@ -55,6 +55,7 @@ test('of a later version is refused', async () => {
 
 test('is where the desktop keeps data of programs', () => {
   expect(defaultWalletPath({ XDG_DATA_HOME: '/data', HOME: '/home/alice' })).toBe('/data/holdfast/wallet.age')
+  expect(defaultWalletPath({ XDG_DATA_HOME: 'data', HOME: '/home/alice' })).toBe('/home/alice/.local/share/holdfast/wallet.age')
   expect(defaultWalletPath({ HOME: '/home/alice' })).toBe('/home/alice/.local/share/holdfast/wallet.age')
 })
 
