@@ -108,6 +108,12 @@ describe('requests that wait', () => {
     expect((await statusOf(pds, kept.requestId)).body).toEqual({ status: 'pending' })
   })
 
+  test('are shown up to a bound, however many somebody makes', async () => {
+    for (let i = 0; i < 22; i++) await asked(alice.did)
+    await page.reload()
+    expect(await page.locator('#wallet li').count()).toBe(20)
+  })
+
   test('of others are denied by nobody else, and an approval is not taken back', async () => {
     const bob = await createAccount(pds, `bob-${names++}`)
     const [ofBob, ofNobody, approved] = [
@@ -148,7 +154,7 @@ describe('a transfer', () => {
     const opens = async () => (await request(`${pds.url}/v1/devices/${deviceId}/pds`, { headers: bearer(deviceToken) })).status
     expect(await opens()).toBe(200)
     await page.reload()
-    expect(await words('#wallet')).toContain('A device has accepted it')
+    expect(await words('#wallet')).toContain('A device accepted it')
     const other = await createAccount(pds, `eve-${names++}`)
     const theirs = new CookieBrowser(pds)
     await theirs.send('/account/sign-in', { identifier: other.handle, password: other.password })

@@ -284,6 +284,23 @@ describe('an old sign-in', () => {
     expect((await browser.open(`/account?account=${encodeURIComponent(alice.did)}`)).status).toBe(200)
   })
 
+  test('lets no app in, and the page of the app asks for the wallet', async () => {
+    const begun = await browser.begin()
+    await approve(begun)
+    await browser.send('/account/sign-in/wallet/complete', { request_id: begun.requestId, remember: 'yes' })
+    pds.clock.advance({ days: 8 })
+    const scope = 'atproto transition:generic'
+    const app = new OAuthClient(pds, loopbackClientId(scope))
+    const url = new URL(app.authorizeUrl(await app.requestUri({ scope })))
+    const shown = await browser.open(url.pathname + url.search)
+    expect(shown.body).toContain('Use your wallet above')
+    const form_token = /name="form_token" value="([^"]+)"/.exec(shown.body)![1]!
+    const fields = { ...Object.fromEntries(url.searchParams), account: alice.did, action: 'approve', form_token, password: 'anything' }
+    const answer = await browser.send(url.pathname + url.search, fields)
+    expect([answer.status, answer.headers.get('location')]).toEqual([200, null])
+    expect(answer.body).toContain('This account has no password')
+  })
+
   test('of somebody else is not told of: the page of a stranger asks for a password', async () => {
     const { body } = await browser.open(`/account/sign-in?identifier=${alice.handle}`)
     expect(body).toContain('type="password"')

@@ -91,6 +91,7 @@ export async function completeBrowserSignIn(
   keep: (tx: Tx, did: Did) => Promise<void>,
 ): Promise<Did> {
   const status = await shownStatus(ctx, wanted.requestId)
+  if (status === 'pending') throw pageRefusal('Your wallet has not approved this request yet. Approve it there, then continue.')
   if (status !== 'approved') throw pageRefusal(unfinished[status])
   return ctx.db.transaction(async (tx) => {
     const now = ctx.clock.now()

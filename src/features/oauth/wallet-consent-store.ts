@@ -50,15 +50,16 @@ const consentOf = ({ requestedScope, content, ...row }: Row): Consent => ({
   pushed: JSON.parse(content) as PendingRequest,
 })
 
-const listConsents = async (reader: Reader, condition: Sql, now: Millis): Promise<Consent[]> =>
+/** Returns consents that match a condition, the newest first. */
+const listConsents = async (reader: Reader, condition: Sql, now: Millis, limit: number): Promise<Consent[]> =>
   (
     await reader.all<Row>(sql`
       SELECT ${columns} FROM wallet_consent c JOIN oauth_request r ON r.id_hash = c.request_hash
-      WHERE ${condition} AND r.expires_at > ${now}`)
+      WHERE ${condition} AND r.expires_at > ${now} ORDER BY c.created_at DESC LIMIT ${limit}`)
   ).map(consentOf)
 
 const findConsent = async (reader: Reader, condition: Sql, now: Millis): Promise<Consent | null> =>
-  (await listConsents(reader, condition, now))[0] ?? null
+  (await listConsents(reader, condition, now, 1))[0] ?? null
 
 const isPending = (now: Millis): Sql => sql`c.status = 'pending' AND c.expires_at > ${now}`
 const isOpen = (now: Millis): Sql => sql`(${isPending(now)} OR c.status = 'approved')`
@@ -85,10 +86,8 @@ export const findOpenConsentIn = (reader: Reader, { requestId, browserHash }: Br
   findConsent(reader, sql`c.request_id = ${requestId} AND c.browser_hash = ${browserHash} AND ${isOpen(now)}`, now)
 
 /** Returns the consents that can still be decided and name one of `hints`, the newest first. */
-export async function pendingConsentsFor(reader: Reader, hints: readonly string[], now: Millis): Promise<Consent[]> {
-  const found = await listConsents(reader, sql`c.login_hint IN ${sqlList(hints)} AND ${isPending(now)}`, now)
-  return found.sort((a, b) => b.createdAt - a.createdAt)
-}
+export const pendingConsentsFor = (reader: Reader, hints: readonly string[], now: Millis, limit: number): Promise<Consent[]> =>
+  listConsents(reader, sql`c.login_hint IN ${sqlList(hints)} AND ${isPending(now)}`, now, limit)
 
 export interface ConsentState {
   status: ConsentStatus

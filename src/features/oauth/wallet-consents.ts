@@ -49,6 +49,8 @@ const DAY_MILLIS = 86_400_000
 /** Consents that are deleted in one transaction, and how many of them together with the creation of another. */
 const MAX_FORGOTTEN = 500
 const MAX_FORGOTTEN_AT_CREATION = 20
+/** Requests that are shown to the account that they name. */
+const MAX_AWAITING = 20
 /** A scheme, a host name and a port fit; a longer header is ignored. */
 const MAX_ORIGIN_CHARS = 270
 
@@ -196,11 +198,18 @@ export async function shownStatus({ db, clock }: Context, requestId: string): Pr
 }
 
 /**
- * Returns the requests that wait for the account's wallet: those whose client names the account, the newest first. Anybody
- * can make such a request, so whoever shows one says where it comes from.
+ * Returns the requests that wait for the account's wallet: the newest of those whose client names the account. Anybody
+ * can make such a request, and many of them, so whoever shows one says where it comes from.
  */
 export const consentsAwaiting = async ({ db, clock }: Context, account: NamedAccount): Promise<Consent[]> =>
-  pendingConsentsFor(db, await namesOf(db, account), clock.now())
+  pendingConsentsFor(db, await namesOf(db, account), clock.now(), MAX_AWAITING)
+
+/** Returns one of the requests that name the account and wait for its wallet; null if there is none with this id. */
+export async function consentAwaiting(ctx: Context, account: NamedAccount, requestId: string): Promise<Consent | null> {
+  const consent = await previewedConsent(ctx, { requestId })
+  const names = await namesOf(ctx.db, account)
+  return consent?.loginHint != null && names.includes(consent.loginHint) ? consent : null
+}
 
 type NamedAccount = Pick<Account, 'did' | 'handle'>
 

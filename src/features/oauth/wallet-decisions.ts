@@ -21,7 +21,7 @@ import { parseProof, proofMembers, provenBy } from '../wallet-proofs/wallet-proo
 import { decideRequest, keepRequestOpen } from './authorization-requests.ts'
 import { insertConsentEvent } from './wallet-consent-event-store.ts'
 import { type Consent, completeConsent, decideConsent, type Verdict } from './wallet-consent-store.ts'
-import { CONSENT_KEPT_SECS, consentsAwaiting, previewedConsent, shownStatus, type ShownStatus } from './wallet-consents.ts'
+import { CONSENT_KEPT_SECS, consentAwaiting, previewedConsent, shownStatus, type ShownStatus } from './wallet-consents.ts'
 
 /** Body of a decision. `grantedScope` is hashed as it is spelled; `matchCode` is outside of the signature. */
 export const decisionSchema = Type.Object(
@@ -103,8 +103,8 @@ async function isMeant(ctx: Context, loginHint: string | null, did: Did, alsoKno
 export async function denyAsHolder(exchange: Exchange, account: Pick<Account, 'did' | 'handle'>, requestId: string): Promise<boolean> {
   const { ctx } = exchange
   const { did } = account
-  const consent = (await consentsAwaiting(ctx, account)).find((waiting) => waiting.requestId === requestId)
-  if (consent === undefined) return false
+  const consent = await consentAwaiting(ctx, account, requestId)
+  if (consent === null) return false
   await ctx.db.transaction((tx) => record(ctx, tx, consent, { status: 'denied', did, grantedScopes: null }))
   announce(exchange, 'consentDenied', did, { clientId: consent.clientId })
   return true

@@ -73,9 +73,9 @@ function consentRow(
 
 const transferNote = (view: AccountView, { status, createdAt, expiresAt, acceptedAt }: Transfer): Html => html`
 <div class="note warn stack">
-  <p>A transfer of your account to another device began at ${inWords(createdAt)}. ${
+  <p>A transfer of your account to another device began on ${inWords(createdAt)}. ${
     status === 'accepted' && acceptedAt !== null
-      ? html`A device has accepted it at ${inWords(acceptedAt)}. Once it is completed, everything else is signed out.`
+      ? html`A device accepted it on ${inWords(acceptedAt)}. Once it is completed, everything else is signed out.`
       : html`Whoever has its code can accept it until ${inWords(expiresAt)}.`
   } If that was not you, cancel it.</p>
   ${accountForm(view, 'wallet/transfer', html`<div><button class="small danger">Cancel the transfer</button></div>`)}
