@@ -29,6 +29,17 @@ const protectedMethods = new Set(
 export const isProtectedMethod = (nsid: string): boolean => protectedMethods.has(nsid.toLowerCase())
 
 /**
+ * Methods that manage accounts or identities, on this server or another: an agent never calls them, whatever its scopes.
+ * Includes methods that are not known yet.
+ */
+export function isAccountMethod(nsid: string): boolean {
+  const name = nsid.toLowerCase()
+  return isProtectedMethod(name) || /^com\.atproto\.(?:server|admin)\./.test(name) || managingMethods.has(name)
+}
+
+const managingMethods = new Set(['com.atproto.identity.submitplcoperation', 'com.atproto.repo.importrepo'])
+
+/**
  * Draft methods of permissioned data. While this server does not implement them, they are not forwarded and get no
  * service token: another server must not receive what an account shares with few people.
  */

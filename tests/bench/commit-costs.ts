@@ -80,7 +80,8 @@ async function measure(): Promise<void> {
   })
 
   const pages = () => log.query<{ log: number }, []>('PRAGMA wal_checkpoint(NOOP)').get()!.log
-  const commit = (writes: RecordWriteInput[]) => writeRecords(ctx, { permissions: null }, did, { writes })
+  const commit = (writes: RecordWriteInput[]) =>
+    writeRecords(ctx, { did, credential: 'full', permissions: null, personalDetails: true }, did, { writes })
   const create = (text: string): RecordWriteInput => ({ action: 'create', collection, record: post(text) })
 
   const rkeys: RecordKey[] = []

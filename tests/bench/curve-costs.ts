@@ -40,7 +40,10 @@ const create = (): RecordWriteInput => ({
   collection,
   record: { $type: collection, text: `${Math.random()}`.padEnd(250, ' lorem ipsum'), createdAt: '2026-01-01T00:00:00.000Z', langs: ['en'] },
 })
-const commit = (did: Did, count: number) => writeRecords(ctx, { permissions: null }, did, { writes: Array.from({ length: count }, create) })
+const commit = (did: Did, count: number) =>
+  writeRecords(ctx, { did, credential: 'full', permissions: null, personalDetails: true }, did, {
+    writes: Array.from({ length: count }, create),
+  })
 for (const did of Object.values(accounts)) for (let written = 0; written < size; written += batch) await commit(did, batch)
 
 console.log(`| ${size.toLocaleString('en')} records, µs of processor time | P-256 | secp256k1 | ratio |\n| --- | ---: | ---: | ---: |`)

@@ -38,6 +38,28 @@ export async function insertAgentEvent(
     VALUES (${randomUUID()}, ${registrationId}, ${type}, ${did}, ${detail === null ? null : JSON.stringify(detail)}, ${now})`)
 }
 
+/** What agents do with their access, as opposed to what becomes of it. */
+export type AgentUse = Extract<AgentEventType, 'repo_write' | 'blob_upload'>
+
+/**
+ * Record what an agent does in the transaction that does it, provided that the account's confirmation still stands.
+ * Returns 0 if it does not.
+ */
+export const insertAgentUse = (
+  tx: Tx,
+  {
+    registrationId,
+    type,
+    did,
+    detail,
+    now,
+  }: { registrationId: string; type: AgentUse; did: Did; detail: Record<string, unknown>; now: Millis },
+): Promise<number> =>
+  tx.run(sql`
+    INSERT INTO agent_event (id, registration_id, type, did, detail, created_at)
+    SELECT ${randomUUID()}, id, ${type}, did, ${JSON.stringify(detail)}, ${now} FROM agent_registration
+    WHERE id = ${registrationId} AND did = ${did} AND status = 'claimed'`)
+
 /** Returns the events of a registration, newest first. Null for `beforeSeq` starts at the newest. */
 export async function listAgentEvents(
   reader: Reader,

@@ -51,9 +51,12 @@ export const registrationsOf = async (reader: Reader, did: Did): Promise<Registr
     registrationOf(row)!,
   )
 
-/** Whether the agent may act for the account now. Read at every request that an agent makes. */
-export const isClaimedBy = async (reader: Reader, id: string, did: Did): Promise<boolean> =>
-  (await reader.get(sql`SELECT 1 FROM agent_registration WHERE id = ${id} AND did = ${did} AND status = 'claimed'`)) !== null
+/** Returns what decides how far an agent may act, or null unless the account has confirmed it. Read at every request of an agent. */
+export async function findClaimed(reader: Reader, id: string, did: Did): Promise<Pick<Registration, 'type' | 'issuer' | 'scopes'> | null> {
+  const row = await reader.get<Pick<Row, 'type' | 'issuer' | 'scopes'>>(sql`
+    SELECT type, issuer, scopes FROM agent_registration WHERE id = ${id} AND did = ${did} AND status = 'claimed'`)
+  return row && { ...row, scopes: JSON.parse(row.scopes) as string[] }
+}
 
 /** Throws a unique violation if the issuer's subject or the claim token exists. */
 export async function insertRegistration(tx: Tx, registration: Registration): Promise<void> {

@@ -11,7 +11,8 @@ import { base64url } from '../../protocol/base64url.ts'
 import type { Did, Millis } from '../../protocol/identifiers.ts'
 import { decodeJws, signJws, verifyJws } from '../../protocol/jws.ts'
 import { issueOAuthAccessToken, readOAuthAccessToken, serverKey, type ReadOutcome } from '../oauth/oauth.ts'
-import { isClaimedBy, type RegistrationType } from './agent-registration-store.ts'
+import type { RegistrationType } from './agent-registration-store.ts'
+import { scopesOf } from './agent-standing.ts'
 
 export const AGENT_TOKEN_TTL_SECS = 300
 const ASSERTION_TYPE = 'JWT'
@@ -91,8 +92,8 @@ export function claimsToBeAgentToken(token: string): boolean {
 }
 
 /**
- * Returns what an agent's access token grants. The fault is `revoked` if its registration no longer acts for the
- * account: that is read at every request.
+ * Returns what an agent's access token grants now, which is looked up at every request: `scope` is never wider than its
+ * registration and the configuration allow. The fault is `revoked` if nothing is left, or if the agent may not act.
  */
 export async function readAgentToken(
   ctx: Context,
@@ -106,6 +107,7 @@ export async function readAgentToken(
   const { did, scope, tokenId, jkt, claims } = read.token
   const { registration_id: registrationId } = claims
   if (jkt !== null || typeof registrationId !== 'string') return { ok: false, fault: 'unverifiable' }
-  if (!(await isClaimedBy(ctx.db, registrationId, did))) return { ok: false, fault: 'revoked' }
-  return { ok: true, did, scope, tokenId, registrationId }
+  const scopes = await scopesOf(ctx, ctx.db, { registrationId, did }, scope.split(' '))
+  if (scopes === null) return { ok: false, fault: 'revoked' }
+  return { ok: true, did, scope: scopes.join(' '), tokenId, registrationId }
 }

@@ -4,17 +4,24 @@
  *
  * Guards look up agents here, so this feature must not depend on `auth`; its routes may.
  */
-export { insertAgentEvent, listAgentEvents, type AgentEvent, type AgentEventType } from './agent-event-store.ts'
+export {
+  insertAgentEvent,
+  insertAgentUse,
+  listAgentEvents,
+  type AgentEvent,
+  type AgentEventType,
+  type AgentUse,
+} from './agent-event-store.ts'
 export { agentGrants } from './agent-grants.ts'
 export { endRegistration } from './agent-claims.ts'
 export { deleteShownClaimsOf } from './agent-claim-page-store.ts'
 export {
   deleteAgentsOf,
-  isClaimedBy,
   registrationsOf,
   revokeRegistration,
   type Registration,
   type RegistrationStatus,
   type RegistrationType,
 } from './agent-registration-store.ts'
+export { scopesOf, type Agent } from './agent-standing.ts'
 export { claimsToBeAgentToken, readAgentToken } from './agent-tokens.ts'

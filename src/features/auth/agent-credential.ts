@@ -1,6 +1,6 @@
 /**
  * The credential of agents: an access token sent as `Bearer`. The registration behind it is read at every request, so
- * that an agent stops the moment it is revoked.
+ * that an agent stops the moment it is revoked; `agent-use.ts` is for requests that take longer than that.
  *
  * An endpoint is closed to agents unless its demand says `agents`, whatever the scopes: a new endpoint, and everything
  * that manages accounts, identities or agents, must not open by a configured scope.
@@ -8,7 +8,6 @@
 import { forbidden, Refusal } from '../../http/errors.ts'
 import type { Did } from '../../protocol/identifiers.ts'
 import { permissionsOf, type Permissions } from '../../protocol/scopes.ts'
-import { accountStatus, refuseTakendown } from '../accounts/accounts.ts'
 import { claimsToBeAgentToken, readAgentToken } from '../agents/agents.ts'
 import { requireGrant } from './app-credential.ts'
 import { presentedAs, type Credential } from './credential.ts'
@@ -29,6 +28,9 @@ const refused = (name: string, description: string) =>
   new Refusal(401, name, description, {
     headers: { 'WWW-Authenticate': `Bearer error="invalid_token", error_description="${description}"` },
   })
+
+/** The refusal of an agent whose registration, account, issuer or scopes are gone. */
+export const agentEnded = () => refused('InvalidToken', 'The agent may no longer act for this account')
 
 export const agentCredential: Credential<AgentCaller> = {
   name: 'agent',
@@ -52,14 +54,13 @@ export const agentCredential: Credential<AgentCaller> = {
       case 'expired':
         throw refused('ExpiredToken', 'Token has expired')
       case 'revoked':
-        throw refused('InvalidToken', 'The agent may no longer act for this account')
+        throw agentEnded()
       case 'unverifiable':
         throw refused('InvalidToken', 'Token could not be verified')
     }
   },
-  async may({ did, permissions }, { agents = false, grants = 'refuse' }, exchange) {
+  may({ permissions }, { agents = false, grants = 'refuse' }, exchange) {
     if (!agents) throw forbidden('Agents may not call this endpoint')
-    refuseTakendown(await accountStatus(exchange.ctx.db, did))
     requireGrant(permissions, grants, exchange)
   },
 }

@@ -7,6 +7,7 @@ import type { Guard } from '../../http/endpoint.ts'
 import { authenticationRequired, authMissing, Refusal } from '../../http/errors.ts'
 import type { Tx } from '../../platform/database/database.ts'
 import type { Did } from '../../protocol/identifiers.ts'
+import { isAccountMethod } from '../../protocol/guarded-methods.ts'
 import type { Permissions } from '../../protocol/scopes.ts'
 import { deletePlacesOf } from '../accounts/accounts.ts'
 import { deleteShownClaimsOf } from '../agents/agents.ts'
@@ -30,6 +31,8 @@ import type { WalletCaller } from './wallet-credential.ts'
 import type { DeviceCaller } from './device-credential.ts'
 import type { PendingCaller } from './pending-credential.ts'
 
+export type { AgentCaller } from './agent-credential.ts'
+export { isAgent, recordAgentUse, refuseEndedAgent } from './agent-use.ts'
 export { createAppPassword, revokeAppPassword } from './app-passwords.ts'
 export type { Demand } from './credential.ts'
 export { deleteAppPasswordsOf, listAppPasswords, type AppPassword } from './app-password-store.ts'
@@ -81,8 +84,10 @@ export function requirePermission({ permissions }: Pick<AccessCaller, 'permissio
 }
 
 /** Whether the caller may have this method of another service called on its behalf. The grants of apps and agents are checked elsewhere. */
-export const mayHaveCalled = (caller: AccessCaller, nsid: string): boolean =>
-  caller.permissions !== null || reachesMethod(caller.credential, nsid)
+export function mayHaveCalled(caller: AccessCaller, nsid: string): boolean {
+  if (caller.credential === 'agent') return !isAccountMethod(nsid)
+  return caller.permissions !== null || reachesMethod(caller.credential, nsid)
+}
 
 /** Guard for the holder of a refresh token. `expired` accepts an expired one too. */
 export const refresh = ({ expired = false } = {}): Guard<RefreshCaller> =>

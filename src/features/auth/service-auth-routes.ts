@@ -31,6 +31,13 @@ function expiry(now: Millis, wanted: number | undefined, lxm: string | undefined
   return wanted
 }
 
+/** Nobody can take a service token back, so that of an agent is short, and for one method. */
+function boundAgentToken(now: Millis, lxm: string | undefined, wanted: number | undefined): void {
+  if (lxm === undefined) throw invalidRequest('an agent must name the method that the token is for')
+  if (wanted !== undefined && wanted > Math.floor(now / 1000) + DEFAULT_TTL_SECS)
+    throw badExpiration('an agent cannot request a token with an expiration more than a minute in the future')
+}
+
 const badExpiration = (message: string) => new Refusal(400, 'BadExpiration', message)
 
 export const serviceAuthRoutes = [
@@ -39,6 +46,7 @@ export const serviceAuthRoutes = [
     async handler({ ctx, caller, params: { aud, exp, lxm } }) {
       const { did, credential } = caller
       requirePermission(caller, (permissions) => permissions.assertRpc({ lxm: lxm ?? '*', aud }))
+      if (credential === 'agent') boundAgentToken(ctx.clock.now(), lxm, exp)
       if (!isAudience(aud)) throw invalidRequest('aud must be a valid atproto DID or did#serviceId reference')
       const signer = await accountSigner(ctx, ctx.db, did)
       const isTakendown = credential === 'takendown' || signer?.status === 'takendown'

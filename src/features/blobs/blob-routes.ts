@@ -1,11 +1,30 @@
 /** The blob methods of `com.atproto.repo` and `com.atproto.sync`. */
+import type { Context } from '../../platform/context.ts'
+import type { Tx } from '../../platform/database/database.ts'
 import { procedure, query } from '../../http/endpoint.ts'
 import { recordUri } from '../../protocol/identifiers.ts'
 import { accountStatus, refuseMissing } from '../accounts/accounts.ts'
-import { access, accessOrServiceAuth, optionalAccess, requirePermission, requireVisibleRepo } from '../auth/auth.ts'
+import {
+  access,
+  accessOrServiceAuth,
+  isAgent,
+  optionalAccess,
+  recordAgentUse,
+  refuseEndedAgent,
+  requirePermission,
+  requireVisibleRepo,
+  type AgentCaller,
+} from '../auth/auth.ts'
+import type { BlobRow } from './blob-store.ts'
 import { downloadBlob } from './blob-download.ts'
 import { uploadBlob } from './blob-upload.ts'
 import { listMissing, listReferencedCids } from './reference-store.ts'
+
+/** Record the upload of an agent. Throws `InvalidToken` (401) if the agent was ended while it was sending. */
+async function recordUpload(ctx: Context, tx: Tx, agent: AgentCaller, { cid, mimeType, size }: BlobRow): Promise<void> {
+  await refuseEndedAgent(ctx, tx, agent)
+  await recordAgentUse(ctx, tx, agent, 'blob_upload', { cid, mime_type: mimeType, size })
+}
 
 export const blobRoutes = [
   procedure('com.atproto.repo.uploadBlob', {
@@ -17,9 +36,10 @@ export const blobRoutes = [
     limit: { name: 'uploadBlob', key: ({ caller }) => caller.did },
     async handler(call) {
       const { ctx, caller, body } = call
-      const { cid, mimeType, size } = await uploadBlob(ctx, caller.did, body, (mime) =>
-        requirePermission(caller, (granted) => granted.assertBlob({ mime })),
-      )
+      const { cid, mimeType, size } = await uploadBlob(ctx, caller.did, body, {
+        permit: (mime) => requirePermission(caller, (granted) => granted.assertBlob({ mime })),
+        record: isAgent(caller) ? (tx, blob) => recordUpload(ctx, tx, caller, blob) : undefined,
+      })
       return { blob: { $type: 'blob' as const, ref: { $link: cid }, mimeType, size } }
     },
   }),

@@ -2,7 +2,7 @@
 import { payloadTooLarge, Refusal } from '../../http/errors.ts'
 import type { RequestBody } from '../../http/body.ts'
 import { perContext, type Context } from '../../platform/context.ts'
-import type { Reader } from '../../platform/database/database.ts'
+import type { Reader, Tx } from '../../platform/database/database.ts'
 import { KeyedQueue } from '../../base/keyed-queue.ts'
 import type { Did } from '../../protocol/identifiers.ts'
 import { accountStatus, refuseTakendown } from '../accounts/accounts.ts'
@@ -13,13 +13,21 @@ import { mimeTypeOf } from './mime-type.ts'
 /** Serialises naming, deleting and healing per CID: a file must not be deleted while an upload gives it an owner. */
 export const cidQueue = perContext(() => new KeyedQueue())
 
+/** What else an upload has to pass, beside the bounds of its account. */
+interface Admission {
+  /** Gets the detected type. Throws if the caller may not upload it. */
+  permit(mimeType: string): void
+  /** Runs in the transaction that makes the blob part of the account. If it throws, the upload has not happened. */
+  record?(tx: Tx, blob: BlobRow): Promise<void>
+}
+
 /**
- * `permit` gets the detected type, and throws if the caller may not upload it.
+ * Receive a blob, and make it part of the account.
  *
  * Refuses with `PayloadTooLarge` above the maximum size of a blob or the storage of the account. A broken upload leaves
  * nothing.
  */
-export async function uploadBlob(ctx: Context, did: Did, body: RequestBody, permit: (mimeType: string) => void): Promise<BlobRow> {
+export async function uploadBlob(ctx: Context, did: Did, body: RequestBody, { permit, record }: Admission): Promise<BlobRow> {
   const { maxBlobSize } = ctx.config.blobs
   await using incoming = await blobFiles(ctx).receive(body.stream(maxBlobSize))
   const { cid, size } = incoming
@@ -34,6 +42,7 @@ export async function uploadBlob(ctx: Context, did: Did, body: RequestBody, perm
         refuseTakendown(await accountStatus(tx, did))
         await admitUpload(ctx, tx, blob)
         await upsertUpload(tx, blob, ctx.clock.now())
+        if (record) await record(tx, blob)
       })
     } catch (error) {
       await removeUnowned(ctx, cid)

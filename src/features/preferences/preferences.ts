@@ -7,7 +7,7 @@ import type { LexDefs } from '../../protocol/lexicons/generated/types.ts'
 import { putPreferences, visiblePreferences, type Preference } from '../../protocol/preference-rules.ts'
 import type { Permissions } from '../../protocol/scopes.ts'
 import { accountStatus, refuseMissing, refuseTakendown } from '../accounts/accounts.ts'
-import { access, accessOrModerator } from '../auth/auth.ts'
+import { access, accessOrModerator, isAgent, refuseEndedAgent } from '../auth/auth.ts'
 import { appviewService, forward, otherAppview, serviceText } from '../proxy/proxy.ts'
 import { findPreferences, storePreferences } from './preference-store.ts'
 
@@ -24,7 +24,7 @@ export const preferences: Feature = {
   name: 'preferences',
   routes: [
     query('app.bsky.actor.getPreferences', {
-      auth: accessOrModerator({ sessions: 'every', grants: asksAppview }),
+      auth: accessOrModerator({ sessions: 'every', grants: asksAppview, agents: true }),
       async handler(call) {
         const { ctx, caller, url } = call
         const other = otherAppview(call)
@@ -36,20 +36,21 @@ export const preferences: Feature = {
             preferences: view(visiblePreferences(await findPreferences(ctx.db, did), { personalDetails: true, now: ctx.clock.now() })),
           }
         }
-        if (other) return forward(call, { service: other, iss: caller.did })
+        if (other) return forward(call, { service: other, caller })
         const { did, personalDetails } = caller
         refuseMissing(await accountStatus(ctx.db, did))
         return { preferences: view(visiblePreferences(await findPreferences(ctx.db, did), { personalDetails, now: ctx.clock.now() })) }
       },
     }),
     procedure('app.bsky.actor.putPreferences', {
-      auth: access({ grants: asksAppview, refusesTakendown: true }),
+      auth: access({ grants: asksAppview, refusesTakendown: true, agents: true }),
       async handler(call) {
         const { ctx, caller, input } = call
         const other = otherAppview(call)
-        if (other) return forward(call, { service: other, iss: caller.did, json: input })
+        if (other) return forward(call, { service: other, caller, json: input })
         await ctx.db.transaction(async (tx) => {
           refuseTakendown(await accountStatus(tx, caller.did))
+          if (isAgent(caller)) await refuseEndedAgent(ctx, tx, caller)
           const outcome = putPreferences(await findPreferences(tx, caller.did), input.preferences, caller)
           if (!outcome.ok) throw invalidRequest(outcome.message)
           await storePreferences(tx, caller.did, outcome.stored)

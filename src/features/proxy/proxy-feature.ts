@@ -13,7 +13,7 @@ export const proxy: Feature = {
     ...relayRoutes,
     fallback({
       auth: rpc(),
-      handler: (call) => forward(call, { service: call.caller.service, iss: call.caller.did }),
+      handler: (call) => forward(call, { service: call.caller.service, caller: call.caller }),
     }),
   ],
 }

@@ -12,6 +12,8 @@ import { invalidRequest, upstreamFailure } from '../../http/errors.ts'
 import type { CounterLabels } from '../../platform/running/metrics.ts'
 import { OutboundError, type OutboundRequest } from '../../platform/network/outbound.ts'
 import type { Did } from '../../protocol/identifiers.ts'
+import { isAgent, refuseEndedAgent, type AccessCaller } from '../auth/auth.ts'
+import { watched, watchedResponse } from './agent-watch.ts'
 import type { ServiceName } from './proxy-header.ts'
 import { readJson, relayed } from './upstream-reply.ts'
 import { locate, type Located } from './upstream-services.ts'
@@ -29,8 +31,8 @@ export const MAX_RESPONSE_BYTES = 10 * 1024 ** 2
 
 export interface Forwarding {
   service: ServiceName
-  /** The account that the token is issued for; null sends no token. */
-  iss: Did | null
+  /** Whoever asks, for whose account the token is issued; null sends no token. */
+  caller: AccessCaller | null
   /** Method and audience of the token, if they are not the method of the request and the DID of the service. */
   lxm?: string
   aud?: Did
@@ -82,7 +84,9 @@ export async function ask(call: Exchange, forwarding: Forwarding): Promise<Respo
   const { label, url, outbound, toldName } = located.upstream
   const headers = await outgoingHeaders(call, forwarding)
   if (toldName !== null) headers.set('atproto-proxy', toldName)
-  const body = outgoingBody(request, forwarding, headers)
+  const agent = forwarding.caller !== null && isAgent(forwarding.caller) ? forwarding.caller : null
+  const watch = agent && (() => refuseEndedAgent(ctx, ctx.db, agent))
+  const body = watched(outgoingBody(request, forwarding, headers), watch)
   try {
     const response = await outbound.fetch(url + (forwarding.path ?? pathAndQuery(request.url)), {
       method: forwarding.path === undefined ? request.method : 'GET',
@@ -98,9 +102,10 @@ export async function ask(call: Exchange, forwarding: Forwarding): Promise<Respo
     ctx.metrics.count('proxy_requests_total', { upstream: label, status_class: statusClass(response.status) })
     const [lagMillis] = /^\d{1,12}$/.exec(response.headers.get('atproto-upstream-lag') ?? '') ?? []
     if (lagMillis !== undefined) ctx.metrics.observe('proxy_upstream_lag_seconds', Number(lagMillis) / 1000)
-    return response
+    return watch ? await watchedResponse(response, watch) : response
   } catch (error) {
     if (!(error instanceof OutboundError)) throw error
+    if (watch) await watch()
     ctx.metrics.count('proxy_requests_total', { upstream: label, status_class: '5xx' })
     call.ctx.log.warn('upstream unreachable', { route: call.nsid, reason: error.fault })
     throw upstreamFailure()
@@ -109,12 +114,12 @@ export async function ask(call: Exchange, forwarding: Forwarding): Promise<Respo
 
 async function outgoingHeaders(
   { ctx, request, nsid }: Exchange,
-  { service, iss, lxm, aud, appeals, acceptEncoding }: Forwarding,
+  { service, caller, lxm, aud, appeals, acceptEncoding }: Forwarding,
 ): Promise<Headers> {
   const headers = new Headers({ 'accept-encoding': acceptEncoding ?? request.headers.get('accept-encoding') ?? 'identity' })
   copy(request.headers, headers, passedHeaders)
-  if (iss === null) return headers
-  const token = await upstreamToken(ctx, { iss, aud: aud ?? service.did, lxm: lxm ?? nsid!, appeals })
+  if (caller === null) return headers
+  const token = await upstreamToken(ctx, { iss: caller.did, aud: aud ?? service.did, lxm: lxm ?? nsid!, appeals })
   headers.set('authorization', `Bearer ${token}`)
   return headers
 }

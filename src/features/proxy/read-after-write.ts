@@ -10,6 +10,7 @@ import { Refusal, upstreamFailure } from '../../http/errors.ts'
 import { parseTid, recordUri, recordUriParts, type Tid } from '../../protocol/identifiers.ts'
 import { validateOutput } from '../../protocol/lexicons/lexicons.ts'
 import { accountAt } from '../accounts/accounts.ts'
+import { isAgent, refuseEndedAgent } from '../auth/auth.ts'
 import { acceptableCodings } from './acceptable-codings.ts'
 import type { Munge, Output, Params } from './feed-munging.ts'
 import { changesSince, localAuthor, type LocalChanges } from './local-records.ts'
@@ -43,7 +44,7 @@ const keptHeaders = ['content-language', 'atproto-content-labelers']
 export async function readAfterWrite<N extends MungedMethod>(call: Call<N>, nsid: N, munge: Munge<N>): Promise<Response> {
   const { ctx, request, caller } = call
   const acceptEncoding = acceptableCodings(request.headers.get('accept-encoding'))
-  const response = await ask(call, { service: caller.service, iss: caller.did, acceptEncoding })
+  const response = await ask(call, { service: caller.service, caller, acceptEncoding })
   const rev = parseTid(response.headers.get(REV_HEADER) ?? '')
   if (response.status >= 400 || rev === null || !isJson(response)) return relayed(request, response)
   const changes = await changesSince(ctx, caller.did, rev)
@@ -57,6 +58,7 @@ export async function readAfterWrite<N extends MungedMethod>(call: Call<N>, nsid
     changes,
     parseJson(bytes, response.headers.get('content-encoding'), MAX_RESPONSE_BYTES),
   )
+  if (isAgent(caller)) await refuseEndedAgent(ctx, ctx.db, caller)
   if (munged === null) return new Response(bytes, { status: response.status, headers: picked(response, passedOnSuccess) })
   return mungedResponse(call, munged, changes, picked(response, keptHeaders))
 }
@@ -101,8 +103,7 @@ async function viewerOf(call: Call<MungedMethod>): Promise<Viewer> {
   return {
     author: await localAuthor(ctx, caller.did),
     cdnUrl: ctx.config.appview.cdnUrl,
-    ask: (lxm, params) =>
-      askJson(call, { service: caller.service, iss: caller.did, lxm, path: `/xrpc/${lxm}?${new URLSearchParams(params)}` }),
+    ask: (lxm, params) => askJson(call, { service: caller.service, caller, lxm, path: `/xrpc/${lxm}?${new URLSearchParams(params)}` }),
   }
 }
 

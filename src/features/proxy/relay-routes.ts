@@ -24,7 +24,7 @@ async function relayPush(call: XrpcCall<AccessCaller, unknown, PushInput>): Prom
     unresolved: `could not resolve did document: ${did}`,
     unlisted: `invalid notification service details in did document: ${did}`,
   }
-  const response = await forward(call, { service: did === appview.did ? appview : notifications, iss: caller.did, json: input, faults })
+  const response = await forward(call, { service: did === appview.did ? appview : notifications, caller, json: input, faults })
   await response.body?.cancel()
 }
 
@@ -32,23 +32,24 @@ export const relayRoutes = [
   procedure('com.atproto.moderation.createReport', {
     // An account that was taken down may appeal. Whatever else it reports, the moderation service decides.
     auth: rpc({ sessions: 'every' }),
-    handler: (call) => forward(call, { service: call.caller.service, iss: call.caller.did, json: call.input, appeals: true }),
+    handler: (call) => forward(call, { service: call.caller.service, caller: call.caller, json: call.input, appeals: true }),
   }),
 
   query('app.bsky.feed.getFeed', {
     auth: rpc({ also: SKELETON_METHOD }),
     async handler(call) {
-      const { service, did: iss } = call.caller
+      const { caller } = call
+      const { service } = caller
       const { authority, collection, rkey } = recordUriParts(call.params.feed)
       const generator = new URLSearchParams({ repo: authority, collection, rkey })
-      const record = (await askJson(call, { service, iss: null, path: `/xrpc/com.atproto.repo.getRecord?${generator}` })) as {
+      const record = (await askJson(call, { service, caller: null, path: `/xrpc/com.atproto.repo.getRecord?${generator}` })) as {
         value?: { did?: unknown }
       } | null
       const did = record?.value?.did
       const feedDid = typeof did === 'string' ? parseDid(did) : null
       if (feedDid === null) throw new Refusal(400, 'UnknownFeed', 'could not resolve feed did')
       // The AppView passes this token on to the feed generator, so the feed generator is its audience.
-      return forward(call, { service, iss, aud: feedDid, lxm: SKELETON_METHOD })
+      return forward(call, { service, caller, aud: feedDid, lxm: SKELETON_METHOD })
     },
   }),
 

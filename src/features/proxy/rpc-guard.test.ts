@@ -34,9 +34,10 @@ test.each([
   ['GET', 'app.bsky.feed.getAuthorFeed', true],
   ['HEAD', 'app.bsky.actor.getProfile', true],
   ['POST', 'app.bsky.graph.muteActor', false],
-  ['GET', 'app.bsky.notification.listNotifications', false],
+  ['GET', 'app.bsky.notification.listNotifications', true],
+  ['GET', 'app.bsky.graph.getMutes', true],
   ['GET', 'app.bsky.actor.getPreferences', false],
-  ['GET', 'app.bsky.graph.getMutes', false],
+  ['GET', 'app.bsky.actor.GETPREFERENCES', false],
   ['GET', 'chat.bsky.convo.getLog', false],
   ['GET', 'com.atproto.label.queryLabels', false],
 ])('%s %s is open to an agent without a scope for it: %p', (method, nsid, open) => {

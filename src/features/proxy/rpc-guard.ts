@@ -48,20 +48,9 @@ export function requireRpc(caller: AccessCaller, lxm: string, service: ServiceNa
   requirePermission(caller, (permissions) => permissions.assertRpc({ lxm, aud: serviceText(service) }))
 }
 
-/** Reads of an account's private state, by prefix of the method. All other reads of the AppView show public data. */
-const privateReads = [
-  'app.bsky.actor.getPreferences',
-  'app.bsky.ageassurance.',
-  'app.bsky.bookmark.',
-  'app.bsky.contact.',
-  'app.bsky.draft.',
-  'app.bsky.graph.getBlocks',
-  'app.bsky.graph.getListBlocks',
-  'app.bsky.graph.getListMutes',
-  'app.bsky.graph.getMutes',
-  'app.bsky.notification.',
-]
+/** The account's preferences, which this server keeps. Another service may be lenient about the case of names. */
+const preferencesMethod = /^app\.bsky\.actor\.getpreferences$/i
 
-/** Whether an agent may call the method without a scope, because it reads public data of the AppView. */
+/** Whether an agent may call the method of the configured AppView without a scope: every read, except of preferences. */
 export const isOpenRead = (method: string, nsid: string): boolean =>
-  method !== 'POST' && nsid.startsWith('app.bsky.') && !privateReads.some((prefix) => nsid.startsWith(prefix))
+  method !== 'POST' && nsid.startsWith('app.bsky.') && !preferencesMethod.test(nsid)

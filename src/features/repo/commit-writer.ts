@@ -52,10 +52,11 @@ export interface CommitJob {
   swapCommit?: Cid
 }
 
-/** The new head. */
+/** The new head, and what the commit changed. */
 export interface CommitMeta {
   cid: Cid
   rev: Tid
+  ops: BuiltCommit['ops']
 }
 
 /**
@@ -102,7 +103,7 @@ export async function applyCommit(ctx: Context, tx: Tx, { did, writes, swapCommi
     ),
   })
   await sequenceEvents(ctx, tx, [commitEvent(did, head.rev, rev, built)])
-  return { cid: built.commit.cid, rev }
+  return { cid: built.commit.cid, rev, ops: built.ops }
 }
 
 /** A write whose effect is known: `put` has become `create` or `update`. */

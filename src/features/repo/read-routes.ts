@@ -20,7 +20,7 @@ export const readRoutes = [
       const account = await accountSummary(ctx.db, repo)
       // The AppView may have repositories that this server does not have or must not serve.
       if (account?.status !== 'active')
-        return forward(call, { service: namedService(call.request) ?? appviewService(ctx.config), iss: null })
+        return forward(call, { service: namedService(call.request) ?? appviewService(ctx.config), caller: null })
       const { did } = account
       const path = `${collection}/${rkey}`
       const record = await findVisibleRecord(ctx.db, did, path)

@@ -5,8 +5,8 @@ import type { Tx } from '../../platform/database/database.ts'
 import { type Cid, parseCid } from '../../protocol/cid.ts'
 import { parseDid, parseRecordKey, recordUri, type AtUri, type Did, type Nsid, type RecordKey } from '../../protocol/identifiers.ts'
 import { accountAt, accountNotFound, onceSettled, requireActive, statusOf } from '../accounts/accounts.ts'
-import { requirePermission, type AccessCaller } from '../auth/auth.ts'
-import { applyCommit, nextRecordKey, type CommitMeta, type Write } from './commit-writer.ts'
+import { isAgent, recordAgentUse, refuseEndedAgent, requirePermission, type AccessCaller, type AgentCaller } from '../auth/auth.ts'
+import { applyCommit, nextRecordKey, type CommitJob, type CommitMeta, type Write } from './commit-writer.ts'
 import { PROFILE, withPresentImages } from './profile-images.ts'
 import { prepareRecord, type ValidationStatus } from './record-preparation.ts'
 
@@ -55,19 +55,14 @@ const neededActions: Record<Action, readonly ('create' | 'update' | 'delete')[]>
  * Refuses what the grant does not cover, as `prepareRecord` refuses records, and as `applyCommit` refuses writes. Waits
  * if the account's key is being replaced, and refuses with `ServiceUnavailable` if that takes too long.
  */
-export async function writeRecords(
-  ctx: Context,
-  caller: Pick<AccessCaller, 'permissions'>,
-  did: Did,
-  input: WriteInput,
-): Promise<WriteOutcome> {
+export async function writeRecords(ctx: Context, caller: AccessCaller, did: Did, input: WriteInput): Promise<WriteOutcome> {
   requirePermission(caller, (permissions) => {
     for (const { action, collection } of input.writes)
       for (const needed of neededActions[action]) permissions.assertRepo({ collection, action: needed })
   })
   const prepared = await Promise.all(input.writes.map((write) => prepareWrite(ctx, did, write, input.validate)))
   const job = { did, writes: prepared.map(({ write }) => write), swapCommit: cidOf(input.swapCommit) ?? undefined }
-  const apply = (tx: Tx) => applyCommit(ctx, tx, job)
+  const apply = isAgent(caller) ? (tx: Tx) => commitOfAgent(ctx, tx, caller, job) : (tx: Tx) => applyCommit(ctx, tx, job)
   let commit: CommitMeta | null
   try {
     commit = await ctx.db.transaction(apply)
@@ -83,6 +78,20 @@ export async function writeRecords(
       ...(status !== null && { validationStatus: status }),
     })),
   }
+}
+
+/** Apply the writes of an agent, and record them with the commit. Throws `InvalidToken` (401) if the agent was ended meanwhile. */
+async function commitOfAgent(ctx: Context, tx: Tx, agent: AgentCaller, job: CommitJob): Promise<CommitMeta | null> {
+  const commit = await applyCommit(ctx, tx, job)
+  if (commit === null) await refuseEndedAgent(ctx, tx, agent)
+  else await recordAgentUse(ctx, tx, agent, 'repo_write', changesOf(commit))
+  return commit
+}
+
+function changesOf({ ops, rev }: CommitMeta): Record<string, unknown> {
+  const count = (action: string) => ops.filter((op) => op.action === action).length
+  const collections = [...new Set(ops.map(({ path }) => path.slice(0, path.indexOf('/'))))].toSorted()
+  return { creates: count('create'), updates: count('update'), deletes: count('delete'), collections, rev }
 }
 
 async function prepareWrite(

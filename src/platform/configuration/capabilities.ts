@@ -16,7 +16,7 @@ interface Capability {
 
 const always = () => true
 const withMasterKey = (config: Config) => config.signingKeyMasterKey !== null
-/** Whether at least one way to register an agent is enabled. */
+/** Whether at least one way to register an agent is enabled. If none is, no agent may act. */
 export const wantsAgents = ({ agentAuth }: Config): boolean =>
   agentAuth.serviceAuthEnabled || agentAuth.anonymousEnabled || agentAuth.trustedIssuers.length > 0
 

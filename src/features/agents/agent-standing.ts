@@ -1,0 +1,31 @@
+/**
+ * What an agent may do at this moment. A token says what it was made for; since then the account may have ended the
+ * agent or been deactivated, and the operator may have removed the agent's issuer or some of the scopes.
+ */
+import { wantsAgents } from '../../platform/configuration/capabilities.ts'
+import type { Context } from '../../platform/context.ts'
+import type { Reader } from '../../platform/database/database.ts'
+import type { Did } from '../../protocol/identifiers.ts'
+import { accountStatus } from '../accounts/accounts.ts'
+import { findClaimed } from './agent-registration-store.ts'
+import { clampedScopes, isVouchedFor } from './agent-scopes.ts'
+
+/** An agent, and the account that it acts for. */
+export interface Agent {
+  registrationId: string
+  did: Did
+}
+
+/** Returns the scopes that the agent may have now, of those that it had once, or null if it may not act. */
+export async function scopesOf(
+  { config }: Pick<Context, 'config'>,
+  reader: Reader,
+  { registrationId, did }: Agent,
+  had?: readonly string[],
+): Promise<string[] | null> {
+  if (!wantsAgents(config)) return null
+  const claimed = await findClaimed(reader, registrationId, did)
+  if (claimed === null || !isVouchedFor(config, claimed) || (await accountStatus(reader, did)) !== 'active') return null
+  const scopes = clampedScopes(config, claimed, had)
+  return scopes.length === 0 ? null : scopes
+}
