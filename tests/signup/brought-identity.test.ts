@@ -173,6 +173,20 @@ test('after an interruption the same person goes on, and nobody else does', asyn
   expect(await signUp(alice.plcOp)).toMatchObject({ status: 409, body: { error: 'DidAlreadyExists' } })
 })
 
+test('a sign-up without the operation does not go on with the identity of a wallet that lists the key of the server', async () => {
+  const other = await xrpc(pds, 'com.atproto.server.createAccount', {
+    json: { handle: 'other.test', email: 'other@example.com', password: PASSWORD },
+  })
+  const { rotationKeys } = (await request(`${directory.url}/${other.body.did}/data`)).body
+  const device = deviceKey()
+  const alice = await bring(pds, 'alice', { rotationKeys: [device.did, ...rotationKeys] }, device)
+  line.fate = downAfterOperation()
+  expect((await signUp(alice.plcOp)).status).toBe(502)
+  line.fate = () => 'answered'
+  const mallory = { email: 'mallory@example.com', password: PASSWORD, recoveryKey: device.did }
+  expect((await signUp(undefined, mallory)).body.did).not.toBe(didOf(alice))
+})
+
 test('the identity that an interrupted wallet left is not ended by the server, whoever gets the handle', async () => {
   const alice = await bring(pds, 'alice')
   line.fate = downAfterOperation()

@@ -83,7 +83,8 @@ export async function claimName(ctx: Context, wanted: WantedName, admit: (tx: Tx
     const keptFor = await reservedFor(tx, handle, now)
     if (keptFor !== null && keptFor !== did) return 'taken'
     const found = await findClaim(tx, handle)
-    if (found && isHeld(found, now) && (found.attempt !== null || (isDoubtful(found, serverKey) && !goesOn(found, wanted)))) return 'taken'
+    if (found && isHeld(found, now) && (found.attempt !== null || (isDoubtful(found, serverKey) && !goesOn(found, wanted, serverKey))))
+      return 'taken'
     if (email !== null) await releaseOverdueEmail(tx, email, now)
     const hold = { handle, attempt, heldUntil: now + MAX_ATTEMPT_SECS * 1000, email, inviteCode }
     if (found) await takeUpClaim(tx, hold)
@@ -91,7 +92,7 @@ export async function claimName(ctx: Context, wanted: WantedName, admit: (tx: Tx
     return found
   })
   if (found === 'taken') return null
-  if (found && goesOn(found, wanted)) return { handle, attempt, did: found.did, prepared: found.prepared }
+  if (found && goesOn(found, wanted, serverKey)) return { handle, attempt, did: found.did, prepared: found.prepared }
   const held: HeldName = { handle, attempt, did, prepared }
   if (found === null) return held
   return (await reconcile(ctx, { ...found, attempt })) && (await replaceName(ctx, held)) ? held : null
@@ -107,11 +108,15 @@ const isDoubtful = ({ prepared }: Claimant, serverKey: SigningKey): boolean => p
 /** An identity that a client signed is not the server's to end. */
 const isSignedBy = (genesis: LogOperation, key: SigningKey): boolean => signerOf(genesis, [formatDidKey(key.publicKey)]) !== null
 
-/** Whether the attempt continues the claim it found: same account, or a prepared identity that differs only in its signing key. */
-function goesOn(found: Claimant, wanted: Pick<WantedName, 'did' | 'prepared' | 'isBrought'>): boolean {
+/**
+ * Whether the attempt continues the claim it found: same account, or a prepared identity that differs only in its signing
+ * key. An identity that a client signed is continued by whoever brings it again, and by nobody else.
+ */
+function goesOn(found: Claimant, wanted: Pick<WantedName, 'did' | 'prepared' | 'isBrought'>, serverKey: SigningKey): boolean {
   if (found.prepared === null || wanted.prepared === null) return found.prepared === wanted.prepared && found.did === wanted.did
   if (wanted.isBrought) return found.prepared.key !== null && found.did === wanted.did
-  return found.prepared.key !== null && isDeepStrictEqual(withoutKeys(found.prepared.genesis), withoutKeys(wanted.prepared.genesis))
+  const { key, genesis } = found.prepared
+  return key !== null && isSignedBy(genesis, serverKey) && isDeepStrictEqual(withoutKeys(genesis), withoutKeys(wanted.prepared.genesis))
 }
 
 const withoutKeys = (genesis: LogOperation) => ({ ...stateOf(genesis), verificationMethods: null })
