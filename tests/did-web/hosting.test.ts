@@ -198,6 +198,31 @@ test('a hosted document opens no session, whatever keys are written into it; one
   expect(await askSession(pds, sessionRequest(pds, dora))).toMatchObject({ status: 200, body: { did: dora.did } })
 })
 
+test('a document that was served here while its keys were being read opens no session either', async () => {
+  const mallory = { ...dora, device: deviceKey() }
+  let isFirst = true
+  web.publish(dora.host, '/.well-known/did.json', async () => {
+    if (!isFirst) return new Response(null, { status: 404 })
+    isFirst = false
+    await host(true)
+    await edit({ ...dora.document, verificationMethod: [method(dora.did, 'device', mallory.device.did)] })
+    const { body } = await askHost(pds, dora.host)
+    await host(false)
+    return Response.json(body)
+  })
+  expect(await askSession(pds, sessionRequest(pds, mallory))).toMatchObject({
+    status: 401,
+    body: { error: { code: 'AUTHENTICATION_REQUIRED' } },
+  })
+  web.publishDidDocument(dora.host, dora.document)
+  expect(await askSession(pds, sessionRequest(pds, dora))).toMatchObject({ status: 200 })
+  await host(true)
+  await edit(dora.document)
+  // A cache must not go on with it once the owner has it served here no longer.
+  expect((await askHost(pds, dora.host)).headers.get('cache-control')).toBe('no-store')
+  await host(false)
+})
+
 test('hosting begins with what the owner publishes at that moment, or else with what was stored', async () => {
   await host(false)
   const newer = { ...dora.document, alsoKnownAs: ['at://dora.pds.test', 'https://newer.example'] }

@@ -6,7 +6,7 @@ import { clamp, integerParam, readJson } from '../../http/json-input.ts'
 import { wireTime, type Millis } from '../../protocol/identifiers.ts'
 import { accountNamed, furtherHandlesOf, statusOf } from '../accounts/accounts.ts'
 import { escrowState } from '../escrow/escrow.ts'
-import { isHostedHere } from '../identity/identity.ts'
+import { hostingStateOf } from '../identity/identity.ts'
 import { countFlaggedAccounts, findFlags, type Flag } from '../labels/labels.ts'
 import { operator } from '../operators/operators.ts'
 import { listAccounts, statuses, storageOf, usageOf, type AccountFilter, type ReportedStatus } from './account-report-store.ts'
@@ -93,7 +93,7 @@ export const accountReportRoutes = [
         hasPassword,
         furtherHandles: await furtherHandlesOf(db, did),
         escrow: (await escrowState(ctx, db, did)).state,
-        didWebHosting: await isHostedHere(db, did),
+        didWebHosting: (await hostingStateOf(db, did)).isHosted,
         invitesDisabled,
         flags: (await findFlags(db, [did], clock.now())).map(flagView),
       }

@@ -33,4 +33,11 @@ export { deleteReservationsOf, passOnReservations, reservedFor, setReservedUntil
 export { bindReservedKey, forgetReservedKey, reservedKeyNamed } from './reserved-key-store.ts'
 export { signingAuthority, type SigningAuthority } from './signing-authority.ts'
 export { endHosting, keepArrivingDocument, startHosting, whatToPublish } from './web-documents.ts'
-export { deleteWebDocument, findWebDocument, isHostedHere, putWebDocument, setHostedSince, type WebDocument } from './web-document-store.ts'
+export {
+  deleteWebDocument,
+  findWebDocument,
+  hostingStateOf,
+  putWebDocument,
+  setHostedSince,
+  type WebDocument,
+} from './web-document-store.ts'

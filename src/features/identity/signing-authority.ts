@@ -13,7 +13,7 @@ import type { Did } from '../../protocol/identifiers.ts'
 import { parseMultikey } from '../../protocol/keys.ts'
 import { headOf, isPlcDid, stateOf, type AuditEntry } from '../../protocol/plc.ts'
 import { fetchWebDocument } from './did-resolution.ts'
-import { isHostedHere } from './web-document-store.ts'
+import { hostingStateOf } from './web-document-store.ts'
 
 export type SigningAuthority =
   /**
@@ -38,9 +38,12 @@ export const signingAuthority = (ctx: Context, did: Did): Promise<SigningAuthori
   reads(ctx).runAnew(did, () => (isPlcDid(did) ? plcAuthority(ctx, did) : webAuthority(ctx, did)))
 
 async function webAuthority(ctx: Context, did: Did): Promise<SigningAuthority> {
-  const url = (await isHostedHere(ctx.db, did)) ? null : didWebUrl(did)
-  if (!url) return nobody
+  const url = didWebUrl(did)
+  const before = await hostingStateOf(ctx.db, did)
+  if (!url || before.isHosted) return nobody
   const resolution = await fetchWebDocument(ctx, did, url)
+  // What came may be a document that this server served, if only for the moment of the fetch.
+  if ((await hostingStateOf(ctx.db, did)).changes !== before.changes) return nobody
   if (resolution.ok) {
     const { document } = resolution
     return { ok: true, keys: deviceKeys(document), alsoKnownAs: document.alsoKnownAs ?? [], head: null }

@@ -20,9 +20,19 @@ export const putWebDocument = (writer: Writer, did: Did, document: string): Prom
 
 /** A null `hostedSince` ends hosting. Returns 0 if there is no document. */
 export const setHostedSince = (writer: Writer, did: Did, hostedSince: Millis | null): Promise<number> =>
-  writer.run(sql`UPDATE web_document SET hosted_since = ${hostedSince} WHERE did = ${did}`)
+  writer.run(sql`UPDATE web_document SET hosted_since = ${hostedSince}, hosting_changes = hosting_changes + 1 WHERE did = ${did}`)
 
-export const isHostedHere = async (reader: Reader, did: Did): Promise<boolean> =>
-  (await reader.get(sql`SELECT 1 FROM web_document WHERE did = ${did} AND hosted_since IS NOT NULL`)) !== null
+/** How often this server began or ended to serve a document, and whether it serves it now. */
+export interface HostingState {
+  changes: number
+  isHosted: boolean
+}
+
+export async function hostingStateOf(reader: Reader, did: Did): Promise<HostingState> {
+  const row = await reader.get<{ changes: number; hostedSince: Millis | null }>(
+    sql`SELECT hosting_changes AS changes, hosted_since AS "hostedSince" FROM web_document WHERE did = ${did}`,
+  )
+  return { changes: row?.changes ?? 0, isHosted: row !== null && row.hostedSince !== null }
+}
 
 export const deleteWebDocument = (writer: Writer, did: Did): Promise<number> => writer.run(sql`DELETE FROM web_document WHERE did = ${did}`)

@@ -40,7 +40,8 @@ export const wellKnownRoutes = [
       const document = did === ctx.config.serverDid ? serverDocument(ctx) : did && (await hostedDocument(ctx, did))
       // One answer for all others: it must not reveal which accounts there are.
       if (document === null) return new Response(null, { status: 404 })
-      return new Response(document, { headers: { 'Content-Type': 'application/did+json' } })
+      // Not cached: a document that is no longer served here must not open sessions from a cache (`signing-authority.ts`).
+      return new Response(document, { headers: { 'Content-Type': 'application/did+json', 'Cache-Control': 'no-store' } })
     },
   }),
   route('GET', '/.well-known/atproto-did', {

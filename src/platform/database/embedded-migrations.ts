@@ -42,6 +42,7 @@ import walletConsents from '../../../migrations/0083-wallet-consents.sql' with {
 import reservedKeyBinding from '../../../migrations/0092-reserved-key-binding.sql' with { type: 'text' }
 import kekGeneration from '../../../migrations/0091-kek-generation.sql' with { type: 'text' }
 import browserSignIns from '../../../migrations/0087-browser-sign-ins.sql' with { type: 'text' }
+import hostingChanges from '../../../migrations/0093-hosting-changes.sql' with { type: 'text' }
 import type { Migration } from './migrations.ts'
 
 const migration = (number: number, name: string, text: string, postgres?: string): Migration => ({ number, name, text, postgres })
@@ -86,6 +87,7 @@ export const migrations: readonly Migration[] = [
   migration(83, 'wallet-consents', walletConsents),
   migration(85, 'transfers', transfers),
   migration(92, 'reserved-key-binding', reservedKeyBinding),
+  migration(93, 'hosting-changes', hostingChanges),
   migration(91, 'kek-generation', kekGeneration),
   migration(87, 'browser-sign-ins', browserSignIns),
 ]
