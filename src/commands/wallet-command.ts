@@ -14,7 +14,7 @@ const fileOption = { file: { value: 'FILE', doc: 'Path of the wallet, instead of
 
 export const newWalletOptions = {
   server: { value: 'URL', doc: 'The server that hosts the account.' },
-  directory: { value: 'URL', doc: 'The PLC directory, instead of https://plc.directory.' },
+  directory: { value: 'URL', doc: 'The PLC directory, instead of https://plc.directory or that of a development server.' },
 } as const satisfies Record<string, Option>
 
 const HOW_IT_OPENS = `The wallet is one file, encrypted with a passphrase, which is asked for or read from ${PASSPHRASE}.`
@@ -114,7 +114,7 @@ async function openSame(invocation: Invocation): Promise<Wallet> {
  */
 export async function openOrMakeWallet(invocation: Invocation): Promise<Wallet> {
   const { terminal, options } = invocation
-  const [{ WalletFile }, { Wallet, freshContents }, { originOf }, { PUBLIC_DIRECTORY }, path] = await Promise.all([
+  const [{ WalletFile }, { Wallet, freshContents }, { originOf }, { directoryOf }, path] = await Promise.all([
     import('../wallet/wallet-file.ts'),
     import('../wallet/wallet.ts'),
     import('../wallet/wallet-server.ts'),
@@ -124,7 +124,7 @@ export async function openOrMakeWallet(invocation: Invocation): Promise<Wallet> 
   if (WalletFile.exists(path)) return openSame(invocation)
   const server = originOf(await wanted(invocation, 'server', 'Address of the server: '))
   const { directory } = options
-  const contents = freshContents(server, typeof directory === 'string' ? originOf(directory) : PUBLIC_DIRECTORY)
+  const contents = freshContents(server, typeof directory === 'string' ? originOf(directory) : directoryOf(server))
   const passphrase = await passphraseFor(terminal, { isNew: true })
   return new Wallet(WalletFile.fresh(path, passphrase, await workFactor(terminal)), contents, terminal.now)
 }

@@ -27,6 +27,7 @@ it again.`,
   async run(invocation) {
     const { beginCreation, finishCreation } = await import('../wallet/wallet-creation.ts')
     const wallet = await openOrMakeWallet(invocation)
+    await changeDirectory(invocation, wallet)
     const password = await passwordOf(invocation)
     if (wallet.contents.unfinished?.what !== 'creation' || typeof invocation.options['code'] === 'string') {
       requireEmpty(wallet)
@@ -44,6 +45,13 @@ it again.`,
     await handOutPaper(invocation, wallet)
   },
 })
+
+/** The directory of a ceremony that has not ended may be corrected. */
+async function changeDirectory({ options: { directory } }: Invocation, wallet: Wallet): Promise<void> {
+  if (wallet.contents.unfinished?.what !== 'creation' || typeof directory !== 'string') return
+  const { originOf } = await import('../wallet/wallet-server.ts')
+  await wallet.update({ directory: originOf(directory) })
+}
 
 /** A wallet holds one identity. One whose ceremony has not ended may be begun anew. */
 function requireEmpty({ contents: { did, unfinished } }: Wallet): void {

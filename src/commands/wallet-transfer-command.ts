@@ -38,10 +38,14 @@ export const walletTransferCommand = walletCommand({
 })
 
 async function begin({ terminal }: Invocation, wallet: Wallet): Promise<void> {
-  const { beginHandOver } = await import('../wallet/wallet-transfer.ts')
+  const [{ beginHandOver }, { directoryOf }] = await Promise.all([
+    import('../wallet/wallet-transfer.ts'),
+    import('../wallet/wallet-directory.ts'),
+  ])
   const begun = await beginHandOver(wallet)
-  const { handle, did, server, recoveryKey } = wallet.contents
+  const { handle, did, server, directory, recoveryKey } = wallet.contents
   const words = ['--join', handle ?? did, '--server', server]
+  if (directory !== directoryOf(server)) words.push('--directory', directory)
   if (begun !== null) words.push('--code', begun.code)
   if (recoveryKey !== null) words.push('--recovery-key', recoveryKey)
   const until = begun === null ? '' : ` until ${begun.expiresAt}`

@@ -53,6 +53,8 @@ export async function finishCreation(wallet: Wallet, password: string | null): P
   }
   try {
     await takeHandle(wallet, walletSession, creation.handle)
+    // A server may say that an identity is made which the directory has never heard of.
+    if (creation.identity?.method === 'plc') await wallet.directory.head(wallet.did)
   } catch (error) {
     await wallet.update({ walletSession })
     throw error

@@ -3,7 +3,10 @@ import { OperatorError } from '../base/operator-error.ts'
 import { checkAuditLog, operationCid, parseAuditLog, type AuditEntry, type LogOperation, type PlcState } from '../protocol/plc.ts'
 import { fetchJson, NoAnswer } from './wallet-server.ts'
 
-export const PUBLIC_DIRECTORY = 'https://plc.directory'
+const PUBLIC_DIRECTORY = 'https://plc.directory'
+
+/** The directory that a server uses unless one is named: a server for development, alone reached without TLS, keeps its own. */
+export const directoryOf = (server: string): string => (server.startsWith('http:') ? server : PUBLIC_DIRECTORY)
 
 const TOO_MANY_REQUESTS = 429
 

@@ -83,6 +83,8 @@ async function operationFor(wallet: Wallet, { operation }: HandOver, newKey: str
   if (operation !== null && (operation.rotationKeys.includes(newKey) || (await wallet.directory.has(wallet.did, operation))))
     return operation
   const head = await ownHead(wallet)
+  if (head.state.rotationKeys.includes(newKey))
+    throw new OperatorError(`${newKey} is in the identity already: give the key that the new device printed`)
   const rotationKeys = head.state.rotationKeys.map((key) => (key === wallet.deviceDid ? newKey : key))
   return signedChange(head, { rotationKeys }, wallet.deviceKey)
 }

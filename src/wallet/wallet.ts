@@ -49,14 +49,12 @@ export class Wallet {
   #contents: WalletContents
   readonly now: () => Millis
   #server: WalletServer
-  readonly directory: WalletDirectory
 
   constructor(file: Pick<WalletFile, 'write'>, contents: WalletContents, now: () => Millis) {
     this.#file = file
     this.#contents = contents
     this.now = now
     this.#server = new WalletServer(contents.server, contents.directory)
-    this.directory = new WalletDirectory(contents.directory)
   }
 
   get contents(): Readonly<WalletContents> {
@@ -68,6 +66,10 @@ export class Wallet {
     const { server, directory } = this.#contents
     if (this.#server.url !== server) this.#server = new WalletServer(server, directory)
     return this.#server
+  }
+
+  get directory(): WalletDirectory {
+    return new WalletDirectory(this.#contents.directory)
   }
 
   /** Change the contents and write them to the file, before anything is done that depends on them. */

@@ -153,6 +153,17 @@ test.each(['question lost', 'answer lost'] as const)(
   },
 )
 
+test('a ceremony of which the directory knows nothing has not ended, until the right directory is named', async () => {
+  await using stale = await startPlcServer()
+  const said = await user.run([...(await wish('judy')), '--directory', stale.url])
+  expect(said).toMatchObject({ code: 1, out: '', err: expect.stringContaining(`${stale.url} does not know did:plc:`) })
+  const { did, paperShare, unfinished } = await user.contents()
+  expect({ paperShare, unfinished }).toEqual({ paperShare: expect.any(String), unfinished: expect.objectContaining({ what: 'creation' }) })
+  expect(printedShare(await user.do(['create', '--directory', plc.url])).split(' ')).toHaveLength(42)
+  expect(await user.contents()).toMatchObject({ did, directory: plc.url, handle: 'judy.test', unfinished: null })
+  expect(await user.do(['sign-in'])).toContain('as judy.test')
+})
+
 test('a ceremony that ended while nobody heard of it ends for the wallet too', async () => {
   const code = await claimCode(pds)
   await user.do(await wish('kim', code))

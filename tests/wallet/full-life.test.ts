@@ -137,7 +137,7 @@ test('moves to a third device, and both old ones are worth nothing', async () =>
   const printed = /holdfast wallet (transfer --join .*)/.exec(await wallet(['transfer']))![1]!
   const { recoveryKey } = await user.contents(old)
   device = 'third'
-  const joined = await wallet([...printed.split(' '), '--directory', plc.url])
+  const joined = await wallet(printed.split(' '))
   await wallet(['transfer', '--to', /did:key:\w+/.exec(joined)![0]], old)
   paper = printedShare(await wallet(['transfer']))
   await postHeardBy(atHome, home, 'on the third device')
