@@ -1,6 +1,6 @@
 /**
- * Moving an account to another server. The wallet signs the operation that names the new one, so neither server is
- * asked for a signature.
+ * Moving an account to another server. The wallet signs the operation that names the new one. The old server hands out
+ * the data, and a token with which the new one believes that the account is coming.
  *
  * Each step can be repeated, and the account stays active at the old server until the new one has everything.
  */
