@@ -78,6 +78,7 @@ const declared: readonly Omit<Surface, 'headers' | 'personalHeaders'>[] = [
   { prefix: '/oauth/authorize/', cors: true, body: nested },
   { prefix: '/oauth/authorize', cors: false, body: plain, pages: 'always' },
   { prefix: '/oauth/', cors: true, body: oauth },
+  { prefix: '/agent/claim', cors: false, body: plain, pages: 'always' },
   { prefix: '/agent/child', cors: true, body: nested },
   { prefix: '/agent/identity', cors: true, body: oauth },
   { prefix: '/agent/event', cors: true, body: event },

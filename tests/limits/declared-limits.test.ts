@@ -30,6 +30,7 @@ test('each endpoint with limits of its own has these', () => {
     'POST /v1/did-web/document': 'updateHandle of did:web:a.test',
     'POST /agent/identity': 'agentIdentity of the address',
     'POST /agent/identity/claim/confirm': 'agentClaimConfirm of the address',
+    'POST /agent/claim': 'agentClaimConfirm of the address',
     'POST /v1/agents/claim-preview': 'agentClaimConfirm of the address',
     'POST /v1/handles': 'updateHandle of did:web:a.test',
     'DELETE /v1/handles/:handle': 'updateHandle of did:web:a.test',
@@ -88,6 +89,7 @@ test('a write costs what it is', () => {
 const chargingThemselves = {
   'features/accounts/code-requests.ts': 'pages that ask for a code show in their form that there were too many',
   'features/accounts/taken-address.ts': 'only addresses that are taken count',
+  'features/agents/agent-claim-page-routes.ts': 'the form shows it',
   'features/agents/agent-claims.ts': 'only wrong codes count',
   'features/agents/agent-grants.ts': 'it is charged to the registration of a token',
   'features/agents/agent-registrations.ts': 'only what adds rows counts, and each way to register has a limit',

@@ -221,6 +221,7 @@ const limiters: Partial<Record<LimitName, Limiter>> = {
     requests: [
       (headers) => request(`${pds.url}/agent/identity/claim/confirm`, { json: {}, headers: { ...headers, ...bearer(alice.accessJwt) } }),
       (headers) => request(`${pds.url}/v1/agents/claim-preview`, { json: {}, headers: { ...headers, ...bearer(alice.accessJwt) } }),
+      page('/agent/claim', { step: 'decide' }),
     ],
   },
   rotateRepoKey: {

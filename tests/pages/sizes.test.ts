@@ -7,6 +7,7 @@ import { Secret } from '../../src/base/secret.ts'
 import { latchMatchCode } from '../../src/features/oauth/wallet-consent-store.ts'
 import { createOutbound } from '../../src/platform/network/outbound.ts'
 import { createAccount, type TestAccount } from '../harness/account.ts'
+import { openAgentClaim, registerAgent } from '../harness/agent.ts'
 import { freshPage, openBrowser } from '../harness/browser.ts'
 import { startWebHost, type WebHost } from '../harness/did-web-host.ts'
 import { fakeDns } from '../harness/dns.ts'
@@ -58,6 +59,7 @@ beforeAll(async () => {
   const outbound = createOutbound({ resolver: dns, reach: 'loopback', httpsPort: web.port, certificateAuthorities: web.authority })
   const config = {
     rateLimit: { enabled: false },
+    agentAuth: { anonymousEnabled: true, grantedScopes: SCOPES },
     serviceName: LONG_NAME,
     availableUserDomains: ['test', LONG_DOMAIN],
     inviteCodeRequired: false,
@@ -217,6 +219,22 @@ const pages: Record<string, (page: Page) => Promise<unknown>> = {
     await page.getByLabel('Password', { exact: true }).fill(sleeper.password)
     await page.getByRole('button', { name: 'Sign in' }).click()
     await page.getByRole('link', { name: 'Confirm it' }).click()
+  },
+  'agent-code': (page) => page.goto(`${pds.url}/agent/claim?code=042917`),
+  async 'agent-code-refused'(page) {
+    await signIn(page)
+    await page.goto(`${pds.url}/agent/claim`)
+    await page.getByLabel('Code that the program shows').fill('000 000')
+    await page.getByRole('button', { name: 'Continue' }).click()
+  },
+  async 'agent-decision'(page) {
+    const { body } = await registerAgent(pds, { type: 'anonymous' })
+    const { body: opened } = await openAgentClaim(pds, body.claim_token)
+    await signIn(page)
+    await page.goto(`${pds.url}/agent/claim?code=${opened.claim_attempt.user_code}`)
+    await page.getByRole('button', { name: 'Continue' }).click()
+    await page.getByRole('heading', { name: 'Let this program act for you?' }).waitFor()
+    await unfold(page)
   },
   async 'app-password-made'(page) {
     await signIn(page)

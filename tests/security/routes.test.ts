@@ -124,6 +124,11 @@ const routes: Record<string, For> = {
   'POST /agent/identity/claim': 'open',
   'POST /agent/identity/claim/confirm': 'flat owner',
   'POST /v1/agents/claim-preview': 'owner',
+  'GET /agent/claim': 'open',
+  'POST /agent/claim': 'open',
+  'PUT /agent/claim': 'open',
+  'DELETE /agent/claim': 'open',
+  'GET /auth.md': 'open',
 
   'POST /v1/handles': 'wallet',
   'DELETE /v1/handles/:handle': 'wallet',

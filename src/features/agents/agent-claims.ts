@@ -123,7 +123,7 @@ export type ClaimFault = 'unknown' | 'completed' | 'expired' | 'mismatch' | 'cla
 export type EnteredCode = { ok: true; claim: Claim; registration: Registration } | { ok: false; fault: ClaimFault }
 
 /** People may write a code in two groups. */
-const plainCode = (typed: string): string => typed.replaceAll(/[\s-]/g, '')
+export const plainCode = (typed: string): string => typed.replaceAll(/[\s-]/g, '')
 
 /** Guesses for one account are judged one after another, so that concurrent ones cannot exceed the budget. */
 const guesses = perContext(() => new KeyedQueue())

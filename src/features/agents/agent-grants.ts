@@ -101,7 +101,8 @@ async function exchangeAssertion(exchange: Exchange, parameters: Parameters): Pr
 
 // The polling grant
 
-const POLL_MILLIS = 5000
+/** Time that a client has to wait between polls. */
+export const POLL_SECS = 5
 const MAX_POLLED = 20_000
 
 /** When each claim token was last polled, by its hash, on the monotonic clock. One that was forgotten may be polled at once. */
@@ -111,7 +112,7 @@ const polls = perContext(() => new BoundedCache<number>(MAX_POLLED))
 function waitForTurn(ctx: Context, hash: string): void {
   const now = ctx.clock.monotonic()
   const last = polls(ctx).get(hash)
-  if (last !== undefined && now - last < POLL_MILLIS) throw refused('slow_down', 'Poll once in five seconds')
+  if (last !== undefined && now - last < POLL_SECS * 1000) throw refused('slow_down', 'Poll once in five seconds')
   polls(ctx).set(hash, now)
 }
 

@@ -7,6 +7,7 @@ import { readJson } from '../../http/json-input.ts'
 import { wireTime } from '../../protocol/identifiers.ts'
 import { owner, type OwnerCaller } from '../auth/auth.ts'
 import { claimRefusals, claimWords, confirmClaim, enteredCode, grantedScopes, resumedClaim } from './agent-claims.ts'
+import { POLL_SECS } from './agent-grants.ts'
 import { claimTokenHash } from './agent-ids.ts'
 import { findRegistrationByClaimToken } from './agent-registration-store.ts'
 import { registerAgent } from './agent-registrations.ts'
@@ -14,8 +15,6 @@ import { claimsToBeAgentToken } from './agent-tokens.ts'
 
 /** Largest body: an assertion and an address fit. */
 const MAX_BODY_BYTES = 32 * 1024
-/** Seconds that a client waits between polls. */
-const POLL_SECS = 5
 
 const refused = (error: string, reason: string) => new OAuthError(400, error, reason)
 

@@ -1,10 +1,12 @@
 /** Programs that act for an account: how they register, how people confirm them, and what ends them. */
 import type { Feature } from '../../http/feature.ts'
 import { agentClaimSweep } from './agent-claim-sweep.ts'
+import { agentClaimPageRoutes } from './agent-claim-page-routes.ts'
 import { agentIdentityRoutes } from './agent-identity-routes.ts'
+import { agentSkillRoutes } from './agent-skill-routes.ts'
 
 export const agents: Feature = {
   name: 'agents',
-  routes: [...agentIdentityRoutes],
+  routes: [...agentIdentityRoutes, ...agentClaimPageRoutes, ...agentSkillRoutes],
   sweeps: [agentClaimSweep],
 }

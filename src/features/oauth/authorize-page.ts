@@ -4,9 +4,19 @@ import { page } from '../../http/page.ts'
 import type { Context } from '../../platform/context.ts'
 import { isLoopbackClientId } from '../../protocol/client-metadata.ts'
 import { BASE_SCOPE, type ExpandedScope } from '../../protocol/scopes.ts'
-import { errorNote, type Fault, hidden, identifierField, passwordField, rememberField, type Device, type SignedIn } from '../web/web.ts'
+import {
+  accountChooser,
+  errorNote,
+  type Fault,
+  hidden,
+  identifierField,
+  passwordField,
+  rememberField,
+  type Device,
+  type SignedIn,
+} from '../web/web.ts'
 import type { PendingRequest } from './authorization-request-store.ts'
-import { wordsOf, type Words } from './scope-words.ts'
+import { fixedScope, scopeInWords } from './scope-view.ts'
 import { waitScript, walletBlock } from './wallet-consent-block.ts'
 import type { Consent } from './wallet-consent-store.ts'
 
@@ -65,7 +75,7 @@ ${consent && html`<div class="card">${intro}<hr>${walletBlock(consent, completio
   ${permissions(scopes, filled)}
   <hr>
   ${errorNote(fault)}
-  ${device && accountChooser(device, view)}
+  ${device && choice(device, view)}
   ${signInFields(view)}
   <p class="links"><a href="/account/reset-password">Forgot your password?</a> <a href="${signUpUrl(requestUri, client.clientId)}">Create an account</a></p>
   ${technicalDetails(pending, scopes)}
@@ -126,14 +136,12 @@ function permissions(scopes: readonly ExpandedScope[], filled: Filled | null): H
 <fieldset>
   <legend>${asked.length === 0 ? 'The app wants to' : 'The app wants to do the following'}</legend>
   <ul class="permissions">
-    ${base.map((scope) => html`<li class="permission">${tick}${inWords(wordsOf(scope))}</li>`)}
+    ${base.map(fixedScope)}
     ${asked.map((scope) => permission(scope, filled))}
   </ul>
   ${asked.length > 0 && html`<small>Untick what you do not want to allow. Parts of the app may then not work.</small>`}
 </fieldset>`
 }
-
-const tick = html`<svg class="tick" viewBox="0 0 20 20" aria-hidden="true" focusable="false"><path d="M4 10.5l4 4 8-9" fill="none" stroke="currentColor" stroke-width="2.5" stroke-linecap="round" stroke-linejoin="round"/></svg>`
 
 function permission(scope: ExpandedScope, filled: Filled | null): Html {
   const isTicked = filled === null || filled.granted.has(scope.scope)
@@ -141,17 +149,10 @@ function permission(scope: ExpandedScope, filled: Filled | null): Html {
 <li>
   <label class="permission">
     <input type="checkbox" name="granted_scope" value="${scope.scope}"${isTicked && html` checked`}>
-    ${inWords(wordsOf(scope))}
+    ${scopeInWords(scope)}
   </label>
 </li>`
 }
-
-const inWords = ({ what, more, isGrave, parts }: Words & { parts: Words[] }): Html => html`
-<span class="body">
-  <span class="what">${what}</span>
-  <span class="more">${isGrave && html`<strong class="grave">Far-reaching.</strong> `}${more}</span>
-  ${parts.map((part) => html`<span class="more">• ${part.what}</span>`)}
-</span>`
 
 /** The app's identifier, the redirect URI and the scopes, as programs write them. */
 const technicalDetails = ({ client, request }: PendingRequest, scopes: readonly ExpandedScope[]): Html => html`
@@ -175,48 +176,17 @@ ${passwordField({ when: 'needs-password', required, autofocus: fault !== null &&
 ${rememberField(filled?.remember, 'needs-password')}`
 }
 
-/** Lists the accounts that are signed in on this browser, and the choice to sign in with another one. */
-function accountChooser(device: Device, { pending, filled, consent }: AuthorizeView): Html {
-  const chosen = filled?.account ?? preselected(device.accounts, pending.request.loginHint)
-  return html`
-<fieldset>
-  <legend>Choose an account</legend>
-  <div class="accounts">
-    ${device.accounts.map((signedIn) => accountChoice(signedIn, { chosen, mustSignIn: pending.request.prompt === 'login', consent }))}
-    <label class="account">
-      <input class="other" type="radio" name="account" value="other"${chosen === 'other' && html` checked`}>
-      <span class="who"><span>Another account</span></span>
-    </label>
-  </div>
-</fieldset>`
+/** An account without a password is chosen in its wallet, once its sign-in does not suffice. */
+function choice(device: Device, { pending, filled, consent }: AuthorizeView): Html {
+  const mustSignIn = pending.request.prompt === 'login'
+  const byWallet = consent === null ? 'Sign in to your account page again first' : 'Use your wallet above'
+  return accountChooser(device, {
+    chosen: filled?.account ?? preselected(device.accounts, pending.request.loginHint),
+    missing: ({ account, isStale }) => (isStale || mustSignIn ? (account.hasPassword ? 'Enter your password again' : byWallet) : null),
+  })
 }
 
 function preselected(accounts: readonly SignedIn[], hint: string | null): string {
   if (hint === null) return accounts[0]!.account.did
   return accounts.find(({ account }) => account.did === hint || account.handle === hint)?.account.did ?? 'other'
-}
-
-interface Choosing {
-  chosen: string
-  mustSignIn: boolean
-  consent: Consent | null
-}
-
-/** An account without a password is chosen in its wallet, once its sign-in does not suffice. */
-function accountChoice({ account, isStale }: SignedIn, { chosen, mustSignIn, consent }: Choosing): Html {
-  const { did, handle, hasPassword } = account
-  const mustProve = isStale || mustSignIn
-  const proof = hasPassword
-    ? 'Enter your password again'
-    : consent === null
-      ? 'Sign in to your account page again first'
-      : 'Use your wallet above'
-  return html`
-<label class="account">
-  <input type="radio" name="account" value="${did}"${mustProve && hasPassword && html` class="stale"`}${chosen === did && html` checked`}>
-  <span class="who">
-    <span>${handle ? `@${handle}` : did}</span>
-    ${mustProve ? html`<small>${proof}</small>` : html`<code>${did}</code>`}
-  </span>
-</label>`
 }

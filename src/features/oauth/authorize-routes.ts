@@ -7,13 +7,12 @@
 import { route } from '../../http/endpoint.ts'
 import { chargeAddress } from '../../http/limiting.ts'
 import { originOf } from '../../http/origin.ts'
-import { parseDid } from '../../protocol/identifiers.ts'
 import { isRegistered } from '../../protocol/redirect-uris.ts'
 import { narrowedScopes } from '../../protocol/scopes.ts'
 import { type Account, activityOf, announce } from '../accounts/accounts.ts'
 import {
+  chosenAccount,
   type Confirm,
-  type Device,
   deviceOf,
   formProof,
   type Fault,
@@ -158,12 +157,6 @@ const needsWallet: Fault = {
   message: 'This account has no password. Start again in the app and approve it in your wallet, or sign in to your account page first.',
   field: null,
   status: 200,
-}
-
-/** Returns the chosen account among those signed in on this browser; null if the form names none of them. */
-function chosenAccount(device: Device | null, form: URLSearchParams) {
-  const did = parseDid(form.get('account') ?? '')
-  return device?.accounts.find(({ account }) => account.did === did) ?? null
 }
 
 /** Whether the form agrees with the stored request. The form may repeat values of the request, but cannot change them. */

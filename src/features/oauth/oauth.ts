@@ -16,6 +16,7 @@ export { claimsToBeAccessToken, issueOAuthAccessToken, readOAuthAccessToken, typ
 export { serverKey } from './server-key.ts'
 export { appHost, HAS_ACCOUNT } from './authorize-page.ts'
 export { deleteOAuthSession, findOAuthSession, oauthSessionsOf, type OAuthSession } from './oauth-session-store.ts'
+export { fixedScope } from './scope-view.ts'
 export { sentence, wordsOf } from './scope-words.ts'
 export { listConsentEvents, type ConsentEvent } from './wallet-consent-event-store.ts'
 export type { Consent } from './wallet-consent-store.ts'

@@ -40,6 +40,8 @@ export interface Field {
   required?: boolean
   autofocus?: boolean
   maxLength?: number
+  /** What the input must match, and what the browser says otherwise. The keyboard of a phone shows digits alone. */
+  digits?: { pattern: string; says: string }
   /** If the fault names this field, the field is marked, described and focused. */
   fault?: Fault | null
   /** Shown after the input, as part of the value. */
@@ -59,6 +61,7 @@ export function field({
   required = false,
   autofocus = false,
   maxLength,
+  digits,
   fault = null,
   affix = null,
   when,
@@ -69,6 +72,7 @@ export function field({
     id="${id}" name="${name}" type="${type}" value="${value}" autocomplete="${autocomplete}"
     autocapitalize="none" autocorrect="off" spellcheck="false"
     ${required && html`required`} ${(autofocus || isWrong) && html`autofocus`} ${maxLength && html`maxlength="${maxLength}"`}
+    ${digits && html`inputmode="numeric" pattern="${digits.pattern}" title="${digits.says}"`}
     ${isWrong && html`aria-invalid="true"`} ${described && html`aria-describedby="${described}"`}>`
   return html`
 <div class="field${when && ` ${when}`}">
