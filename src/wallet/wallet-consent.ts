@@ -41,7 +41,7 @@ export async function waitingRequest(wallet: Wallet, reference: ReturnType<typeo
   const answer = await wallet.server.get('/oauth/authorize/consent-request', { query: reference })
   const textOrNull = (name: string) => (typeof answer[name] === 'string' ? answer[name] : null)
   const requestedScope = answer['requestedScope']
-  if (!Array.isArray(requestedScope) || !requestedScope.every((scope) => typeof scope === 'string'))
+  if (!Array.isArray(requestedScope) || !requestedScope.every((scope) => typeof scope === 'string' && /^\S+$/.test(scope)))
     throw new NoAnswer('the server does not say what the app asks for')
   const requestId = textOf(answer, 'requestId')
   if ('request_id' in reference && requestId !== reference.request_id) throw new NoAnswer('the server returned another request')

@@ -1,7 +1,7 @@
 /** What the PLC directory says about an identity, and telling it the next operation. */
 import { OperatorError } from '../base/operator-error.ts'
 import { checkAuditLog, operationCid, parseAuditLog, type AuditEntry, type LogOperation, type PlcState } from '../protocol/plc.ts'
-import { fetchJson, NoAnswer } from './wallet-server.ts'
+import { fetchJson, inOneLine, NoAnswer } from './wallet-server.ts'
 
 const PUBLIC_DIRECTORY = 'https://plc.directory'
 
@@ -69,7 +69,7 @@ export class WalletDirectory {
       const { message } = (body ?? {}) as { message?: unknown }
       return {
         refused: status >= 400 && status < 500 && status !== TOO_MANY_REQUESTS,
-        said: typeof message === 'string' ? message : `status ${status}`,
+        said: typeof message === 'string' ? inOneLine(message) : `status ${status}`,
       }
     } catch (error) {
       if (error instanceof NoAnswer) return { refused: false, said: error.message }

@@ -8,6 +8,8 @@ import { isPlcDid } from '../protocol/plc.ts'
 const TIMEOUT_MILLIS = 60_000
 /** Timeout of a request that carries a repository or a blob. */
 const CONTENT_TIMEOUT_MILLIS = 600_000
+/** Longer explanations of a refusal are cut off. */
+const MAX_SAID_CHARS = 500
 /** Longer answers are cut off: none that a wallet asks for is longer. */
 const MAX_ANSWER_BYTES = 5 * 1024 * 1024
 
@@ -233,17 +235,21 @@ function refusalOf(url: string, { status, body, headers }: JsonAnswer): ServerRe
   const nested = typeof error === 'object' && error !== null ? (error as { code?: unknown; message?: unknown }) : null
   const code = nested?.code ?? error
   const said = nested?.message ?? message
-  const text = typeof said === 'string' && said !== '' ? said : `answered ${status}`
+  const text = typeof said === 'string' && said !== '' ? inOneLine(said) : `answered ${status}`
   const retryAfter = headers.get('retry-after')
   const wait = status === 429 && retryAfter !== null ? ` (try again in ${retryAfter} s)` : ''
   const time = Date.parse(headers.get('date') ?? '')
   return new ServerRefusal(status, typeof code === 'string' ? code : '', `${url}: ${text}${wait}`, Number.isNaN(time) ? null : time)
 }
 
-/** A member of an answer that has to be there. Throws `NoAnswer` if it is not a text. */
+/** What a server says is shown to people, so it must not look like more lines than one, nor fill the screen. */
+export const inOneLine = (said: string): string => said.replace(/\s+/g, ' ').slice(0, MAX_SAID_CHARS)
+
+/** A member of an answer that has to be there. Throws `NoAnswer` if it is not a text of one line. */
 export function textOf(answer: Answer, name: string): string {
   const value = answer[name]
-  if (typeof value !== 'string' || value === '') throw new NoAnswer(`the server's response has no "${name}"`)
+  if (typeof value !== 'string' || value === '' || /[\p{Cc}\p{Zl}\p{Zp}]/u.test(value))
+    throw new NoAnswer(`the server's response has no "${name}"`)
   return value
 }
 

@@ -1,4 +1,5 @@
 /** Signing in with the device key, and calling the server as the owner of the account. */
+import { parseHandle } from '../protocol/identifiers.ts'
 import { decodeJws } from '../protocol/jws.ts'
 import { sovereignSessionEnvelope } from '../protocol/signed-envelope.ts'
 import type { StoredSession } from './wallet-contents.ts'
@@ -25,8 +26,8 @@ export async function openSession(wallet: Wallet): Promise<Opened> {
     if (claims?.sub !== did || (claims.aud !== aud && claims.aud !== wallet.server.url))
       throw new NoAnswer('the server returned a session of another account')
   }
-  const handle = typeof answer['handle'] === 'string' && answer['handle'] !== 'handle.invalid' ? answer['handle'] : wallet.contents.handle
-  return { session, handle }
+  const named = typeof answer['handle'] === 'string' ? parseHandle(answer['handle']) : null
+  return { session, handle: named === null || named === 'handle.invalid' ? wallet.contents.handle : named }
 }
 
 /** Open a session and keep it in the wallet. */

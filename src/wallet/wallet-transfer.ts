@@ -8,7 +8,7 @@ import { formatMultikey, parseDidKey } from '../protocol/keys.ts'
 import type { Operation } from '../protocol/plc.ts'
 import type { Arrival, HandOver } from './wallet-contents.ts'
 import { ownHead, renewShares, signedChange } from './wallet-operations.ts'
-import { ServerRefusal, textOf } from './wallet-server.ts'
+import { NoAnswer, ServerRefusal, textOf } from './wallet-server.ts'
 import { devicePlatform, type Wallet } from './wallet.ts'
 
 export interface TransferCode {
@@ -26,8 +26,11 @@ export async function beginHandOver(wallet: Wallet): Promise<TransferCode | null
   await ownHead(wallet)
   const answer = await initiated(wallet)
   const transferId = answer && textOf(answer, 'transferId')
+  const shown = answer && { code: textOf(answer, 'transferCode'), expiresAt: textOf(answer, 'expiresAt') }
+  // It becomes part of a command that a person copies.
+  if (shown && !/^[A-Za-z0-9]{1,64}$/.test(shown.code)) throw new NoAnswer('the server returned a code that is none')
   await wallet.update({ unfinished: { what: 'hand-over', transferId, operation: null } })
-  return answer && { code: textOf(answer, 'transferCode'), expiresAt: textOf(answer, 'expiresAt') }
+  return shown
 }
 
 async function initiated({ server, contents: { walletSession } }: Wallet): Promise<Readonly<Record<string, unknown>> | null> {

