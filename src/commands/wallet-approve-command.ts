@@ -26,7 +26,7 @@ page shows the code; its QR code contains the link. If the page shows a two-digi
     const matchCode = request.matchRequired ? await matchCodeOf(invocation) : null
     await confirm(invocation, `Approve the sign-in of ${appNameOf(request)}?`)
     await decide(wallet, request, { decision: 'approve', grantedScope: grantedScopeOf(request, refused), matchCode })
-    terminal.out('Approved. The sign-in page continues by itself.')
+    terminal.out('Approved. The sign-in page continues by itself, or with its button.')
   },
 })
 
@@ -34,7 +34,7 @@ page shows the code; its QR code contains the link. If the page shows a two-digi
 export async function shown({ wallet, terminal, positionals: [reference = ''] }: Invocation & { wallet: Wallet }): Promise<ShownRequest> {
   const { requestReference, waitingRequest } = await import('../wallet/wallet-consent.ts')
   const request = await waitingRequest(wallet, requestReference(reference))
-  terminal.out(await requestText(request))
+  terminal.out(await requestText(request, wallet.contents.server))
   return request
 }
 

@@ -7,14 +7,10 @@ export const appNameOf = ({ clientName, clientId }: ShownRequest): string => inO
 
 export type ShownRequest = WaitingRequest
 
-export async function requestText(request: ShownRequest): Promise<string> {
-  const { clientId, clientName, redirectUri, origin, ip, requestedScope, loginHint } = request
-  const { wordsOf } = await import('../features/oauth/oauth.ts')
-  const scopes = requestedScope.map((scope) => {
-    const { what, more, isGrave } = wordsOf({ scope, grants: [scope], title: null, detail: null })
-    const named = inOneLine(what === scope ? scope : `${what} (${scope})`)
-    return `  ${isGrave === true ? '!' : '-'} ${named}${more === '' ? '' : `\n    ${more}`}`
-  })
+/** `server` is the address of the wallet's server, which itself asks when a browser signs in to its account page. */
+export async function requestText(request: ShownRequest, server: string): Promise<string> {
+  const { clientId, clientName, redirectUri, origin, ip, loginHint } = request
+  const effect = clientId === server ? ACCOUNT_PAGE : await permissionsText(request)
   return `${facts({
     app: clientName === clientId ? null : clientName,
     address: clientId,
@@ -22,5 +18,17 @@ export async function requestText(request: ShownRequest): Promise<string> {
     'requested on': origin,
     'requested from': ip,
     'requested for': loginHint,
-  })}\n\nThe app asks for permission to:\n${scopes.join('\n')}\n\nApprove it only if you have just begun this sign-in yourself.`
+  })}\n\n${effect}\n\nApprove it only if you have just begun this sign-in yourself.`
+}
+
+const ACCOUNT_PAGE = 'This is no app: whoever has the page open is signed in to your account page, and can manage your account.'
+
+async function permissionsText({ requestedScope }: ShownRequest): Promise<string> {
+  const { wordsOf } = await import('../features/oauth/oauth.ts')
+  const scopes = requestedScope.map((scope) => {
+    const { what, more, isGrave } = wordsOf({ scope, grants: [scope], title: null, detail: null })
+    const named = inOneLine(what === scope ? scope : `${what} (${scope})`)
+    return `  ${isGrave === true ? '!' : '-'} ${named}${more === '' ? '' : `\n    ${more}`}`
+  })
+  return `The app asks for permission to:\n${scopes.join('\n')}`
 }

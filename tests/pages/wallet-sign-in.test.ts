@@ -90,6 +90,7 @@ test('without script, a person continues by hand, with the wallet of the command
   expect(await page.getByRole('alert').innerText()).toContain('Your wallet has not approved this request yet')
   const shown = await holder.user.do(['approve', userCode], { answers: { number: matchCode, Approve: 'yes' } })
   expect(shown).toContain('Account page of holdfast')
+  expect(shown).toContain('whoever has the page open is signed in to your account page')
   await proceed.click()
   await expectAccount(page, holder.account.did)
 })
