@@ -27,7 +27,7 @@ export interface EscrowShare {
 export type ShareFault = 'format' | 'version' | 'checksum' | 'index'
 export type ShareOutcome = { ok: true; share: EscrowShare } | { ok: false; fault: ShareFault }
 
-export const SHARE_BYTES = 42
+const SHARE_BYTES = 42
 export const SHARE_PAYLOAD_BYTES = 32
 export const SHARE_VERSION = 2
 const SET_ID_OFFSET = 1

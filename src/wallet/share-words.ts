@@ -1,5 +1,5 @@
 /** Shares as words, for writing on paper: one word for each byte of the envelope. */
-import { formatShare, parseShare, readShare, type ShareOutcome } from '../protocol/escrow-share.ts'
+import { parseShare, readShare, type ShareOutcome } from '../protocol/escrow-share.ts'
 import { shareWordList } from './share-word-list.ts'
 
 const byteOf = new Map(shareWordList.map((word, byte) => [word, byte]))
@@ -25,9 +25,3 @@ export function readTypedShare(text: string): TypedShare {
   if (unknown !== undefined) return { ok: false, fault: 'word', word: unknown }
   return readShare(Uint8Array.from(words, (word) => byteOf.get(word)!))
 }
-
-/** The two forms in which a share is handed to a person. */
-export const shareTexts = (bytes: Uint8Array): { words: string; base32: string } => ({
-  words: shareWords(bytes),
-  base32: formatShare(bytes),
-})

@@ -29,7 +29,7 @@ export async function ownHead(wallet: Wallet): Promise<IdentityHead> {
 }
 
 /** Replaces the recovery key where it is; adds it below the first key if there was none. */
-export const withRecoveryKey = (keys: readonly string[], before: string | null, after: string): string[] => {
+const withRecoveryKey = (keys: readonly string[], before: string | null, after: string): string[] => {
   const place = before === null ? -1 : keys.indexOf(before)
   return place < 0 ? [...keys.slice(0, 1), after, ...keys.slice(1)] : keys.with(place, after)
 }

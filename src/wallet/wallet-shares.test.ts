@@ -3,11 +3,11 @@ import { describe, expect, test } from 'bun:test'
 import derivation from '../../tests/vectors/contract/recovery-key-derivation-v1.json' with { type: 'json' }
 import shamir from '../../tests/vectors/contract/shamir-share-v2.json' with { type: 'json' }
 import wordList from '../../tests/vectors/contract/share-wordlist-v1.json' with { type: 'json' }
-import { parseShare, type EscrowShare } from '../protocol/escrow-share.ts'
+import { formatShare, parseShare, type EscrowShare } from '../protocol/escrow-share.ts'
 import { formatDidKey, type SigningKey } from '../protocol/keys.ts'
 import { newShares, recoveryKeyOf } from './recovery-seed.ts'
 import { combineShares, splitSecret } from './shamir.ts'
-import { readTypedShare, shareTexts } from './share-words.ts'
+import { readTypedShare, shareWords } from './share-words.ts'
 import { shareWordList } from './share-word-list.ts'
 
 const didKeyOf = (key: SigningKey): string => formatDidKey(key.publicKey)
@@ -42,7 +42,8 @@ describe.each(shamir.sets)('the published set $label', ({ secretHex, coefficient
 
   test('has these words, and this recovery key', () => {
     for (const { base32, words, envelopeHex } of shares) {
-      expect(shareTexts(bytesOf(envelopeHex))).toEqual({ words, base32 })
+      const bytes = bytesOf(envelopeHex)
+      expect({ words: shareWords(bytes), base32: formatShare(bytes) }).toEqual({ words, base32 })
       for (const typed of [
         words,
         words.toUpperCase(),

@@ -40,7 +40,7 @@ export { owner, type OwnerCaller } from './owner-guard.ts'
 export { openSession, sessionTokens, type Tokens } from './sessions.ts'
 export { deleteSession, findSession, listSessions, type ListedSession } from './session-store.ts'
 export { openWalletSession, type WalletCaller } from './wallet-credential.ts'
-export { deleteWalletSession, deleteWalletSessionsOf, listWalletSessions, type ListedWalletSession } from './wallet-session-store.ts'
+export { deleteWalletSession, listWalletSessions, type ListedWalletSession } from './wallet-session-store.ts'
 export { transferParty, type TransferParty } from './transfer-party.ts'
 export { requireVisible, requireVisibleRepo, type Viewer } from './visibility.ts'
 

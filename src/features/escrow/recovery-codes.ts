@@ -14,7 +14,7 @@ import type { Did } from '../../protocol/identifiers.ts'
 import { accountAt, accountOf, addMail, askedBy, recoveryCodeMail, statusOf, type Account, type Told } from '../accounts/accounts.ts'
 import { countRecoveryCodes, insertRecoveryCode, takeRecoveryCode } from './recovery-code-store.ts'
 
-export const CODE_TTL_MILLIS = 3_600_000
+const CODE_TTL_MILLIS = 3_600_000
 export const DAY_MILLIS = 86_400_000
 /** Codes of an account that work at the same time. */
 const MAX_CODES = 5

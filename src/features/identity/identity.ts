@@ -27,17 +27,9 @@ export {
   submitGenesis,
   submitOnce,
   type HeldName,
-  type PreparedIdentity,
 } from './name-claims.ts'
 export { deleteReservationsOf, passOnReservations, reservedFor, setReservedUntil } from './name-reservation-store.ts'
 export { bindReservedKey, forgetReservedKey, reservedKeyNamed } from './reserved-key-store.ts'
 export { signingAuthority, type SigningAuthority } from './signing-authority.ts'
 export { endHosting, keepArrivingDocument, startHosting, whatToPublish } from './web-documents.ts'
-export {
-  deleteWebDocument,
-  findWebDocument,
-  hostingStateOf,
-  putWebDocument,
-  setHostedSince,
-  type WebDocument,
-} from './web-document-store.ts'
+export { deleteWebDocument, findWebDocument, hostingStateOf, putWebDocument, setHostedSince } from './web-document-store.ts'

@@ -44,7 +44,6 @@ import {
 import { deleteReservation, insertReservation, isEmailReserved, reservedFor, type Reservation } from './name-reservation-store.ts'
 
 export { deleteAllClaims, deleteClaim as endClaim } from './name-claim-store.ts'
-export type { PreparedIdentity } from './name-claim-store.ts'
 
 /** Longest time an attempt can take, because everything it waits for has a time-out. */
 const MAX_ATTEMPT_SECS = 300

@@ -61,7 +61,7 @@ const requestIdForm = /^poauth_[A-Za-z0-9_-]{43}$/
 export const parseRequestId = (text: string): string | null => (requestIdForm.test(text) ? text : null)
 
 /** Returns a code as it is stored. Case and the hyphen do not matter. Returns null for any other text. */
-export function parseUserCode(text: string): string | null {
+function parseUserCode(text: string): string | null {
   const bare = text.trim().toUpperCase().replace('-', '')
   return /^[A-Z0-9]{8}$/.test(bare) ? hyphenated(bare) : null
 }

@@ -12,4 +12,4 @@
  * A process that is killed anywhere in between finishes the step at its next start, and a write of the account has it
  * tried at once. So no commit is signed by a key that the identity does not name.
  */
-export { deleteStagedKey, findStagedKey, type StagedKey } from './staged-key-store.ts'
+export { deleteStagedKey } from './staged-key-store.ts'

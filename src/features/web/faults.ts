@@ -112,7 +112,7 @@ const byName: Record<string, Row> = {
   UpstreamFailure: ['', null, 'A service that this depends on is not responding. Nothing was changed. Please try again in a moment.'],
 }
 
-export function wordsFor({ name, message, status }: Refusal): Fault {
+function wordsFor({ name, message, status }: Refusal): Fault {
   const [, field, words] = byMessage.find(([start]) => message.startsWith(start)) ?? byName[name] ?? ['', null, message]
   return { field, message: words, status }
 }

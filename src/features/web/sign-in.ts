@@ -13,7 +13,7 @@ type SignInOutcome<T> = { ok: true; value: T } | { ok: false; fault: Fault }
 /** Status of the page that is shown again with what is missing or wrong, because the request itself was valid. */
 const FORM_STATUS = 200
 
-export const signInFaults = {
+const signInFaults = {
   missing: faultAt(null, 'Please enter your handle or email address and your password.', FORM_STATUS),
   wrong: faultAt('password', 'The account or the password is wrong. App passwords do not work here.', FORM_STATUS),
   blocked: faultAt(null, 'Too many attempts. Please wait a minute and try again.', FORM_STATUS),

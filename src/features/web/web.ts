@@ -19,7 +19,6 @@ export { faultAt, faultOf, type Fault } from './faults.ts'
 export {
   errorNote,
   field,
-  goodNote,
   hidden,
   identifierField,
   pageRefusal,
