@@ -21,7 +21,12 @@ export const deleteClientDocumentsBefore = (writer: Writer, fetchedBefore: Milli
   writer.run(sql`DELETE FROM oauth_client WHERE fetched_at < ${fetchedBefore}`)
 
 /** Record the use of a value. Returns false if the value is already recorded. */
-export async function useOnce(writer: Writer, kind: 'assertion' | 'challenge', value: string, expiresAt: Millis): Promise<boolean> {
+export async function useOnce(
+  writer: Writer,
+  kind: 'assertion' | 'challenge' | 'identity-assertion',
+  value: string,
+  expiresAt: Millis,
+): Promise<boolean> {
   return (
     (await writer.run(
       sql`INSERT INTO oauth_replay (kind, value, expires_at) VALUES (${kind}, ${value}, ${expiresAt}) ON CONFLICT (kind, value) DO NOTHING`,

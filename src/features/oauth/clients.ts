@@ -20,7 +20,7 @@ import {
   type ClientMetadata,
   type ClientOutcome,
 } from '../../protocol/client-metadata.ts'
-import { fetchDocument } from './client-documents.ts'
+import { fetchDocument } from '../../platform/network/json-document.ts'
 import { findClientDocument, keepClientDocument, type KeptDocument } from './client-store.ts'
 
 const FRESH_MILLIS = 600_000

@@ -14,6 +14,7 @@ import { deleteConsentsBy } from './wallet-consent-store.ts'
 
 export { claimsToBeAccessToken, issueOAuthAccessToken, readOAuthAccessToken, type ReadOutcome } from './oauth-access-tokens.ts'
 export { serverKey } from './server-key.ts'
+export { useOnce } from './client-store.ts'
 export { appHost, HAS_ACCOUNT } from './authorize-page.ts'
 export { deleteOAuthSession, findOAuthSession, oauthSessionsOf, type OAuthSession } from './oauth-session-store.ts'
 export { fixedScope } from './scope-view.ts'
