@@ -38,7 +38,7 @@ const oauth = (refusal: Refusal) => ({
 
 const event = (refusal: Refusal) => ({
   contentType: JSON_TYPE,
-  text: JSON.stringify({ err: refusal.name, description: refusal.message }),
+  text: JSON.stringify({ err: oauthCodes[refusal.name] ?? refusal.name, description: refusal.message }),
 })
 
 const plain = (refusal: Refusal) => ({ contentType: 'text/plain; charset=utf-8', text: `${refusal.message}\n` })
@@ -71,7 +71,8 @@ const exposedHeaders = [
 const crossOrigin = { 'Access-Control-Allow-Origin': '*', 'Access-Control-Expose-Headers': exposedHeaders.join(', ') }
 const personal = { 'Cache-Control': 'private', Vary: 'Authorization' }
 
-const declared: readonly Omit<Surface, 'headers' | 'personalHeaders'>[] = [
+/** `more` are headers of every response, beside those that follow from `cors`. */
+const declared: readonly (Omit<Surface, 'headers' | 'personalHeaders'> & { more?: Record<string, string> })[] = [
   { prefix: '/xrpc/', cors: true, body: flat },
   { prefix: '/v1/', cors: false, body: nested },
   { prefix: '/oauth/authorize/complete', cors: false, body: plain, pages: 'always' },
@@ -81,7 +82,8 @@ const declared: readonly Omit<Surface, 'headers' | 'personalHeaders'>[] = [
   { prefix: '/agent/claim', cors: false, body: plain, pages: 'always' },
   { prefix: '/agent/child', cors: true, body: nested },
   { prefix: '/agent/identity', cors: true, body: oauth },
-  { prefix: '/agent/event', cors: true, body: event },
+  // RFC 8935, 2.3: the language of descriptions.
+  { prefix: '/agent/event', cors: true, body: event, more: { 'Content-Language': 'en' } },
   { prefix: '/waitlist', cors: true, body: nested },
   { prefix: '/account', cors: false, body: plain, pages: 'always' },
   { prefix: '/metrics', cors: false, body: nested },
@@ -91,8 +93,8 @@ const declared: readonly Omit<Surface, 'headers' | 'personalHeaders'>[] = [
 ]
 
 /** The first prefix that matches decides. */
-const surfaces: readonly Surface[] = declared.map((surface) => {
-  const every = surface.cors ? crossOrigin : {}
+const surfaces: readonly Surface[] = declared.map(({ more, ...surface }) => {
+  const every = { ...(surface.cors && crossOrigin), ...more }
   return { ...surface, headers: new Headers(every), personalHeaders: new Headers({ ...every, ...personal }) }
 })
 

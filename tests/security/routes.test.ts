@@ -129,6 +129,7 @@ const routes: Record<string, For> = {
   'PUT /agent/claim': 'open',
   'DELETE /agent/claim': 'open',
   'GET /auth.md': 'open',
+  'POST /agent/event/notify': 'open',
 
   'POST /v1/handles': 'wallet',
   'DELETE /v1/handles/:handle': 'wallet',

@@ -136,6 +136,7 @@ const accountEvents = {
     },
   },
   agentDenied: { message: 'agent denied' },
+  agentEndedByProvider: { message: 'agent ended by its provider' },
   agentRefused: {
     message: 'agent refused',
     notice: {

@@ -4,9 +4,10 @@ import { agentClaimSweep } from './agent-claim-sweep.ts'
 import { agentClaimPageRoutes } from './agent-claim-page-routes.ts'
 import { agentIdentityRoutes } from './agent-identity-routes.ts'
 import { agentSkillRoutes } from './agent-skill-routes.ts'
+import { providerEventRoutes } from './provider-event-routes.ts'
 
 export const agents: Feature = {
   name: 'agents',
-  routes: [...agentIdentityRoutes, ...agentClaimPageRoutes, ...agentSkillRoutes],
+  routes: [...agentIdentityRoutes, ...agentClaimPageRoutes, ...agentSkillRoutes, ...providerEventRoutes],
   sweeps: [agentClaimSweep],
 }

@@ -322,11 +322,9 @@ export const declared = {
       env: ['SERVICE_AGENT_CLAIM_SWEEP_INTERVAL_SECS'],
       doc: 'Time between passes over expired claims.',
     }),
-    ...unused({
-      authTimeMaxAgeSecs: field(seconds(), { default: 3600, doc: 'Age at which a sign-in at the issuer has to be repeated.' }),
-      jwksCacheTtlSecs: field(seconds(), { default: 3600, doc: 'How long the fetched keys of an issuer are cached.' }),
-      jwksRefetchCooldownSecs: field(seconds(), { default: 30, doc: 'Minimum time between two key fetches per issuer. 0: no limit.' }),
-    }),
+    authTimeMaxAgeSecs: field(seconds(), { default: 3600, doc: 'Age at which a sign-in at the issuer has to be repeated.' }),
+    jwksCacheTtlSecs: field(seconds(), { default: 3600, doc: 'How long the fetched keys of an issuer are cached.' }),
+    jwksRefetchCooldownSecs: field(seconds(), { default: 30, doc: 'Minimum time between two key fetches per issuer. 0: no limit.' }),
   }),
 
   adminDevices: section({

@@ -1,30 +1,17 @@
 /** The entries of `agent_auth.trusted_issuers`: issuers whose assertions about agents are trusted, and their keys. */
 import { type KeyObject, createPublicKey } from 'node:crypto'
+import { fitsAlgorithm, foreignAlgorithms, type ForeignAlgorithm } from '../../protocol/foreign-keys.ts'
 import { type EntryReader, distinct, tableKind } from './config-entries.ts'
 import { type Kind, bad, checked, choice, httpUrl, listOf, text } from './config-kinds.ts'
-
-/** The key type that each algorithm requires, and the curve if the type allows several. */
-const keyOfAlgorithm = {
-  ES256: { type: 'ec', curve: 'prime256v1' },
-  ES384: { type: 'ec', curve: 'secp384r1' },
-  RS256: { type: 'rsa', curve: undefined },
-  RS384: { type: 'rsa', curve: undefined },
-  RS512: { type: 'rsa', curve: undefined },
-  EdDSA: { type: 'ed25519', curve: undefined },
-} as const
-
-export type IssuerAlgorithm = keyof typeof keyOfAlgorithm
 
 export interface TrustedIssuer {
   /** Compared with the token's `iss` byte for byte. */
   issuer: string
   /** The expected `aud`; `null` means the public URL. */
   audience: string | null
-  algorithm: IssuerAlgorithm
+  algorithm: ForeignAlgorithm
   keys: { source: 'fixed'; publicKeysPem: readonly string[] } | { source: 'jwks'; url: string }
 }
-
-const algorithmNames = Object.keys(keyOfAlgorithm) as IssuerAlgorithm[]
 
 const httpsUrl: Kind<string> = checked(httpUrl, (url) =>
   url.startsWith('https://') ? [] : [{ at: '', fault: 'must start with https://' }],
@@ -39,10 +26,10 @@ const trustedIssuer = tableKind<TrustedIssuer>(
   (entry) => {
     const issuer = entry.required('issuer', text)
     const audience = entry.optional('audience', text)
-    const algorithm = entry.has('algorithm') ? entry.optional('algorithm', choice(...algorithmNames)) : 'ES256'
+    const algorithm = entry.has('algorithm') ? entry.optional('algorithm', choice(...foreignAlgorithms)) : 'ES256'
     const keys = readKeys(entry)
     if (issuer === null || algorithm === null || keys === null) return null
-    if (keys.source === 'fixed' && !keys.publicKeysPem.every((pem) => fits(pem, algorithm))) {
+    if (keys.source === 'fixed' && !keys.publicKeysPem.every((pem) => fitsAlgorithm(parsePublicKey(pem)!, algorithm))) {
       return entry.fault('', `public key does not fit ${algorithm}`)
     }
     return { issuer, audience, algorithm, keys }
@@ -62,12 +49,6 @@ function readKeys(entry: EntryReader): TrustedIssuer['keys'] | null {
   if (pems !== null) return { source: 'fixed', publicKeysPem: pems }
   const url = entry.optional('jwks_url', httpsUrl)
   return url === null ? null : { source: 'jwks', url }
-}
-
-function fits(pem: string, algorithm: IssuerAlgorithm): boolean {
-  const { type, curve } = keyOfAlgorithm[algorithm]
-  const key = parsePublicKey(pem)
-  return key?.asymmetricKeyType === type && key.asymmetricKeyDetails?.namedCurve === curve
 }
 
 /** Returns null unless the text is an SPKI public key. A private key is rejected: it should not be in the file. */

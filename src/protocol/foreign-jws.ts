@@ -1,0 +1,21 @@
+/**
+ * Verifies compact JWS of others, in any common algorithm. The caller names the algorithm: what the header says is
+ * compared with it, and never followed.
+ *
+ * Source: RFC 7515, 5.2; RFC 8725, 3.1.
+ */
+import type { KeyObject } from 'node:crypto'
+import { compactVerify, errors } from 'jose'
+import type { ForeignAlgorithm } from './foreign-keys.ts'
+
+/** Whether the key signed the text with the algorithm. A header that must be understood (`crit`) and is not, makes it invalid. */
+export async function verifyForeignJws(text: string, key: KeyObject, algorithm: ForeignAlgorithm): Promise<boolean> {
+  try {
+    await compactVerify(text, key, { algorithms: [algorithm] })
+    return true
+  } catch (error) {
+    // jose throws a `TypeError` if the key does not fit the algorithm.
+    if (error instanceof errors.JOSEError || error instanceof TypeError) return false
+    throw error
+  }
+}
