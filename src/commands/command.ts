@@ -25,6 +25,8 @@ export interface Terminal extends Sources {
   nextLine(): Promise<string | null>
   /** The instant, for what is signed. In milliseconds since the epoch. */
   now(): number
+  /** Wait, between requests to a server. */
+  pause(millis: number): Promise<void>
   /** The command line that starts this program, for use in examples. */
   self: string
 }

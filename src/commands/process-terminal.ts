@@ -3,6 +3,8 @@ import { fstatSync, readFileSync } from 'node:fs'
 import { basename } from 'node:path'
 import { createInterface } from 'node:readline/promises'
 import { Writable } from 'node:stream'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { printable } from '../base/printable.ts'
 import { isCompiled } from '../platform/running/self.ts'
 import { exitCodes, Interrupted, type Terminal } from './command.ts'
 
@@ -33,6 +35,7 @@ export function processTerminal(): Terminal {
     ask,
     nextLine: lines(),
     now: Date.now,
+    pause: (millis) => sleep(millis),
     outputClosed: () => Promise.race([closed, pipeClosed()]),
     self: isCompiled ? basename(process.execPath) : 'npx bun src/main.ts',
   }
@@ -59,18 +62,6 @@ function lines(): () => Promise<string | null> {
   let rest: Promise<string[]> | null = null
   return async () => (await (rest ??= Bun.stdin.text().then((text) => text.replace(/\r?\n$/, '').split(/\r?\n/)))).shift() ?? null
 }
-
-/** Control characters, and characters that hide text or change its direction. Newline and tab are allowed. */
-const deceptive = /[^\P{Cc}\n\t]|[\p{Cf}\u2028\u2029]/gu
-
-/** Escape deceptive characters as `\uXXXX`, because output contains text from strangers. JSON keeps its meaning. */
-const printable = (text: string): string =>
-  text.replace(deceptive, (found) =>
-    found
-      .split('')
-      .map((unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`)
-      .join(''),
-  )
 
 /** Exit with status 1 if standard output cannot be written, whatever the command returns. Reports the first error only. */
 function reportOnce({ message }: Error): void {

@@ -6,6 +6,7 @@ import { resolve } from 'node:path'
 import type { Wallet } from '../wallet/wallet.ts'
 import { OperatorError } from '../base/operator-error.ts'
 import { type Command, exitCodes, type ExitCode, type Invocation, Misuse, type Option, type Terminal } from './command.ts'
+import { askPassphrase, workFactorFrom } from './passphrase.ts'
 
 const PASSPHRASE = 'HOLDFAST_WALLET_PASSPHRASE'
 const WORK_FACTOR = 'HOLDFAST_WALLET_WORK_FACTOR'
@@ -101,7 +102,7 @@ export async function openWallet(invocation: Invocation): Promise<Wallet> {
 
 /** Open the wallet that is there. Throws OperatorError if the options name another server than it is for. */
 async function openSame(invocation: Invocation): Promise<Wallet> {
-  const { originOf } = await import('../wallet/wallet-server.ts')
+  const { originOf } = await import('../base/server-request.ts')
   const wallet = await openWallet(invocation)
   const { server } = invocation.options
   if (typeof server === 'string' && originOf(server) !== wallet.contents.server)
@@ -117,7 +118,7 @@ export async function openOrMakeWallet(invocation: Invocation): Promise<Wallet> 
   const [{ WalletFile }, { Wallet, freshContents }, { originOf }, { directoryOf }, path] = await Promise.all([
     import('../wallet/wallet-file.ts'),
     import('../wallet/wallet.ts'),
-    import('../wallet/wallet-server.ts'),
+    import('../base/server-request.ts'),
     import('../wallet/wallet-directory.ts'),
     walletPath(invocation),
   ])
@@ -130,27 +131,10 @@ export async function openOrMakeWallet(invocation: Invocation): Promise<Wallet> 
 }
 
 /** The cost of deriving a key from the passphrase. Throws `Misuse` if the variable is not a number in the bounds. */
-export async function workFactor({ env }: Terminal): Promise<number> {
-  const { DEFAULT_WORK_FACTOR, MIN_WORK_FACTOR, MAX_WORK_FACTOR } = await import('../wallet/wallet-file.ts')
-  const text = env[WORK_FACTOR]
-  if (text === undefined) return DEFAULT_WORK_FACTOR
-  const factor = Number(text)
-  if (!Number.isInteger(factor) || factor < MIN_WORK_FACTOR || factor > MAX_WORK_FACTOR)
-    throw new Misuse(`${WORK_FACTOR} takes a whole number from ${MIN_WORK_FACTOR} to ${MAX_WORK_FACTOR}`)
-  return factor
-}
+export const workFactor = (terminal: Terminal): Promise<number> => workFactorFrom(terminal, WORK_FACTOR)
 
-export async function passphraseFor(
-  terminal: Terminal,
-  { isNew, name = 'Passphrase' }: { isNew: boolean; name?: string },
-): Promise<string> {
-  const given = terminal.env[PASSPHRASE]
-  if (given !== undefined) return given
-  if (!terminal.isInteractive) throw new Misuse(`there is no terminal to ask for the passphrase at: set ${PASSPHRASE}`)
-  const passphrase = await terminal.ask(`${name}: `, { hidden: true })
-  if (isNew && passphrase !== (await terminal.ask('Once more: ', { hidden: true }))) throw new Misuse('the two passphrases differ')
-  return passphrase
-}
+export const passphraseFor = (terminal: Terminal, how: { isNew: boolean; name?: string }): Promise<string> =>
+  askPassphrase(terminal, PASSPHRASE, how)
 
 /** The value of an option, or what somebody answers. Throws `Misuse` if there is neither. */
 export async function wanted({ terminal, options }: Invocation, option: string, question: string): Promise<string> {

@@ -49,7 +49,7 @@ it again.`,
 /** The directory of a ceremony that has not ended may be corrected. */
 async function changeDirectory({ options: { directory } }: Invocation, wallet: Wallet): Promise<void> {
   if (wallet.contents.unfinished?.what !== 'creation' || typeof directory !== 'string') return
-  const { originOf } = await import('../wallet/wallet-server.ts')
+  const { originOf } = await import('../base/server-request.ts')
   await wallet.update({ directory: originOf(directory) })
 }
 

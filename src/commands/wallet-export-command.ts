@@ -16,7 +16,7 @@ with it the identity.`,
       options,
       positionals: [name = ''],
     } = invocation
-    const { MIN_PASSPHRASE_CHARS, sealText, writePrivately } = await import('../wallet/wallet-file.ts')
+    const { MIN_PASSPHRASE_CHARS, sealText, writePrivately } = await import('../base/sealed-file.ts')
     const wallet = await openWallet(invocation)
     const text = `${JSON.stringify(wallet.contents, null, 2)}\n`
     const path = resolve(name)
@@ -27,7 +27,7 @@ with it the identity.`,
     }
     const passphrase = await passphraseFor(terminal, { isNew: true, name: 'Passphrase of the copy' })
     if (passphrase.length < MIN_PASSPHRASE_CHARS) throw new Misuse(`the passphrase needs at least ${MIN_PASSPHRASE_CHARS} characters`)
-    writePrivately(path, await sealText(text, passphrase, await workFactor(terminal)), { replace: false })
+    writePrivately(path, await sealText(text, { passphrase, workFactor: await workFactor(terminal) }), { replace: false })
     terminal.out(`Copied to ${path}.`)
   },
 })

@@ -37,7 +37,7 @@ back.`,
 
 async function wishes(invocation: Invocation, wallet: Wallet) {
   const { positionals, options } = invocation
-  const [{ originOf }, { parseHandle }] = await Promise.all([import('../wallet/wallet-server.ts'), import('../protocol/identifiers.ts')])
+  const [{ originOf }, { parseHandle }] = await Promise.all([import('../base/server-request.ts'), import('../protocol/identifiers.ts')])
   if (positionals[0] === undefined) throw new Misuse('the address of the new server is required')
   const to = originOf(positionals[0])
   const typed = await wanted(invocation, 'handle', 'Handle at the new server: ')

@@ -2,7 +2,7 @@
 import { OperatorError } from '../base/operator-error.ts'
 import { BASE_SCOPE } from '../protocol/scopes.ts'
 import { consentEnvelope } from '../protocol/signed-envelope.ts'
-import { NoAnswer, textOf } from './wallet-server.ts'
+import { NoAnswer, textOf } from '../base/server-request.ts'
 import type { Wallet } from './wallet.ts'
 
 /** What waits. Names of the app are its own words. */

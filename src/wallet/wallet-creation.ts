@@ -13,7 +13,7 @@ import { genesisDid, genesisOperation, PDS_SERVICE_NAME, SIGNING_KEY_NAME, signO
 import { newShares } from './recovery-seed.ts'
 import type { Creation, NewIdentity, WalletContents } from './wallet-contents.ts'
 import { renewShares } from './wallet-operations.ts'
-import { NoAnswer, ServerRefusal, textOf } from './wallet-server.ts'
+import { NoAnswer, ServerRefusal, textOf } from '../base/server-request.ts'
 import { asOwner, signIn } from './wallet-sessions.ts'
 import { devicePlatform, type Wallet } from './wallet.ts'
 

@@ -1,7 +1,7 @@
 /** What the PLC directory says about an identity, and telling it the next operation. */
 import { OperatorError } from '../base/operator-error.ts'
 import { checkAuditLog, operationCid, parseAuditLog, type AuditEntry, type LogOperation, type PlcState } from '../protocol/plc.ts'
-import { fetchJson, inOneLine, NoAnswer } from './wallet-server.ts'
+import { fetchJson, inOneLine, NoAnswer } from '../base/server-request.ts'
 
 const PUBLIC_DIRECTORY = 'https://plc.directory'
 

@@ -9,7 +9,8 @@ import { PDS_SERVICE_NAME, SIGNING_KEY_NAME, withHandle, type Operation, type Pl
 import type { Handle } from '../protocol/identifiers.ts'
 import type { Move, StoredSession } from './wallet-contents.ts'
 import { ownHead, renewShares, signedChange } from './wallet-operations.ts'
-import { NoAnswer, ServerRefusal, textOf, WalletServer } from './wallet-server.ts'
+import { NoAnswer, ServerRefusal, textOf } from '../base/server-request.ts'
+import { WalletServer } from './wallet-server.ts'
 import { refreshSession, withFullAccess } from './wallet-sessions.ts'
 import type { Wallet } from './wallet.ts'
 

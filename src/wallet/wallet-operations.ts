@@ -5,7 +5,7 @@ import { parseDidKey, type SigningKey } from '../protocol/keys.ts'
 import type { Deposit, Recovery, Rekeying } from './wallet-contents.ts'
 import type { IdentityHead } from './wallet-directory.ts'
 import { newShares } from './recovery-seed.ts'
-import { NoAnswer, ServerRefusal } from './wallet-server.ts'
+import { NoAnswer, ServerRefusal } from '../base/server-request.ts'
 import { asOwner } from './wallet-sessions.ts'
 import type { Wallet } from './wallet.ts'
 

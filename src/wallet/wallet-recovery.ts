@@ -12,7 +12,7 @@ import { recoveryKeyOf } from './recovery-seed.ts'
 import { combineShares } from './shamir.ts'
 import type { Recovery } from './wallet-contents.ts'
 import { beginRekeying, finishPending, signedChange } from './wallet-operations.ts'
-import { NoAnswer, ServerRefusal, textOf } from './wallet-server.ts'
+import { NoAnswer, ServerRefusal, textOf } from '../base/server-request.ts'
 import { asOwner } from './wallet-sessions.ts'
 import type { Wallet } from './wallet.ts'
 

@@ -3,7 +3,8 @@ import { parseHandle } from '../protocol/identifiers.ts'
 import { decodeJws } from '../protocol/jws.ts'
 import { sovereignSessionEnvelope } from '../protocol/signed-envelope.ts'
 import type { StoredSession } from './wallet-contents.ts'
-import { NoAnswer, ServerRefusal, textOf, type WalletServer } from './wallet-server.ts'
+import { NoAnswer, ServerRefusal, textOf } from '../base/server-request.ts'
+import type { WalletServer } from './wallet-server.ts'
 import type { Wallet } from './wallet.ts'
 
 /** An access token that ends sooner than this is not used any more. */

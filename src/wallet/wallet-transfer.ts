@@ -8,7 +8,7 @@ import { formatMultikey, parseDidKey } from '../protocol/keys.ts'
 import type { Operation } from '../protocol/plc.ts'
 import type { Arrival, HandOver } from './wallet-contents.ts'
 import { ownHead, renewShares, signedChange } from './wallet-operations.ts'
-import { NoAnswer, ServerRefusal, textOf } from './wallet-server.ts'
+import { NoAnswer, ServerRefusal, textOf } from '../base/server-request.ts'
 import { devicePlatform, type Wallet } from './wallet.ts'
 
 export interface TransferCode {

@@ -1,7 +1,7 @@
 /** What a wallet tells its owner about the identity. */
 import { didWebUrl, parseDidDocument, pdsEndpoint } from '../protocol/did-document.ts'
 import { PDS_SERVICE_NAME, SIGNING_KEY_NAME } from '../protocol/plc.ts'
-import { fetchJson } from './wallet-server.ts'
+import { fetchJson } from '../base/server-request.ts'
 import type { Wallet } from './wallet.ts'
 
 export interface RankedKey {

@@ -8,7 +8,8 @@ import type { Signer } from '../protocol/signed-envelope.ts'
 import { WALLET_FORMAT, type WalletContents } from './wallet-contents.ts'
 import { WalletDirectory } from './wallet-directory.ts'
 import type { WalletFile } from './wallet-file.ts'
-import { ServerRefusal, WalletServer } from './wallet-server.ts'
+import { ServerRefusal } from '../base/server-request.ts'
+import { WalletServer } from './wallet-server.ts'
 
 const KEY_BYTES = 32
 const NONCE_BYTES = 32

@@ -16,6 +16,7 @@ export function quietTerminal(env: Record<string, string>, lines: string[]): Ter
     ask: nobody,
     nextLine: nobody,
     now: Date.now,
+    pause: nobody,
     self: 'holdfast',
   }
 }

@@ -58,6 +58,7 @@ export class WalletUser implements Disposable {
       },
       nextLine: async () => lines.shift() ?? null,
       now: this.now,
+      pause: () => Promise.reject(new Error('nothing is waited for')),
       self: 'holdfast',
     }
     const code = await runCommand(terminal, ['wallet', ...words, '--file', this.path(device)])
