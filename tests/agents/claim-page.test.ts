@@ -89,7 +89,16 @@ describe('entering a code', () => {
     const { id, code } = await waiting('<b>Robot</b>/1.0')
     const answer = await identify(`${code.slice(0, 3)} ${code.slice(3)}`)
     expect(asks(answer)).toBe(true)
-    for (const text of ['@alice.test', 'Change your handle', 'Create posts', 'Far-reaching', 'It did not say who it is', id, ...GRANTED])
+    for (const text of [
+      '@alice.test',
+      'Change your handle',
+      'Create posts',
+      'Far-reaching',
+      'It did not say who it is',
+      'from the network 127.0.0.0/24',
+      id,
+      ...GRANTED,
+    ])
       expect(answer.body).toContain(text)
     expect(answer.body).not.toContain('<b>Robot')
     expect(await statusOf(id)).toBe('active')

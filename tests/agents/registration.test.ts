@@ -200,4 +200,97 @@ describe('limits', () => {
     expect(await registerAgent(limited, { type: 'anonymous' })).toMatchObject(refused)
     expect(await registerAgent(limited, {})).toMatchObject(refused)
   })
+
+  test('all addresses together are limited in what they add, and what adds nothing is not counted', async () => {
+    await using limited = await startPds({ agentAuth: every.agentAuth })
+    const spent = () => limited.ctx.limits.charge({ name: 'agentIdentityTotal', key: 'all', cost: 0 })!.remaining
+    expect(spent()).toBe(10_000)
+    await registerAgent(limited, { type: 'service_auth', login_hint: 'nobody@example.com' })
+    await registerAgent(limited, { type: 'nothing' })
+    await registerAgent(limited, { type: 'anonymous' })
+    expect(spent()).toBe(9999)
+    limited.ctx.limits.charge({ name: 'agentIdentityTotal', key: 'all', cost: 9999 })
+    const before = await countOf(limited)
+    expect((await registerAgent(limited, { type: 'anonymous' }, { 'x-forwarded-for': '198.51.100.7' })).status).toBe(429)
+    expect(await countOf(limited)).toEqual(before)
+  })
+})
+
+test('nonsense in any member causes no fault and no token', async () => {
+  const values = [
+    null,
+    0,
+    -1,
+    1e308,
+    true,
+    '',
+    ' ',
+    '\u0000',
+    'a\u0000b',
+    '🙂',
+    'x'.repeat(5000),
+    [],
+    {},
+    [[]],
+    { type: 'anonymous' },
+    '\ud800',
+  ]
+  const paths = {
+    '/agent/identity': ['type', 'login_hint', 'assertion', 'assertion_type'],
+    '/agent/identity/claim': ['claim_token', 'email'],
+  }
+  for (const [path, names] of Object.entries(paths))
+    for (const name of names)
+      for (const value of values)
+        for (const type of ['service_auth', 'identity_assertion', 'nothing']) {
+          const { status, body } = await request(`${pds.url}${path}`, { json: { type, [name]: value } })
+          expect({ path, name, value, isRefused: status >= 400 && status < 500, error: body.error }).toEqual({
+            path,
+            name,
+            value,
+            isRefused: true,
+            error: expect.any(String),
+          })
+        }
+})
+
+describe('/auth.md', () => {
+  test('tells a program how to register here, in the ways that are enabled', async () => {
+    const { status, headers, body } = await request(`${pds.url}/auth.md`)
+    expect([status, headers.get('content-type'), headers.get('cache-control')]).toEqual([
+      200,
+      'text/markdown; charset=utf-8',
+      'public, max-age=300',
+    ])
+    expect(headers.get('access-control-allow-origin')).toBe('*')
+    const said = [
+      `${pds.url}/agent/identity`,
+      `${pds.url}/agent/claim`,
+      '### anonymous',
+      '### service_auth',
+      'slow_down',
+      '300 seconds',
+      ...SCOPES,
+    ]
+    for (const text of said) expect(body).toContain(text)
+    expect(body).not.toContain('identity_assertion`. `login_required')
+    expect(body).not.toContain('### identity_assertion')
+    expect(body).not.toContain('undefined')
+  })
+
+  test('is absent where no agent can register', async () => {
+    await using bare = await startPds()
+    expect((await request(`${bare.url}/auth.md`)).status).toBe(404)
+    await using vouched = await startPds({
+      agentAuth: {
+        trustedIssuers: [
+          { issuer: 'https://idp.example', audience: null, algorithm: 'ES256', keys: { source: 'jwks', url: 'https://idp.example/jwks' } },
+        ],
+      },
+    })
+    const { body } = await request(`${vouched.url}/auth.md`)
+    expect(body).toContain('### identity_assertion')
+    expect(body).toContain('https://idp.example')
+    expect(body).not.toContain('### anonymous')
+  })
 })

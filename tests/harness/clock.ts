@@ -35,8 +35,13 @@ export class TestClock implements Clock {
 
 /** Time that passes only when a test says so, for what happens at an exact moment. It starts at a whole second. */
 export class StillClock extends TestClock {
-  readonly #startedAt = Math.floor(Date.now() / 1000) * 1000
+  readonly #startedAt: number
   #passedMillis = 0
+
+  constructor(startedAt = Math.floor(Date.now() / 1000) * 1000) {
+    super()
+    this.#startedAt = startedAt
+  }
 
   override now(): number {
     return this.#startedAt + this.#passedMillis

@@ -106,7 +106,7 @@ export function decideClaimPage({ config }: Context, { pageId, account, claim, r
   <section class="app" aria-label="The program">
     <span class="badge" aria-hidden="true">${robot}</span>
     <span class="name">${openedWith === null ? 'An unknown program' : html`It calls itself “<bdi>${plainName(openedWith)}</bdi>”`}</span>
-    <span class="where">${whoAsks(registration)}</span>
+    <span class="where">${whoAsks(registration)} It asked at ${inWords(createdAt)}, from ${openedFrom === null ? 'an unknown network' : html`the network ${openedFrom}`}.</span>
   </section>
   <p class="note warn">Approve only if you have just asked this program for a code yourself. If somebody sent you the code, deny.</p>
   <fieldset>
@@ -114,13 +114,11 @@ export function decideClaimPage({ config }: Context, { pageId, account, claim, r
     <ul class="permissions">
       ${scopes.map((scope) => fixedScope({ scope, grants: [scope], title: null, detail: null }))}
     </ul>
-    <small>Whatever is not listed, it cannot do. It can never manage your account, your identity or other programs.</small>
+    <small>Whatever is not listed, it cannot do. Whatever is listed, it can never manage your account, your identity or other programs.</small>
   </fieldset>
   <details>
     <summary>Technical details</summary>
     <dl class="facts">
-      <div><dt>Asked at</dt><dd>${inWords(createdAt)}</dd></div>
-      <div><dt>From the network</dt><dd>${openedFrom ?? 'unknown'}</dd></div>
       <div><dt>Code expires at</dt><dd>${inWords(expiresAt)}</dd></div>
       <div><dt>Registration</dt><dd><code>${registration.id}</code></dd></div>
       <div><dt>Kind</dt><dd><code>${registration.type}</code></dd></div>

@@ -17,7 +17,7 @@ const MAX_ABANDONED = 10_000
 const UNCLAIMED_EVENT_MILLIS = 30 * DAY_MILLIS
 const MAX_UNCLAIMED_EVENTS = 100_000
 /** Rows per transaction. */
-const PIECE = 500
+const PIECE = 100
 
 export const agentClaimSweep: Sweep = {
   name: 'agent-claims',

@@ -13,6 +13,8 @@ import { findRegistrationByClaimToken } from './agent-registration-store.ts'
 import { registerAgent } from './agent-registrations.ts'
 import { claimsToBeAgentToken } from './agent-tokens.ts'
 
+/** The longest address. RFC 5321, 4.5.3.1. */
+const MAX_EMAIL_CHARS = 320
 /** Largest body: an assertion and an address fit. */
 const MAX_BODY_BYTES = 32 * 1024
 
@@ -40,6 +42,7 @@ async function claim(call: RouteCall<null>): Promise<object> {
   replyHeaders.set('Cache-Control', 'no-store')
   const { claim_token: token = '', email = null } = await textsOf(body, ['claim_token', 'email'])
   if (token === '') throw refused('invalid_request', 'claim_token is missing')
+  if (email !== null && email.length > MAX_EMAIL_CHARS) throw refused('invalid_request', 'email is too long')
   const now = ctx.clock.now()
   const opened = await ctx.db.transaction(async (tx) => {
     const registration = await findRegistrationByClaimToken(tx, claimTokenHash(token))
