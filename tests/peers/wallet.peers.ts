@@ -1,20 +1,25 @@
 /** An identity whose key is in a wallet, between this server and the reference, which knows nothing of wallets. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { AtpAgent } from '@atproto/api'
+import { Agent, AtpAgent } from '@atproto/api'
 import { checkAuditLog } from '../../src/protocol/plc.ts'
 import { PASSWORD } from '../harness/account.ts'
 import { claimCode, forCeremonies } from '../harness/ceremony.ts'
 import { Consumer } from '../harness/consumer.ts'
 import { request } from '../harness/http.ts'
+import { lastCode } from '../harness/mail.ts'
 import { belongingsOf, settleIn } from '../harness/migration.ts'
 import { startPds, type TestPds } from '../harness/pds.ts'
 import { startPlcServer, type PlcHost } from '../harness/plc-server.ts'
+import { recoveryCodes } from '../harness/recovery.ts'
+import { loopbackClient } from '../harness/standard-client.ts'
 import { startUpstream, type Upstream } from '../harness/upstream.ts'
-import { WalletUser } from '../harness/wallet-user.ts'
+import { completeConsent, walletPathOf } from '../harness/wallet-consent.ts'
+import { printedShare, WalletUser } from '../harness/wallet-user.ts'
 import { startPostOffice, type PostOffice } from './post-office.ts'
 import { startReference, type Reference } from './reference.ts'
 
 const APPVIEW_DID = 'did:web:appview.test'
+const EMAIL = 'vera@example.com'
 
 let plc: PlcHost
 let post: PostOffice
@@ -46,8 +51,8 @@ afterAll(async () => {
   await Promise.all([plc, post, appview].map((server) => server[Symbol.asyncDispose]()))
 })
 
-async function agentHere(): Promise<AtpAgent> {
-  const session = JSON.parse(await user.do(['sign-in', '--print']))
+async function agentHere(device?: string): Promise<AtpAgent> {
+  const session = JSON.parse(await user.do(['sign-in', '--print'], { device }))
   const agent = new AtpAgent({ service: pds.url })
   await agent.resumeSession({ ...session, active: true })
   return agent
@@ -64,16 +69,31 @@ async function isHeard(agent: AtpAgent, service: string, text: string): Promise<
   await consumer.stop()
 }
 
-test('there and back again, by the wallet alone', async () => {
+/** An app of the network's own client asks; the wallet approves, and the app writes. */
+async function letAppWrite(did: string): Promise<void> {
+  const { client } = loopbackClient({ url: pds.url, plcUrl: plc.url })
+  const page = await client.authorize('vera.test', { scope: 'atproto transition:generic' })
+  const { userCode, requestId } = walletPathOf((await request(page.href)).body)!
+  await user.do(['approve', userCode, '--yes'])
+  const back = new URL((await completeConsent(pds, requestId)).headers.get('location')!)
+  const { session } = await client.callback(back.searchParams)
+  const app = new Agent(session)
+  await app.com.atproto.repo.createRecord({ repo: did, collection: 'org.example.note', record: { text: 'by the app' } })
+}
+
+test('a whole life, a part of it at the reference, by the wallet alone', async () => {
   const place = ['--server', pds.url, '--directory', plc.url]
-  const born = ['create', ...place, '--handle', 'vera.test', '--email', 'vera@example.com', '--code', await claimCode(pds)]
-  await user.do(born)
+  await user.do(['create', ...place, '--handle', 'vera.test', '--email', EMAIL, '--code', await claimCode(pds)])
   const { did, recoveryKey } = await user.contents()
   await settleIn(await agentHere())
+  await isHeard(await agentHere(), pds.url, 'hello')
+  await letAppWrite(did!)
+  await user.do(['rotate-key'])
+  await isHeard(await agentHere(), pds.url, 'with the second key')
   const before = await belongingsOf(await agentHere(), plc.url)
   const device = await user.do(['key'])
 
-  const words = ['move', reference.url, '--handle', 'vera.peer.test', '--email', 'vera@example.com', '--password', '--yes']
+  const words = ['move', reference.url, '--handle', 'vera.peer.test', '--email', EMAIL, '--password', '--yes']
   expect(await user.do(words, { answers: { 'Password: ': PASSWORD, 'Once more: ': PASSWORD } })).toContain(`now at ${reference.url}`)
   const there = new AtpAgent({ service: reference.url })
   await there.login({ identifier: 'vera.peer.test', password: PASSWORD })
@@ -89,7 +109,7 @@ test('there and back again, by the wallet alone', async () => {
   expect(away.rotationKeys.slice(0, 2)).toEqual([device, recoveryKey])
   expect(await user.run(['sign-in'])).toMatchObject({ code: 1, err: expect.stringContaining('"sovereignSessions" is not among') })
 
-  await user.do(['move', pds.url, '--handle', 'vera.test', '--email', 'vera@example.com', '--yes'])
+  const paper = printedShare(await user.do(['move', pds.url, '--handle', 'vera.test', '--email', EMAIL, '--yes']))
   const home = await agentHere()
   expect(Object.keys((await belongingsOf(home, plc.url)).records)).toHaveLength(Object.keys(before.records).length + 1)
   await isHeard(home, pds.url, 'home again')
@@ -101,4 +121,26 @@ test('there and back again, by the wallet alone', async () => {
   const contents = await user.contents()
   expect(outcome.ok && outcome.state?.rotationKeys.slice(0, 2)).toEqual([device, contents.recoveryKey!])
   expect(outcome.ok && outcome.state?.services['atproto_pds']?.endpoint).toBe(pds.url)
+
+  await recoverOn('second', paper)
+  expect((await user.run(['sign-in'])).code).toBe(1)
+  await isHeard(await agentHere('second'), pds.url, 'on the second device')
+  await endOn('second', did!)
 })
+
+async function recoverOn(device: string, paper: string): Promise<void> {
+  await user.do(['recover', 'vera.test', '--server', pds.url, '--directory', plc.url], { device })
+  await user.do(['recover', '--code', (await recoveryCodes(pds, EMAIL)).at(-1)!], { device })
+  pds.clock.advance({ days: 1, secs: 1 })
+  await user.do(['recover', '--share', paper], { device })
+}
+
+async function endOn(device: string, did: string): Promise<void> {
+  const consumer = new Consumer(pds.url, { startCursor: 0, plcUrl: plc.url })
+  await user.do(['delete'], { device })
+  await user.do(['delete', '--code', await lastCode(pds, EMAIL), '--yes'], { device })
+  await consumer.until((events) => events.some((event) => event.event === 'account' && event.did === did && event.status === 'deleted'))
+  await consumer.stop()
+  const outcome = checkAuditLog(did, (await request(`${plc.url}/${did}/log/audit`)).body)
+  expect(outcome).toMatchObject({ ok: true, state: null, head: { operation: { type: 'plc_tombstone' } } })
+}
