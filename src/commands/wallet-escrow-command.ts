@@ -22,7 +22,7 @@ wallet and the one on paper still restore the identity, and the server has none 
     await wallet.server.need('escrow', 'keeping a share for recovery')
     const [work, said] = {
       renew: [renewShares, 'The recovery key and its shares are new.'] as const,
-      cancel: [cancelRelease, 'No recovery is in progress.'] as const,
+      cancel: [cancelRelease, 'Stopped: no recovery is in progress any more.'] as const,
       withdraw: [withdrawShare, 'The server no longer holds a share.'] as const,
     }[chosen]
     const fault = await work(wallet)

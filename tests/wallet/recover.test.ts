@@ -116,7 +116,7 @@ describe('a recovery that somebody else began', () => {
     await user.do(['recover', 'carol.test', ...there()], { device })
     const code = await newest(account.email)
     await user.do(['recover', '--code', code], { device })
-    expect(await user.do(['escrow', '--cancel'])).toBe('No recovery is in progress.')
+    expect(await user.do(['escrow', '--cancel'])).toBe('Stopped: no recovery is in progress any more.')
     pds.clock.advance({ secs: DELAY_SECS + 1 })
     expect(await user.run(['recover', '--share', paper], { device })).toMatchObject({ code: 1, err: expect.stringContaining('--again') })
     expect(await user.run(['recover', '--code', code, '--share', paper], { device })).toMatchObject({ code: 1 })
