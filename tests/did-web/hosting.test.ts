@@ -223,6 +223,27 @@ test('a document that was served here while its keys were being read opens no se
   await host(false)
 })
 
+test('the holder gets a mail when hosting begins and when the document changes, and the log says all of it', async () => {
+  await host(false)
+  await pds.runSteps()
+  const before = pds.mails.length
+  const logged = pds.log.length
+  await host(true)
+  await edit(dora.document)
+  await host(false)
+  await host(false)
+  await pds.runSteps()
+  expect(pds.mails.slice(before).map(({ to, subject }) => [to, subject.split(' (')[0]])).toEqual([
+    [dora.email, 'The document of your identity is now served here'],
+    [dora.email, 'The document of your identity was changed'],
+  ])
+  expect(pds.log.slice(logged).flatMap(({ message }) => (/identity document/.test(message) ? [message] : []))).toEqual([
+    'hosting of the identity document begun',
+    'identity document edited',
+    'hosting of the identity document ended',
+  ])
+})
+
 test('hosting begins with what the owner publishes at that moment, or else with what was stored', async () => {
   await host(false)
   const newer = { ...dora.document, alsoKnownAs: ['at://dora.pds.test', 'https://newer.example'] }

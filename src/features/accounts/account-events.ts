@@ -87,6 +87,25 @@ const accountEvents = {
   appPasswordRevoked: { message: 'app password revoked' },
   identityOperationSigned: { message: 'identity operation signed' },
   identityChanged: { message: 'identity changed' },
+  hostingBegun: {
+    message: 'hosting of the identity document begun',
+    notice: {
+      subject: 'The document of your identity is now served here',
+      what: () =>
+        'This server now serves the document of your identity at your domain. For as long as it does, whoever is signed in to your account can change that document, and with it the keys and the server of your identity.',
+      remedies: ['password', 'account', 'operator'],
+    },
+  },
+  hostingEnded: { message: 'hosting of the identity document ended' },
+  documentEdited: {
+    message: 'identity document edited',
+    notice: {
+      subject: 'The document of your identity was changed',
+      what: () =>
+        'Somebody who is signed in to your account changed the document of your identity, which this server serves at your domain. It names the server of your account and the key that signs your posts.',
+      remedies: ['password', 'account', 'operator'],
+    },
+  },
   signingKeyStaged: { message: 'signing key staged' },
   signingKeyReplaced: {
     message: 'signing key replaced',

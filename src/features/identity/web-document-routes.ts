@@ -17,10 +17,11 @@ const edits: CallLimit<{ caller: OwnerCaller }> = { name: 'updateHandle', key: (
 export const webDocumentRoutes = [
   route('POST', '/v1/did-web/hosting', {
     auth: owner,
-    async handler({ ctx, caller: { did }, body }) {
-      const { enabled } = await readJson(body, Type.Object({ enabled: Type.Boolean() }))
+    async handler(call) {
+      const { did } = call.caller
+      const { enabled } = await readJson(call.body, Type.Object({ enabled: Type.Boolean() }))
       requireWebDid(did)
-      await (enabled ? startHosting(ctx, did) : endHosting(ctx, did))
+      await (enabled ? startHosting(call, did) : endHosting(call, did))
       return { enabled }
     },
   }),
@@ -28,10 +29,11 @@ export const webDocumentRoutes = [
   route('POST', '/v1/did-web/document', {
     auth: owner,
     limit: edits,
-    async handler({ ctx, caller: { did }, body }) {
-      const { document } = await readJson(body, Type.Object({ document: Type.Object({}) }), 2 * MAX_WEB_DOCUMENT_BYTES)
+    async handler(call) {
+      const { did } = call.caller
+      const { document } = await readJson(call.body, Type.Object({ document: Type.Object({}) }), 2 * MAX_WEB_DOCUMENT_BYTES)
       requireWebDid(did)
-      await editDocument(ctx, did, document)
+      await editDocument(call, did, document)
       return {}
     },
   }),

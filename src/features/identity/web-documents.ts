@@ -10,12 +10,12 @@ import type { Context } from '../../platform/context.ts'
 import type { Tx } from '../../platform/database/database.ts'
 import { didWebUrl } from '../../protocol/did-document.ts'
 import type { Did } from '../../protocol/identifiers.ts'
-import { accountOf, accountStatus, furtherHandlesOf } from '../accounts/accounts.ts'
+import { accountOf, accountStatus, announce, announceIn, furtherHandlesOf, type By } from '../accounts/accounts.ts'
 import { sequenceEvents } from '../firehose/firehose.ts'
 import { findDidDocument, forgetDidDocument } from './did-document-store.ts'
 import { HOST_DOCUMENT_PATH, resolveDid } from './did-resolution.ts'
 import { isServedHandle } from './handle-admission.ts'
-import { findWebDocument, putWebDocument, setHostedSince } from './web-document-store.ts'
+import { findWebDocument, hostingStateOf, putWebDocument, setHostedSince } from './web-document-store.ts'
 
 export const MAX_WEB_DOCUMENT_BYTES = 64 * 1024
 
@@ -32,7 +32,8 @@ export async function hostedDocument({ db }: Pick<Context, 'db'>, did: Did): Pro
  * Serve the document from now on. The document that the owner publishes at this moment replaces the stored one, which
  * may be older. Throws `InvalidRequest` if there is none, or if the DID has a path, and `LookupsFull`.
  */
-export async function startHosting(ctx: Context, did: Did): Promise<void> {
+export async function startHosting(by: By, did: Did): Promise<void> {
+  const { ctx } = by
   if (!isOfWholeHost(did)) throw invalidRequest('Only a did:web without a path can be served here')
   const before = await findWebDocument(ctx.db, did)
   if (before !== null && before.hostedSince !== null) return
@@ -43,21 +44,27 @@ export async function startHosting(ctx: Context, did: Did): Promise<void> {
     if (published.ok && !(stored && isDeepStrictEqual(JSON.parse(stored.document), published.document)))
       await putWebDocument(tx, did, JSON.stringify(published.document))
     if ((await setHostedSince(tx, did, ctx.clock.now())) === 0) throw invalidRequest('There is no document to serve')
+    await announceIn(tx, by, 'hostingBegun', did)
   })
 }
 
 /** Serve the document no longer. From then on, what the owner's own web server publishes counts. */
-export const endHosting = (ctx: Context, did: Did): Promise<void> =>
-  ctx.db.transaction(async (tx) => {
+export async function endHosting(by: By, did: Did): Promise<void> {
+  const isEnded = await by.ctx.db.transaction(async (tx) => {
+    if (!(await hostingStateOf(tx, did)).isHosted) return false
     await setHostedSince(tx, did, null)
     await forgetDidDocument(tx, did)
+    return true
   })
+  if (isEnded) announce(by, 'hostingEnded', did)
+}
 
 /**
  * Replace the document that is served, and tell the network. Throws `InvalidRequest` if the id is not the DID, if the
  * document is too large, or if it is not served here.
  */
-export async function editDocument(ctx: Context, did: Did, document: { id?: unknown }): Promise<void> {
+export async function editDocument(by: By, did: Did, document: { id?: unknown }): Promise<void> {
+  const { ctx } = by
   const text = JSON.stringify(document)
   if (document.id !== did) throw invalidRequest('The id of the document must be the DID of the account')
   if (Buffer.byteLength(text) > MAX_WEB_DOCUMENT_BYTES)
@@ -68,6 +75,7 @@ export async function editDocument(ctx: Context, did: Did, document: { id?: unkn
     await putWebDocument(tx, did, text)
     await forgetDidDocument(tx, did)
     await sequenceEvents(ctx, tx, [{ type: 'identity', did }])
+    await announceIn(tx, by, 'documentEdited', did)
   })
   // A fetch that began before the edit may still bring the old document into the cache.
   ctx.background.run('fetch of an edited document', () => resolveDid(ctx, did, { live: true }))

@@ -59,7 +59,7 @@ export const hostingForms = (show: (call: PageCall, holder: Holder, fault: Fault
   route('GET', `/account/${PATH}`, { handler: async ({ url }) => back(url.searchParams.get('account') ?? '') }),
   holderForm(`/account/${PATH}`, async (call, holder, form) => {
     const { did } = holder.account
-    const fault = await faultOf(() => (form.get('enabled') === 'yes' ? startHosting(call.ctx, did) : endHosting(call.ctx, did)))
+    const fault = await faultOf(() => (form.get('enabled') === 'yes' ? startHosting(call, did) : endHosting(call, did)))
     return fault === null ? back(did) : show(call, holder, fault)
   }),
 ]
