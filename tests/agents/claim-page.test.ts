@@ -1,6 +1,8 @@
 /** The page at which people enter the code of an agent and decide. It works without scripts, and without cookies. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { signOutPasswords } from '../../src/features/auth/auth.ts'
 import { sql } from '../../src/platform/database/database.ts'
+import type { Did } from '../../src/protocol/identifiers.ts'
 import { createAccount, logIn, PASSWORD, type TestAccount } from '../harness/account.ts'
 import { confirmAgent, openAgentClaim, pollAgent, registerAgent } from '../harness/agent.ts'
 import { StillClock } from '../harness/clock.ts'
@@ -237,10 +239,7 @@ describe('deciding', () => {
     expect((await decide(inactive.pageId)).status).toBe(403)
     await frank.call('com.atproto.server.activateAccount', { method: 'POST' })
     const signedOut = await opened()
-    await pds.ctx.db.transaction(async (tx) => {
-      const { signOutPasswords } = await import('../../src/features/auth/auth.ts')
-      await signOutPasswords(tx, frank.did as never)
-    })
+    await pds.ctx.db.transaction((tx) => signOutPasswords(tx, frank.did as Did))
     expect((await decide(signedOut.pageId)).status).toBe(400)
     for (const { id } of [expired, inactive, signedOut]) expect(await statusOf(id)).toBe('active')
   })

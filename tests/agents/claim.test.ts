@@ -1,6 +1,8 @@
 /** Claims: the code that an agent shows, and the account holder who confirms it. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { deleteAccount } from '../../src/features/account-changes/account-changes.ts'
 import { sql } from '../../src/platform/database/database.ts'
+import type { Did } from '../../src/protocol/identifiers.ts'
 import { createAccount, logIn, type TestAccount } from '../harness/account.ts'
 import { confirmAgent, confirmedAgent, exchangeAgent, openAgentClaim, pollAgent, previewAgent, registerAgent } from '../harness/agent.ts'
 import { StillClock } from '../harness/clock.ts'
@@ -73,6 +75,13 @@ describe('opening a claim', () => {
     expect(body).toMatchObject({ claim_attempt_id: attempt, claim_attempt: { user_code: code, expires_in: 500 } })
     expect(await countOf(pds)).toEqual(before)
     expect((await eventsOf(pds, id)).map(({ type }) => type)).toEqual(['registered', 'claim_initiated'])
+  })
+
+  test('by several requests at once opens one', async () => {
+    const { body: registered } = await registerAgent(pds, { type: 'anonymous' })
+    const answers = await Promise.all(Array.from({ length: 6 }, () => openAgentClaim(pds, registered.claim_token)))
+    expect(new Set(answers.map(({ body }) => body.claim_attempt.user_code)).size).toBe(1)
+    expect((await eventsOf(pds, registered.registration_id)).map(({ type }) => type)).toEqual(['registered', 'claim_initiated'])
   })
 
   test('is refused without a token, with one that is unknown, revoked, confirmed or has expired', async () => {
@@ -363,14 +372,22 @@ describe('the sweep', () => {
   })
 })
 
+test('a registration beside the deletion of its account leaves no row', async () => {
+  const gina = await createAccount(pds, 'gina')
+  await Promise.all([
+    ...Array.from({ length: 5 }, () => registerAgent(pds, { type: 'service_auth', login_hint: gina.email })),
+    deleteAccount({ ctx: pds.ctx }, gina.did as Did),
+    ...Array.from({ length: 5 }, () => registerAgent(pds, { type: 'service_auth', login_hint: gina.email })),
+  ])
+  for (const table of [sql`agent_registration`, sql`agent_event`])
+    expect(await pds.ctx.db.all(sql`SELECT 1 FROM ${table} WHERE did = ${gina.did}`)).toEqual([])
+})
+
 test('what is about an account goes with it', async () => {
   const frank = await createAccount(pds, 'frank')
   const agent = await confirmedAgent(pds, frank)
   const before = await countOf(pds)
-  await pds.ctx.db.transaction(async (tx) => {
-    const { deleteAgentsOf } = await import('../../src/features/agents/agents.ts')
-    await deleteAgentsOf(tx, frank.did as never)
-  })
+  await deleteAccount({ ctx: pds.ctx }, frank.did as Did)
   const after = await countOf(pds)
   expect(after.registrations).toBe(before.registrations - 1)
   expect(refusal(await exchangeAgent(pds, agent.assertion))).toEqual([400, 'invalid_grant'])

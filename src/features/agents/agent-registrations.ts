@@ -126,21 +126,27 @@ async function registerForAddress(exchange: Exchange, { login_hint: hint = '' }:
   if (email === '') throw invalid('login_hint is missing')
   chargeAddress(exchange, ['agentServiceAuth'])
   const account = await holderAt(exchange, email)
-  if (account === null) throw new OAuthError(400, 'access_denied', 'No account here has this email address')
+  if (account === null) throw accessDenied(400, 'No account here has this email address')
   chargeRow(exchange)
   return ctx.db.transaction(async (tx) => {
+    await requireAccount(tx, account, 400)
     const { registration, claimToken } = await addRegistration(exchange, tx, { type: 'service_auth', did: account.did, email, scopes })
     const claim = await openClaim(exchange, tx, registration)
     return { registration_id: registration.id, registration_type: registration.type, ...withCode(exchange, claimToken, claim) }
   })
 }
 
+const accessDenied = (status: number, reason: string) => new OAuthError(status, 'access_denied', reason)
+
+/** Throws `access_denied` if the account was deleted meanwhile: no row about it may be added after the deletion. */
+async function requireAccount(tx: Tx, { did }: Account, status: number): Promise<void> {
+  if ((await accountOf(tx, did)) === null) throw accessDenied(status, 'The account no longer exists')
+}
+
 // With the word of a provider
 
 /** Requests for another code of one registration within this time get the same code. */
 const FRESH_CODE_MILLIS = 5000
-
-const accessDenied = (status: number, reason: string) => new OAuthError(status, 'access_denied', reason)
 
 /** The refusal of an agent that its person has to confirm first, with what to show to the person. */
 const interactionRequired = (code: object): Response =>
@@ -207,6 +213,7 @@ async function firstSeen(
   { account, issuer, subject, email }: { account: Account; issuer: string; subject: string; email: string | null },
 ) {
   const { grantedScopes: scopes } = exchange.ctx.config.agentAuth
+  await requireAccount(tx, account, 403)
   const { registration, claimToken } = await addRegistration(exchange, tx, {
     type: 'identity_assertion',
     did: account.did,
