@@ -1,5 +1,7 @@
+import { accountAgentsCommand } from './account-agents-command.ts'
 import { accountCreateCommand } from './account-create-command.ts'
 import { accountDeleteCommand } from './account-delete-command.ts'
+import { accountEndAgentsCommand } from './account-end-agents-command.ts'
 import { accountListCommand } from './account-list-command.ts'
 import { accountResetPasswordCommand } from './account-reset-password-command.ts'
 import { accountRestoreCommand } from './account-restore-command.ts'
@@ -63,6 +65,8 @@ export const commands: readonly Command[] = [
   accountRestoreCommand,
   accountDeleteCommand,
   accountUsageCommand,
+  accountAgentsCommand,
+  accountEndAgentsCommand,
   inviteCreateCommand,
   inviteListCommand,
   inviteDisableCommand,

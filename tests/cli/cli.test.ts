@@ -49,7 +49,10 @@ test.each([
   [['config'], 'holdfast: "config" needs one of: check'],
   [['dev', 'now'], 'holdfast: unexpected argument "now"'],
   [['version', '--colour'], "holdfast: Unknown option '--colour'"],
-  [['account'], 'holdfast: "account" needs one of: list, show, create, reset-password, takedown, restore, delete, usage'],
+  [
+    ['account'],
+    'holdfast: "account" needs one of: list, show, create, reset-password, takedown, restore, delete, usage, agents, end-agents',
+  ],
   [['account', 'show'], 'holdfast: <account> is missing'],
   [['firehose', 'nowhere'], 'holdfast: nowhere is not a URL'],
   [['firehose', '--cursor', 'x'], 'holdfast: --cursor takes a whole number of at least 0'],

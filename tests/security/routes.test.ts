@@ -130,6 +130,11 @@ const routes: Record<string, For> = {
   'DELETE /agent/claim': 'open',
   'GET /auth.md': 'open',
   'POST /agent/event/notify': 'open',
+  'GET /v1/agents': 'owner',
+  'POST /v1/agents/:registrationId/revoke': 'owner',
+  'GET /v1/agents/:registrationId/audit': 'owner',
+  'GET /v1/admin/agents': 'operator',
+  'POST /v1/admin/agents/revoke': 'operator',
 
   'POST /v1/handles': 'wallet',
   'DELETE /v1/handles/:handle': 'wallet',

@@ -156,6 +156,15 @@ const accountEvents = {
   },
   agentDenied: { message: 'agent denied' },
   agentEndedByProvider: { message: 'agent ended by its provider' },
+  agentEnded: { message: 'agent ended' },
+  agentEndedByOperator: {
+    message: 'agent ended',
+    notice: {
+      subject: 'A program may no longer act for your account',
+      what: () => 'The operator of this server has ended the access of a program that acted for your account, or that had asked to.',
+      remedies: ['operator'],
+    },
+  },
   agentRefused: {
     message: 'agent refused',
     notice: {

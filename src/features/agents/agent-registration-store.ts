@@ -45,11 +45,49 @@ export const findRegistrationByClaimToken = async (reader: Reader, tokenHash: st
 export const findRegistrationOfSubject = async (reader: Reader, issuer: string, subject: string): Promise<Registration | null> =>
   registrationOf(await reader.get<Row>(sql`SELECT ${columns} FROM agent_registration WHERE issuer = ${issuer} AND subject = ${subject}`))
 
-/** Returns the registrations of an account in every status, newest first. */
-export const registrationsOf = async (reader: Reader, did: Did): Promise<Registration[]> =>
-  (await reader.all<Row>(sql`SELECT ${columns} FROM agent_registration WHERE did = ${did} ORDER BY created_at DESC, id DESC`)).map((row) =>
-    registrationOf(row)!,
-  )
+export interface ListedAgent extends Registration {
+  /** When it last got a token, wrote or uploaded; null if never. */
+  lastUsedAt: Millis | null
+}
+
+/** Anybody can have agents ask for an account, so that only the newest of those that it has not confirmed are listed. */
+const MAX_LISTED_UNCONFIRMED = 200
+
+/** Returns the agents of an account, newest first: all that may act for it, and the newest others. */
+export async function listAgents(reader: Reader, did: Did): Promise<ListedAgent[]> {
+  const rows = await reader.all<Row & { lastUsedAt: Millis | null }>(sql`
+    SELECT ${columns}, (
+      SELECT e.created_at FROM agent_event e
+      WHERE e.registration_id = agent_registration.id AND e.type IN ('token_exchanged', 'repo_write', 'blob_upload')
+      ORDER BY e.seq DESC LIMIT 1) AS "lastUsedAt"
+    FROM agent_registration
+    WHERE did = ${did} AND (status = 'claimed' OR id IN (
+      SELECT id FROM agent_registration WHERE did = ${did} AND status <> 'claimed'
+      ORDER BY created_at DESC, id DESC LIMIT ${MAX_LISTED_UNCONFIRMED}))
+    ORDER BY created_at DESC, id DESC`)
+  return rows.map((row) => ({ ...registrationOf(row)!, lastUsedAt: row.lastUsedAt }))
+}
+
+export interface AgentCount {
+  type: RegistrationType
+  status: RegistrationStatus
+  /** Null unless an issuer vouches for these agents. */
+  issuer: string | null
+  count: number
+}
+
+const issuerOfType = sql`CASE WHEN type = 'identity_assertion' THEN issuer END`
+
+export const countAgents = (reader: Reader): Promise<AgentCount[]> =>
+  reader.all<AgentCount>(sql`
+    SELECT type, status, ${issuerOfType} AS issuer, COUNT(*) AS count FROM agent_registration
+    GROUP BY type, status, ${issuerOfType} ORDER BY type, status, issuer`)
+
+/** Returns agents for which an issuer vouches and that have not ended. */
+export const listAgentsOfIssuer = (reader: Reader, issuer: string, limit: number): Promise<Pick<Registration, 'id' | 'did'>[]> =>
+  reader.all(sql`
+    SELECT id, did FROM agent_registration
+    WHERE issuer = ${issuer} AND type = 'identity_assertion' AND status <> 'revoked' ORDER BY id LIMIT ${limit}`)
 
 /** Returns what decides how far an agent may act, or null unless the account has confirmed it. Read at every request of an agent. */
 export async function findClaimed(reader: Reader, id: string, did: Did): Promise<Pick<Registration, 'type' | 'issuer' | 'scopes'> | null> {

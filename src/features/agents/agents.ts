@@ -12,13 +12,15 @@ export {
   type AgentEventType,
   type AgentUse,
 } from './agent-event-store.ts'
+export { auditPage, endAgent, visibleAgent } from './agent-owners.ts'
 export { agentGrants } from './agent-grants.ts'
 export { endRegistration } from './agent-claims.ts'
 export { deleteShownClaimsOf } from './agent-claim-page-store.ts'
 export {
   deleteAgentsOf,
-  registrationsOf,
+  listAgents,
   revokeRegistration,
+  type ListedAgent,
   type Registration,
   type RegistrationStatus,
   type RegistrationType,

@@ -21,6 +21,7 @@ export const auditActions = [
   'password_updated',
   'steps_retried',
   'steps_dropped',
+  'agents_ended',
 ] as const
 export type AuditAction = (typeof auditActions)[number]
 
