@@ -6,6 +6,7 @@ import type { Browser, Page } from 'playwright-core'
 import { Secret } from '../../src/base/secret.ts'
 import { latchMatchCode } from '../../src/features/oauth/wallet-consent-store.ts'
 import { createOutbound } from '../../src/platform/network/outbound.ts'
+import { registerAgent as confirmedAgent } from '../agents/registered-agent.ts'
 import { createAccount, type TestAccount } from '../harness/account.ts'
 import { openAgentClaim, registerAgent } from '../harness/agent.ts'
 import { freshPage, openBrowser } from '../harness/browser.ts'
@@ -30,6 +31,12 @@ const LONG_HANDLE = `${'a'.repeat(63)}.${'b'.repeat(63)}.${'c'.repeat(63)}.${'d'
 const LONG_DOMAIN = `${'people-of-the-federated-network'.repeat(2)}.${'community'.repeat(6)}.test`
 const LONG_NAME = 'Donaudampfschifffahrtselektrizitätenhauptbetriebswerkbauunterbeamtengesellschaft'
 const APP_HOST = `${'app'.repeat(21)}.web.test`
+const PROVIDER = {
+  issuer: `https://${'identity-provider'.repeat(5)}.example`,
+  audience: null,
+  algorithm: 'ES256' as const,
+  keys: { source: 'jwks' as const, url: 'https://idp.example/jwks' },
+}
 const SCOPES = [
   'atproto',
   'transition:generic',
@@ -59,7 +66,7 @@ beforeAll(async () => {
   const outbound = createOutbound({ resolver: dns, reach: 'loopback', httpsPort: web.port, certificateAuthorities: web.authority })
   const config = {
     rateLimit: { enabled: false },
-    agentAuth: { anonymousEnabled: true, grantedScopes: SCOPES },
+    agentAuth: { anonymousEnabled: true, grantedScopes: SCOPES, trustedIssuers: [PROVIDER] },
     serviceName: LONG_NAME,
     availableUserDomains: ['test', LONG_DOMAIN],
     inviteCodeRequired: false,
@@ -110,6 +117,21 @@ async function signIn(page: Page): Promise<void> {
   await page.getByLabel('Password', { exact: true }).fill(alice.password)
   await page.getByRole('button', { name: 'Sign in' }).click()
   await page.waitForURL(`${pds.url}/account`)
+}
+
+/** An agent with everything that takes space, which has written. */
+async function actingAgent() {
+  const agent = await confirmedAgent(pds, alice, {
+    type: 'identity_assertion',
+    scopes: SCOPES,
+    issuer: PROVIDER.issuer,
+    subject: `${crypto.randomUUID()}${'subject'.repeat(20)}`,
+  })
+  const collection = `com.${'verylonglabel'.repeat(4)}.${'record'.repeat(8)}`
+  const json = { repo: alice.did, collection, record: { $type: collection }, validate: false }
+  const written = await agent.call('com.atproto.repo.createRecord', { json })
+  if (written.status !== 200) throw new Error(JSON.stringify(written.body))
+  return agent
 }
 
 const unfold = (page: Page) => page.evaluate('document.querySelectorAll("details").forEach((one) => { one.open = true })')
@@ -235,6 +257,18 @@ const pages: Record<string, (page: Page) => Promise<unknown>> = {
     await page.getByRole('button', { name: 'Continue' }).click()
     await page.getByRole('heading', { name: 'Let this program act for you?' }).waitFor()
     await unfold(page)
+  },
+  async 'account-agents'(page) {
+    await actingAgent()
+    await signIn(page)
+    await page.locator('#agents').waitFor()
+    await unfold(page)
+  },
+  async 'agent-record'(page) {
+    const { id } = await actingAgent()
+    await signIn(page)
+    await page.goto(`${pds.url}/account/agents/record?id=${id}`)
+    await page.getByRole('link', { name: 'Back to your account' }).waitFor()
   },
   async 'app-password-made'(page) {
     await signIn(page)

@@ -25,5 +25,6 @@ export {
   type RegistrationStatus,
   type RegistrationType,
 } from './agent-registration-store.ts'
+export { clampedScopes } from './agent-scopes.ts'
 export { scopesOf, type Agent } from './agent-standing.ts'
 export { claimsToBeAgentToken, readAgentToken } from './agent-tokens.ts'

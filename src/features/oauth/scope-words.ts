@@ -39,12 +39,15 @@ const collections: Record<string, string> = {
   'app.bsky.graph.starterpack': 'starter packs',
 }
 
+/** The everyday name of a collection, or its NSID. */
+export const collectionWords = (name: string): string => collections[name] ?? name
+
 const verbs = { create: 'create', update: 'change', delete: 'delete' } as const
 
 /** The text with its first letter in upper case. */
 export const sentence = (text: string): string => text.charAt(0).toUpperCase() + text.slice(1)
 
-function listed(words: readonly string[]): string {
+export function listed(words: readonly string[]): string {
   if (words.length <= 1) return words.join('')
   return `${words.slice(0, -1).join(', ')} and ${words.at(-1)}`
 }
@@ -59,7 +62,7 @@ function repoWords({ collection, action }: RepoPermission): Words {
       more: 'Every kind of record in your repository.',
       isGrave: action.includes('delete'),
     }
-  const known = collection.map((name) => collections[name] ?? name)
+  const known = collection.map(collectionWords)
   return { what: `${doing} ${listed(known)}`, more: 'Records of these kinds in your public repository, and no others.' }
 }
 

@@ -7,6 +7,7 @@ import { activityOf } from '../accounts/accounts.ts'
 import type { ListedSession, ListedWalletSession } from '../auth/auth.ts'
 import { appHost, sentence, wordsOf } from '../oauth/oauth.ts'
 import { accountDetails } from './account-details.ts'
+import { agentsPart } from './agents-page.ts'
 import { accountForm, accountName, outcomeOf, type AccountView } from './account-view.ts'
 import type { KnownBrowser } from './device-store.ts'
 import { day, field, hidden } from './page-parts.ts'
@@ -21,6 +22,7 @@ export function accountPage({ config }: Context, view: AccountView): Response {
 ${identity(view)}
 ${walletPart(view, config.publicUrl)}
 ${apps(view)}
+${agentsPart(config, view)}
 ${appPasswords(view)}
 ${sessions(view)}
 ${accountDetails(view)}`,
@@ -45,7 +47,7 @@ function identity(view: AccountView): Html {
   ${status === 'deactivated' && deactivatedNote(view)}
   ${account.email !== null && account.emailConfirmedAt === null && html`<p class="note">Your email address is not confirmed. <a href="#confirm-email">Confirm it</a></p>`}
   <nav class="links" aria-label="On this page">
-    <a href="#apps">Apps</a> <a href="#app-passwords">App passwords</a> <a href="#sessions">Sessions</a>
+    <a href="#apps">Apps</a> ${view.agents.length > 0 && html`<a href="#agents">Agents</a> `}<a href="#app-passwords">App passwords</a> <a href="#sessions">Sessions</a>
     <a href="#handle">Handle</a> <a href="#email">Email address</a> <a href="#password">Password</a>
   </nav>
   ${others.length > 0 && html`<p class="links">${links}<a href="/account/sign-in">Add an account</a></p>`}

@@ -23,6 +23,7 @@ import {
   listWalletSessions,
   revokeAppPassword,
 } from '../auth/auth.ts'
+import { endAgent, listAgents } from '../agents/agents.ts'
 import { changeHandle, externalHandle, publishedDids } from '../identity/identity.ts'
 import { deleteOAuthSession, denyAsHolder, findOAuthSession, oauthSessionsOf } from '../oauth/oauth.ts'
 import { cancelTransfer, revokeTransferDevice } from '../transfers/transfers.ts'
@@ -46,20 +47,22 @@ async function renderAccountPage(
   const { db, clock } = ctx
   const { did } = account
   const now = clock.now()
-  const [apps, appPasswords, sessions, browsers, walletSessions, wallet] = await Promise.all([
+  const [apps, agents, appPasswords, sessions, browsers, walletSessions, wallet] = await Promise.all([
     oauthSessionsOf(db, did, now),
+    listAgents(db, did),
     listAppPasswords(db, did),
     listSessions(db, did, now),
     browsersOf(db, did, now),
     listWalletSessions(db, did, now),
     walletMatters(ctx, account),
   ])
-  const lists = { apps, appPasswords, sessions, browsers, walletSessions, wallet }
+  const lists = { apps, agents, appPasswords, sessions, browsers, walletSessions, wallet }
   return accountPage(ctx, { account, device, ...lists, outcome, secret, awaitsEmailCode })
 }
 
 const notices = new Map<string, { section: Section; notice: string }>([
   ['app', { section: 'apps', notice: 'The app no longer has access.' }],
+  ['agent', { section: 'agents', notice: 'The program may no longer act for you.' }],
   ['app-password', { section: 'app-passwords', notice: 'The app password is revoked, and the apps that used it are signed out.' }],
   ['session', { section: 'sessions', notice: 'Signed out.' }],
   ['request', { section: 'wallet', notice: 'The sign-in can no longer be approved.' }],
@@ -130,6 +133,10 @@ export const accountRoutes: Endpoint[] = [
       const session = await findOAuthSession(tx, form.get('id') ?? '')
       if (session?.did === account.did) await deleteOAuthSession(tx, session.id)
     })
+    return null
+  }),
+  ...act('agents', 'agents', 'agent', async (call, { account }, form) => {
+    await endAgent(call, account.did, form.get('id') ?? '')
     return null
   }),
   ...act('sessions', 'sessions', 'session', async ({ ctx }, { account }, form) => {

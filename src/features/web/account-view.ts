@@ -1,6 +1,7 @@
 /** The data of the account page, and the parts that its sections share. */
 import { html, type Html } from '../../http/html.ts'
 import type { Account } from '../accounts/accounts.ts'
+import type { ListedAgent } from '../agents/agents.ts'
 import type { AppPassword, ListedSession, ListedWalletSession } from '../auth/auth.ts'
 import type { Consent, OAuthSession } from '../oauth/oauth.ts'
 import type { Transfer } from '../transfers/transfers.ts'
@@ -11,7 +12,8 @@ import type { Fault } from './faults.ts'
 import { errorNote, goodNote, hidden } from './page-parts.ts'
 
 /** Sections with forms. Each name is an id in the page. */
-export type Section = 'account' | 'wallet' | 'apps' | 'app-passwords' | 'sessions' | 'handle' | 'email' | 'confirm-email' | 'password'
+export type Section =
+  'account' | 'wallet' | 'apps' | 'agents' | 'app-passwords' | 'sessions' | 'handle' | 'email' | 'confirm-email' | 'password'
 
 /** What there is to answer or to watch over for somebody with a wallet. */
 export interface WalletMatters {
@@ -26,6 +28,7 @@ export interface AccountView {
   account: Account
   device: Device
   apps: readonly OAuthSession[]
+  agents: readonly ListedAgent[]
   appPasswords: readonly AppPassword[]
   sessions: readonly ListedSession[]
   browsers: readonly KnownBrowser[]

@@ -2,6 +2,7 @@
 import type { Feature } from '../../http/feature.ts'
 import { stylesheet } from '../../http/page.ts'
 import { accountRoutes } from './account-routes.ts'
+import { agentRecordRoutes } from './agents-page.ts'
 import { identityPageRoutes } from './identity-page.ts'
 import { recoveryRoutes } from './recovery-pages.ts'
 import { resetPasswordRoutes } from './reset-password-pages.ts'
@@ -17,6 +18,7 @@ export const web: Feature = {
     ...signUpRoutes,
     ...resetPasswordRoutes,
     ...accountRoutes,
+    ...agentRecordRoutes,
     ...identityPageRoutes,
     ...recoveryRoutes,
     stylesheet.route,
