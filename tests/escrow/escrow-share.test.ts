@@ -65,6 +65,16 @@ describe('a share', () => {
     expect(await collected()).toBe(atRest.releasedShareBase32)
   })
 
+  test('is not replaced or deleted without its holder being told', async () => {
+    for (let times = 0; times < 2; times++) await putShare(pds, wallet, newShare())
+    for (let times = 0; times < 2; times++) await dropShare(pds, wallet)
+    await pds.runSteps()
+    expect(pds.mails.filter(({ to }) => to === alice.email).map(({ subject }) => subject.split(' (')[0])).toEqual([
+      'Your recovery share was replaced',
+      'Your recovery share was deleted',
+    ])
+  })
+
   test('is replaced by the next, and deleted', async () => {
     const [first, second] = [newShare(2, 1), newShare(2, 0xffffffff)]
     expect((await putShare(pds, alice.accessJwt, first)).body).toEqual({ status: 'deposited' })

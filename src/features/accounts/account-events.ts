@@ -190,8 +190,24 @@ const accountEvents = {
   deleted: { message: 'account deleted' },
   imported: { message: 'repository imported' },
   shareDeposited: { message: 'recovery share deposited' },
-  shareRotated: { message: 'recovery share replaced' },
-  shareDeleted: { message: 'recovery share deleted' },
+  shareRotated: {
+    message: 'recovery share replaced',
+    notice: {
+      subject: 'Your recovery share was replaced',
+      what: () =>
+        'The share of your recovery key that this server holds was replaced by another one. It restores your identity only together with shares that were made with it.',
+      remedies: ['account', 'password', 'operator'],
+    },
+  },
+  shareDeleted: {
+    message: 'recovery share deleted',
+    notice: {
+      subject: 'Your recovery share was deleted',
+      what: () =>
+        'This server no longer holds a share of your recovery key. Without it, your identity can be recovered only with both of your own shares.',
+      remedies: ['account', 'password', 'operator'],
+    },
+  },
   releaseOpened: {
     message: 'release of the recovery share opened',
     notice: {

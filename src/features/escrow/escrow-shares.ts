@@ -6,7 +6,7 @@ import type { Context } from '../../platform/context.ts'
 import type { Reader, Tx } from '../../platform/database/database.ts'
 import { SHARE_VERSION, type EscrowShare } from '../../protocol/escrow-share.ts'
 import type { Did, Millis } from '../../protocol/identifiers.ts'
-import { accountStatus, announce, refuseMissing, type By } from '../accounts/accounts.ts'
+import { accountStatus, announce, announceIn, refuseMissing, type By } from '../accounts/accounts.ts'
 import { deleteEscrowEventsOf, deleteShareRow, findShare, insertEscrowEvent, putShare } from './escrow-store.ts'
 import { deleteRecoveryCodesOf } from './recovery-code-store.ts'
 
@@ -17,9 +17,11 @@ export async function takeShare(by: By, did: Did, share: EscrowShare): Promise<D
   const { ctx } = by
   const deposit = await ctx.db.transaction(async (tx) => {
     refuseMissing(await accountStatus(tx, did))
-    return depositShare(ctx, tx, did, share)
+    const deposit = await depositShare(ctx, tx, did, share)
+    if (deposit === 'rotated') await announceIn(tx, by, 'shareRotated', did)
+    return deposit
   })
-  announce(by, deposit === 'deposited' ? 'shareDeposited' : 'shareRotated', did)
+  if (deposit === 'deposited') announce(by, 'shareDeposited', did)
   return deposit
 }
 
@@ -41,15 +43,14 @@ export async function depositShare(
 }
 
 /** Delete the share of an account, and with it a release in flight. Returns false if there is none. */
-export async function deleteShare(by: By, did: Did): Promise<boolean> {
+export function deleteShare(by: By, did: Did): Promise<boolean> {
   const { ctx } = by
-  const isDeleted = await ctx.db.transaction(async (tx) => {
+  return ctx.db.transaction(async (tx) => {
     if ((await deleteShareRow(tx, did)) === 0) return false
     await insertEscrowEvent(tx, did, 'deleted', ctx.clock.now())
+    await announceIn(tx, by, 'shareDeleted', did)
     return true
   })
-  if (isDeleted) announce(by, 'shareDeleted', did)
-  return isDeleted
 }
 
 /** Forget everything about an account that is deleted, its log included. */
