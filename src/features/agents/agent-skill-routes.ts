@@ -1,7 +1,5 @@
 /** `GET /auth.md`: instructions for programs that want to act for an account, with the addresses and limits of this server. */
 import { route } from '../../http/endpoint.ts'
-import { notFound } from '../../http/errors.ts'
-import { wantsAgents } from '../../platform/configuration/capabilities.ts'
 import type { Config } from '../../platform/configuration/config.ts'
 import { CLAIM_GRANT, ID_JAG, JWT_BEARER_GRANT } from '../../protocol/agent-names.ts'
 import { AGENT_TOKEN_TTL_SECS } from './agent-tokens.ts'
@@ -97,11 +95,10 @@ const MAX_AGE_SECS = 300
 
 export const agentSkillRoutes = [
   route('GET', '/auth.md', {
-    handler({ ctx: { config } }) {
-      if (!wantsAgents(config)) throw notFound()
-      return new Response(document(config), {
+    capability: 'agents',
+    handler: ({ ctx }) =>
+      new Response(document(ctx.config), {
         headers: { 'Content-Type': 'text/markdown; charset=utf-8', 'Cache-Control': `public, max-age=${MAX_AGE_SECS}` },
-      })
-    },
+      }),
   }),
 ]

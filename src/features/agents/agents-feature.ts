@@ -18,5 +18,6 @@ export const agents: Feature = {
     ...agentSkillRoutes,
     ...providerEventRoutes,
   ],
+  capabilities: ['agents'],
   sweeps: [agentClaimSweep],
 }
