@@ -3,6 +3,7 @@ import { expect, setDefaultTimeout, test } from 'bun:test'
 import { createAccount } from '../harness/account.ts'
 import { bearer, request } from '../harness/http.ts'
 import { startPds } from '../harness/pds.ts'
+import { Random } from '../harness/random.ts'
 import { escrowEvents, newRecoveryCode, newShare, putShare, recoveryCodes, release, withMasterKey } from '../harness/recovery.ts'
 import { walletSession } from '../harness/wallet.ts'
 
@@ -11,15 +12,6 @@ setDefaultTimeout(300_000)
 const REQUESTS = 10_000
 const AT_ONCE = 16
 
-/** Numbers from 0 to below `limit`, the same in every run. */
-function numbers(seed: number): (limit: number) => number {
-  let state = seed
-  return (limit) => {
-    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0
-    return Math.floor((state / 2 ** 32) * limit)
-  }
-}
-
 test('nothing that is nearly right opens anything', async () => {
   await using pds = await startPds({ ...withMasterKey, recovery: { releaseDelaySecs: 0 }, rateLimit: { enabled: false } })
   const alice = await createAccount(pds, 'alice')
@@ -27,23 +19,22 @@ test('nothing that is nearly right opens anything', async () => {
   const share = newShare()
   await putShare(pds, wallet, share)
   const code = await newRecoveryCode(pds, alice)
-  const next = numbers(14)
-  const pick = <T>(values: readonly T[]): T => values[next(values.length)]!
+  const random = new Random(14)
 
   const values = [null, 0, -1, 1e308, true, '', ' ', [], {}, [alice.did], { otp: code }, '\u0000', '💥', 'x'.repeat(70_000), alice.did]
   /** Never gives back what it was given. */
   const changedText = (text: string): string => {
-    const at = next(text.length)
+    const at = random.below(text.length)
     const kinds = [
-      () => text.slice(0, at) + pick(['A', 'é', '\n', '\u0000', '%', '=', '-', '_', '.']) + text.slice(at + 1),
+      () => text.slice(0, at) + random.of(['A', 'é', '\n', '\u0000', '%', '=', '-', '_', '.']) + text.slice(at + 1),
       () => text.slice(0, at) + text.slice(at + 1),
-      () => text.slice(0, at) + pick(['A', '=', ' ', '\u0000']) + text.slice(at),
-      () => `${text}${pick(['=', '==', '\n', 'A', '\u0000'])}`,
+      () => text.slice(0, at) + random.of(['A', '=', ' ', '\u0000']) + text.slice(at),
+      () => `${text}${random.of(['=', '==', '\n', 'A', '\u0000'])}`,
       () => text + text,
       () => text.split('').toReversed().join(''),
     ]
     for (;;) {
-      const changed = pick(kinds)()
+      const changed = random.of(kinds)()
       // A handle has no case, and a share no white space.
       if (changed.trim() !== text && changed.replaceAll(/\s/g, '') !== text) return changed
     }
@@ -56,29 +47,35 @@ test('nothing that is nearly right opens anything', async () => {
     'DELETE escrow-share': { share },
   }
   const mutated = (body: Record<string, string>): string => {
-    const member = pick(Object.keys(body))
+    const member = random.of(Object.keys(body))
     const { [member]: value, ...others } = body
     const kinds = [
       () => JSON.stringify({ ...others, [member]: changedText(value!) }),
-      () => JSON.stringify({ ...others, [member]: pick(values.filter((other) => other !== value)) }),
+      () => JSON.stringify({ ...others, [member]: random.of(values.filter((other) => other !== value)) }),
       () => JSON.stringify({ ...others, [changedText(member)]: value }),
       () => JSON.stringify([body]),
-      () => JSON.stringify(body).slice(0, -1 - next(40)),
-      () => '['.repeat(next(400)) + ']'.repeat(next(400)),
+      () => JSON.stringify(body).slice(0, -1 - random.below(40)),
+      () => '['.repeat(random.below(400)) + ']'.repeat(random.below(400)),
       () => JSON.stringify(Object.fromEntries(Object.entries(body).map(([name, text]) => [name, changedText(text)]))),
     ]
-    return pick(kinds)()
+    return random.of(kinds)()
   }
 
   const statuses = new Set<number>()
   const one = async () => {
-    const [name, body] = pick(Object.entries(right))
+    const [name, body] = random.of(Object.entries(right))
     const [method, path] = name.split(' ') as [string, string]
     const isOwners = path !== 'initiate' && path !== 'release'
     // Cancelling and deleting read no body, so it is the token that is changed.
     const token = isOwners && path !== 'escrow-share' ? changedText(wallet) : method === 'DELETE' ? changedText(wallet) : wallet
     const headers = {
-      'content-type': pick(['application/json', 'application/json', 'application/json', 'text/plain', 'application/x-www-form-urlencoded']),
+      'content-type': random.of([
+        'application/json',
+        'application/json',
+        'application/json',
+        'text/plain',
+        'application/x-www-form-urlencoded',
+      ]),
       ...(isOwners ? bearer(token.replaceAll(/[^\x21-\x7e]/g, '') + (token === wallet ? '' : '~')) : {}),
     }
     const answer = await request(`${pds.url}/v1/recovery/${path}`, { method, body: mutated(body), headers })

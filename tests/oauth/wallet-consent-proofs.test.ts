@@ -11,6 +11,7 @@ import { request } from '../harness/http.ts'
 import { OAuthClient } from '../harness/oauth-client.ts'
 import { startPds, type TestPds } from '../harness/pds.ts'
 import { startPlcServer } from '../harness/plc-server.ts'
+import { Random } from '../harness/random.ts'
 import { completeConsent, decisionOf, openConsent, previewOf, sendDecision } from '../harness/wallet-consent.ts'
 import { sovereignAccount } from '../harness/wallet.ts'
 import { seedAccount } from '../identity/seed-account.ts'
@@ -101,44 +102,31 @@ test('scopes are reduced as in the shared examples', async () => {
   }
 })
 
-/** Numbers from 0 up to 1, the same in every run. */
-function generator(seed: number): () => number {
-  let state = seed
-  return () => {
-    state = (state + 0x6d2b79f5) | 0
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state)
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32
-  }
-}
-
 type Body = Record<string, unknown>
 
 /** Changes a decision in one place. Returns the text of the body. */
-function mutated(body: Body, random: () => number): string {
-  const below = (count: number) => Math.floor(random() * count)
-  const pick = <T>(list: readonly T[]): T => list[below(list.length)]!
-  const name = pick(Object.keys(body))
+function mutated(body: Body, random: Random): string {
+  const name = random.of(Object.keys(body))
   const text = String(body[name])
-  const at = below(text.length + 1)
+  const at = random.below(text.length + 1)
   const letters = 'ABCdef012-_=+/. \n\0é𝒳"\\{'
   const junk = [null, true, 0, -1, 1e308, '', [], {}, [text], { [name]: text }, '\ud800', 'x'.repeat(5000)]
   const change: (() => string)[] = [
-    () => JSON.stringify({ ...body, [name]: text.slice(0, at) + pick([...letters]) + text.slice(at) }),
-    () => JSON.stringify({ ...body, [name]: text.slice(0, at) + pick([...letters]) + text.slice(at + 1) }),
+    () => JSON.stringify({ ...body, [name]: text.slice(0, at) + random.of([...letters]) + text.slice(at) }),
+    () => JSON.stringify({ ...body, [name]: text.slice(0, at) + random.of([...letters]) + text.slice(at + 1) }),
     () => JSON.stringify({ ...body, [name]: text.slice(0, at) + text.slice(at + 1) }),
     () => JSON.stringify({ ...body, [name]: text + text }),
     () => JSON.stringify({ ...body, [name]: text.toUpperCase() }),
-    () => JSON.stringify({ ...body, [name]: pick(junk) }),
-    () => JSON.stringify({ ...body, [name]: body[pick(Object.keys(body))] }),
-    () => JSON.stringify({ ...body, timestamp: (body.timestamp as number) + below(400) - 200 }),
-    () => JSON.stringify({ ...body, [pick(['scope', 'method', '__proto__x', 'Did'])]: text }),
+    () => JSON.stringify({ ...body, [name]: random.of(junk) }),
+    () => JSON.stringify({ ...body, [name]: body[random.of(Object.keys(body))] }),
+    () => JSON.stringify({ ...body, timestamp: (body.timestamp as number) + random.below(400) - 200 }),
+    () => JSON.stringify({ ...body, [random.of(['scope', 'method', '__proto__x', 'Did'])]: text }),
     () => JSON.stringify({ ...body, [name]: undefined }),
-    () => `${JSON.stringify(body).slice(0, -1)},${JSON.stringify(name)}:${JSON.stringify(pick(junk))}}`,
-    () => JSON.stringify(body).slice(0, below(JSON.stringify(body).length)),
-    () => JSON.stringify(body).replace(pick(['"', ':', ',', '{']), pick([...letters])),
+    () => `${JSON.stringify(body).slice(0, -1)},${JSON.stringify(name)}:${JSON.stringify(random.of(junk))}}`,
+    () => JSON.stringify(body).slice(0, random.below(JSON.stringify(body).length)),
+    () => JSON.stringify(body).replace(random.of(['"', ':', ',', '{']), random.of([...letters])),
   ]
-  return pick(change)()
+  return random.of(change)()
 }
 
 test('ten thousand decisions that are a little off let nobody in, break nothing, and ask nobody about what is not signed', async () => {
@@ -150,11 +138,11 @@ test('ten thousand decisions that are a little off let nobody in, break nothing,
   // Required and not given, so that a change which leaves the proof as it was is refused as well.
   await pds.ctx.db.transaction((tx) => latchMatchCode(tx, consent.requestId, '42', pds.clock.now()))
   const bodies = [decisionOf(pds, alice, consent), decisionOf(pds, alice, consent, { grantedScope: 'atproto' })] as Body[]
-  const random = generator(20_260_101)
+  const random = new Random(20_260_101)
   const before = line.arrived.length
   const answers = new Map<number, number>()
   const send = async () => {
-    const body = mutated(bodies[Math.floor(random() * bodies.length)]!, random)
+    const body = mutated(random.of(bodies), random)
     const { status } = await request(`${pds.url}/oauth/authorize/approve`, {
       method: 'POST',
       headers: { 'content-type': 'application/json' },
