@@ -138,3 +138,11 @@ test('where no master key is configured, there is nothing of this', async () => 
   expect((await request(`${plain.url}/account/recovery`)).status).toBe(404)
   expect((await request(`${plain.url}/account/sign-in`)).body).not.toContain('Lost your wallet')
 })
+
+test('where there is no delay, the page promises no waiting time', async () => {
+  await using prompt = await startPds({ signingKeyMasterKey: new Secret(new Uint8Array(32).fill(7)), recovery: { releaseDelaySecs: 0 } })
+  const [promptly, later] = await Promise.all([prompt, pds].map(({ url }) => request(`${url}/account/recovery/share`)))
+  expect(promptly!.body).toContain('you get the share at once')
+  expect(promptly!.body).not.toContain('starts a waiting time')
+  expect(later!.body).toContain('starts a waiting time')
+})

@@ -61,7 +61,7 @@ function sharePage(call: PageCall, given: URLSearchParams, fault: Fault | null, 
   ${formProof(call)}
   <div class="tight">
     <h1>Your recovery share</h1>
-    <p class="quiet">The code starts a waiting time, in which you could still stop somebody else who reads your mail. After it, come back to this page without a code.</p>
+    <p class="quiet">${call.ctx.config.recovery.releaseDelaySecs > 0 ? 'The code starts a waiting time, in which you could still stop somebody else who reads your mail. After it, come back to this page without a code.' : 'With the code you get the share at once. Whoever reads your mail can do the same.'}</p>
   </div>
   ${fault === null && answer === null && goodNote(sent)}
   ${errorNote(fault)}
