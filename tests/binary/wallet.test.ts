@@ -11,6 +11,8 @@ import { bearer, request } from '../harness/http.ts'
 import { startMailbox, type Mailbox } from '../harness/mailbox.ts'
 import { ADMIN_TOKEN, freePort } from '../harness/pds.ts'
 import { runProgram, startProgram, typeAtProgram, type RunningServer } from '../harness/program.ts'
+import { loopbackClient } from '../harness/standard-client.ts'
+import { completeConsent, statusOf, walletPathOf } from '../harness/wallet-consent.ts'
 import { printedShare } from '../harness/wallet-user.ts'
 
 const scratch = mkdtempSync(join(tmpdir(), 'holdfast-wallet-binary-'))
@@ -41,8 +43,7 @@ beforeAll(async () => {
   mkdirSync(join(scratch, 'empty'))
   server = await startProgram(['dev'], env, join(scratch, 'empty'), { program: [executable] })
   // A server for development keeps a directory of its own.
-  const url = server.url.replace('127.0.0.1', 'localhost')
-  place = ['--server', url, '--directory', url]
+  place = ['--server', publicUrl()]
 }, BUILD_MILLIS)
 
 afterAll(async () => {
@@ -51,6 +52,7 @@ afterAll(async () => {
   rmSync(scratch, { recursive: true, force: true })
 })
 
+const publicUrl = () => server.url.replace('127.0.0.1', 'localhost')
 const file = (device: string) => ['--file', join(scratch, `${device}.age`)]
 
 /** Run `holdfast wallet` as a script does. Fails unless it succeeds. */
@@ -113,18 +115,46 @@ test('writes with its key, and with another one', async () => {
   expect(await post('first')).toBe(200)
 })
 
-test('comes back on another device', async () => {
-  expect(await wallet('second', ['recover', 'alice.test', ...place])).toContain('a code was mailed')
-  const code = await mailed(/^Recovery code:\r?\n([A-Za-z0-9_-]{43})/m)
-  expect(await wallet('second', ['recover', '--code', code, '--share', paper])).toContain('alice.test is yours again')
+/** What the sign-in page of an app shows. */
+async function waitingApp() {
+  const { client } = loopbackClient({ url: publicUrl() })
+  const page = await client.authorize('alice.test', { scope: 'atproto transition:generic' })
+  return { client, path: walletPathOf(String((await request(page.href)).body))! }
+}
+
+test('lets one app in and refuses another', async () => {
+  const { client, path } = await waitingApp()
+  expect(await wallet('first', ['approve', path.userCode, '--yes'])).toContain('Approved.')
+  const completed = await completeConsent({ url: publicUrl() }, path.requestId)
+  const { session } = await client.callback(new URL(completed.headers.get('location')!).searchParams)
+  expect(session.did as string).toBe(did)
+  const other = await waitingApp()
+  expect(await wallet('first', ['deny', other.path.link, '--yes'])).toContain('Refused.')
+  expect((await statusOf({ url: publicUrl() }, other.path.requestId)).body.status).toBe('denied')
+})
+
+test('is copied, and moves to another device', async () => {
+  await wallet('first', ['export', join(scratch, 'copy.age')])
+  expect(await show('copy')).toEqual(await show('first'))
+  const [, command] = /holdfast wallet (transfer --join .*)/.exec(await wallet('first', ['transfer']))!
+  const [key] = /(?<=--to )did:key:\w+/.exec(await wallet('second', command!.split(' ')))!
+  await wallet('first', ['transfer', '--to', key])
+  paper = printedShare(await wallet('second', ['transfer']))
   expect(await post('second')).toBe(200)
+})
+
+test('comes back on another device', async () => {
+  expect(await wallet('third', ['recover', 'alice.test', ...place])).toContain('a code was mailed')
+  const code = await mailed(/^Recovery code:\r?\n([A-Za-z0-9_-]{43})/m)
+  expect(await wallet('third', ['recover', '--code', code, '--share', paper])).toContain('alice.test is yours again')
+  expect(await post('third')).toBe(200)
   const env = { HOLDFAST_WALLET_PASSPHRASE: PASSPHRASE }
-  expect((await runProgram(['wallet', 'sign-in', ...file('first')], env, [executable])).code).toBe(1)
+  expect((await runProgram(['wallet', 'sign-in', ...file('second')], env, [executable])).code).toBe(1)
 })
 
 test('leaves', async () => {
-  await wallet('second', ['delete'])
+  await wallet('third', ['delete'])
   const code = await mailed(/^([A-Z2-7]{5}-[A-Z2-7]{5})/m)
-  expect(await wallet('second', ['delete', '--code', code, '--yes'])).toContain('The identity is ended.')
+  expect(await wallet('third', ['delete', '--code', code, '--yes'])).toContain('The identity is ended.')
   expect((await request(`${server.url}/xrpc/com.atproto.sync.getRepoStatus?did=${did}`)).status).toBe(400)
 })
