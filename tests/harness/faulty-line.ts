@@ -9,10 +9,10 @@ export interface PassingRequest {
 }
 
 /**
- * What becomes of a request: it is answered, it never arrives, or it arrives and its answer is lost. A promise holds it
- * up.
+ * What becomes of a request: it is answered, it never arrives, it arrives and its answer is lost, or the line itself
+ * answers with this status. A promise holds it up.
  */
-export type Fate = 'answered' | 'question lost' | 'answer lost'
+export type Fate = 'answered' | 'question lost' | 'answer lost' | number
 
 export interface FaultyLine extends AsyncDisposable {
   readonly url: string
@@ -31,6 +31,7 @@ export async function startFaultyLine(to = ''): Promise<FaultyLine> {
     const passing = { method: incoming.method!, path: incoming.url!, body: Buffer.concat(chunks).toString() }
     const fate = await line.fate(passing)
     if (fate === 'question lost') return incoming.socket.destroy()
+    if (typeof fate === 'number') return outgoing.writeHead(fate, { 'content-type': 'application/json' }).end('{"message":"not now"}')
     arrived.push(passing)
     const { host, authorization, 'content-type': type } = incoming.headers
     const headers = Object.entries({ host, authorization, 'content-type': type }).filter(

@@ -321,6 +321,39 @@ test.each(['question lost', 'answer lost'] as const)(
   },
 )
 
+test.each([400, 429])(
+  'a refusal (%d) counts only once an operation that was sent without an answer can no longer arrive',
+  async (status) => {
+    const staged = await stagedKey(alice)
+    const operation = await publishing(alice, staged)
+    oneOperation('question lost', status)
+    expect(await complete(alice, operation)).toMatchObject(refusedDirectory)
+    expect((await write(alice, 'too early')).status).toBe(503)
+    expect((await write(alice, 'too early')).status).toBe(503)
+    line.fate = ({ method }) => (method === 'POST' ? status : 'answered')
+    expect((await write(alice, 'too early')).status).toBe(503)
+    // What was lost arrives after all.
+    await publish(alice, operation)
+    line.fate = () => 'answered'
+    expect((await write(alice, 'by the new key')).status).toBe(200)
+    expect(await namedKey(alice)).toBe(staged)
+    expect(await verifiedRecords(alice)).toBe(1)
+  },
+)
+
+test('a refusal is believed a minute after the last submission that was not answered', async () => {
+  const old = await namedKey(alice)
+  const operation = await publishing(alice, await stagedKey(alice))
+  line.fate = ({ method }) => (method === 'POST' ? 'question lost' : 'answered')
+  expect(await complete(alice, operation)).toMatchObject(refusedDirectory)
+  line.fate = ({ method }) => (method === 'POST' ? 400 : 'answered')
+  expect((await write(alice, 'too early')).status).toBe(503)
+  pds.clock.advance({ secs: 61 })
+  expect((await write(alice, 'by the old key')).status).toBe(200)
+  expect(await namedKey(alice)).toBe(old)
+  expect(await isHeld(alice)).toBe(false)
+})
+
 test('what is not settled is settled without anybody asking, or by the wallet that repeats its request', async () => {
   const staged = await stagedKey(alice)
   const operation = await publishing(alice, staged)

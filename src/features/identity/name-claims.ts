@@ -211,7 +211,7 @@ export async function submitOnce({ plc }: Pick<Context, 'plc'>, did: Did, operat
     await plc.submit(did, operation)
   } catch (error) {
     if (!(error instanceof PlcDirectoryError)) throw error
-    const last = await plc.lastOperation(did)
+    const last = await unjudged(plc.lastOperation(did))
     if (last === null || !isSame(last, operation)) throw error
   }
 }
@@ -225,10 +225,16 @@ export async function submitGenesis({ plc }: Pick<Context, 'plc'>, did: Did, gen
     await plc.submit(did, genesis)
   } catch (error) {
     if (!(error instanceof PlcDirectoryError)) throw error
-    const [first] = (await plc.auditLog(did)) ?? []
+    const [first] = (await unjudged(plc.auditLog(did))) ?? []
     if (first === undefined || !isSame(first.operation, genesis)) throw error
   }
 }
+
+/** A read that fails says nothing about the operation, whatever its status. */
+const unjudged = <Value>(read: Promise<Value>): Promise<Value> =>
+  read.catch((error: unknown) => {
+    throw error instanceof PlcDirectoryError ? new PlcDirectoryError(null, error.message, { cause: error }) : error
+  })
 
 /** Whether the directory refused an operation with a 4xx status, so that the operation certainly did not take effect. */
 export const isDirectoryRefusal = (error: unknown): boolean =>

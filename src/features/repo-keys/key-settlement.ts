@@ -8,7 +8,16 @@ import { PlcDirectoryError } from '../../platform/network/directory-client.ts'
 import type { StepKind } from '../../platform/running/steps.ts'
 import type { Did } from '../../protocol/identifiers.ts'
 import { formatDidKey } from '../../protocol/keys.ts'
-import { headOf, operationCid, SIGNING_KEY_NAME, stateOf, type Operation } from '../../protocol/plc.ts'
+import {
+  checkNext,
+  headOf,
+  operationCid,
+  SIGNING_KEY_NAME,
+  stateOf,
+  type AuditEntry,
+  type Operation,
+  type ValidOperation,
+} from '../../protocol/plc.ts'
 import {
   accountOf,
   announceIn,
@@ -21,7 +30,7 @@ import {
 import { sequenceEvents } from '../firehose/firehose.ts'
 import { isDirectoryRefusal, resolveDid, submitOnce } from '../identity/identity.ts'
 import { resignHead } from '../repo/repo.ts'
-import { deleteSubmittedKey, findStagedKey, updateOperation, type StagedKey } from './staged-key-store.ts'
+import { deleteSubmittedKey, findStagedKey, updateOperation, updateUnanswered, type StagedKey } from './staged-key-store.ts'
 
 interface Settlement {
   /** Of the request that submitted the operation. */
@@ -40,7 +49,7 @@ export const settleStep: StepKind<Settlement> = {
     const staged = did && (await findStagedKey(ctx.db, did))
     if (did === null || !staged?.operation) return
     const { operation } = staged
-    const refusal = await refusalOfDirectory(ctx, did, staged.signingKey, operation)
+    const refusal = await refusalOfDirectory(ctx, did, staged, operation)
     if (refusal !== null) return undo(ctx, did, staged, refusal)
     await promote(ctx, did, staged, origin)
     await resolveDid(ctx, did, { live: true })
@@ -50,25 +59,52 @@ export const settleStep: StepKind<Settlement> = {
 /** Whether two operations are one and the same, so that settling one settles the other. */
 export const isSettledWith = (one: Operation, other: Operation): boolean => operationCid(one).equals(operationCid(other))
 
+/** How long an operation that was sent without an answer may still arrive at the directory. */
+const DOUBT_SECS = 60
+/** Statuses by which a directory puts off a request without judging it: timeout, too many requests. */
+const postponing: readonly (number | null)[] = [408, 429]
+
 /**
  * Submit the operation unless the directory has it. Returns null if the identity names the key now, or why it never
- * will by this operation. Throws `PlcDirectoryError` while neither is certain.
+ * will by this operation. Throws `PlcDirectoryError` while neither is certain: for as long as an earlier submission may
+ * still arrive, no refusal counts.
  */
-async function refusalOfDirectory({ plc }: Context, did: Did, signingKey: string, operation: Operation): Promise<string | null> {
+async function refusalOfDirectory(ctx: Context, did: Did, staged: StagedKey, operation: Operation): Promise<string | null> {
+  const { plc, db, clock } = ctx
+  const { signingKey, unansweredAt } = staged
   const log = (await plc.auditLog(did)) ?? []
   const head = headOf(log)
   // A log that ends before the operation on which this one builds is an old copy.
   if (!head || !log.some(({ cid }) => cid === operation.prev)) throw new PlcDirectoryError(200, 'the log of the DID is incomplete')
   if (stateOf(head.operation)?.verificationMethods[SIGNING_KEY_NAME] === signingKey) return null
-  if (head.cid !== operation.prev) return 'another operation came first'
+  const now = clock.now()
+  const mayArrive = unansweredAt !== null && unansweredAt <= now && now < unansweredAt + DOUBT_SECS * 1000
+  const refused = (reason: string): string => {
+    if (mayArrive) throw new PlcDirectoryError(null, 'an earlier submission of the operation may still arrive')
+    return reason
+  }
+  if (head.cid !== operation.prev) {
+    // A key of higher rank could still overrule what came first.
+    const isOver = !checkNext(did, validOperations(log), operation, now).ok
+    return isOver ? OVERTAKEN : refused(OVERTAKEN)
+  }
   try {
+    // Before it is sent: the process may end before the answer comes.
+    await updateUnanswered(db, did, signingKey, now)
     await submitOnce({ plc }, did, operation)
     return null
   } catch (error) {
-    if (isDirectoryRefusal(error)) return (error as PlcDirectoryError).message
-    throw error
+    if (!isDirectoryRefusal(error) || postponing.includes((error as PlcDirectoryError).status)) throw error
+    // This one was answered; the one before may not have been.
+    await updateUnanswered(db, did, signingKey, unansweredAt)
+    return refused((error as PlcDirectoryError).message)
   }
 }
+
+const OVERTAKEN = 'another operation came first'
+
+const validOperations = (log: readonly AuditEntry[]): ValidOperation[] =>
+  log.filter(({ nullified }) => !nullified).map(({ cid, createdAt, operation }) => ({ cid, createdAt: Date.parse(createdAt), operation }))
 
 /**
  * Replace the account's key by the staged one, and tell the network. The head is signed again, so that the identity and

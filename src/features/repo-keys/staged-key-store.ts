@@ -1,5 +1,5 @@
 /** SQL of the `staged_key` table. */
-import { sql, type Reader, type Tx } from '../../platform/database/database.ts'
+import { sql, type Reader, type Tx, type Writer } from '../../platform/database/database.ts'
 import type { Did, Millis } from '../../protocol/identifiers.ts'
 import { parseOperation, type Operation } from '../../protocol/plc.ts'
 import type { WrappedKey } from '../accounts/accounts.ts'
@@ -8,11 +8,13 @@ import type { WrappedKey } from '../accounts/accounts.ts'
 export interface StagedKey extends WrappedKey {
   /** The operation that was submitted to publish the key, until it is known whether it took effect; null if none was. */
   operation: Operation | null
+  /** When the operation was last sent without an answer, so that it may still arrive; null if all were answered. */
+  unansweredAt: Millis | null
 }
 
 export async function findStagedKey(reader: Reader, did: Did): Promise<StagedKey | null> {
-  const row = await reader.get<WrappedKey & { operation: string | null }>(
-    sql`SELECT signing_key AS "signingKey", wrapped, operation FROM staged_key WHERE did = ${did}`,
+  const row = await reader.get<Omit<StagedKey, 'operation'> & { operation: string | null }>(
+    sql`SELECT signing_key AS "signingKey", wrapped, operation, unanswered_at AS "unansweredAt" FROM staged_key WHERE did = ${did}`,
   )
   return row && { ...row, operation: row.operation === null ? null : (parseOperation(JSON.parse(row.operation)) as Operation) }
 }
@@ -28,7 +30,11 @@ const isStaged = (did: Did, signingKey: string) => sql`did = ${did} AND signing_
 
 /** Note that the operation of a staged key is being submitted; null: that it did not take effect. */
 export const updateOperation = (tx: Tx, did: Did, signingKey: string, operation: Operation | null): Promise<number> =>
-  tx.run(sql`UPDATE staged_key SET operation = ${operation && JSON.stringify(operation)} WHERE ${isStaged(did, signingKey)}`)
+  tx.run(sql`
+    UPDATE staged_key SET operation = ${operation && JSON.stringify(operation)}, unanswered_at = NULL WHERE ${isStaged(did, signingKey)}`)
+
+export const updateUnanswered = (writer: Writer, did: Did, signingKey: string, unansweredAt: Millis | null): Promise<number> =>
+  writer.run(sql`UPDATE staged_key SET unanswered_at = ${unansweredAt} WHERE ${isStaged(did, signingKey)}`)
 
 /** Returns 0 if the key is not staged any more, or nothing was submitted to publish it. */
 export const deleteSubmittedKey = (tx: Tx, did: Did, signingKey: string): Promise<number> =>

@@ -43,6 +43,7 @@ import reservedKeyBinding from '../../../migrations/0092-reserved-key-binding.sq
 import kekGeneration from '../../../migrations/0091-kek-generation.sql' with { type: 'text' }
 import browserSignIns from '../../../migrations/0087-browser-sign-ins.sql' with { type: 'text' }
 import hostingChanges from '../../../migrations/0093-hosting-changes.sql' with { type: 'text' }
+import unansweredSubmissions from '../../../migrations/0106-unanswered-submissions.sql' with { type: 'text' }
 import type { Migration } from './migrations.ts'
 
 const migration = (number: number, name: string, text: string, postgres?: string): Migration => ({ number, name, text, postgres })
@@ -90,4 +91,5 @@ export const migrations: readonly Migration[] = [
   migration(93, 'hosting-changes', hostingChanges),
   migration(91, 'kek-generation', kekGeneration),
   migration(87, 'browser-sign-ins', browserSignIns),
+  migration(106, 'unanswered-submissions', unansweredSubmissions),
 ]
