@@ -8,6 +8,11 @@ import { accountRestoreCommand } from './account-restore-command.ts'
 import { accountShowCommand } from './account-show-command.ts'
 import { accountTakedownCommand } from './account-takedown-command.ts'
 import { accountUsageCommand } from './account-usage-command.ts'
+import { agentCallCommand } from './agent-call-command.ts'
+import { agentRegisterCommand } from './agent-register-command.ts'
+import { agentRevokeCommand } from './agent-revoke-command.ts'
+import { agentTokenCommand } from './agent-token-command.ts'
+import { agentWaitCommand } from './agent-wait-command.ts'
 import { backupCommand } from './backup-command.ts'
 import { ceremonyListCommand } from './ceremony-list-command.ts'
 import type { Command } from './command.ts'
@@ -19,6 +24,7 @@ import { inviteCreateCommand } from './invite-create-command.ts'
 import { inviteDisableCommand } from './invite-disable-command.ts'
 import { inviteListCommand } from './invite-list-command.ts'
 import { mailTestCommand } from './mail-test-command.ts'
+import { mcpCommand } from './mcp-command.ts'
 import { recoveryListCommand } from './recovery-list-command.ts'
 import { relayRequestCrawlCommand } from './relay-request-crawl-command.ts'
 import { relayStatusCommand } from './relay-status-command.ts'
@@ -101,5 +107,11 @@ export const commands: readonly Command[] = [
   walletHostingCommand,
   walletExportCommand,
   walletDeleteCommand,
+  agentRegisterCommand,
+  agentWaitCommand,
+  agentTokenCommand,
+  agentCallCommand,
+  agentRevokeCommand,
+  mcpCommand,
   versionCommand,
 ]

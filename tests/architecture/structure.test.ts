@@ -8,18 +8,19 @@ import { cyclesOf, sources, type Graph } from './sources.ts'
 
 /**
  * What the files of each shelf may import. The order is the arrow: base ← protocol ← platform ← http ← features ← app ←
- * commands; wallet stands beside platform.
+ * commands; wallet and agent-client stand beside platform.
  */
 const mayImport: Readonly<Record<string, readonly string[]>> = {
   base: ['base'],
   protocol: ['base', 'protocol'],
   wallet: ['base', 'protocol', 'wallet'],
+  'agent-client': ['base', 'protocol', 'agent-client'],
   platform: ['base', 'protocol', 'platform'],
   http: ['base', 'protocol', 'platform', 'http'],
   features: ['base', 'protocol', 'platform', 'http', 'features'],
   'features.ts': ['http', 'features'],
   'app.ts': ['base', 'protocol', 'platform', 'http', 'features', 'features.ts'],
-  commands: ['base', 'protocol', 'platform', 'features', 'features.ts', 'app.ts', 'wallet', 'commands'],
+  commands: ['base', 'protocol', 'platform', 'features', 'features.ts', 'app.ts', 'wallet', 'agent-client', 'commands'],
   'cli.ts': ['base', 'platform', 'commands'],
   'main.ts': ['base', 'cli.ts', 'commands', 'platform'],
   'docs.ts': ['base', 'platform', 'commands'],

@@ -1,0 +1,50 @@
+/** What an agent keeps: where it is registered, and the credentials that its registration has brought so far. */
+
+export const AGENT_FORMAT = 1
+
+export const registrationTypes = ['anonymous', 'service_auth', 'identity_assertion'] as const
+export type RegistrationType = (typeof registrationTypes)[number]
+
+/** A code that waits for the account holder. */
+export interface ClaimCode {
+  userCode: string
+  verificationUri: string
+  /** RFC 3339. */
+  expiresAt: string
+}
+
+export interface AgentContents {
+  format: typeof AGENT_FORMAT
+  /** Origin of the server. */
+  server: string
+  type: RegistrationType
+  /** The address of the account, for `service_auth`. */
+  loginHint: string | null
+  /** File with the provider's assertion, for `identity_assertion`: it is read again when the server wants a new one. */
+  assertionFile: string | null
+  /** Null before the first registration. */
+  registration: {
+    id: string | null
+    /** Null if the server confirmed at once, because it knew the agent. */
+    claimToken: string | null
+    claim: ClaimCode | null
+  } | null
+  /** The server's assertion, which is exchanged for access tokens. Null until the account holder has confirmed. */
+  assertion: string | null
+}
+
+/** An agent that has not registered yet. */
+export const freshAgent = ({
+  server,
+  type,
+  loginHint = null,
+  assertionFile = null,
+}: Pick<AgentContents, 'server' | 'type'> & Partial<Pick<AgentContents, 'loginHint' | 'assertionFile'>>): AgentContents => ({
+  format: AGENT_FORMAT,
+  server,
+  type,
+  loginHint,
+  assertionFile,
+  registration: null,
+  assertion: null,
+})

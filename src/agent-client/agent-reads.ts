@@ -1,0 +1,120 @@
+/** What an agent reads, cut down to what matters to somebody who reads text. */
+import type { Answer } from '../base/server-request.ts'
+import type { Agent } from './agent.ts'
+
+/** Depth of a thread that is shown, in each direction. */
+const THREAD_DEPTH = 6
+
+type Page = { limit?: number; cursor?: string }
+
+export class Reads {
+  readonly #agent: Agent
+
+  constructor(agent: Agent) {
+    this.#agent = agent
+  }
+
+  async timeline(page: Page): Promise<object> {
+    const { feed, cursor } = await this.#get('app.bsky.feed.getTimeline', paged(page))
+    return listed({ posts: itemsOf(feed).map(feedItem) }, cursor)
+  }
+
+  async thread(uri: string): Promise<object> {
+    const { thread } = await this.#get('app.bsky.feed.getPostThread', {
+      uri,
+      depth: String(THREAD_DEPTH),
+      parentHeight: String(THREAD_DEPTH),
+    })
+    return threadNode(objectOf(thread), THREAD_DEPTH)
+  }
+
+  async profile(actor: string): Promise<object> {
+    const profile = await this.#get('app.bsky.actor.getProfile', { actor: actor.replace(/^@/, '') })
+    const { did, handle, displayName, description, followersCount, followsCount, postsCount, viewer } = profile
+    const { following, followedBy } = objectOf(viewer)
+    return {
+      did,
+      handle,
+      displayName,
+      description,
+      followersCount,
+      followsCount,
+      postsCount,
+      isFollowed: following !== undefined,
+      followsYou: followedBy !== undefined,
+    }
+  }
+
+  async notifications(page: Page): Promise<object> {
+    const { notifications, cursor } = await this.#get('app.bsky.notification.listNotifications', paged(page))
+    const items = itemsOf(notifications).map(({ uri, cid, author, reason, reasonSubject, record, isRead, indexedAt }) => ({
+      reason,
+      author: nameOf(author),
+      uri,
+      cid,
+      about: reasonSubject,
+      text: objectOf(record)['text'],
+      isRead,
+      at: indexedAt,
+    }))
+    return listed({ notifications: items }, cursor)
+  }
+
+  async search(q: string, page: Page): Promise<object> {
+    const { posts, cursor } = await this.#get('app.bsky.feed.searchPosts', { q, ...paged(page) })
+    return listed({ posts: itemsOf(posts).map(postWords) }, cursor)
+  }
+
+  #get = (nsid: string, query: Record<string, string>): Promise<Answer> => this.#agent.call(nsid, { method: 'GET', query })
+}
+
+const paged = ({ limit, cursor }: Page): Record<string, string> => ({
+  ...(limit !== undefined && { limit: String(limit) }),
+  ...(cursor !== undefined && { cursor }),
+})
+
+const listed = (items: object, cursor: unknown): object => ({ ...items, ...(typeof cursor === 'string' && { cursor }) })
+
+const objectOf = (value: unknown): Answer => (typeof value === 'object' && value !== null ? (value as Answer) : {})
+const itemsOf = (value: unknown): Answer[] => (Array.isArray(value) ? value.map(objectOf) : [])
+
+function nameOf(author: unknown): object {
+  const { did, handle, displayName } = objectOf(author)
+  return { did, handle, displayName }
+}
+
+function feedItem({ post, reason }: Answer): object {
+  const { by } = objectOf(reason)
+  return { ...postWords(objectOf(post)), ...(by !== undefined && { repostedBy: nameOf(by) }) }
+}
+
+function postWords({ uri, cid, author, record, embed, replyCount, repostCount, likeCount, viewer }: Answer): object {
+  const { text, createdAt, reply } = objectOf(record)
+  const { images, external } = objectOf(embed)
+  const { like, repost } = objectOf(viewer)
+  return {
+    uri,
+    cid,
+    author: nameOf(author),
+    text,
+    createdAt,
+    replyTo: objectOf(objectOf(reply)['parent'])['uri'],
+    images: images === undefined ? undefined : itemsOf(images).map(({ alt }) => ({ alt })),
+    link: objectOf(external)['uri'],
+    replyCount,
+    repostCount,
+    likeCount,
+    isLiked: like !== undefined,
+    isReposted: repost !== undefined,
+  }
+}
+
+/** Posts that are missing or blocked have a URI, and say which. */
+function threadNode({ post, parent, replies, uri, notFound, blocked }: Answer, depth: number): object {
+  if (post === undefined) return { uri, ...(notFound === true && { notFound }), ...(blocked === true && { blocked }) }
+  return {
+    ...postWords(objectOf(post)),
+    ...(parent !== undefined && depth > 0 && { parent: threadNode(objectOf(parent), depth - 1) }),
+    ...(replies !== undefined && depth > 0 && { replies: itemsOf(replies).map((reply) => threadNode(reply, depth - 1)) }),
+  }
+}

@@ -1,0 +1,148 @@
+/** The tools that an assistant gets: what each takes, and what it does. */
+import { Type, type Static, type TSchema } from '@sinclair/typebox'
+import { Value } from '@sinclair/typebox/value'
+import { OperatorError } from '../base/operator-error.ts'
+import { parseAtUri } from '../protocol/identifiers.ts'
+import { Actions, MAX_IMAGES } from './agent-actions.ts'
+import { Reads } from './agent-reads.ts'
+import { Authorization } from './authorization.ts'
+import type { Agent, Time } from './agent.ts'
+
+/** Longest wait of one call; clients give a call a minute. */
+const MAX_WAIT_SECS = 45
+const DEFAULT_WAIT_SECS = 25
+const MAX_PAGE = 100
+
+export interface Tool {
+  name: string
+  title: string
+  description: string
+  schema: TSchema
+  /** Whether it changes nothing. */
+  reads: boolean
+  /** Whether doing it twice is like doing it once. */
+  repeatable: boolean
+  run(input: unknown): Promise<object | string>
+}
+
+const closed = { additionalProperties: false } as const
+const uri = Type.String({ description: 'The at:// URI of the post, as the reading tools return it.', pattern: '^at://', maxLength: 8192 })
+const actor = Type.String({ description: 'A handle such as alice.example.com, or a DID.', minLength: 1, maxLength: 2048 })
+const text = Type.String({
+  description: 'At most 300 characters. Mentions (@handle), links (https://…) and hashtags become links by themselves.',
+  maxLength: 3000,
+})
+const langs = Type.Optional(
+  Type.Array(Type.String({ pattern: '^[A-Za-z]{2,3}(-[A-Za-z0-9]+)*$' }), {
+    description: 'Languages of the text, such as "en".',
+    maxItems: 3,
+  }),
+)
+const alt = Type.String({ description: 'What the image shows, for people who do not see it.', minLength: 1, maxLength: 2000 })
+const images = Type.Optional(
+  Type.Array(Type.Object({ image: Type.Object({ $type: Type.Literal('blob') }, { additionalProperties: true }), alt }, closed), {
+    description: 'What upload_image returned, for each image.',
+    maxItems: MAX_IMAGES,
+  }),
+)
+const page = {
+  limit: Type.Optional(Type.Integer({ minimum: 1, maximum: MAX_PAGE, description: 'How many.' })),
+  cursor: Type.Optional(Type.String({ description: 'The cursor of the previous page.', maxLength: 2048 })),
+}
+
+export function agentTools(agent: Agent, time: Time): Tool[] {
+  const actions = new Actions(agent, () => time.now())
+  const reads = new Reads(agent)
+  const authorization = new Authorization(agent)
+  /** A tool that needs the account holder's consent. Without it, the answer says how to get it. */
+  const tool = <Schema extends TSchema>(
+    name: string,
+    title: string,
+    description: string,
+    schema: Schema,
+    run: (input: Static<Schema>) => Promise<object | string>,
+    { writes = false, repeatable = !writes }: { writes?: boolean; repeatable?: boolean } = {},
+  ): Tool => ({
+    name,
+    title,
+    description,
+    schema,
+    reads: !writes,
+    repeatable,
+    run: (input) => authorization.explain(() => run(checked(schema, input))),
+  })
+  const write = { writes: true }
+  const once = { writes: true, repeatable: true }
+  return [
+    {
+      ...tool(
+        'authorize',
+        'Authorize',
+        'Get the consent of the account holder. The first call returns a code and the address where to enter it: show both to the person. Then call it again: it waits for the confirmation. It also asks anew after the access was ended.',
+        Type.Object(
+          {
+            wait_seconds: Type.Optional(
+              Type.Integer({ minimum: 0, maximum: MAX_WAIT_SECS, description: 'How long to wait for the confirmation.' }),
+            ),
+          },
+          closed,
+        ),
+        ({ wait_seconds = DEFAULT_WAIT_SECS }) => authorization.authorize(wait_seconds * 1000),
+      ),
+      reads: false,
+    },
+    tool('post', 'Post', 'Publish a post.', Type.Object({ text, images, langs }, closed), (input) => actions.post(input), write),
+    tool(
+      'reply',
+      'Reply',
+      'Publish a reply to a post.',
+      Type.Object({ uri, text, images, langs }, closed),
+      ({ uri, ...draft }) => actions.post({ ...draft, replyTo: postUri(uri) }),
+      write,
+    ),
+    tool('like', 'Like', 'Like a post.', Type.Object({ uri }, closed), ({ uri }) => actions.like(postUri(uri)), once),
+    tool('follow', 'Follow', 'Follow an account.', Type.Object({ actor }, closed), ({ actor }) => actions.follow(actor), once),
+    tool(
+      'upload_image',
+      'Upload an image',
+      'Upload an image (PNG, JPEG, GIF or WebP, at most 2 MB), for "post" or "reply".',
+      Type.Object(
+        {
+          path: Type.Optional(Type.String({ description: 'A file on this computer.' })),
+          data: Type.Optional(Type.String({ description: 'The image in base64, instead of a file.' })),
+          alt,
+        },
+        closed,
+      ),
+      (input) => actions.uploadImage(input),
+      once,
+    ),
+    tool('timeline', 'Timeline', 'Read the home timeline.', Type.Object(page, closed), (input) => reads.timeline(input)),
+    tool('thread', 'Thread', 'Read a post with those above it and the replies.', Type.Object({ uri }, closed), ({ uri }) =>
+      reads.thread(postUri(uri)),
+    ),
+    tool('profile', 'Profile', 'Read the profile of an account.', Type.Object({ actor }, closed), ({ actor }) => reads.profile(actor)),
+    tool('notifications', 'Notifications', 'Read the notifications of the account.', Type.Object(page, closed), (input) =>
+      reads.notifications(input),
+    ),
+    tool(
+      'search',
+      'Search',
+      'Search for posts.',
+      Type.Object({ query: Type.String({ minLength: 1, maxLength: 500 }), ...page }, closed),
+      ({ query, ...rest }) => reads.search(query, rest),
+    ),
+  ]
+}
+
+/** Throws OperatorError with the first fault. */
+function checked<Schema extends TSchema>(schema: Schema, input: unknown): Static<Schema> {
+  const fault = Value.Errors(schema, input ?? {}).First()
+  if (fault !== undefined) throw new OperatorError(`${fault.path === '' ? 'the input' : `"${fault.path.slice(1)}"`}: ${fault.message}`)
+  return (input ?? {}) as Static<Schema>
+}
+
+function postUri(text: string): string {
+  if (parseAtUri(text) === null) throw new OperatorError(`${text} is not the URI of a post`)
+  return text
+}

@@ -1,0 +1,269 @@
+/**
+ * An agent: registers, has itself confirmed, and calls the server with access tokens that it renews by itself. What has
+ * to outlive the process is in its file; access tokens, which live minutes, are not.
+ */
+import { readFile } from 'node:fs/promises'
+import { OperatorError } from '../base/operator-error.ts'
+import type { SealedFile } from '../base/sealed-file.ts'
+import { NoAnswer, ServerRefusal, textOf, type Answer } from '../base/server-request.ts'
+import { SingleFlight } from '../base/single-flight.ts'
+import { ID_JAG } from '../protocol/agent-names.ts'
+import type { Did, Millis } from '../protocol/identifiers.ts'
+import { decodeJws } from '../protocol/jws.ts'
+import { freshAgent, type AgentContents, type ClaimCode } from './agent-contents.ts'
+import { AgentServer, claimCodeOf, type XrpcCall } from './agent-server.ts'
+
+/** An access token that ends sooner than this is not used any more. */
+const MARGIN_MILLIS = 30_000
+/** Time between polls, until the server asks for more. */
+const POLL_MILLIS = 5000
+/** What is added each time the server finds the polls too frequent. Source: RFC 8628, 3.5. */
+const SLOWER_MILLIS = 5000
+
+/** The account holder has not confirmed the agent, or has to do it again. */
+export class NotConfirmed extends OperatorError {
+  constructor(
+    /** The code that waits; null if it has expired, or there never was one. */
+    readonly claim: ClaimCode | null,
+  ) {
+    super(claim === null ? 'the agent is not confirmed: it has to register, and the account holder has to enter a code' : codeWords(claim))
+  }
+}
+
+/** The account holder, or the server, has ended the agent. */
+export class AgentEnded extends OperatorError {}
+
+export const codeWords = ({ userCode, verificationUri, expiresAt }: ClaimCode): string =>
+  `nobody has confirmed the agent yet: open ${verificationUri}, sign in, and enter the code ${userCode} before ${expiresAt}`
+
+interface Access {
+  token: string
+  scopes: readonly string[]
+  expiresAt: Millis
+}
+
+/** The clock, and waiting by it. */
+export interface Time {
+  now(): Millis
+  pause(millis: number): Promise<void>
+}
+
+export class Agent {
+  readonly #file: SealedFile<AgentContents>
+  readonly #time: Time
+  #server: AgentServer
+  #contents: AgentContents
+  #access: Access | null = null
+  #pollMillis = POLL_MILLIS
+  #nextPollAt: Millis = 0
+  readonly #renewals = new SingleFlight<'access', Access>()
+
+  constructor(file: SealedFile<AgentContents>, contents: AgentContents, time: Time) {
+    this.#file = file
+    this.#contents = contents
+    this.#time = time
+    this.#server = new AgentServer(contents.server)
+  }
+
+  get server(): AgentServer {
+    return this.#server
+  }
+
+  get contents(): Readonly<AgentContents> {
+    return this.#contents
+  }
+
+  /** Start anew as somebody else, in the same file. Takes effect when it has registered. */
+  forget(contents: AgentContents): void {
+    this.#contents = { ...contents, registration: this.#contents.registration }
+    this.#server = new AgentServer(contents.server)
+  }
+
+  /**
+   * Register, and ask for a code. Returns null if the server knows the agent and has confirmed it. `assertion` is the
+   * provider's. Throws `AgentEnded` if the account holder has ended the agent that the provider vouches for.
+   */
+  async register(assertion?: string): Promise<ClaimCode | null> {
+    const { type, loginHint, assertionFile } = this.#contents
+    const more: Record<string, string> = {}
+    if (type === 'service_auth') more['login_hint'] = loginHint ?? ''
+    if (type === 'identity_assertion') {
+      more['assertion_type'] = ID_JAG
+      more['assertion'] = assertion ?? (await providerAssertion(assertionFile))
+    }
+    const answer = await this.server.register(type, more).catch((error: unknown) => {
+      if (isRefused(error, 'interaction_required')) return error.answer
+      throw type === 'identity_assertion' && isRefused(error, 'access_denied') ? ended(error) : error
+    })
+    const [id, claimToken] = [optional(answer, 'registration_id'), optional(answer, 'claim_token')]
+    this.#access = null
+    this.#pollMillis = POLL_MILLIS
+    this.#nextPollAt = 0
+    if (claimToken === null) {
+      await this.#write({
+        ...freshAgent(this.#contents),
+        registration: { id, claimToken, claim: null },
+        assertion: textOf(answer, 'identity_assertion'),
+      })
+      return null
+    }
+    const claim =
+      answer['claim'] === undefined
+        ? await this.#openClaim(claimToken)
+        : claimCodeOf(answer['claim'], (answer['claim'] as Answer)['expires_at'])
+    await this.#write({ ...freshAgent(this.#contents), registration: { id, claimToken, claim } })
+    return claim
+  }
+
+  async #openClaim(claimToken: string): Promise<ClaimCode> {
+    const answer = await this.server.openClaim(claimToken)
+    return claimCodeOf(answer['claim_attempt'], answer['expires_at'])
+  }
+
+  /** Wait until somebody has confirmed the agent, at most this long. Throws `NotConfirmed` if nobody has, and `AgentEnded`. */
+  async wait(millis: number): Promise<void> {
+    const end = this.#time.now() + millis
+    for (;;) {
+      try {
+        await this.access()
+        return
+      } catch (error) {
+        if (!(error instanceof NotConfirmed) || error.claim === null) throw error
+        const rest = this.#nextPollAt - this.#time.now()
+        if (this.#time.now() + rest > end) throw error
+        await this.#time.pause(Math.max(rest, 0))
+      }
+    }
+  }
+
+  /** The account that the agent acts for. */
+  async did(): Promise<Did> {
+    const { token } = await this.access()
+    const did = decodeJws(token)?.payload['sub']
+    if (typeof did !== 'string' || !did.startsWith('did:')) throw new NoAnswer('the access token does not say for which account it is')
+    return did as Did
+  }
+
+  /** A token that can be used now. Throws `NotConfirmed` and `AgentEnded`. */
+  access(): Promise<Access> {
+    const held = this.#access
+    if (held !== null && held.expiresAt - this.#time.now() > MARGIN_MILLIS) return Promise.resolve(held)
+    return this.#renewals.run('access', () => this.#renewed())
+  }
+
+  async #renewed(): Promise<Access> {
+    if (!this.#file.isUnchanged()) this.#contents = await this.#file.read()
+    const { assertion, registration, type, assertionFile } = this.#contents
+    if (assertion !== null) {
+      try {
+        return this.#hold(await this.server.exchange(assertion))
+      } catch (error) {
+        if (isRefused(error, 'access_denied')) throw ended(error)
+        if (!isRefused(error, 'invalid_grant')) throw error
+      }
+    }
+    // The assertion has expired, or there is none yet: whoever confirmed, or the provider, brings a new one.
+    const byClaim = registration?.claimToken ? await this.#polled(registration.claimToken, registration.claim) : null
+    if (byClaim !== null) return byClaim
+    if (type !== 'identity_assertion' || assertionFile === null || registration === null) throw new NotConfirmed(null)
+    const claim = await this.register()
+    if (claim !== null) throw new NotConfirmed(claim)
+    return this.#hold(await this.server.exchange(this.#contents.assertion!))
+  }
+
+  /** Ask once how the claim stands. Returns null if it brings nothing any more. Throws `NotConfirmed` while it waits. */
+  async #polled(claimToken: string, claim: ClaimCode | null): Promise<Access | null> {
+    const waiting = this.#contents.assertion === null ? claim : null
+    if (this.#time.now() < this.#nextPollAt && waiting !== null) throw new NotConfirmed(waiting)
+    try {
+      // The server counts from when it gets a poll, which is before its answer arrives.
+      const answer = await this.server.poll(claimToken).finally(() => (this.#nextPollAt = this.#time.now() + this.#pollMillis))
+      const access = this.#hold(answer)
+      const { registration } = this.#contents
+      await this.#write({
+        ...this.#contents,
+        registration: registration && { ...registration, claim: null },
+        assertion: textOf(answer, 'identity_assertion'),
+      })
+      return access
+    } catch (error) {
+      if (isRefused(error, 'slow_down')) {
+        this.#pollMillis += SLOWER_MILLIS
+        this.#nextPollAt = this.#time.now() + this.#pollMillis
+        throw new NotConfirmed(claim)
+      }
+      if (isRefused(error, 'authorization_pending')) throw new NotConfirmed(claim)
+      if (isRefused(error, 'access_denied')) throw ended(error)
+      if (isRefused(error, 'expired_token', 'invalid_grant')) return null
+      throw error
+    }
+  }
+
+  #hold(answer: Answer): Access {
+    const secs = answer['expires_in']
+    if (typeof secs !== 'number' || String(answer['token_type']).toLowerCase() !== 'bearer')
+      throw new NoAnswer('the server returned a token of an unknown kind')
+    const scopes = (optional(answer, 'scope') ?? '').split(' ')
+    return (this.#access = { token: textOf(answer, 'access_token'), scopes, expiresAt: this.#time.now() + secs * 1000 })
+  }
+
+  /**
+   * Call a method as the account. A token that the server does not take any more is replaced once, which tells whether
+   * the agent was ended. Throws `ServerRefusal`, `NoAnswer`, `NotConfirmed` and `AgentEnded`.
+   */
+  async call(nsid: string, how: Omit<XrpcCall, 'token'>): Promise<Answer> {
+    const { token } = await this.access()
+    try {
+      return await this.server.xrpc(nsid, { ...how, token })
+    } catch (error) {
+      if (!isTokenOver(error)) throw await this.#explained(error)
+      if (this.#access?.token === token) this.#access = null
+    }
+    const { token: anew } = await this.access()
+    return this.server.xrpc(nsid, { ...how, token: anew }).catch(async (error: unknown) => {
+      throw await this.#explained(error)
+    })
+  }
+
+  /** Say what the agent may do, if it may not do this. */
+  async #explained(error: unknown): Promise<unknown> {
+    if (!(error instanceof ServerRefusal) || error.status !== 403) return error
+    const { scopes } = await this.access()
+    return new OperatorError(`this agent may not do that: ${error.message}. Its scopes are: ${scopes.join(' ')}`, { cause: error })
+  }
+
+  /** Another process may have written the same registration meanwhile. Throws OperatorError if it has made another one. */
+  async #write(contents: AgentContents): Promise<void> {
+    if (!this.#file.isUnchanged()) {
+      const { registration } = await this.#file.read()
+      if (registration?.id !== this.#contents.registration?.id)
+        throw new OperatorError(`another program has registered the agent of ${this.#file.path} anew; try again`)
+    }
+    await this.#file.write(contents)
+    this.#contents = contents
+  }
+}
+
+/** XRPC reports a token that is over as 400, or as 401. */
+const isTokenOver = (error: unknown): boolean =>
+  error instanceof ServerRefusal && (error.status === 401 || ['ExpiredToken', 'InvalidToken'].includes(error.code))
+
+const isRefused = (error: unknown, ...codes: string[]): error is ServerRefusal =>
+  error instanceof ServerRefusal && codes.includes(error.code)
+
+const ended = (error: ServerRefusal) =>
+  new AgentEnded(`the agent may no longer act for the account, until its holder confirms a new registration (${error.message})`, {
+    cause: error,
+  })
+
+const optional = (answer: Answer, name: string): string | null => {
+  const value = answer[name]
+  return typeof value === 'string' && value !== '' ? value : null
+}
+
+async function providerAssertion(path: string | null): Promise<string> {
+  if (path === null) throw new OperatorError('an assertion of the provider is needed: pass it to "holdfast agent register"')
+  const text = (await readFile(path, 'utf8')).trim()
+  if (text === '') throw new OperatorError(`${path} holds no assertion`)
+  return text
+}

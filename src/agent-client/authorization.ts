@@ -1,0 +1,70 @@
+/** How an assistant gets the consent of the account holder: what it is told to show, and when it asks by itself. */
+import { SingleFlight } from '../base/single-flight.ts'
+import { AgentEnded, codeWords, NotConfirmed, type Agent } from './agent.ts'
+import type { ClaimCode } from './agent-contents.ts'
+import { OperatorError } from '../base/operator-error.ts'
+
+const THEN_WAIT = 'Show this to the person, then call "authorize", which waits for the confirmation.'
+
+export class Authorization {
+  readonly #agent: Agent
+  readonly #registrations = new SingleFlight<'register', ClaimCode | null>()
+
+  constructor(agent: Agent) {
+    this.#agent = agent
+  }
+
+  /**
+   * Ask for the consent, or wait for it if it was asked for already. An agent that was ended asks once more only here,
+   * so that nobody who ended it is asked again without somebody wanting it.
+   */
+  async authorize(waitMillis: number): Promise<string> {
+    try {
+      await this.#agent.access()
+    } catch (error) {
+      if (error instanceof NotConfirmed && error.claim !== null) return this.#waited(waitMillis)
+      if (!(error instanceof AgentEnded) && !(error instanceof NotConfirmed)) throw error
+      const claim = await this.#registered()
+      if (claim !== null) return asked(claim)
+    }
+    return this.#confirmed()
+  }
+
+  async #waited(millis: number): Promise<string> {
+    try {
+      await this.#agent.wait(millis)
+    } catch (error) {
+      if (!(error instanceof NotConfirmed)) throw error
+      return error.claim === null ? 'The code has expired, and nobody has entered it. Call "authorize" for a new one.' : asked(error.claim)
+    }
+    return this.#confirmed()
+  }
+
+  async #confirmed(): Promise<string> {
+    const [did, { scopes }] = [await this.#agent.did(), await this.#agent.access()]
+    return `The account holder has confirmed: you act for ${did}, with the scopes ${scopes.join(' ')}.`
+  }
+
+  #registered = (): Promise<ClaimCode | null> => this.#registrations.run('register', () => this.#agent.register())
+
+  /** Run a tool. Throws OperatorError that says what to tell the person, if their consent is missing or was taken back. */
+  async explain<Result>(run: () => Promise<Result>): Promise<Result> {
+    try {
+      return await run()
+    } catch (error) {
+      if (error instanceof AgentEnded)
+        throw new OperatorError(
+          `${sentence(error.message)} Do not try again by yourself. Tell the person; if they want it, "authorize" asks for a new confirmation.`,
+          { cause: error },
+        )
+      if (!(error instanceof NotConfirmed)) throw error
+      const claim = error.claim ?? (await this.#registered())
+      if (claim === null) return run()
+      throw new OperatorError(asked(claim), { cause: error })
+    }
+  }
+}
+
+const asked = (claim: ClaimCode): string => `${sentence(codeWords(claim))} ${THEN_WAIT}`
+
+const sentence = (text: string): string => `${text.charAt(0).toUpperCase()}${text.slice(1)}.`

@@ -1,0 +1,113 @@
+/** What the commands of an agent share: its file, and what opens it. The agent itself is loaded on use. */
+import { resolve } from 'node:path'
+import type { AgentContents } from '../agent-client/agent-contents.ts'
+import type { Agent } from '../agent-client/agent.ts'
+import { OperatorError } from '../base/operator-error.ts'
+import type { Seal, SealedFile } from '../base/sealed-file.ts'
+import { type Command, exitCodes, type ExitCode, type Invocation, type Option, type Terminal } from './command.ts'
+import { askPassphrase, workFactorFrom } from './passphrase.ts'
+
+const PASSPHRASE = 'HOLDFAST_AGENT_PASSPHRASE'
+const WORK_FACTOR = 'HOLDFAST_AGENT_WORK_FACTOR'
+
+const fileOptions = {
+  file: { value: 'FILE', doc: 'Path of the agent, instead of holdfast/agent.age in the data folder of this user.' },
+  'key-file': { value: 'FILE', doc: 'The key that opens it, instead of FILE.key.' },
+} as const satisfies Record<string, Option>
+
+const HOW_IT_OPENS = `The credential is one encrypted file. Its key is in a second file, which only you can read and which is made with the first. If
+${PASSPHRASE} is set when it is made, the file opens with that passphrase instead, and there is no key file.`
+
+interface AgentCommand extends Omit<Command, 'run'> {
+  run(invocation: Invocation): Promise<void>
+}
+
+export function agentCommand({ details, options, run, ...command }: AgentCommand): Command {
+  return {
+    ...command,
+    details: `${details}\n\n${HOW_IT_OPENS}`,
+    options: { ...options, ...fileOptions },
+    async run(invocation): Promise<ExitCode> {
+      await run(invocation)
+      return exitCodes.ok
+    },
+  }
+}
+
+export async function agentPath({ terminal, options: { file } }: Invocation): Promise<string> {
+  const { userDataPath } = await import('../base/sealed-file.ts')
+  return typeof file === 'string' ? resolve(file) : userDataPath(terminal.env, 'agent.age')
+}
+
+/** The agent of the options; null if there is none. */
+export async function findAgent(invocation: Invocation): Promise<Agent | null> {
+  const path = await agentPath(invocation)
+  const { SealedFile, needsPassphrase } = await import('../base/sealed-file.ts')
+  if (!SealedFile.exists(path)) return null
+  const seal = needsPassphrase(path)
+    ? await passphraseSeal(invocation.terminal, { isNew: false })
+    : { key: await readKey(invocation, path) }
+  const file = await agentFile(path, seal)
+  return agentOf(invocation.terminal, file, await file.read())
+}
+
+/** The agent of the options. Throws OperatorError if there is none. */
+export async function openAgent(invocation: Invocation): Promise<Agent> {
+  const agent = await findAgent(invocation)
+  if (agent === null) throw new OperatorError(`there is no agent at ${await agentPath(invocation)}: "holdfast agent register" makes one`)
+  return agent
+}
+
+/** An agent that has not registered yet. Its file is written when it has; a key file that it needs is made now. */
+export async function makeAgent(invocation: Invocation, contents: AgentContents): Promise<Agent> {
+  const path = await agentPath(invocation)
+  const { terminal } = invocation
+  const seal =
+    terminal.env[PASSPHRASE] === undefined
+      ? { key: await readOrMakeKey(invocation, path) }
+      : await passphraseSeal(terminal, { isNew: true })
+  return agentOf(terminal, await agentFile(path, seal), contents)
+}
+
+async function agentFile(path: string, seal: Seal): Promise<SealedFile<AgentContents>> {
+  const [{ SealedFile }, { AGENT_FORMAT }] = await Promise.all([
+    import('../base/sealed-file.ts'),
+    import('../agent-client/agent-contents.ts'),
+  ])
+  return new SealedFile<AgentContents>(path, { name: 'agent', format: AGENT_FORMAT }, seal)
+}
+
+async function agentOf(terminal: Terminal, file: SealedFile<AgentContents>, contents: AgentContents): Promise<Agent> {
+  const { Agent } = await import('../agent-client/agent.ts')
+  return new Agent(file, contents, terminal)
+}
+
+async function passphraseSeal(terminal: Terminal, how: { isNew: boolean }): Promise<Seal> {
+  const { requireLength } = await import('../base/sealed-file.ts')
+  const passphrase = await askPassphrase(terminal, PASSPHRASE, how)
+  if (how.isNew) requireLength(passphrase)
+  return { passphrase, workFactor: await workFactorFrom(terminal, WORK_FACTOR) }
+}
+
+const keyPath = ({ options }: Invocation, path: string): string => {
+  const given = options['key-file']
+  return typeof given === 'string' ? resolve(given) : `${path}.key`
+}
+
+async function readKey(invocation: Invocation, path: string): Promise<string> {
+  const { readPrivately } = await import('../base/sealed-file.ts')
+  const from = keyPath(invocation, path)
+  const key = readPrivately(from)
+  if (key === null) throw new OperatorError(`there is no key at ${from}: without it, ${path} cannot be opened`)
+  return key.trim()
+}
+
+async function readOrMakeKey(invocation: Invocation, path: string): Promise<string> {
+  const { newSealKey, readPrivately, writePrivately } = await import('../base/sealed-file.ts')
+  const at = keyPath(invocation, path)
+  const known = readPrivately(at)
+  if (known !== null) return known.trim()
+  const key = await newSealKey()
+  writePrivately(at, `${key}\n`, { replace: false })
+  return key
+}

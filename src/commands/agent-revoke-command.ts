@@ -1,0 +1,61 @@
+import { OperatorError } from '../base/operator-error.ts'
+import { agentCommand, agentPath, openAgent } from './agent-command.ts'
+import { Misuse, type Invocation } from './command.ts'
+import { openWallet } from './wallet-command.ts'
+
+export const agentRevokeCommand = agentCommand({
+  name: 'agent revoke',
+  summary: 'End the agent as the holder of its account, and delete its file.',
+  details: `An agent cannot end itself: this needs the account's password, which is asked for or read from the first line of standard input, or its
+wallet. The agent's tokens end at once. The account page ends agents too, those of other programs included.`,
+  options: {
+    account: { value: 'ACCOUNT', doc: 'Handle, DID or mail address of the account.' },
+    wallet: { value: 'FILE', doc: 'Sign in with this wallet instead of the password.' },
+  },
+  async run(invocation) {
+    const { terminal } = invocation
+    const agent = await openAgent(invocation)
+    const { registration } = agent.contents
+    if (!registration?.id) throw new OperatorError('the agent does not know under which name it is registered: end it on the account page')
+    await asHolder(invocation, agent.server.url, registration.id)
+    const { rmSync } = await import('node:fs')
+    rmSync(await agentPath(invocation))
+    terminal.out(`The agent ${registration.id} may no longer act for the account, and its file is deleted.`)
+  },
+})
+
+async function asHolder(invocation: Invocation, url: string, registrationId: string): Promise<void> {
+  const { fetchJson, refusalOf, textOf } = await import('../base/server-request.ts')
+  const post = async (path: string, token: string | null, json: object = {}) => {
+    const headers = { 'content-type': 'application/json', ...(token !== null && { authorization: `Bearer ${token}` }) }
+    const answer = await fetchJson(url + path, { method: 'POST', headers, body: JSON.stringify(json) })
+    if (answer.status !== 200) throw refusalOf(url, answer)
+    return (answer.body ?? {}) as Readonly<Record<string, unknown>>
+  }
+  const revoke = (token: string) => post(`/v1/agents/${encodeURIComponent(registrationId)}/revoke`, token)
+  const { wallet: walletFile, account } = invocation.options
+  if (typeof walletFile === 'string') {
+    const { asOwner } = await import('../wallet/wallet-sessions.ts')
+    const wallet = await openWallet({ ...invocation, options: { file: walletFile } })
+    if (wallet.server.url !== url) throw new OperatorError(`the wallet is for ${wallet.server.url}, and the agent is registered at ${url}`)
+    await asOwner(wallet, revoke)
+    return
+  }
+  if (typeof account !== 'string') throw new Misuse('whose account is it? add --account, or --wallet')
+  const session = await post('/xrpc/com.atproto.server.createSession', null, {
+    identifier: account,
+    password: await passwordFor(invocation),
+  })
+  await revoke(textOf(session, 'accessJwt'))
+  const answer = await fetchJson(`${url}/xrpc/com.atproto.server.deleteSession`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${textOf(session, 'refreshJwt')}` },
+  })
+  if (answer.status !== 200) throw refusalOf(url, answer)
+}
+
+async function passwordFor({ terminal }: Invocation): Promise<string> {
+  const password = terminal.isInteractive ? await terminal.ask('Password of the account: ', { hidden: true }) : await terminal.nextLine()
+  if (!password) throw new Misuse('there is no password on standard input')
+  return password
+}

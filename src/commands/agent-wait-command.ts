@@ -1,0 +1,17 @@
+import { agentCommand, openAgent } from './agent-command.ts'
+
+/** Longer than a code is good for, so that the server says when it is over. */
+const MAX_WAIT_MILLIS = 3600_000
+
+export const agentWaitCommand = agentCommand({
+  name: 'agent wait',
+  summary: 'Wait until the account holder has confirmed the agent.',
+  details: 'Asks the server every five seconds, or less often if it says so, until the code is confirmed or has expired.',
+  async run(invocation) {
+    const agent = await openAgent(invocation)
+    await agent.wait(MAX_WAIT_MILLIS)
+    invocation.terminal.out(
+      `Confirmed: the agent acts for ${await agent.did()}, with the scopes ${(await agent.access()).scopes.join(' ')}.`,
+    )
+  },
+})
