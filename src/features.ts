@@ -8,6 +8,7 @@ import { auth } from './features/auth/auth-feature.ts'
 import { backup } from './features/backup/backup.ts'
 import { blobGc } from './features/blob-gc/blob-gc.ts'
 import { blobs } from './features/blobs/blobs-feature.ts'
+import { children } from './features/children/children.ts'
 import { ceremony } from './features/ceremony/ceremony-feature.ts'
 import { doctor } from './features/doctor/doctor-feature.ts'
 import { escrow } from './features/escrow/escrow-feature.ts'
@@ -42,6 +43,7 @@ export const features: readonly Feature[] = [
   blobGc,
   blobs,
   ceremony,
+  children,
   doctor,
   escrow,
   firehose,

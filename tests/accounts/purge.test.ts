@@ -30,6 +30,7 @@ const isOwned = ({ name }: Column) => name in accountColumns
 
 /** Tables whose rows about the account stay, and why. */
 const staying: Record<string, string> = {
+  child_account: 'the row by which the parent of a deleted child is answered; tests/agents/children.test.ts says when it goes',
   ceremony: 'an account in the making, which is none yet; the step that makes it one deletes the row',
   repo_seq: 'the events of an account are history that subscribers have seen',
   name_claim: 'the sweep name-claims ends a claim once it knows what the directory has learned of it',

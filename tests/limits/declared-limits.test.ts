@@ -32,6 +32,7 @@ test('each endpoint with limits of its own has these', () => {
     'POST /agent/identity/claim/confirm': 'agentClaimConfirm of the address',
     'POST /agent/claim': 'agentClaimConfirm of the address',
     'POST /v1/agents/claim-preview': 'agentClaimConfirm of the address',
+    'POST /agent/child': 'makeChild of did:web:a.test',
     'POST /v1/handles': 'updateHandle of did:web:a.test',
     'DELETE /v1/handles/:handle': 'updateHandle of did:web:a.test',
     'POST /v1/repo-keys/rotation': 'rotateRepoKey of did:web:a.test',

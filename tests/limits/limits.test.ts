@@ -224,6 +224,14 @@ const limiters: Partial<Record<LimitName, Limiter>> = {
       page('/agent/claim', { step: 'decide' }),
     ],
   },
+  makeChild: {
+    windows: [
+      [30, HOUR],
+      [60, DAY],
+    ],
+    by: 'account',
+    requests: [(headers) => request(`${pds.url}/agent/child`, { json: {}, headers: { ...headers, ...bearer(alice.accessJwt) } })],
+  },
   rotateRepoKey: {
     windows: [[30, MINUTES_5]],
     by: 'account',

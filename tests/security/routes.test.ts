@@ -13,13 +13,14 @@ import { ADMIN_TOKEN, startPds, type TestPds } from '../harness/pds.ts'
  * `open`: everybody. `operator`: the admin token or a paired device; `master`: the token alone. `holder`: who is signed
  * in in the browser. `client`: an OAuth client with its proof. `code`: who shows a one-time code in the body. `directory`: everybody, where
  * the server runs a PLC directory of its own. `metrics`: as configured. `owner`: the account itself, by its session or that of
- * a wallet; `wallet`: that of a wallet alone; `pending`: that of a wallet whose account is in the making. `device`: a device that holds a token.
+ * a wallet; `parent`: the owner, where others are refused as of `/agent/child`; `wallet`: that of a wallet alone; `pending`: that of a wallet whose account is in the making. `device`: a device that holds a token.
  * `flat owner`: the owner, where refusals have the format of OAuth. `party`: the wallet that began a transfer, or the device that accepted it.
  */
 type For =
   | 'owner'
   | 'flat owner'
   | 'wallet'
+  | 'parent'
   | 'pending'
   | 'device'
   | 'party'
@@ -138,6 +139,10 @@ const routes: Record<string, For> = {
   'GET /v1/agents/:registrationId/audit': 'owner',
   'GET /v1/admin/agents': 'operator',
   'POST /v1/admin/agents/revoke': 'operator',
+  'POST /agent/child': 'parent',
+  'GET /agent/child': 'parent',
+  'POST /agent/child/revoke': 'parent',
+  'POST /agent/child/delete': 'parent',
 
   'POST /v1/handles': 'wallet',
   'DELETE /v1/handles/:handle': 'wallet',
@@ -270,17 +275,20 @@ test.each(routesFor('operator', 'master', 'metrics'))('%s is closed to everybody
   expect((await call(route, bearer(ADMIN_TOKEN))).status).not.toBe(401)
 })
 
-test.each(routesFor('owner', 'wallet', 'pending', 'device', 'party'))('%s is closed to strangers and operators', async (route) => {
-  const kind = routes[route]!
-  const code = kind === 'owner' ? 'INVALID_TOKEN' : 'UNAUTHORIZED'
-  const missing = ['owner', 'pending', 'party'].includes(kind) ? 'AUTHENTICATION_REQUIRED' : 'UNAUTHORIZED'
-  expect(await call(route, {})).toMatchObject({ status: 401, body: { error: { code: missing } } })
-  const strangers = [bearer(ADMIN_TOKEN), basic('admin', ADMIN_TOKEN), bearer(alice.refreshJwt), bearer('A'.repeat(43)), bearer('x.y.z')]
-  for (const headers of strangers) {
-    const { status, body } = await call(route, headers)
-    expect({ headers, status, code: body.error?.code }).toEqual({ headers, status: 401, code })
-  }
-})
+test.each(routesFor('owner', 'wallet', 'parent', 'pending', 'device', 'party'))(
+  '%s is closed to strangers and operators',
+  async (route) => {
+    const kind = routes[route]!
+    const code = kind === 'owner' ? 'INVALID_TOKEN' : 'UNAUTHORIZED'
+    const missing = ['owner', 'pending', 'party'].includes(kind) ? 'AUTHENTICATION_REQUIRED' : 'UNAUTHORIZED'
+    expect(await call(route, {})).toMatchObject({ status: 401, body: { error: { code: missing } } })
+    const strangers = [bearer(ADMIN_TOKEN), basic('admin', ADMIN_TOKEN), bearer(alice.refreshJwt), bearer('A'.repeat(43)), bearer('x.y.z')]
+    for (const headers of strangers) {
+      const { status, body } = await call(route, headers)
+      expect({ headers, status, code: body.error?.code }).toEqual({ headers, status: 401, code })
+    }
+  },
+)
 
 test.each(routesFor('flat owner'))('%s is closed to strangers and operators', async (route) => {
   const strangers = [{}, bearer(ADMIN_TOKEN), basic('admin', ADMIN_TOKEN), bearer(alice.refreshJwt), bearer('A'.repeat(43)), { cookie }]

@@ -6,6 +6,7 @@
  */
 export { deleteAccount } from './account-deletion.ts'
 export { activateAccount, deactivateAccount, sequenceStatus, setTakedown } from './account-lifecycle.ts'
+export { scheduleChildDeletion } from './child-deletion.ts'
 export { changeEmail, confirmEmail, replaceEmail, requestEmailUpdate } from './email-changes.ts'
 export { suitReturningKey } from './returning-key.ts'
 export { changePassword, requestPasswordReset, resetPassword, setPassword } from './password-changes.ts'

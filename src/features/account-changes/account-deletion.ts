@@ -25,7 +25,7 @@ import {
   redeemCode,
   type StillHolds,
 } from '../accounts/accounts.ts'
-import { deleteAgentsOf } from '../agents/agents.ts'
+import { buryChild, deleteAgentsOf } from '../agents/agents.ts'
 import { deleteAppPasswordsOf, signOutEverywhere } from '../auth/auth.ts'
 import { deleteAccountBlobs, removeBlobFiles } from '../blobs/blobs.ts'
 import { deleteEscrowOf } from '../escrow/escrow.ts'
@@ -40,6 +40,7 @@ import { deletePreferencesOf } from '../preferences/preferences.ts'
 import { deleteRepo } from '../repo/repo.ts'
 import { deleteStagedKey } from '../repo-keys/repo-keys.ts'
 import { deleteTransfersOf } from '../transfers/transfers.ts'
+import { scheduleChildrenOf } from './child-deletion.ts'
 
 /** What a holder sends to have the account deleted. A wallet puts its proof into the extension, under either name. */
 interface DeletionRequest {
@@ -91,7 +92,7 @@ async function spendProof(exchange: Exchange, did: Did, given: unknown): Promise
   const { ctx } = exchange
   // Nobody's password: whoever measures how long this takes does not learn which of the two was checked.
   await provePassword(ctx, null, '')
-  const checked = await checkProof(ctx, { did, given, envelopeOf: accountDeletionEnvelope, mustBeActive: false })
+  const checked = await checkProof(ctx, { did, given, envelopeOf: accountDeletionEnvelope, isAdmitted: () => true })
   const refuse = (fault: ProofFault): never => {
     noteFailedSignIn(exchange, fault, checked.account)
     throw deletionRefused()
@@ -149,5 +150,7 @@ async function purge(ctx: Context, tx: Tx, did: Did): Promise<string[]> {
   const cids = await deleteAccountBlobs(tx, did)
   await deleteAccountRow(tx, did)
   await sequenceEvents(ctx, tx, [{ type: 'account', did, status: 'deleted' }])
+  await scheduleChildrenOf(ctx, tx, did)
+  await buryChild(tx, did, ctx.clock.now())
   return cids
 }

@@ -6,6 +6,7 @@ import type { Did } from '../../protocol/identifiers.ts'
 import { formatDidKey } from '../../protocol/keys.ts'
 import { isPlcDid, PDS_SERVICE_NAME, SIGNING_KEY_NAME } from '../../protocol/plc.ts'
 import { signingKeyOf } from '../accounts/accounts.ts'
+import { findChild } from '../agents/agents.ts'
 import { heldRotationKey, resolveDid } from '../identity/identity.ts'
 
 /** What an identity says about its server and keys. */
@@ -26,7 +27,9 @@ export async function didFault(ctx: Context, did: Did): Promise<string | null> {
   const claims = await claimsOf(ctx, did)
   if (!claims) return 'Could not resolve DID'
   const key = await signingKeyOf(ctx, ctx.db, did)
-  if (claims.rotationKeys && !(await heldRotationKey(ctx, did, claims.rotationKeys)))
+  // The identity of a child belongs to the wallet of its parent alone.
+  const isChild = (await findChild(ctx.db, did)) !== null
+  if (claims.rotationKeys && !isChild && !(await heldRotationKey(ctx, did, claims.rotationKeys)))
     return 'Server rotation key not included in PLC DID data'
   if (!claims.isHere) return 'DID document atproto_pds service endpoint does not match PDS public url'
   if (!key || claims.signingKey !== formatDidKey(key.publicKey))

@@ -155,6 +155,8 @@ const accountEvents = {
     },
   },
   agentDenied: { message: 'agent denied' },
+  childEnded: { message: 'agent of a child account ended by its parent' },
+  childDeletionScheduled: { message: 'deletion of a child account scheduled' },
   agentEndedByProvider: { message: 'agent ended by its provider' },
   agentEnded: { message: 'agent ended' },
   agentEndedByOperator: {

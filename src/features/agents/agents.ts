@@ -18,13 +18,30 @@ export { endRegistration } from './agent-claims.ts'
 export { deleteShownClaimsOf } from './agent-claim-page-store.ts'
 export {
   deleteAgentsOf,
+  findRegistration,
+  insertRegistration,
   listAgents,
+  updateAssertionExpiry,
   revokeRegistration,
   type ListedAgent,
   type Registration,
   type RegistrationStatus,
   type RegistrationType,
 } from './agent-registration-store.ts'
+export {
+  buryChild,
+  childrenOf,
+  deleteChild,
+  findChild,
+  insertChild,
+  livingChildrenOf,
+  setChildDeletion,
+  setChildFinished,
+  setChildPublished,
+  type Child,
+} from './child-store.ts'
+export { newAgentId } from './agent-ids.ts'
 export { clampedScopes } from './agent-scopes.ts'
+export { assertionExpiry, issueAssertion } from './agent-tokens.ts'
 export { scopesOf, type Agent } from './agent-standing.ts'
 export { claimsToBeAgentToken, readAgentToken } from './agent-tokens.ts'

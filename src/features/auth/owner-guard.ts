@@ -5,7 +5,7 @@
  * These routes have statuses of their own for faults that XRPC reports as 400.
  */
 import type { Exchange, Guard } from '../../http/endpoint.ts'
-import { Refusal } from '../../http/errors.ts'
+import { forbidden, Refusal } from '../../http/errors.ts'
 import type { Did } from '../../protocol/identifiers.ts'
 import { credentials } from './credentials.ts'
 import { refuseOthers, taking } from './credential.ts'
@@ -24,24 +24,55 @@ const holder: Guard<OwnerCaller> = taking<WalletCaller | AgentCaller | SessionCa
   { sessions: 'owner', grants: 'refuse', refusesTakendown: true },
 )
 
+type Restatement = Record<string, { status: number; name: string }>
+
 /** By name of the refusal: its status and name here. */
-const restated: Record<string, { status: number; name: string }> = {
+const restated: Restatement = {
   AuthenticationRequired: { status: 401, name: 'InvalidToken' },
   InvalidToken: { status: 401, name: 'InvalidToken' },
   ExpiredToken: { status: 401, name: 'ExpiredToken' },
   Forbidden: { status: 403, name: 'InsufficientScope' },
 }
 
-/** Throws `AuthMissing`, `InvalidToken` or `ExpiredToken` (401), `InsufficientScope` (403), or `AccountTakedown`. */
-export const owner: Guard<OwnerCaller> = {
-  ...holder,
+/** The guard, whose refusals get other statuses and names. */
+const restating = <Caller>(guard: Guard<Caller>, as: Restatement): Guard<Caller> => ({
+  ...guard,
   async check(exchange: Exchange) {
     try {
-      return await holder.check(exchange)
+      return await guard.check(exchange)
     } catch (error) {
-      const as = error instanceof Refusal ? restated[error.name] : undefined
-      if (!(error instanceof Refusal) || as === undefined) throw error
-      throw new Refusal(as.status, as.name, error.message, error.options)
+      const other = error instanceof Refusal ? as[error.name] : undefined
+      if (!(error instanceof Refusal) || other === undefined) throw error
+      throw new Refusal(other.status, other.name, error.message, error.options)
     }
   },
-}
+})
+
+/** Throws `AuthMissing`, `InvalidToken` or `ExpiredToken` (401), `InsufficientScope` (403), or `AccountTakedown`. */
+export const owner: Guard<OwnerCaller> = restating(holder, restated)
+
+/** Sessions of every reach are recognised, so that those which do not suffice are refused as what they are. */
+const anyHolder = taking<WalletCaller | AgentCaller | SessionCaller | GrantCaller>(
+  [credentials.wallet, credentials.agent, credentials.session, credentials.app],
+  refuseOthers,
+  { sessions: 'every', grants: 'refuse', refusesTakendown: true },
+)
+
+/** The guard of accounts that manage their children. Throws `AuthenticationRequired` or `ExpiredToken` (401), and `Forbidden` (403). */
+export const parent: Guard<OwnerCaller> = restating(
+  {
+    ...anyHolder,
+    async check(exchange: Exchange) {
+      const caller = await anyHolder.check(exchange)
+      if (caller.credential !== 'wallet' && caller.credential !== 'full') throw forbidden('A session of the account itself is required')
+      return caller
+    },
+  },
+  {
+    AuthMissing: { status: 401, name: 'AuthenticationRequired' },
+    InvalidToken: { status: 401, name: 'AuthenticationRequired' },
+    AccountNotFound: { status: 401, name: 'AuthenticationRequired' },
+    ExpiredToken: { status: 401, name: 'ExpiredToken' },
+    AccountTakedown: { status: 403, name: 'Forbidden' },
+  },
+)

@@ -19,6 +19,7 @@ export {
   forgetName,
   isDirectoryRefusal,
   isEmailPromised,
+  isHandleFree,
   isNameTaken,
   leaveName,
   leaveOwnName,

@@ -255,6 +255,13 @@ export const isEmailPromised = async (reader: Reader, email: string, now: Millis
   (await isEmailUnderWay(reader, email, now)) || isEmailReserved(reader, email, now)
 
 /**
+ * Whether an account may take the handle without claiming it first. The directory may name one that nobody has for an
+ * account whose change of handle was cut off.
+ */
+export const isHandleFree = async (reader: Reader, handle: Handle, now: Millis): Promise<boolean> =>
+  !(await isNameTaken.handle(reader, handle, now)) && (await findClaim(reader, handle))?.prepared !== null
+
+/**
  * Keep a handle, and an email address if one is given, for an owner: then only the owner may claim the handle, by its
  * DID. Returns null, or which of the two is taken.
  */
@@ -262,8 +269,7 @@ export async function reserveName({ clock }: Pick<Context, 'clock'>, tx: Tx, wan
   const { handle, email } = wanted
   const now = clock.now()
   if (email !== null && (await isNameTaken.email(tx, email, now))) return 'email'
-  // The directory may name the handle for an account whose change of handle was cut off.
-  if ((await isNameTaken.handle(tx, handle, now)) || (await findClaim(tx, handle))?.prepared === null) return 'handle'
+  if (!(await isHandleFree(tx, handle, now))) return 'handle'
   await insertReservation(tx, wanted, now)
   return null
 }

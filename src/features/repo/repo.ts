@@ -6,9 +6,11 @@
  */
 import type { Context } from '../../platform/context.ts'
 import type { Reader, Tx } from '../../platform/database/database.ts'
-import type { Block } from '../../protocol/car.ts'
+import { carOf, type Block } from '../../protocol/car.ts'
 import type { Cid } from '../../protocol/cid.ts'
+import type { RepoEvent } from '../../protocol/frames.ts'
 import type { Did, Tid } from '../../protocol/identifiers.ts'
+import { syncEvent } from './commit-writer.ts'
 import { StoredNodes } from './node-store.ts'
 import {
   anyRecordUpTo,
@@ -41,6 +43,20 @@ export async function repoTotals(reader: Reader, did: Did): Promise<{ head: Cid;
   const records = await countRecords(reader, repo.id)
   const nodes = await new StoredNodes(reader, repo.id).count()
   return { head: repo.head, rev: repo.rev, blocks: 1 + nodes + records, records }
+}
+
+/**
+ * The events of a repository to which nothing has been written since it was created: those that `createRepo` returned,
+ * for an account that is announced later.
+ */
+export async function openingEvents(ctx: Context, tx: Tx, did: Did): Promise<RepoEvent[]> {
+  const repo = (await repoHead(tx, did))!
+  const commit = { cid: repo.head, bytes: repo.commitBlock }
+  const blocks = carOf(repo.head, await recordProof(ctx, tx, repo, 'a/a'))
+  return [
+    { type: 'commit', did, commit: repo.head, rev: repo.rev, since: null, blocks, ops: [], prevData: null },
+    syncEvent(did, repo.rev, commit),
+  ]
 }
 
 /** Delete the repository at once; the `abandoned-repos` sweep deletes its rows. */

@@ -16,7 +16,7 @@ import type { Did } from '../../protocol/identifiers.ts'
 import { parseDidKey, type PublicKey } from '../../protocol/keys.ts'
 import type { AuditEntry } from '../../protocol/plc.ts'
 import type { Signer } from '../../protocol/signed-envelope.ts'
-import { accountOf, statusOf, type Account } from '../accounts/accounts.ts'
+import { accountOf, type Account } from '../accounts/accounts.ts'
 import { signingAuthority, type SigningAuthority } from '../identity/identity.ts'
 import { insertNonce } from './proof-nonce-store.ts'
 
@@ -100,19 +100,20 @@ export async function checkProof(
     did,
     given,
     envelopeOf,
-    mustBeActive,
+    isAdmitted,
   }: {
     did: Did | null
     given: unknown
     envelopeOf: (signer: Signer) => Uint8Array
-    mustBeActive: boolean
+    /** Whether an account in this state may do what the proof is for. */
+    isAdmitted: (account: Account) => boolean | Promise<boolean>
   },
 ): Promise<CheckedProof> {
   const proof = did !== null && Value.Check(givenProof, given) ? parseProof(ctx, did, given) : null
   if (did === null || proof === null) return { ok: false, fault: 'malformed or untimely proof', account: null }
   const account = await accountOf(ctx.db, did)
   if (account === null) return { ok: false, fault: 'no such account', account }
-  if (mustBeActive && statusOf(account) !== 'active') return { ok: false, fault: 'account not active', account }
+  if (!(await isAdmitted(account))) return { ok: false, fault: 'account not active', account }
   if (await provenBy(ctx, proof, envelopeOf(proof.signer))) return { ok: true, proof, account }
   return { ok: false, fault: 'wrong signature, or not a key of the identity', account }
 }

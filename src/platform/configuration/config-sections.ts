@@ -153,11 +153,9 @@ export const declared = {
       default: 3600,
       doc: 'Time between passes that delete accounts whose deletion is due.',
     }),
-    ...unused({
-      childDeletionGraceSecs: field(seconds(), {
-        default: 86_400,
-        doc: 'Time from the deletion of a child account until its data is purged. 0: the next pass.',
-      }),
+    childDeletionGraceSecs: field(seconds(), {
+      default: 86_400,
+      doc: 'Time from the deletion of a child account until its data is purged. 0: the next pass.',
     }),
   }),
 

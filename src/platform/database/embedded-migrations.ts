@@ -37,6 +37,7 @@ import sessionMeans from '../../../migrations/0088-session-means.sql' with { typ
 import transfers from '../../../migrations/0085-transfers.sql' with { type: 'text' }
 import stagedKeys from '../../../migrations/0086-staged-keys.sql' with { type: 'text' }
 import agents from '../../../migrations/0100-agents.sql' with { type: 'text' }
+import childAccounts from '../../../migrations/0104-child-accounts.sql' with { type: 'text' }
 import agentClaims from '../../../migrations/0101-agent-claims.sql' with { type: 'text' }
 import walletConsents from '../../../migrations/0083-wallet-consents.sql' with { type: 'text' }
 import reservedKeyBinding from '../../../migrations/0092-reserved-key-binding.sql' with { type: 'text' }
@@ -85,6 +86,7 @@ export const migrations: readonly Migration[] = [
   migration(86, 'staged-keys', stagedKeys),
   migration(100, 'agents', agents),
   migration(101, 'agent-claims', agentClaims),
+  migration(104, 'child-accounts', childAccounts),
   migration(83, 'wallet-consents', walletConsents),
   migration(85, 'transfers', transfers),
   migration(92, 'reserved-key-binding', reservedKeyBinding),

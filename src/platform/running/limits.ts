@@ -41,6 +41,11 @@ const rules = {
   agentUserCode: [{ windowSecs: MINUTES_5, points: () => 10 }],
   // Each token adds an event to the record of the agent. By registration.
   agentToken: [{ windowSecs: MINUTES_5, points: () => 100 }],
+  // Each child is an account, for which no invite is needed. By parent.
+  makeChild: [
+    { windowSecs: HOUR, points: () => 30 },
+    { windowSecs: DAY, points: () => 60 },
+  ],
   recovery: [{ windowSecs: MINUTES_5, points: (config) => config.rateLimit.recoveryPer5min }],
   oauthConsentCreate: [{ windowSecs: MINUTES_5, points: (config) => config.rateLimit.oauthConsentCreatePer5min }],
   oauthConsentAction: [{ windowSecs: MINUTES_5, points: (config) => config.rateLimit.oauthConsentActionPer5min }],
