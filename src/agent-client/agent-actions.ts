@@ -63,9 +63,9 @@ export class Actions {
     })
   }
 
-  like(uri: string): Promise<Recorded> {
+  async like(named: string): Promise<Recorded> {
+    const { uri, cid, viewer } = await this.#threadPost(named)
     return this.#once.run(uri, async () => {
-      const { cid, viewer } = await this.#threadPost(uri)
       if (typeof viewer?.like === 'string') return { uri: viewer.like, existed: true }
       const isSame = ({ subject }: Answer) => (subject as { uri?: unknown } | undefined)?.uri === uri
       const found = await this.#existing('app.bsky.feed.like', isSame)
@@ -129,8 +129,8 @@ export class Actions {
   }
 
   /** The post that is replied to, and the one that its thread begins with. */
-  async #replyTo(uri: string): Promise<{ root: StrongReference; parent: StrongReference }> {
-    const { cid, record, viewer } = await this.#threadPost(uri)
+  async #replyTo(named: string): Promise<{ root: StrongReference; parent: StrongReference }> {
+    const { uri, cid, record, viewer } = await this.#threadPost(named)
     if (viewer?.replyDisabled === true) throw new OperatorError(`the author of the thread has not allowed replies to ${uri}`)
     const parent = { uri, cid }
     const root = (record as { reply?: { root?: Partial<StrongReference> } } | undefined)?.reply?.root
@@ -141,7 +141,8 @@ export class Actions {
     const query = { uri, depth: '0', parentHeight: '0' }
     const { thread } = (await this.#agent.call('app.bsky.feed.getPostThread', { method: 'GET', query })) as { thread?: { post?: PostView } }
     const post = thread?.post
-    if (typeof post?.cid !== 'string' || post.uri !== uri) throw new OperatorError(`there is no post ${uri} that this account can see`)
+    if (typeof post?.cid !== 'string' || !isNamed(post.uri, uri))
+      throw new OperatorError(`there is no post ${uri} that this account can see`)
     return post
   }
 
@@ -164,6 +165,15 @@ export class Actions {
     const answer = await this.#agent.call('com.atproto.repo.createRecord', { method: 'POST', json })
     return { uri: textOf(answer, 'uri'), cid: textOf(answer, 'cid') }
   }
+}
+
+/** Whether a post has the name that was asked for, which may contain a handle instead of the DID. */
+function isNamed(uri: unknown, named: string): boolean {
+  const [, , authority = '', ...path] = named.split('/')
+  return (
+    typeof uri === 'string' &&
+    (authority.startsWith('did:') ? uri === named : uri.startsWith('at://did:') && uri.endsWith(`/${path.join('/')}`))
+  )
 }
 
 interface Viewed {

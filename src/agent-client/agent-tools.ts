@@ -2,6 +2,7 @@
 import { Type, type Static, type TSchema } from '@sinclair/typebox'
 import { Value } from '@sinclair/typebox/value'
 import { OperatorError } from '../base/operator-error.ts'
+import { NoAnswer } from '../base/server-request.ts'
 import { parseAtUri } from '../protocol/identifiers.ts'
 import { Actions, MAX_IMAGES } from './agent-actions.ts'
 import { Reads } from './agent-reads.ts'
@@ -69,7 +70,14 @@ export function agentTools(agent: Agent, time: Time): Tool[] {
     schema,
     reads: !writes,
     repeatable,
-    run: (input) => authorization.explain(() => run(checked(schema, input))),
+    async run(input) {
+      try {
+        return await authorization.explain(() => run(checked(schema, input)))
+      } catch (error) {
+        if (repeatable || !(error instanceof NoAnswer)) throw error
+        throw new OperatorError(`${error.message}. It may have been published all the same: look before you try again`, { cause: error })
+      }
+    },
   })
   const write = { writes: true }
   const once = { writes: true, repeatable: true }

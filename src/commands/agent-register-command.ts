@@ -40,10 +40,15 @@ Then run "holdfast agent wait".`)
 async function agentToRegister(invocation: Invocation) {
   const known = await findAgent(invocation)
   const { server } = invocation.options
-  if (known !== null && (invocation.options['replace'] !== true || server === undefined)) return known
+  const replaces = invocation.options['replace'] === true
+  if (known !== null && server === undefined) return known
   if (typeof server !== 'string') throw new Misuse('the server is missing: add --server')
   const contents = await newAgent(invocation, server)
   if (known === null) return makeAgent(invocation, contents)
+  const isSame = contents.server === known.server.url && contents.type === known.contents.type
+  if (!replaces && isSame) return known
+  if (!replaces)
+    throw new OperatorError(`this agent is registered at ${known.server.url} as ${known.contents.type}: --replace forgets that`)
   known.forget(contents)
   return known
 }

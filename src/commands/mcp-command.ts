@@ -1,3 +1,5 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { OperatorError } from '../base/operator-error.ts'
 import { newAgent, registrationOptions } from './agent-register-command.ts'
 import { agentCommand, agentPath, findAgent, makeAgent } from './agent-command.ts'
 import { Misuse, type Invocation } from './command.ts'
@@ -10,9 +12,10 @@ notifications and search results. They work on any server that offers agents. If
 with the options when a tool is called first; the assistant then shows the code for the account holder to confirm. It
 ends when standard input does.`,
   options: registrationOptions,
-  async run(invocation) {
-    const { terminal } = invocation
-    const agent = await agentFor(invocation)
+  async run({ terminal: whole, ...invocation }) {
+    const closing = new AbortController()
+    const terminal = { ...whole, pause: (millis: number) => pauseUntil(closing.signal, millis) }
+    const agent = await agentFor({ ...invocation, terminal })
     const [{ assistantServer }, { StdioServerTransport }] = await Promise.all([
       import('../agent-client/assistant-server.ts'),
       import('@modelcontextprotocol/sdk/server/stdio.js'),
@@ -23,9 +26,16 @@ ends when standard input does.`,
     process.stdin.once('end', close)
     await server.connect(new StdioServerTransport())
     await Promise.race([closed, terminal.outputClosed()])
+    closing.abort()
     await server.close()
   },
 })
+
+/** A program that waits for a confirmation must not outlive the assistant. */
+const pauseUntil = (signal: AbortSignal, millis: number): Promise<void> =>
+  sleep(millis, undefined, { signal }).catch((cause: unknown) => {
+    throw new OperatorError('the assistant has gone', { cause })
+  })
 
 async function agentFor(invocation: Invocation) {
   const known = await findAgent(invocation)

@@ -13,6 +13,7 @@ import { newSealKey, SealedFile } from '../../src/base/sealed-file.ts'
 import { createAccount, logIn, PASSWORD, type TestAccount } from '../harness/account.ts'
 import { confirmAgent } from '../harness/agent.ts'
 import { AgentUser, shownCode } from '../harness/agent-user.ts'
+import { startFalseServer } from '../harness/false-server.ts'
 import { bearer, request } from '../harness/http.ts'
 import { startPds, type TestPds } from '../harness/pds.ts'
 import { startUpstream, tokenClaims, type Upstream } from '../harness/upstream.ts'
@@ -67,10 +68,10 @@ function assistantOf(client: Client): Assistant {
 }
 
 /** An assistant in this process, whose waiting advances the clock of the server. */
-async function assistant(): Promise<Assistant & { user: AgentUser }> {
+async function assistant(server = pds.url): Promise<Assistant & { user: AgentUser }> {
   const user = new AgentUser(pds.clock)
   const file = new SealedFile<AgentContents>(user.path, { name: 'agent', format: 1 }, { key: await newSealKey() })
-  const agent = new Agent(file, freshAgent({ server: pds.url, type: 'anonymous' }), user)
+  const agent = new Agent(file, freshAgent({ server, type: 'anonymous' }), user)
   const client = new Client({ name: 'test', version: '1.0.0' })
   const [near, far] = InMemoryTransport.createLinkedPair()
   await assistantServer(agent, user, (error) => {
@@ -134,6 +135,45 @@ test('as a program over standard input and output, from the first call on', asyn
   }
 })
 
+test('the program ends with its assistant, also while it waits for a confirmation', async () => {
+  const child = Bun.spawn([process.execPath, join(import.meta.dir, '../../src/main.ts'), 'mcp', '--server', pds.url], {
+    env: { PATH: process.env['PATH'] ?? '', HOME: join(scratch, 'gone') },
+    stdin: 'pipe',
+    stdout: 'pipe',
+    stderr: 'pipe',
+  })
+  const call = (id: number) =>
+    `${JSON.stringify({ jsonrpc: '2.0', id, method: 'tools/call', params: { name: 'authorize', arguments: {} } })}\n`
+  child.stdin.write(call(1))
+  const reader = child.stdout.getReader()
+  expect(new TextDecoder().decode((await reader.read()).value)).toContain('enter the code')
+  child.stdin.write(call(2))
+  await child.stdin.end()
+  expect({ code: await child.exited, err: await new Response(child.stderr).text() }).toEqual({ code: 0, err: '' })
+})
+
+test('a server that goes away in the middle of a post leaves it open whether it was published', async () => {
+  await using server = startFalseServer()
+  const jwt = `e30.${Buffer.from(JSON.stringify({ sub: alice.did })).toString('base64url')}.x`
+  server.answers = {
+    'GET /.well-known/oauth-protected-resource': { resource: server.url, authorization_servers: [server.url] },
+    'GET /.well-known/oauth-authorization-server': {
+      issuer: server.url,
+      token_endpoint: `${server.url}/token`,
+      agent_auth: {
+        identity_endpoint: `${server.url}/agent`,
+        claim_endpoint: `${server.url}/claim`,
+        identity_types_supported: ['anonymous'],
+      },
+    },
+    'POST /agent': { registration_id: 'reg_x', identity_assertion: 'x' },
+    'POST /token': { access_token: jwt, token_type: 'Bearer', expires_in: 300, scope: 'atproto' },
+    'POST /xrpc/com.atproto.repo.createRecord': () => Response.json({}),
+  }
+  const one = await assistant(server.url)
+  expect(await one.use('post', { text: 'x' })).toMatchObject({ failed: true, text: expect.stringContaining('look before you try again') })
+})
+
 test('the tools say what they take and what they change, and none deletes', async () => {
   const { client } = await assistant()
   const { tools } = await client.listTools()
@@ -183,6 +223,10 @@ test('a reply names the post that it replies to and the one that the thread begi
     root: { uri: POST, cid: CID },
     parent: { uri: POST, cid: CID },
   })
+  const byHandle = `at://${bob.handle}/app.bsky.feed.post/3jzfcijpj2z2a`
+  expect((await recordOf((await one.get('reply', { uri: byHandle, text: 'yes' })).uri)).reply.parent).toEqual({ uri: POST, cid: CID })
+  knowPost(POST.replace('2z2a', '2z2c'), CID)
+  for (const uri of [POST, byHandle]) expect(await one.use('reply', { uri, text: 'yes' })).toMatchObject({ failed: true })
   const root = { uri: POST.replace('2z2a', '2z2b'), cid: ROOT_CID }
   knowPost(POST, CID, { reply: { root, parent: root } })
   expect((await recordOf((await one.get('reply', { uri: POST, text: 'yes' })).uri)).reply).toEqual({

@@ -1,5 +1,6 @@
 /** `holdfast agent`: from a registration that somebody confirms to its end. */
-import { chmodSync, existsSync, readFileSync, statSync } from 'node:fs'
+import { chmodSync, existsSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { Decrypter } from 'age-encryption'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
 import { createAccount, logIn, PASSWORD, type TestAccount } from '../harness/account.ts'
@@ -7,13 +8,16 @@ import { confirmAgent, pollAgent } from '../harness/agent.ts'
 import { AgentUser, shownCode } from '../harness/agent-user.ts'
 import { startFalseServer } from '../harness/false-server.ts'
 import { bearer, request } from '../harness/http.ts'
+import { fixedIssuer, identityAssertion, issuerKey, notifyEvent, revocation } from '../harness/issuer.ts'
 import { startPds, type TestPds } from '../harness/pds.ts'
 
+const provider = issuerKey('one')
 let pds: TestPds
 let alice: TestAccount
 let user: AgentUser
 beforeAll(async () => {
-  pds = await startPds({ agentAuth: { anonymousEnabled: true, serviceAuthEnabled: true }, rateLimit: { enabled: false } })
+  const agentAuth = { anonymousEnabled: true, serviceAuthEnabled: true, trustedIssuers: [fixedIssuer([provider])] }
+  pds = await startPds({ agentAuth, rateLimit: { enabled: false } })
   alice = await createAccount(pds, 'alice')
 })
 afterAll(() => pds[Symbol.asyncDispose]())
@@ -84,6 +88,45 @@ test('with an address, only that account can confirm it', async () => {
   expect(await user.do(['wait'])).toContain(alice.did)
 })
 
+describe('with the word of a provider', () => {
+  const words = ['--type', 'identity_assertion']
+
+  test('it is confirmed once, and known afterwards', async () => {
+    const claims = { sub: 'by-input' }
+    const said = await user.do(['register', '--server', pds.url, ...words], identityAssertion(pds, provider, { claims }))
+    expect((await confirmAgent(pds, alice, shownCode(said))).status).toBe(200)
+    expect(await user.do(['wait'])).toContain(alice.did)
+    pds.clock.advance({ secs: 7200 })
+    expect(await user.run(['token'])).toMatchObject({ code: 1, err: expect.stringContaining('is not confirmed') })
+    expect(await user.do(['register'], identityAssertion(pds, provider, { claims }))).toContain('was confirmed before')
+    expect(await user.do(['token'])).toStartWith('eyJ')
+    expect(await user.run(['register'], '')).toMatchObject({ code: 1, err: expect.stringContaining('no assertion on standard input') })
+  })
+
+  test('a file with its newest word renews the credential, until the provider ends the agent', async () => {
+    const claims = { sub: 'by-file' }
+    const path = join(user.folder, 'assertion.jwt')
+    const vouch = () => writeFileSync(path, identityAssertion(pds, provider, { claims }))
+    vouch()
+    const said = await user.do(['register', '--server', pds.url, ...words, '--assertion-file', path])
+    expect((await confirmAgent(pds, alice, shownCode(said))).status).toBe(200)
+    await user.do(['wait'])
+    pds.clock.advance({ secs: 7200 })
+    vouch()
+    expect(JSON.parse(await user.do(['call', 'com.atproto.server.getSession']))).toMatchObject({ did: alice.did })
+    pds.clock.advance({ secs: 7200 })
+    expect(await user.run(['token'])).toMatchObject({ code: 1 })
+    vouch()
+    expect(await user.do(['token'])).toStartWith('eyJ')
+    expect((await notifyEvent(pds, revocation(pds, provider, { claims }))).status).toBe(202)
+    const ended = { code: 1, err: expect.stringContaining('may no longer act for the account') }
+    expect(await user.run(['token'])).toMatchObject(ended)
+    pds.clock.advance({ secs: 7200 })
+    vouch()
+    expect(await user.run(['token'])).toMatchObject(ended)
+  })
+})
+
 test('polls that the server finds too frequent become rarer', async () => {
   await register()
   const decrypter = new Decrypter()
@@ -99,6 +142,10 @@ test('a code that nobody enters expires, and says so', async () => {
   await register()
   expect(await user.run(['wait'])).toMatchObject({ code: 1, err: expect.stringContaining('the agent is not confirmed') })
   expect(await user.run(['register'])).toMatchObject({ code: 1, err: expect.stringContaining('registered already') })
+  expect(await user.run(['register', '--server', 'https://pds.example.com'])).toMatchObject({
+    code: 1,
+    err: expect.stringContaining(`registered at ${pds.url} as anonymous`),
+  })
   await confirmAgent(pds, alice, shownCode(await user.do(['register', '--replace'])))
   expect(await user.do(['wait'])).toContain(alice.did)
 })
