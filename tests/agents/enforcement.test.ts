@@ -30,6 +30,7 @@ const ALLOWED = [
   'com.atproto.access',
   'repo:*?action=delete',
   'repo:app.bsky.feed.like',
+  'rpc:com.atproto.repo.uploadBlob?aud=*',
   'transition:generic',
   rpc('app.bsky.feed.sendInteractions', APPVIEW),
   rpc('chat.bsky.convo.listConvos', CHAT),
@@ -339,6 +340,16 @@ describe('other services', () => {
   ])('no service token for %s, whatever the scope', async (lxm) => {
     const caller = await granted(rpc('*', READER))
     expect(await serviceAuth(caller, { lxm })).toMatchObject({ status: 400, body: { error: 'InvalidRequest' } })
+  })
+
+  test('no service token for this server itself, which would not know the agent behind it', async () => {
+    const { serverDid } = pds.ctx.config
+    const caller = await granted('transition:generic', 'rpc:com.atproto.repo.uploadBlob?aud=*')
+    for (const aud of [serverDid, `${serverDid}#atproto_pds`])
+      expect(await serviceAuth(caller, { aud, lxm: 'com.atproto.repo.uploadBlob' })).toMatchObject({
+        status: 400,
+        body: { error: 'InvalidRequest' },
+      })
   })
 })
 

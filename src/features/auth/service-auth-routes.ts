@@ -2,6 +2,7 @@
 import { randomBytes } from 'node:crypto'
 import { query } from '../../http/endpoint.ts'
 import { invalidRequest, invalidToken, Refusal } from '../../http/errors.ts'
+import type { Context } from '../../platform/context.ts'
 import type { Millis } from '../../protocol/identifiers.ts'
 import { isDraftAudience, isDraftMethod, isProtectedMethod } from '../../protocol/guarded-methods.ts'
 import { formatServiceToken } from '../../protocol/service-token.ts'
@@ -31,10 +32,14 @@ function expiry(now: Millis, wanted: number | undefined, lxm: string | undefined
   return wanted
 }
 
-/** Nobody can take a service token back, so that of an agent is short, and for one method. */
-function boundAgentToken(now: Millis, lxm: string | undefined, wanted: number | undefined): void {
+/**
+ * Nobody can take a service token back, so that of an agent is short, and for one method. It says nothing of the agent,
+ * so there is none for this server: with it the agent would act here unrecorded, and after it was ended.
+ */
+function boundAgentToken({ config, clock }: Context, { aud, exp, lxm }: { aud: string; exp?: number; lxm?: string }): void {
   if (lxm === undefined) throw invalidRequest('an agent must name the method that the token is for')
-  if (wanted !== undefined && wanted > Math.floor(now / 1000) + DEFAULT_TTL_SECS)
+  if (aud.split('#')[0] === config.serverDid) throw invalidRequest('an agent must call this server itself')
+  if (exp !== undefined && exp > Math.floor(clock.now() / 1000) + DEFAULT_TTL_SECS)
     throw badExpiration('an agent cannot request a token with an expiration more than a minute in the future')
 }
 
@@ -46,7 +51,7 @@ export const serviceAuthRoutes = [
     async handler({ ctx, caller, params: { aud, exp, lxm } }) {
       const { did, credential } = caller
       requirePermission(caller, (permissions) => permissions.assertRpc({ lxm: lxm ?? '*', aud }))
-      if (credential === 'agent') boundAgentToken(ctx.clock.now(), lxm, exp)
+      if (credential === 'agent') boundAgentToken(ctx, { aud, exp, lxm })
       if (!isAudience(aud)) throw invalidRequest('aud must be a valid atproto DID or did#serviceId reference')
       const signer = await accountSigner(ctx, ctx.db, did)
       const isTakendown = credential === 'takendown' || signer?.status === 'takendown'
