@@ -11,7 +11,7 @@ import { confirmedAgent, exchangeAgent } from '../harness/agent.ts'
 import { bring, reserveKey, type Bringing } from '../harness/brought.ts'
 import { brokenByPost, startFaultyLine, type FaultyLine } from '../harness/faulty-line.ts'
 import { bearer, request, type Answer } from '../harness/http.ts'
-import { MASTER_KEY, startPds, type TestPds } from '../harness/pds.ts'
+import { ADMIN_TOKEN, MASTER_KEY, startPds, type TestPds } from '../harness/pds.ts'
 import { startPlcServer, type PlcHost } from '../harness/plc-server.ts'
 import { Subscriber } from '../harness/subscriber.ts'
 import { askSession, deviceKey, sessionRequest, walletSession } from '../harness/wallet.ts'
@@ -432,6 +432,30 @@ describe('a child that was cut off', () => {
     line.fate = ({ method }) => (method === 'POST' ? 400 : 'answered')
     expect(await make(name, brought.plcOp)).toMatchObject(failed(502, 'PLC_DIRECTORY_ERROR'))
     await finishes(name, brought)
+  })
+
+  test('is finished once, if an operator has activated it meanwhile, and not if one has taken it down', async () => {
+    const names = [newName(), newName()]
+    const [early, down] = [await bringAlone(names[0]!), await bringAlone(names[1]!)]
+    line.fate = ({ method }) => (method === 'POST' ? 'answer lost' : 'answered')
+    for (const [i, { plcOp }] of [early, down].entries()) {
+      await pds.ctx.db.transaction((tx) =>
+        tx.run(sql`INSERT INTO agent_registration (id, type, issuer, subject, scopes, status, created_at, updated_at)
+          VALUES (${`reg_${i}`}, 'child', ${pds.url}, ${genesisDid(plcOp)}, '[]', 'revoked', 0, 0)`),
+      )
+      expect(await make(names[i]!, plcOp)).toMatchObject({ status: 500 })
+      await pds.ctx.db.transaction((tx) => tx.run(sql`DELETE FROM agent_registration WHERE id = ${`reg_${i}`}`))
+    }
+    line.fate = () => 'answered'
+    const operate = (nsid: string, json: object) => xrpc(pds, nsid, { json, headers: bearer(ADMIN_TOKEN) })
+    const [did, downDid] = [genesisDid(early.plcOp), genesisDid(down.plcOp)]
+    await pds.ctx.db.transaction((tx) => tx.run(sql`UPDATE account SET deactivated_at = NULL WHERE did = ${did}`))
+    expect(await make(names[0]!, early.plcOp)).toMatchObject({ status: 200 })
+    expect(await eventsAbout(did)).toEqual([])
+    const subject = { $type: 'com.atproto.admin.defs#repoRef', did: downDid }
+    expect((await operate('com.atproto.admin.updateSubjectStatus', { subject, takedown: { applied: true, ref: 'x' } })).status).toBe(200)
+    expect(await make(names[1]!, down.plcOp)).toMatchObject(failed(409, 'DID_ALREADY_EXISTS'))
+    expect(await eventsAbout(downDid)).not.toContain('commit')
   })
 
   test('may be deleted by its parent, and is not finished then', async () => {

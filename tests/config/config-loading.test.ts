@@ -521,6 +521,8 @@ describe('trusted issuers', () => {
   }
   const p256 = pemOf('prime256v1')
   const p384 = pemOf('secp384r1')
+  const rsaPem = (modulusLength: number) =>
+    JSON.stringify(generateKeyPairSync('rsa', { modulusLength }).publicKey.export({ type: 'spki', format: 'pem' }))
   const file = (...entries: string[]) => entries.map((entry) => `[[agent_auth.trusted_issuers]]\n${entry}`).join('\n')
 
   test('are trusted by a fixed key or by a key set address', () => {
@@ -529,12 +531,14 @@ describe('trusted issuers', () => {
         `issuer = "https://one.example"\npublic_key_pem = ${p256.public}`,
         `issuer = "https://two.example"\njwks_url = "https://two.example/jwks"\nalgorithm = "EdDSA"\naudience = "me"`,
         `issuer = "https://three.example"\nalgorithm = "ES384"\npublic_keys_pem = [${p384.public}, ${p384.public}]`,
+        `issuer = "https://four.example"\nalgorithm = "RS512"\npublic_key_pem = ${rsaPem(2048)}`,
       ),
     })
     expect(config.agentAuth.trustedIssuers).toMatchObject([
       { issuer: 'https://one.example', audience: null, algorithm: 'ES256', keys: { source: 'fixed', publicKeysPem: [expect.any(String)] } },
       { issuer: 'https://two.example', audience: 'me', algorithm: 'EdDSA', keys: { source: 'jwks', url: 'https://two.example/jwks' } },
       { issuer: 'https://three.example', algorithm: 'ES384' },
+      { issuer: 'https://four.example', algorithm: 'RS512' },
     ])
   })
 
@@ -547,6 +551,7 @@ describe('trusted issuers', () => {
     ['an unknown algorithm', 'issuer = "a"\njwks_url = "https://a.example"\nalgorithm = "HS256"', '[0].algorithm'],
     ['a broken key', 'issuer = "a"\npublic_key_pem = "x"', '[0].public_key_pem'],
     ['a private key', `issuer = "a"\npublic_key_pem = ${p256.private}`, '[0].public_key_pem'],
+    ['an RSA key that is too short', `issuer = "a"\nalgorithm = "RS256"\npublic_key_pem = ${rsaPem(1024)}`, '[0]'],
     ['a key that does not fit', `issuer = "a"\npublic_key_pem = ${p384.public}`, '[0]'],
   ])('with %s are refused by index', (_, entry, at) => {
     expect(problemsOf({ file: file(entry) })).toEqual([expect.stringContaining(`agent_auth.trusted_issuers${at} (file only): `)])

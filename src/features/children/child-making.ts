@@ -13,7 +13,7 @@ import { createHash } from 'node:crypto'
 import type { Exchange } from '../../http/endpoint.ts'
 import { forbidden, invalidClaim, Refusal } from '../../http/errors.ts'
 import type { Context } from '../../platform/context.ts'
-import type { Tx } from '../../platform/database/database.ts'
+import type { Reader, Tx } from '../../platform/database/database.ts'
 import { PlcDirectoryError } from '../../platform/network/directory-client.ts'
 import { checkCeremonyGenesis, type CeremonyIdentity } from '../../protocol/ceremony-identity.ts'
 import type { Did, Handle, Millis } from '../../protocol/identifiers.ts'
@@ -79,7 +79,7 @@ const notReserved = () => invalidClaim('verificationMethods.atproto must be a ke
  */
 export async function makeChild(exchange: Exchange, parent: Did, handle: Handle, plcOp: unknown): Promise<MadeChild> {
   const { ctx } = exchange
-  if ((await accountStatus(ctx.db, parent)) !== 'active') throw forbidden('The account is not active')
+  await requireActiveParent(ctx.db, parent)
   const identity = checkIdentity(ctx, handle, plcOp)
   if (identity.did === parent) throw invalidClaim('The operation makes the identity of the account itself')
   const begun = await begin(ctx, parent, handle, identity)
@@ -87,6 +87,10 @@ export async function makeChild(exchange: Exchange, parent: Did, handle: Handle,
   const { registration, isNew } = await finish(ctx, parent, identity.did)
   if (isNew) announce(exchange, 'created', identity.did, { handle })
   return withAssertion(ctx, registration, handle, identity)
+}
+
+async function requireActiveParent(reader: Reader, parent: Did): Promise<void> {
+  if ((await accountStatus(reader, parent)) !== 'active') throw forbidden('The account is not active')
 }
 
 function checkIdentity({ config }: Context, handle: Handle, plcOp: unknown): ChildIdentity {
@@ -113,6 +117,8 @@ function begin(ctx: Context, parent: Did, handle: Handle, identity: ChildIdentit
   const { did, document, genesis, signingKey } = identity
   return ctx.db.transaction(async (tx) => {
     const now = ctx.clock.now()
+    // Once more: a parent that was deleted meanwhile would leave a child that nothing deletes.
+    await requireActiveParent(tx, parent)
     const known = await findChild(tx, did)
     if (known) return { child: await requireResumable(tx, known, parent), isFirst: false }
     if (await accountOf(tx, did)) throw didAlreadyExists()
@@ -139,10 +145,11 @@ function begin(ctx: Context, parent: Did, handle: Handle, identity: ChildIdentit
   })
 }
 
-/** Only its parent goes on with a child, and only as long as nobody has asked for its deletion. */
+/** Only its parent goes on with a child, and only as long as nobody has asked for its deletion or taken it down. */
 async function requireResumable(tx: Tx, child: Child, parent: Did): Promise<Child> {
   const account = await accountOf(tx, child.did)
-  if (child.parentDid !== parent || account === null || child.deleteAfter !== null) throw didAlreadyExists()
+  if (child.parentDid !== parent || child.deleteAfter !== null) throw didAlreadyExists()
+  if (account === null || account.takedownRef !== null) throw didAlreadyExists()
   return child
 }
 
@@ -190,9 +197,12 @@ const finish = (ctx: Context, parent: Did, did: Did): Promise<{ registration: Re
     const { id, type, scopes } = registration
     await insertRegistration(tx, registration)
     await insertAgentEvent(tx, { registrationId: id, type: 'registered', did, detail: { registration_type: type, scopes }, now })
-    const repoEvents = await openingEvents(ctx, tx, did)
-    await updateActivation(tx, did, { deactivatedAt: null, deleteAfter: null })
-    await sequenceEvents(ctx, tx, [...repoEvents, { type: 'account', did, status: 'active' }])
+    // Unless an operator has activated it, which announced it too.
+    if ((await accountStatus(tx, did)) === 'deactivated') {
+      const repoEvents = await openingEvents(ctx, tx, did)
+      await updateActivation(tx, did, { deactivatedAt: null, deleteAfter: null })
+      await sequenceEvents(ctx, tx, [...repoEvents, { type: 'account', did, status: 'active' }])
+    }
     return { registration, isNew: true }
   })
 
