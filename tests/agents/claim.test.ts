@@ -134,6 +134,24 @@ describe('the preview', () => {
     expect(await statusOf(id)).toBe('active')
   })
 
+  test('counts: a start with other scopes in between has the owner look again', async () => {
+    const { id, code } = await waiting()
+    expect((await previewAgent(pds, alice, code)).body.scopes).toEqual(GRANTED)
+    await pds.restart({
+      agentAuth: {
+        anonymousEnabled: true,
+        serviceAuthEnabled: true,
+        preClaimScopes: ['atproto'],
+        grantedScopes: [...GRANTED, 'transition:generic'],
+      },
+    })
+    expect(await confirmAgent(pds, alice, code)).toMatchObject({ status: 400, body: { error: 'invalid_request' } })
+    expect(await statusOf(id)).toBe('active')
+    expect((await previewAgent(pds, alice, code)).body.scopes).toEqual([...GRANTED, 'transition:generic'])
+    expect(await confirmAgent(pds, alice, code)).toMatchObject({ status: 200, body: { registration_id: id } })
+    await pds.restart()
+  })
+
   test('answers whatever is wrong with a code in one way', async () => {
     const expired = await waiting()
     clock.advance({ secs: 600 })

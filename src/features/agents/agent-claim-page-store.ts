@@ -1,5 +1,6 @@
 /** SQL of the `agent_claim_page` table: what a person who entered a code is shown, until the person decides. */
-import { sql, type Tx, type Writer } from '../../platform/database/database.ts'
+import { createHash } from 'node:crypto'
+import { sql, type Reader, type Tx, type Writer } from '../../platform/database/database.ts'
 import type { Did, Millis } from '../../protocol/identifiers.ts'
 
 /** What was shown to whom. */
@@ -22,6 +23,24 @@ export async function takeShownClaim(tx: Tx, idHash: string, now: Millis): Promi
   if (row === null) return null
   await tx.run(sql`DELETE FROM agent_claim_page WHERE id_hash = ${idHash}`)
   return { ...row, scopes: JSON.parse(row.scopes) as string[] }
+}
+
+/** A wallet shows a claim without an id of its own. No token of a form has this hash: what is hashed is longer. */
+const previewHash = (did: Did, claimId: string): string => createHash('sha256').update(`preview of ${claimId} for ${did}`).digest('hex')
+
+/** Keep what a wallet is shown, in place of what it was shown of the claim before. */
+export async function keepPreview(writer: Writer, { did, claimId, scopes }: ShownClaim, expiresAt: Millis): Promise<void> {
+  const list = JSON.stringify(scopes)
+  await writer.run(sql`
+    INSERT INTO agent_claim_page (id_hash, did, claim_id, scopes, expires_at)
+    VALUES (${previewHash(did, claimId)}, ${did}, ${claimId}, ${list}, ${expiresAt})
+    ON CONFLICT (id_hash) DO UPDATE SET scopes = ${list}`)
+}
+
+/** Returns the scopes that a wallet of the account was last shown; null if it was shown none. */
+export async function previewedScopes(reader: Reader, did: Did, claimId: string): Promise<readonly string[] | null> {
+  const row = await reader.get<{ scopes: string }>(sql`SELECT scopes FROM agent_claim_page WHERE id_hash = ${previewHash(did, claimId)}`)
+  return row && (JSON.parse(row.scopes) as string[])
 }
 
 export const deleteShownClaimsBefore = (tx: Writer, before: Millis): Promise<number> =>

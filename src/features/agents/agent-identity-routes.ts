@@ -6,6 +6,7 @@ import { invalidClaim, notFound, OAuthError, Refusal } from '../../http/errors.t
 import { readJson } from '../../http/json-input.ts'
 import { wireTime } from '../../protocol/identifiers.ts'
 import { owner, type OwnerCaller } from '../auth/auth.ts'
+import { keepPreview, previewedScopes } from './agent-claim-page-store.ts'
 import { claimRefusals, claimWords, confirmClaim, enteredCode, grantedScopes, resumedClaim } from './agent-claims.ts'
 import { POLL_SECS } from './agent-grants.ts'
 import { claimTokenHash } from './agent-ids.ts'
@@ -83,13 +84,17 @@ const claimOwner: Guard<OwnerCaller> = {
 const isAgents = ({ request }: Exchange): boolean =>
   claimsToBeAgentToken((request.headers.get('authorization') ?? '').replace(/^bearer /i, ''))
 
+/** The scopes are those of the configuration, which may have changed since a wallet showed them: the server was restarted. */
 async function confirm(call: RouteCall<OwnerCaller>): Promise<object> {
-  const { caller, body, replyHeaders } = call
+  const { ctx, caller, body, replyHeaders } = call
   replyHeaders.set('Cache-Control', 'no-store')
   const { user_code: userCode = '', registration_id: registrationId = null } = await textsOf(body, ['user_code', 'registration_id'])
   if (userCode === '') throw refused('invalid_request', 'user_code is missing')
   const entered = await enteredCode(call, caller.did, userCode, registrationId)
   if (!entered.ok) throw claimRefusals[entered.fault]()
+  const shown = await previewedScopes(ctx.db, caller.did, entered.claim.id)
+  if (shown !== null && shown.join(' ') !== grantedScopes(ctx).join(' '))
+    throw refused('invalid_request', 'What the agent would be able to do has changed since it was shown: ask for the preview again')
   const decision = await confirmClaim(call, caller.did, entered.claim.id)
   if (decision !== 'done') throw claimRefusals[decision]()
   return { registration_id: entered.registration.id, status: 'claimed', did: caller.did }
@@ -106,13 +111,16 @@ async function preview(call: RouteCall<OwnerCaller>): Promise<object> {
   const entered = await enteredCode(call, caller.did, userCode)
   if (!entered.ok) throw notFound('There is no such code for this account')
   const { id, type, issuer, subject } = entered.registration
+  const { id: claimId, expiresAt } = entered.claim
+  const scopes = grantedScopes(ctx)
+  await keepPreview(ctx.db, { did: caller.did, claimId, scopes }, expiresAt)
   return {
     registrationId: id,
     registrationType: type,
     ...(issuer !== null && { issuer }),
     ...(subject !== null && { subject }),
-    scopes: grantedScopes(ctx),
-    userCodeExpiresAt: wireTime(entered.claim.expiresAt),
+    scopes,
+    userCodeExpiresAt: wireTime(expiresAt),
   }
 }
 
