@@ -557,6 +557,13 @@ describe('trusted issuers', () => {
     expect(problemsOf({ file: file(entry) })).toEqual([expect.stringContaining(`agent_auth.trusted_issuers${at} (file only): `)])
   })
 
+  test('do not include the server itself, whose own assertions would then be renewed by themselves', () => {
+    const own = configOf({}).publicUrl
+    expect(problemsOf({ file: file(`issuer = "${own}"\njwks_url = "${own}/oauth/jwks"`) })).toEqual([
+      'agent_auth.trusted_issuers (file only): must not name this server, which vouches for nobody',
+    ])
+  })
+
   test('may not be listed twice', () => {
     const entry = 'issuer = "a"\njwks_url = "https://a.example"'
     expect(problemsOf({ file: file(entry, entry) })).toEqual(['agent_auth.trusted_issuers[1].issuer (file only): is listed twice'])

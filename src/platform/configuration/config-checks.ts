@@ -85,6 +85,10 @@ export const checks: readonly Check[] = [
     notifications.relay !== null && !iroh.enabled ? 'requires iroh.enabled' : null,
   ),
 
+  fault('agent_auth.trusted_issuers', ({ agentAuth, publicUrl }) =>
+    agentAuth.trustedIssuers.some(({ issuer }) => issuer === publicUrl) ? 'must not name this server, which vouches for nobody' : null,
+  ),
+
   warning('admin_token', ({ adminToken, inviteCodeRequired }) =>
     adminToken === null && inviteCodeRequired
       ? 'is not set, but sign-up requires invite codes, which only an operator can create: set it, or set invite_code_required to false'
