@@ -309,6 +309,20 @@ describe('making a child is refused', () => {
     for (let i = 0; i < 30; i++) expect((await attempt()).status).not.toBe(429)
     expect(await attempt()).toMatchObject(failed(429, 'RATE_LIMITED'))
   })
+
+  test('too often by a whole family: children do not multiply what their parent may make', async () => {
+    await using limited = await startPds({ signingKeyMasterKey: MASTER_KEY })
+    const line = [await createAccount(limited, 'alice'), await createAccount(limited, 'bob'), await createAccount(limited, 'carol')]
+    for (const [i, child] of line.entries())
+      if (i > 0)
+        await limited.ctx.db.run(sql`
+          INSERT INTO child_account (did, parent_did, registration_id, genesis, created_at)
+          VALUES (${child.did}, ${line[i - 1]!.did}, ${`reg_${i}`}, '{}', 0)`)
+    const attempt = ({ accessJwt }: TestAccount) =>
+      request(`${limited.url}/agent/child`, { json: { handle: 'a.test', plcOp: {} }, headers: bearer(accessJwt) })
+    for (let i = 0; i < 30; i++) expect((await attempt(line[i % 3]!)).status).not.toBe(429)
+    for (const account of line) expect(await attempt(account)).toMatchObject(failed(429, 'RATE_LIMITED'))
+  })
 })
 
 describe('whoever is not the account itself', () => {

@@ -94,6 +94,7 @@ const chargingThemselves = {
   'features/agents/agent-claims.ts': 'only wrong codes count',
   'features/agents/agent-grants.ts': 'it is charged to the registration of a token',
   'features/agents/agent-registrations.ts': 'only what adds rows counts, and each way to register has a limit',
+  'features/children/child-routes.ts': 'whose child the caller is, is known from the database alone',
   'features/identity/resolution-routes.ts': 'only what is stored counts',
   'features/oauth/authorize-routes.ts': 'the form shows it',
   'features/operators/operators.ts': 'only failures count',

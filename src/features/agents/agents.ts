@@ -33,6 +33,7 @@ export {
   childrenOf,
   deleteChild,
   findChild,
+  firstParentOf,
   insertChild,
   livingChildrenOf,
   setChildDeletion,

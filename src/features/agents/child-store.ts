@@ -46,6 +46,15 @@ export const setChildDeletion = (tx: Tx, did: Did, deleteAfter: Millis): Promise
 export const deleteChild = (tx: Tx, did: Did): Promise<number> =>
   tx.run(sql`DELETE FROM child_account WHERE did = ${did} AND published_at IS NULL`)
 
+/** Returns the account with which the line of an account's parents begins: itself, unless it is a child. */
+export async function firstParentOf(reader: Reader, did: Did): Promise<Did> {
+  for (let first = did; ;) {
+    const row = await reader.get<{ parentDid: Did }>(sql`SELECT parent_did AS "parentDid" FROM child_account WHERE did = ${first}`)
+    if (row === null) return first
+    first = row.parentDid
+  }
+}
+
 /** A child as its parent sees it. */
 export interface ListedChild {
   registrationId: string

@@ -3,13 +3,14 @@ import { Type } from '@sinclair/typebox'
 import { route, type RouteCall } from '../../http/endpoint.ts'
 import { notFound } from '../../http/errors.ts'
 import { readJson } from '../../http/json-input.ts'
+import { charge } from '../../http/limiting.ts'
 import { requireMasterKey } from '../../http/master-key.ts'
 import type { Context } from '../../platform/context.ts'
 import type { Tx } from '../../platform/database/database.ts'
 import { parseDid, wireTime, type Did } from '../../protocol/identifiers.ts'
 import { scheduleChildDeletion } from '../account-changes/account-changes.ts'
 import { announce } from '../accounts/accounts.ts'
-import { childrenOf, endRegistration, findChild, findRegistration, type Child } from '../agents/agents.ts'
+import { childrenOf, endRegistration, findChild, findRegistration, firstParentOf, type Child } from '../agents/agents.ts'
 import { parent, type OwnerCaller } from '../auth/auth.ts'
 import { admitServedHandle, INVALID_HANDLE } from '../identity/identity.ts'
 import { makeChild } from './child-making.ts'
@@ -20,9 +21,16 @@ const MAX_BODY_BYTES = 16 * 1024
 const childRequest = Type.Object({ handle: Type.String(), plcOp: Type.Object({}) })
 const didRequest = Type.Object({ did: Type.String() })
 
+/** A child may make children, but not more than its parent: else one account could make any number, without an invite. */
+async function chargeFamily(call: RouteCall<OwnerCaller>): Promise<void> {
+  const first = await firstParentOf(call.ctx.db, call.caller.did)
+  if (first !== call.caller.did) charge(call, 'makeChild', first)
+}
+
 async function create(call: RouteCall<OwnerCaller>): Promise<object> {
   const { ctx, caller, body, replyHeaders } = call
   requireMasterKey(ctx)
+  await chargeFamily(call)
   replyHeaders.set('Cache-Control', 'no-store')
   const { handle, plcOp } = await readJson(body, childRequest, MAX_BODY_BYTES)
   const { registrationId, did, document, assertion, assertionExpiresAt, scopes, ...made } = await makeChild(
