@@ -5,6 +5,7 @@
 import type { Exchange, Guard } from '../../http/endpoint.ts'
 import { authMissing, invalidToken } from '../../http/errors.ts'
 import type { Did } from '../../protocol/identifiers.ts'
+import { opaqueTokenHash } from '../../protocol/opaque-token.ts'
 import type { Permissions } from '../../protocol/scopes.ts'
 import { accountStatus, refuseTakendown } from '../accounts/accounts.ts'
 import { authorizationOf, type Authorization } from './authorization-header.ts'
@@ -73,6 +74,14 @@ export const presentedAs =
     const authorization = authorizationOf(request)
     return authorization?.scheme === scheme ? authorization.value : null
   }
+
+const bearer = presentedAs('bearer')
+
+/** Returns the stored hash of an opaque token that is sent as `Bearer`, or null if the request sends none of that form. */
+export function presentedOpaqueToken(exchange: Exchange): string | null {
+  const token = bearer(exchange)
+  return token === null ? null : opaqueTokenHash(token)
+}
 
 /** Throws `AccountTakedown`, or `AccountNotFound` if the account is missing. */
 export async function requireNotTakendown({ ctx }: Exchange, did: Did): Promise<void> {

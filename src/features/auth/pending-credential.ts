@@ -1,22 +1,16 @@
 /** The session of an account in the making: an opaque token, good for a day, for the steps that make its identity. */
 import { authenticationRequired } from '../../http/errors.ts'
-import { opaqueTokenHash } from '../../protocol/opaque-token.ts'
 import { findCeremonyBySession, type Ceremony } from '../provisioning/provisioning.ts'
-import { presentedAs, type Credential } from './credential.ts'
+import { presentedOpaqueToken, type Credential } from './credential.ts'
 
 export interface PendingCaller {
   ceremony: Ceremony
 }
 
-const bearer = presentedAs('bearer')
-
 /** Throws `AuthenticationRequired` if the session is unknown, void or expired. */
 export const pendingCredential: Credential<PendingCaller> = {
   name: 'pending session',
-  recognises(exchange) {
-    const token = bearer(exchange)
-    return token === null ? null : opaqueTokenHash(token)
-  },
+  recognises: presentedOpaqueToken,
   async check({ ctx }, tokenHash) {
     const ceremony = await findCeremonyBySession(ctx.db, tokenHash, ctx.clock.now())
     if (ceremony === null) throw authenticationRequired('The session is unknown or has ended')

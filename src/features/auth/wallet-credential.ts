@@ -4,8 +4,7 @@ import type { Origin } from '../../http/origin.ts'
 import type { Tx } from '../../platform/database/database.ts'
 import { newToken } from '../../platform/secrets/new-token.ts'
 import type { Did } from '../../protocol/identifiers.ts'
-import { opaqueTokenHash } from '../../protocol/opaque-token.ts'
-import { presentedAs, requireNotTakendown, type Credential } from './credential.ts'
+import { presentedOpaqueToken, requireNotTakendown, type Credential } from './credential.ts'
 import { findWalletSession, insertWalletSession } from './wallet-session-store.ts'
 
 const WALLET_SESSION_TTL_SECS = 365 * 86_400
@@ -24,15 +23,10 @@ export async function openWalletSession(tx: Tx, did: Did, { byPassword }: { byPa
   return token
 }
 
-const bearer = presentedAs('bearer')
-
 /** Throws `AuthenticationRequired` if the session is unknown, has ended or has expired. */
 export const walletCredential: Credential<WalletCaller> = {
   name: 'wallet session',
-  recognises(exchange) {
-    const token = bearer(exchange)
-    return token === null ? null : opaqueTokenHash(token)
-  },
+  recognises: presentedOpaqueToken,
   async check({ ctx }, tokenHash) {
     const session = await findWalletSession(ctx.db, tokenHash, ctx.clock.now())
     if (session === null) throw authenticationRequired('The session is unknown or has ended')
