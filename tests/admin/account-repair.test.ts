@@ -64,6 +64,7 @@ test('every credential but the password is revoked, once', async () => {
     appPasswordsRevoked: 1,
     oauthTokensRevoked: 0,
     oauthCodesRevoked: 0,
+    agentRegistrationsRevoked: 0,
     transferDeviceTokensRevoked: 0,
   })
   expect((await tell(`${erin.did}/revoke-credentials`)).body).toMatchObject({ sessionsRevoked: 0, appPasswordsRevoked: 0 })

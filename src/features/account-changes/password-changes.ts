@@ -23,6 +23,7 @@ import {
   type StillHolds,
   type Told,
 } from '../accounts/accounts.ts'
+import { endAgentsOf } from '../agents/agents.ts'
 import { signOutEverywhere, signOutPasswords } from '../auth/auth.ts'
 import { cancelRunningTransfer } from '../transfers/transfers.ts'
 
@@ -58,7 +59,8 @@ export const passwordResetStep: StepKind<{ email: string; told: Told }> = {
 }
 
 /**
- * Set a new password with a mailed code, and sign out everywhere, because the holder may not know what is signed in.
+ * Set a new password with a mailed code, sign out everywhere and end all agents, because the holder may not know who was
+ * signed in, and what they confirmed.
  * Throws `InvalidRequest` for an unacceptable password, and `InvalidToken` or `ExpiredToken` for the code.
  */
 export async function resetPassword(exchange: Exchange, code: string, password: string): Promise<void> {
@@ -69,6 +71,7 @@ export async function resetPassword(exchange: Exchange, code: string, password: 
     if (redeemed.ok) {
       await replacePassword(ctx, tx, redeemed.did, hash)
       await signOutEverywhere(tx, redeemed.did)
+      await endAgentsOf(tx, redeemed.did, ctx.clock.now(), 'password_reset')
       await announceIn(tx, exchange, 'passwordReset', redeemed.did)
     }
     return redeemed
@@ -89,7 +92,7 @@ export async function changePassword(exchange: Exchange, did: Did, current: stri
 }
 
 /**
- * Set a new password, and end every session that the old one opened; OAuth apps stay. If `stillHolds` is given, the
+ * Set a new password, and end every session that the old one opened; OAuth apps and agents stay. If `stillHolds` is given, the
  * transaction checks it first. `actor` is the operator, if one does it.
  */
 export async function setPassword(

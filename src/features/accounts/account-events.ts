@@ -70,7 +70,8 @@ const accountEvents = {
     message: 'password reset',
     notice: {
       subject: 'Your password was reset',
-      what: () => 'A new password was set with a code that we had sent to you by email. Every app and browser has been signed out.',
+      what: () =>
+        'A new password was set with a code that we had sent to you by email. Every app, browser and program has lost its access.',
       // If it was not the holder, somebody else reads the holder's mail.
       remedies: ['mailbox', 'password', 'operator'],
     },

@@ -4,6 +4,7 @@ import { route } from '../../http/endpoint.ts'
 import { invalidRequest } from '../../http/errors.ts'
 import { readJson } from '../../http/json-input.ts'
 import { replaceEmail } from '../account-changes/account-changes.ts'
+import { endAgentsOf } from '../agents/agents.ts'
 import { CODE_TTL_SECS, issueCode, mailCode, parseEmailAddress } from '../accounts/accounts.ts'
 import type { Tx } from '../../platform/database/database.ts'
 import { deleteAppPasswordsOf, signOutEverywhere } from '../auth/auth.ts'
@@ -66,12 +67,14 @@ export const accountRepairRoutes = [
       return ctx.db.transaction(async (tx) => {
         const { sessions, oauthSessions, oauthCodes } = await signOutEverywhere(tx, did)
         const appPasswords = await deleteAppPasswordsOf(tx, did)
+        const agents = await endAgentsOf(tx, did, ctx.clock.now(), 'operator')
         const transferDevices = await endTransferCredentials(tx, did, ctx.clock.now())
         const revoked = {
           sessionsRevoked: sessions,
           appPasswordsRevoked: appPasswords,
           oauthTokensRevoked: oauthSessions,
           oauthCodesRevoked: oauthCodes,
+          agentRegistrationsRevoked: agents,
           transferDeviceTokensRevoked: transferDevices,
         }
         if (Object.values(revoked).some((count) => count > 0)) {

@@ -2,12 +2,12 @@
 import type { Exchange } from '../../http/endpoint.ts'
 import type { Context } from '../../platform/context.ts'
 import type { Reader, Tx } from '../../platform/database/database.ts'
-import type { Did } from '../../protocol/identifiers.ts'
+import type { Did, Millis } from '../../protocol/identifiers.ts'
 import { announce, announceIn } from '../accounts/accounts.ts'
 import { recordAudit } from '../operators/operators.ts'
 import { endRegistration } from './agent-claims.ts'
 import { listAgentEvents, type AgentEvent } from './agent-event-store.ts'
-import { findRegistration, listAgentsOfIssuer, type Registration } from './agent-registration-store.ts'
+import { claimedAgentsOf, findRegistration, freeSubjectsOf, listAgentsOfIssuer, type Registration } from './agent-registration-store.ts'
 
 /** Returns the registration if it acts for the account or was made by it, else null. */
 export async function visibleAgent(reader: Reader, did: Did, id: string): Promise<Registration | null> {
@@ -24,6 +24,18 @@ export async function endAgent(exchange: Exchange, did: Did, id: string): Promis
     if ((await endRegistration(tx, registration, clock.now())) > 0) tx.afterCommit(() => announce(exchange, 'agentEnded', did))
     return true
   })
+}
+
+/**
+ * End every agent that the account has confirmed, because somebody else may have been signed in to confirm it. As any app
+ * may be signed in again, a provider may ask for the account again; not so once its agent was ended by itself. Returns
+ * how many ended.
+ */
+export async function endAgentsOf(tx: Tx, did: Did, now: Millis, source: 'password_reset' | 'operator'): Promise<number> {
+  const agents = await claimedAgentsOf(tx, did)
+  await freeSubjectsOf(tx, did)
+  for (const agent of agents) await endRegistration(tx, agent, now, { source })
+  return agents.length
 }
 
 /** Returns a page of what an agent did, newest first. `cursor` starts the next page; null if this is the last. */

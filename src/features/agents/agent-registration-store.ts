@@ -29,7 +29,7 @@ export interface Registration {
 
 type Row = Omit<Registration, 'scopes'> & { scopes: string }
 
-const columns = sql`id, did, type, issuer, subject, parent_did AS "parentDid", email, scopes,
+const columns = sql`id, did, type, issuer, COALESCE(subject, former_subject) AS subject, parent_did AS "parentDid", email, scopes,
   assertion_expires_at AS "assertionExpiresAt", claim_token_hash AS "claimTokenHash",
   claim_token_expires_at AS "claimTokenExpiresAt", confirmed_at AS "confirmedAt", status,
   created_at AS "createdAt", updated_at AS "updatedAt"`
@@ -127,6 +127,16 @@ export const confirmRegistration = (
 /** Returns 0 if it is revoked already. */
 export const revokeRegistration = (tx: Tx, id: string, now: Millis): Promise<number> =>
   tx.run(sql`UPDATE agent_registration SET status = 'revoked', updated_at = ${now} WHERE id = ${id} AND status <> 'revoked'`)
+
+/** Returns the agents that may act for an account. */
+export const claimedAgentsOf = (reader: Reader, did: Did): Promise<Pick<Registration, 'id' | 'did'>[]> =>
+  reader.all(sql`SELECT id, did FROM agent_registration WHERE did = ${did} AND status = 'claimed'`)
+
+/** Let the providers of agents that may act for an account register others in their place. */
+export const freeSubjectsOf = (tx: Tx, did: Did): Promise<number> =>
+  tx.run(sql`
+    UPDATE agent_registration SET former_subject = subject, subject = NULL
+    WHERE did = ${did} AND status = 'claimed' AND type = 'identity_assertion'`)
 
 export const updateAssertionExpiry = (tx: Tx, id: string, expiresAt: Millis, now: Millis): Promise<number> =>
   tx.run(sql`UPDATE agent_registration SET assertion_expires_at = ${expiresAt}, updated_at = ${now} WHERE id = ${id}`)

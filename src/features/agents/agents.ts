@@ -12,7 +12,7 @@ export {
   type AgentEventType,
   type AgentUse,
 } from './agent-event-store.ts'
-export { auditPage, endAgent, visibleAgent } from './agent-owners.ts'
+export { auditPage, endAgent, endAgentsOf, visibleAgent } from './agent-owners.ts'
 export { agentGrants } from './agent-grants.ts'
 export { endRegistration } from './agent-claims.ts'
 export { deleteShownClaimsOf } from './agent-claim-page-store.ts'
