@@ -56,7 +56,10 @@ export async function startApp(config: Config, overrides: Overrides = {}): Promi
   try {
     const ctx = await openContext(config, overrides, undos)
     const active = activeFeatures(ctx)
-    for (const feature of active) await feature.prepare?.(ctx)
+    for (const feature of active) {
+      const undo = await feature.prepare?.(ctx)
+      if (undo) undos.push(undo)
+    }
     // Clean-up runs in reverse order, so steps stop after the listener: the last requests may still add steps.
     undos.push(() => ctx.steps.stop())
     const listener = (overrides.listen ?? listen)(config, createDispatcher(ctx, offeredEndpoints(ctx, active)))

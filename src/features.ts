@@ -15,6 +15,7 @@ import { escrow } from './features/escrow/escrow-feature.ts'
 import { firehose } from './features/firehose/firehose-feature.ts'
 import { identity } from './features/identity/identity-feature.ts'
 import { invites } from './features/invites/invites-feature.ts'
+import { iroh } from './features/iroh/iroh.ts'
 import { labels } from './features/labels/labels.ts'
 import { oauth } from './features/oauth/oauth-feature.ts'
 import { operators } from './features/operators/operators-feature.ts'
@@ -49,6 +50,7 @@ export const features: readonly Feature[] = [
   firehose,
   identity,
   invites,
+  iroh,
   labels,
   oauth,
   operators,

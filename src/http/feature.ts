@@ -15,8 +15,8 @@ export interface Feature {
   steps?: readonly StepKind<unknown>[]
   /** Returns whether to mount the feature; mounted if omitted. Capabilities gate single routes, this gates them all. */
   enabled?(ctx: Context): boolean
-  /** Runs before the port opens: load keys, repair, restore. */
-  prepare?(ctx: Context): Promise<void>
+  /** Runs before the port opens: load keys, repair, restore. Returns a function that undoes it after the port was closed, if necessary. */
+  prepare?(ctx: Context): Promise<(() => void | Promise<void>) | void>
   /** Runs once the port is open. Returns a function that stops what it started, if anything. */
   start?(ctx: Context): (() => void | Promise<void>) | void
 }

@@ -1,6 +1,7 @@
 /** Checks that involve several keys. Each reports on one key, and is skipped if that key already has a fault. */
 import { isIPv4 } from 'node:net'
 import type { Config, Mode } from './config.ts'
+import { hasIroh, NO_IROH } from '../network/iroh-library.ts'
 import { isPostgresUrl } from '../database/postgres.ts'
 
 export interface Check {
@@ -81,6 +82,7 @@ export const checks: readonly Check[] = [
       ? 'none would send the user name and password in the clear'
       : null,
   ),
+  fault('iroh.enabled', ({ iroh }) => (iroh.enabled && !hasIroh ? `must be false here: ${NO_IROH}` : null)),
   fault('notifications.relay', ({ notifications, iroh }) =>
     notifications.relay !== null && !iroh.enabled ? 'requires iroh.enabled' : null,
   ),

@@ -2,7 +2,7 @@
  * The kinds of value a configuration key can hold, and how each is read from an environment variable (always text) and
  * from the file (typed by TOML). Readers never throw, and a fault never repeats what might be a secret.
  */
-import { isIP } from 'node:net'
+import { isIP, isIPv4, isIPv6 } from 'node:net'
 import { normalizeAtprotoOauthScopeValue } from '@atproto/oauth-scopes'
 import { type Did, parseDid } from '../../protocol/identifiers.ts'
 import { Secret } from '../../base/secret.ts'
@@ -52,6 +52,13 @@ export const emailAddress = matching('e-mail address', /^[^\s@]+@[^\s@]+$/, 'an 
 export const nodeId = matching('node id', /^(?:[0-9a-f]{64}|[a-z2-7]{52})$/i, '64 hexadecimal or 52 base32 characters')
 export const didKey = matching('did:key', /^did:key:z[1-9A-HJ-NP-Za-km-z]+$/, 'a did:key')
 export const ipAddress = textual('IP address', (given) => (isIP(given) ? good(given) : bad('expected an IP address')))
+
+/** `address:port`, with IPv6 addresses in brackets. */
+export const socketAddress = textual('IP address and port', (given) => {
+  const [, v4, v6, port] = /^(?:([\d.]+)|\[([\da-f:.]+)\]):(\d{1,5})$/i.exec(given) ?? []
+  const fits = (isIPv4(v4 ?? '') || isIPv6(v6 ?? '')) && Number(port) >= 1 && Number(port) <= 65_535
+  return fits ? good(given) : bad('expected an IP address and a port, such as 192.0.2.1:4433 or [2001:db8::1]:4433')
+})
 
 /** An address, or a network as `address/bits`. */
 export const network = textual('IP address or network', (given) => {

@@ -30,6 +30,7 @@ import {
   secret,
   serviceAddress,
   serviceId,
+  socketAddress,
   text,
 } from './config-kinds.ts'
 import type { Did } from '../../protocol/identifiers.ts'
@@ -331,9 +332,12 @@ export const declared = {
   }),
 
   iroh: section({
-    ...unused({
-      enabled: field(boolean, { default: false, doc: 'Run the QUIC endpoint in addition to HTTP.' }),
-      ipv6: field(boolean, { default: true, doc: 'Bind the IPv6 socket too.' }),
+    enabled: field(boolean, { default: false, doc: 'Run the QUIC endpoint in addition to HTTP.' }),
+    ipv6: field(boolean, { default: true, doc: 'Open a socket for IPv6 too.' }),
+    discovery: field(boolean, {
+      default: true,
+      addition: true,
+      doc: 'Use the public relays and discovery of the iroh network, through which peers reach each other by node id alone. If false, only known addresses are dialled.',
     }),
     endpoint: optional(text, { doc: "Node id to advertise instead of this server's own, even if the endpoint is disabled." }),
   }),
@@ -341,6 +345,11 @@ export const declared = {
   notifications: section(
     unused({
       relay: optional(nodeId, { doc: 'Node id of the push relay. Unset: no notifications.' }),
+      relayAddresses: field(listOf(socketAddress), {
+        default: [],
+        addition: true,
+        doc: 'Where the push relay can be reached, each `address:port`, in addition to what discovery finds.',
+      }),
       enrollmentCode: optional(secret(text), { doc: 'Code for a relay that requires one to enroll.' }),
     }),
   ),

@@ -9,26 +9,38 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
+export interface Loaded<Library> {
+  /** The exports, or null if no build could be loaded. */
+  library: Library | null
+  /** Why builds could not be loaded. */
+  faults: readonly unknown[]
+}
+
 /**
- * Returns the first build that loads, or null if none does. Writes a warning if there are builds but none can be
- * loaded. A build is what `require` returns for it: the exports when run from source, the path of the file in the
- * executable.
+ * Returns the first build that loads. A build is what `require` returns for it: the exports when run from source, the
+ * path of the file in the executable.
  */
-export function loadNative<Library extends object>(builds: Iterable<Library | string>): Library | null {
+export function firstToLoad<Library extends object>(builds: Iterable<Library | string>): Loaded<Library> {
   const faults: unknown[] = []
   for (const build of builds) {
-    if (typeof build !== 'string') return build
+    if (typeof build !== 'string') return { library: build, faults }
     try {
-      return unpacked(build)
+      return { library: unpacked(build), faults }
     } catch (error) {
       faults.push(error)
     }
   }
-  if (faults.length > 0)
+  return { library: null, faults }
+}
+
+/** Returns the first build that loads, or null if none does. Writes a warning if there are builds but none can be loaded. */
+export function loadNative<Library extends object>(builds: Iterable<Library | string>): Library | null {
+  const { library, faults } = firstToLoad(builds)
+  if (library === null && faults.length > 0)
     process.stderr.write(
       `holdfast: a native library cannot be loaded from ${tmpdir()}, so a slower implementation is used: set TMPDIR to a folder from which programs may run (${faults.map(String).join('; ')})\n`,
     )
-  return null
+  return library
 }
 
 function unpacked<Library>(file: string): Library {

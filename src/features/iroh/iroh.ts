@@ -1,0 +1,63 @@
+/** The endpoint of this server for QUIC between peers: who it is, and how other features reach their peers through it. */
+import { randomBytes } from 'node:crypto'
+import { networkInterfaces } from 'node:os'
+import { inWords } from '../../base/operator-error.ts'
+import type { Feature } from '../../http/feature.ts'
+import type { Config } from '../../platform/configuration/config.ts'
+import { perContext, type Context } from '../../platform/context.ts'
+import type { IrohEndpoint } from '../../platform/network/iroh-endpoint.ts'
+import type { Peers } from '../../platform/network/peers.ts'
+import { SecretDoesNotOpen, serverSecret } from '../../platform/secrets/vault.ts'
+
+const SECRET_NAME = 'iroh-endpoint'
+
+const bound = perContext((): { endpoint: IrohEndpoint | null } => ({ endpoint: null }))
+
+/** Returns null if the server has no endpoint, and for commands, which open none. */
+export const peersOf = (ctx: Context): Peers | null => bound(ctx).endpoint
+
+export const iroh: Feature = {
+  name: 'iroh',
+  enabled: ({ config }) => config.iroh.enabled,
+  async prepare(ctx) {
+    const { openEndpoint } = await import('../../platform/network/iroh-endpoint.ts')
+    const endpoint = await openEndpoint({
+      secret: await endpointSecret(ctx),
+      discovery: ctx.config.iroh.discovery,
+      sockets: socketsOf(ctx.config),
+    })
+    bound(ctx).endpoint = endpoint
+    return () => endpoint.close()
+  },
+}
+
+/**
+ * Returns the seed of the endpoint's key. Throws `OperatorError` if the stored one does not open: relays know this
+ * server by the key, so it must never be replaced in silence.
+ */
+async function endpointSecret({ config, db, vault, log }: Context): Promise<Uint8Array> {
+  if (config.signingKeyMasterKey === null) {
+    log.warn('no master key is configured: the node id changes with every start, and relays do not know the server again')
+    return randomBytes(32)
+  }
+  try {
+    return await serverSecret(db, vault, SECRET_NAME)
+  } catch (error) {
+    if (!(error instanceof SecretDoesNotOpen)) throw error
+    const what = `the stored key of the QUIC endpoint (row ${SECRET_NAME} of server_secret) does not open`
+    throw inWords({ what, remedy: 'restore it from a backup; with another key this server would have another node id' }, error)
+  }
+}
+
+/** Without discovery, peers have to know an address anyway, so a server for this machine alone stays on it. */
+function socketsOf({ iroh: { discovery, ipv6 }, bindAddress }: Config): readonly string[] {
+  if (!discovery && isLoopback(bindAddress)) return ['127.0.0.1:0', ...loopbackOnly()]
+  // The library always opens a socket for IPv6, and only tolerates that there is none if no address is given.
+  return ipv6 ? [] : ['0.0.0.0:0', ...loopbackOnly()]
+}
+
+const isLoopback = (address: string): boolean => address === '::1' || address.startsWith('127.')
+
+/** Takes the place of the socket for IPv6 that the library would open on all interfaces. None if the machine has no IPv6. */
+const loopbackOnly = (): readonly string[] =>
+  Object.values(networkInterfaces()).some((addresses) => addresses?.some(({ address }) => address === '::1')) ? ['[::1]:0'] : []

@@ -1,0 +1,73 @@
+/** Exchanges of the server with its peers: what other features build on. */
+import { expect, test } from 'bun:test'
+import { peersOf } from '../../src/features/iroh/iroh.ts'
+import { withContext } from '../../src/app.ts'
+import { onPostgres } from '../harness/postgres.ts'
+import { MASTER_KEY, startPds } from '../harness/pds.ts'
+import { startQuicPeer } from '../harness/quic-peer.ts'
+
+const ALPN = 'example/1'
+const enabled = { iroh: { enabled: true, discovery: false }, signingKeyMasterKey: MASTER_KEY }
+const limits = { maxBytes: 1000, timeoutMillis: 5000 }
+const text = (bytes: Uint8Array) => Buffer.from(bytes).toString()
+
+test('a server without an endpoint has no peers', async () => {
+  await using pds = await startPds()
+  expect(peersOf(pds.ctx)).toBeNull()
+})
+
+test.skipIf(onPostgres)('a command opens no endpoint', async () => {
+  await using pds = await startPds(enabled)
+  const { config } = pds.ctx
+  await pds.stop()
+  expect(await withContext(config, async (ctx) => peersOf(ctx))).toBeNull()
+})
+
+test('peers are dialled by id and address, and each exchange has a stream of its own', async () => {
+  await using pds = await startPds(enabled)
+  await using peer = await startQuicPeer({ alpn: ALPN, answer: (request) => Buffer.from(`${text(request)}, answered`) })
+  const connection = await peersOf(pds.ctx)!.dial(peer, ALPN, 5000)
+  const answers = await Promise.all(['one', 'two', 'three'].map((request) => connection.exchange(Buffer.from(request), limits)))
+  expect(answers.map(text)).toEqual(['one, answered', 'two, answered', 'three, answered'])
+  expect(peer.accepted).toHaveLength(1)
+  expect(peer.accepted[0]!.remoteId().toString()).toBe(peersOf(pds.ctx)!.nodeId)
+  connection.close()
+  connection.close()
+  await expect(connection.exchange(Buffer.from('four'), limits)).rejects.toThrow('exchange with a peer failed: ')
+})
+
+test('a peer that does not respond is given up, dialling and exchanging', async () => {
+  await using pds = await startPds(enabled)
+  const peers = peersOf(pds.ctx)!
+  await using peer = await startQuicPeer({ alpn: ALPN, answer: () => new Promise<Uint8Array>(() => {}) })
+  await using gone = await startQuicPeer({ alpn: ALPN })
+  await gone.close()
+  await expect(peers.dial(gone, ALPN, 100)).rejects.toThrow('peer not reached: not done after 100 ms')
+  const connection = await peers.dial(peer, ALPN, 5000)
+  await expect(connection.exchange(Buffer.from('?'), { maxBytes: 10, timeoutMillis: 100 })).rejects.toThrow('not done after 100 ms')
+  await peer.accepted[0]!.closed()
+})
+
+test('a peer is refused under another key, for another protocol, and if its answer is too long', async () => {
+  await using pds = await startPds(enabled)
+  const peers = peersOf(pds.ctx)!
+  await using peer = await startQuicPeer({ alpn: ALPN, answer: () => new Uint8Array(11) })
+  await using other = await startQuicPeer({ alpn: ALPN })
+  await expect(peers.dial({ nodeId: other.nodeId, addresses: peer.addresses }, ALPN, 1000)).rejects.toThrow(/^peer not reached: [^\n]*$/)
+  await expect(peers.dial(peer, 'example/2', 5000)).rejects.toThrow(/^peer not reached: [^\n]*$/)
+  await expect(peers.dial({ ...peer, nodeId: 'nobody' }, ALPN, 5000)).rejects.toThrow(/^peer not reached: [^\n]*$/)
+  const connection = await peers.dial(peer, ALPN, 5000)
+  await expect(connection.exchange(Buffer.from('?'), { maxBytes: 10, timeoutMillis: 5000 })).rejects.toThrow(
+    /^exchange with a peer failed: [^\n]*$/,
+  )
+})
+
+test('stopping the server ends its connections', async () => {
+  await using pds = await startPds(enabled)
+  await using peer = await startQuicPeer({ alpn: ALPN, answer: () => new Promise<Uint8Array>(() => {}) })
+  const connection = await peersOf(pds.ctx)!.dial(peer, ALPN, 5000)
+  const waiting = connection.exchange(Buffer.from('?'), { maxBytes: 10, timeoutMillis: 30_000 }).catch(String)
+  await pds.stop()
+  expect(await waiting).toContain('exchange with a peer failed: ')
+  await peer.accepted[0]!.closed()
+})
