@@ -32,6 +32,8 @@ const STOP_GRACE_MILLIS = 30_000
 export type Overrides = Partial<Pick<Context, 'clock' | 'log' | 'mailer' | 'resolver' | 'outbound' | 'plc'>> & {
   listen?: typeof listen
   strictTransactions?: boolean
+  /** Share the PostgreSQL database with other servers. */
+  sharesDatabase?: boolean
   stopGraceMillis?: number
 }
 
@@ -93,7 +95,12 @@ export async function withContext<T>(config: Config, work: (ctx: Context) => Pro
 async function openContext(config: Config, overrides: Overrides, undos: Undo[]): Promise<Context> {
   const clock = overrides.clock ?? systemClock
   const log = overrides.log ?? processLog(config.telemetry)
-  const { db, applied, close } = await openData(config, { log, now: clock.now(), strict: overrides.strictTransactions })
+  const { db, applied, close } = await openData(config, {
+    log,
+    now: clock.now(),
+    strict: overrides.strictTransactions,
+    shared: overrides.sharesDatabase,
+  })
   undos.push(close)
   if (applied > 0) log.info('migrations applied', { migrations: applied })
 

@@ -42,6 +42,8 @@ const aboutNobody: readonly string[] = [
   'blob_removal',
   'clock_seen',
   'kek_generation',
+  'lease',
+  'node',
   'oauth_client',
   'oauth_device',
   'oauth_replay',

@@ -26,7 +26,7 @@ export const MASTER_KEY = new Secret(new Uint8Array(32).fill(7))
 type StartOptions = Overrides & { onFile?: boolean }
 
 export interface TestPds extends AsyncDisposable {
-  /** Where to send requests; also the configured public address. */
+  /** Where to send requests; also the public address, if the test configures no other. */
   readonly url: string
   readonly dataDir: string
   readonly clock: TestClock
@@ -48,9 +48,9 @@ export interface TestPds extends AsyncDisposable {
 export async function startPds(config: ConfigOverrides = {}, { onFile = false, ...overrides }: StartOptions = {}): Promise<TestPds> {
   const dataDir = mkdtempSync(join(tmpdir(), 'holdfast-test-'))
   const port = await freePort()
-  const clock = new TestClock()
+  const clock = overrides.clock instanceof TestClock ? overrides.clock : new TestClock()
   const dns = fakeDns()
-  const database = onPostgres && !onFile ? await testDatabase() : null
+  const database = onPostgres && !onFile && config.databaseUrl === undefined ? await testDatabase() : null
   const mails: Mail[] = []
   const { log, lines, verify } = testLog(() => clock.now())
   const mailer: Mailer = {
@@ -63,7 +63,7 @@ export async function startPds(config: ConfigOverrides = {}, { onFile = false, .
   const start = (changes: ConfigOverrides) =>
     startApp(
       testConfig(
-        { dataDir, port, publicUrl: url },
+        { dataDir, port, publicUrl: config.publicUrl ?? url },
         { adminToken: new Secret(ADMIN_TOKEN), ...(database && { databaseUrl: database.databaseUrl }), ...config, ...changes },
       ),
       {

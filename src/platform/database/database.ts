@@ -14,124 +14,9 @@
  * and BLOB; booleans are 0 and 1; instants are milliseconds. Cast sums to BIGINT, because PostgreSQL returns decimals.
  */
 
-export type SqlValue = string | number | null | Uint8Array
+import type { Sql } from './sql.ts'
 
-/** A fragment of SQL with its parameters, made by the `sql` tag. Fragments may be nested. */
-export class Sql {
-  constructor(
-    /** One text more than there are values. An array with `raw`, as templates have it, is the same object in every call. */
-    readonly texts: readonly string[],
-    readonly values: readonly SqlValue[],
-  ) {}
-}
-
-/** sql`SELECT cid FROM blob WHERE did = ${did}`: every value becomes a parameter, a nested `Sql` is spliced in. */
-export function sql(strings: TemplateStringsArray, ...values: (SqlValue | Sql)[]): Sql {
-  if (areFlat(values)) return new Sql(strings, values)
-  const flat: SqlValue[] = []
-  for (const value of values) {
-    if (value instanceof Sql) flat.push(...value.values)
-    else flat.push(value)
-  }
-  return new Sql(composed(strings, values), flat)
-}
-
-interface Composition {
-  /** Texts of each nested fragment; null for a parameter. */
-  nested: readonly (readonly string[] | null)[]
-  texts: readonly string[]
-}
-
-/** Composed texts per template. Composing a text and looking up its prepared statement costs more than running a small statement. */
-const compositions = new WeakMap<TemplateStringsArray, Composition[]>()
-/** Compositions kept per template. Real uses of a template differ by a condition or two. */
-const MAX_COMPOSITIONS = 8
-
-function composed(strings: TemplateStringsArray, values: readonly (SqlValue | Sql)[]): readonly string[] {
-  const known = compositions.get(strings) ?? []
-  for (const { nested, texts } of known) if (isMadeOf(nested, values)) return texts
-  const texts = spliced(strings, values)
-  const nested = values.map(textsOf)
-  // Fragments without `raw` are parameter lists of one call, and not worth remembering.
-  if (known.length >= MAX_COMPOSITIONS || !nested.every((piece) => piece === null || 'raw' in piece)) return texts
-  const composition = { nested, texts: Object.assign(texts, { raw: texts }) }
-  compositions.set(strings, [...known, composition])
-  return composition.texts
-}
-
-function isMadeOf(nested: Composition['nested'], values: readonly (SqlValue | Sql)[]): boolean {
-  for (let i = 0; i < values.length; i++) if (nested[i] !== textsOf(values[i]!)) return false
-  return true
-}
-
-const textsOf = (value: SqlValue | Sql): readonly string[] | null => (value instanceof Sql ? value.texts : null)
-
-function spliced(strings: TemplateStringsArray, values: readonly (SqlValue | Sql)[]): string[] {
-  const texts = [strings[0]!]
-  values.forEach((value, i) => {
-    const after = strings[i + 1]!
-    if (value instanceof Sql) {
-      texts[texts.length - 1] += value.texts[0]!
-      texts.push(...value.texts.slice(1))
-      texts[texts.length - 1] += after
-    } else texts.push(after)
-  })
-  return texts
-}
-
-function areFlat(values: readonly (SqlValue | Sql)[]): values is readonly SqlValue[] {
-  for (const value of values) if (value instanceof Sql) return false
-  return true
-}
-
-/** Makes `(?, ?, ?)` for IN. An empty list matches nothing. */
-export function sqlList(values: readonly SqlValue[]): Sql {
-  if (values.length === 0) return new Sql(['(SELECT NULL WHERE 1 = 0)'], [])
-  return new Sql(['(', ...Array<string>(values.length - 1).fill(', '), ')'], values)
-}
-
-/** Makes `(?, ?), (?, ?)` for a multi-row VALUES. There must be at least one row, and all rows must have the same length. */
-export function sqlRows(rows: readonly (readonly SqlValue[])[]): Sql {
-  const texts = ['(']
-  const values: SqlValue[] = []
-  rows.forEach((row, r) => {
-    row.forEach((value, c) => {
-      values.push(value)
-      texts.push(c < row.length - 1 ? ', ' : r < rows.length - 1 ? '), (' : ')')
-    })
-  })
-  return new Sql(texts, values)
-}
-
-/** Most rows in one statement. */
-const MAX_ROWS = 64
-
-/**
- * Splits rows into pieces, one per statement. A statement with thousands of rows, whose number is never the same twice,
- * takes longer to prepare than to run.
- */
-export function* inPieces<Row>(rows: readonly Row[]): Generator<readonly Row[]> {
-  for (let start = 0; start < rows.length; start += MAX_ROWS) yield rows.slice(start, start + MAX_ROWS)
-}
-
-/** Yields pages of `size` rows; each page is read from the last row of the page before. */
-export async function* inPages<Place, Row extends Place>(
-  size: number,
-  start: Place,
-  read: (after: Place, limit: number) => Promise<Row[]>,
-): AsyncGenerator<Row[]> {
-  for (let after = start; ;) {
-    const rows = await read(after, size)
-    yield rows
-    if (rows.length < size) return
-    after = rows.at(-1)!
-  }
-}
-
-/** Joins conditions with AND; always true if there are none. */
-export function sqlAnd(conditions: readonly Sql[]): Sql {
-  return conditions.reduce((all, one) => sql`${all} AND ${one}`, sql`1 = 1`)
-}
+export { inPieces, Sql, sql, sqlAnd, sqlList, sqlRows, type SqlValue } from './sql.ts'
 
 export interface Reader {
   all<Row>(query: Sql): Promise<Row[]>
@@ -163,6 +48,14 @@ export class WriteConflict extends Error {
   }
 }
 
+export class LeaseLost extends Error {
+  override name = 'LeaseLost'
+
+  constructor(lease: string) {
+    super(`another node has taken the lease "${lease}"`)
+  }
+}
+
 export interface Tx extends Reader, Writer {
   /**
    * Calls `act` once the transaction is durable and before its promise resolves; never if the transaction fails. Calls
@@ -191,6 +84,8 @@ export interface Database extends Reader, Writer {
   /** Returns the damage that the database itself reports, in words; empty if there is none. */
   integrityFaults(): Promise<string[]>
   readonly counters: DatabaseCounters
+  /** How this process works together with others on the same database. Null on SQLite, which only one process uses. */
+  readonly cluster: Cluster | null
   /** Why the last transaction could not be made durable, other than by the caller's own fault; null if it was. */
   readonly writeFault: WriteFault | null
   close(): Promise<void>
@@ -212,8 +107,97 @@ export interface DatabaseCounters {
   commits: number
 }
 
+/** What servers that share a database do together: wake each other up, and agree on who does what only one may do. */
+export interface Cluster {
+  readonly node: ClusterNode
+  /** Register this node, once the schema is there, so that others see it. Its row is deleted by `close` of the database. */
+  join(version: string): Promise<void>
+  /** Nodes that registered and did not leave, oldest first. */
+  nodes(): Promise<NodeState[]>
+  /**
+   * Wake the listeners of a channel, on every node, after the transaction is durable. Carries no data, and costs the
+   * transaction nothing: it is sent afterwards, and many become one. It is lost if this node ends in between.
+   */
+  notify(tx: Pick<Tx, 'afterCommit'>, channel: string): void
+  /**
+   * Call `act` after each notification of a channel, and whenever listening begins, because notifications were lost
+   * before. Returns the function that stops it. Who must not miss anything also looks from time to time, without being
+   * called: a connection may be lost without a sign.
+   */
+  listen(channel: string, act: () => void): () => void
+  /**
+   * Take a lease, which one node at a time holds, until it is released. Returns null if another node holds it, or this
+   * one. PostgreSQL ends it with the connection of the node, which has to give a sign of life every few seconds.
+   */
+  take(lease: string): Promise<Lease | null>
+  /**
+   * Do `work` on one node at a time: whenever this node gets the lease. Tried every second. `work` returns when `lost`
+   * aborts; if it returns or throws earlier, the lease goes to whoever asks next. `report` receives what it throws.
+   * Returns the function that ends it, and waits for `work`.
+   */
+  whileHolding(lease: string, work: (lease: Lease) => Promise<void>, report: (error: unknown) => void): () => Promise<void>
+  /** Every lease that was ever taken, by name. */
+  leases(): Promise<LeaseState[]>
+}
+
+/** A process that uses the database. Every start is another node. */
+export interface ClusterNode {
+  readonly id: string
+  /** For operators; other nodes may have the same one. */
+  readonly name: string
+}
+
+export interface Lease {
+  readonly name: string
+  /** Greater than that of every holder before. */
+  readonly fence: number
+  /** Aborts when the lease is lost or released. It may be late: what must not be done without the lease is guarded. */
+  readonly lost: AbortSignal
+  /**
+   * Call in each transaction that only the holder may do. Throws `LeaseLost` if another node has taken over; otherwise
+   * none takes over before the transaction ends.
+   */
+  guard(tx: Tx): Promise<void>
+  release(): Promise<void>
+}
+
+/** Instants are milliseconds of the database's clock. */
+export interface NodeState extends ClusterNode {
+  version: string
+  startedAt: number
+  heartbeatAt: number
+  /** Whether it has given a sign of life within the last `ALIVE_MILLIS`. */
+  isAlive: boolean
+}
+
+/** Three heartbeats, and some time for a busy machine. */
+export const ALIVE_MILLIS = 15_000
+
+export interface LeaseState {
+  name: string
+  fence: number
+  /** Node that took it last. */
+  holder: string
+  takenAt: number
+  isHeld: boolean
+}
+
 /** Whether a statement failed because a row with the same key exists. */
 export function isUniqueViolation(error: unknown): boolean {
   const { code, errno } = error as { code?: unknown; errno?: unknown }
   return code === 'SQLITE_CONSTRAINT_PRIMARYKEY' || code === 'SQLITE_CONSTRAINT_UNIQUE' || code === '23505' || errno === '23505'
+}
+
+/** Yields pages of `size` rows; each page is read from the last row of the page before. */
+export async function* inPages<Place, Row extends Place>(
+  size: number,
+  start: Place,
+  read: (after: Place, limit: number) => Promise<Row[]>,
+): AsyncGenerator<Row[]> {
+  for (let after = start; ;) {
+    const rows = await read(after, size)
+    yield rows
+    if (rows.length < size) return
+    after = rows.at(-1)!
+  }
 }

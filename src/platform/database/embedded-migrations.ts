@@ -46,6 +46,7 @@ import browserSignIns from '../../../migrations/0087-browser-sign-ins.sql' with 
 import hostingChanges from '../../../migrations/0093-hosting-changes.sql' with { type: 'text' }
 import unansweredSubmissions from '../../../migrations/0106-unanswered-submissions.sql' with { type: 'text' }
 import formerSubjects from '../../../migrations/0112-former-subjects.sql' with { type: 'text' }
+import nodes from '../../../migrations/0113-nodes.sql' with { type: 'text' }
 import type { Migration } from './migrations.ts'
 
 const migration = (number: number, name: string, text: string, postgres?: string): Migration => ({ number, name, text, postgres })
@@ -96,4 +97,5 @@ export const migrations: readonly Migration[] = [
   migration(87, 'browser-sign-ins', browserSignIns),
   migration(106, 'unanswered-submissions', unansweredSubmissions),
   migration(112, 'former-subjects', formerSubjects),
+  migration(113, 'nodes', nodes),
 ]

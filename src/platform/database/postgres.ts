@@ -5,19 +5,13 @@
  * a failed one rolls back alone, and a single flush of the server's log makes all of them durable.
  */
 import { SQL, type ReservedSQL } from 'bun'
+import { hostname } from 'node:os'
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import {
-  TextNotStorable,
-  type Database,
-  type DatabaseCounters,
-  type Dialect,
-  type Reader,
-  type Sql,
-  type SqlValue,
-  type Tx,
-  type WriteFault,
-} from './database.ts'
+import type { Database, DatabaseCounters, Dialect, Reader, Tx, WriteFault } from './database.ts'
 import { OperatorError } from '../../base/operator-error.ts'
+import { PostgresCluster } from './postgres-cluster.ts'
+import type { Connect } from './postgres-session.ts'
+import { ask, readerOn } from './postgres-statements.ts'
 import { outsideRequests } from '../running/request-scope.ts'
 
 /** Connections for single reads and short series of them. */
@@ -30,6 +24,8 @@ const CONNECT_TIMEOUT_SECS = 10
 /** Key of the server's advisory lock: the bytes of "holdfast" without the first. */
 const LOCK = 0x6f_6c_64_66_61_73_74n
 const LOCK_TIMEOUT_SECS = 3
+/** Key of the lock that transactions of all nodes take, one after another. */
+const TRANSACTION_LOCK = LOCK + 1n
 /** SQLSTATE `lock_not_available`. */
 const LOCK_NOT_AVAILABLE = '55P03'
 /** Characters in byte order, which is no language's order. Every range read relies on byte order. */
@@ -62,10 +58,11 @@ const dialect: Dialect = {
 /** Throws `OperatorError` if the server cannot be reached or does not order text by bytes. */
 export async function openPostgres({ url, strict = false, exclusive = false }: PostgresOptions): Promise<Database> {
   const counters: DatabaseCounters = { statements: 0, rows: 0, transactions: 0, commits: 0 }
-  const connect = (max: number, onconnect?: () => void) =>
-    new SQL({ adapter: 'postgres', url, max, bigint: true, connectionTimeout: CONNECT_TIMEOUT_SECS, onconnect })
-  const writer = new WriterConnection((onconnect) => connect(1, onconnect), exclusive)
+  const connect: Connect = (max, options) =>
+    new SQL({ adapter: 'postgres', url, max, bigint: true, connectionTimeout: CONNECT_TIMEOUT_SECS, ...options })
+  const writer = new WriterConnection((onconnect) => connect(1, { onconnect }), exclusive)
   const pools = { readers: connect(READER_CONNECTIONS), snapshots: connect(SNAPSHOT_CONNECTIONS) }
+  const cluster = new PostgresCluster(connect, hostname())
   const closeAll = () => Promise.all([writer, pools.readers, pools.snapshots].map((each) => each.close()))
   try {
     await checkOrder(writer.pool)
@@ -76,7 +73,7 @@ export async function openPostgres({ url, strict = false, exclusive = false }: P
     throw new OperatorError(`the database at ${withoutPassword(url)} cannot be used: ${(error as Error).message}`)
   }
   const reads = readerOn(pools.readers, counters)
-  const queue = new WriterQueue(writer, counters, strict)
+  const queue = new WriterQueue(writer, counters, strict, exclusive)
   const steady = async <T>(pool: SQL, work: (reader: Reader) => Promise<T>): Promise<T> => {
     const connection = await pool.reserve()
     try {
@@ -90,6 +87,7 @@ export async function openPostgres({ url, strict = false, exclusive = false }: P
   return {
     dialect,
     counters,
+    cluster,
     ...reads,
     run: (query) => queue.enter((tx) => tx.run(query)),
     transaction: (work) => queue.enter(work),
@@ -101,6 +99,7 @@ export async function openPostgres({ url, strict = false, exclusive = false }: P
       return queue.fault
     },
     async close() {
+      await cluster.close()
       await queue.close()
       await closeAll()
     },
@@ -176,61 +175,6 @@ export function withoutPassword(databaseUrl: string): string {
   return parsed.href
 }
 
-/** Statement texts with numbered parameters (`$1`), by the texts of their template. */
-const numbered = new WeakMap<readonly string[], string>()
-
-function textOf({ texts }: Sql): string {
-  const known = numbered.get(texts)
-  if (known !== undefined) return known
-  const text = texts.reduce((all, piece, i) => `${all}$${i}${piece}`).replaceAll(' AS BLOB)', ' AS BYTEA)')
-  if ('raw' in texts) numbered.set(texts, text)
-  return text
-}
-
-/** Without this check, `undefined` would silently be bound as NULL, and numbers beyond 2^53 would silently lose digits. */
-function parameterOf(value: SqlValue): SqlValue | bigint {
-  if (value === undefined) throw new TypeError('undefined is not an SQL value')
-  if (typeof value === 'string' && value.includes('\0')) throw new TextNotStorable()
-  if (typeof value !== 'number' || (value | 0) === value) return value
-  if (!Number.isSafeInteger(value)) throw new TypeError(`${value} is not an SQL integer`)
-  // The driver would send it as a floating-point number, for which PostgreSQL does not use an index on integers.
-  return BigInt(value)
-}
-
-type Row = Record<string, unknown>
-type Rows = Row[] & { count: number }
-
-/** Converts 64-bit integers, which arrive as bigints, and bytes, which arrive as buffers. */
-function decoded(row: Row): Row {
-  for (const name in row) {
-    const value = row[name]
-    if (typeof value === 'bigint') row[name] = safeNumber(value)
-    else if (value instanceof Buffer) row[name] = new Uint8Array(value.buffer, value.byteOffset, value.byteLength)
-  }
-  return row
-}
-
-function safeNumber(value: bigint): number {
-  const number = Number(value)
-  if (!Number.isSafeInteger(number)) throw new RangeError(`${value} is beyond the integers that a number can represent exactly`)
-  return number
-}
-
-async function ask(connection: SQL, query: Sql, counters: DatabaseCounters): Promise<Rows> {
-  counters.statements++
-  return connection.unsafe(textOf(query), query.values.map(parameterOf))
-}
-
-function readerOn(connection: SQL, counters: DatabaseCounters): Reader {
-  return {
-    all: async <T>(query: Sql) => (await ask(connection, query, counters)).map(decoded) as T[],
-    async get<T>(query: Sql) {
-      const [row] = await ask(connection, query, counters)
-      return row === undefined ? null : (decoded(row) as T)
-    },
-  }
-}
-
 interface Waiting {
   work: (tx: Tx) => Promise<unknown>
   resolve(value: unknown): void
@@ -248,6 +192,7 @@ class WriterQueue {
     readonly writer: WriterConnection,
     readonly counters: DatabaseCounters,
     readonly strict: boolean,
+    readonly exclusive: boolean,
   ) {}
 
   enter<T>(work: (tx: Tx) => Promise<T>): Promise<T> {
@@ -266,7 +211,7 @@ class WriterQueue {
     while (this.#waiting.length > 0) {
       const group = this.#waiting.splice(0, MAX_GROUP)
       try {
-        await this.writer.use((connection) => new Group(connection, this.counters, this.strict).run(group))
+        await this.writer.use((connection) => new Group(connection, this.counters, this.strict, this.exclusive).run(group))
         this.fault = null
       } catch (error) {
         this.fault = { error, at: performance.now() }
@@ -286,6 +231,7 @@ class Group {
     readonly connection: ReservedSQL,
     readonly counters: DatabaseCounters,
     readonly strict: boolean,
+    readonly exclusive: boolean,
   ) {
     this.#tx = {
       ...readerOn(connection, counters),
@@ -303,6 +249,7 @@ class Group {
     const outcomes: Outcome[] = []
     await this.#command('BEGIN')
     try {
+      if (!this.exclusive) await this.#command(`SELECT pg_advisory_xact_lock(${TRANSACTION_LOCK})`)
       for (const { work } of members) outcomes.push(await this.#member(work))
       await this.#command('COMMIT')
     } catch (error) {

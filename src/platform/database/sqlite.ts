@@ -83,6 +83,7 @@ export function openSqlite({ path, strict = false }: SqliteOptions): Database {
   return {
     dialect: { name: 'sqlite', definition: (statement) => statement },
     counters,
+    cluster: null,
     get writeFault() {
       return queue.fault
     },

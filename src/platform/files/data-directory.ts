@@ -28,6 +28,7 @@ import { explained } from './system-faults.ts'
 import type { Log } from '../running/log.ts'
 import { migrate } from '../database/migrations.ts'
 import { OperatorError } from '../../base/operator-error.ts'
+import { VERSION } from '../../base/version.ts'
 import { migrations } from '../database/embedded-migrations.ts'
 import { openDatabase } from '../database/open-database.ts'
 import { isPostgresUrl, withoutPassword } from '../database/postgres.ts'
@@ -58,6 +59,8 @@ interface OpenOptions {
   now: Millis
   /** As in `SqliteOptions`. */
   strict?: boolean
+  /** Other servers may use the database too, if it is on PostgreSQL. */
+  shared?: boolean
 }
 
 /** Returns the paths of the database's files on this disk; empty if a PostgreSQL server holds it. */
@@ -68,16 +71,17 @@ export const databaseFiles = (databaseUrl: string): string[] =>
  * Lock the directory for this process, and open its database with the schema of this version. Throws `OperatorError` if
  * another process holds the lock, the database was lost, or the system refuses access.
  */
-export async function openData(place: DataPlace, { log, now, strict }: OpenOptions): Promise<OpenData> {
+export async function openData(place: DataPlace, { log, now, strict, shared = false }: OpenOptions): Promise<OpenData> {
   makeDataDirectory(place)
   const [path] = databaseFiles(place.databaseUrl)
   const unlock = lockDirectory(place.dataDir)
   try {
     keepPrivate(place, log)
     if (path !== undefined && !isDatabaseThere(path)) refuseLoss(place, existsSync(path) ? 'is empty' : 'is missing')
-    const db = await openDatabase({ databaseUrl: place.databaseUrl, strict, exclusive: true })
+    const db = await openDatabase({ databaseUrl: place.databaseUrl, strict, exclusive: !shared })
     try {
       const applied = await migrate(db, migrations, now, () => refuseLoss(place, 'holds nothing'))
+      await db.cluster?.join(VERSION)
       mark(place)
       return {
         db,

@@ -1,0 +1,248 @@
+/**
+ * The cluster on PostgreSQL: notifications, and leases that end with a connection.
+ *
+ * A lease is an advisory lock of this node's **session**, a connection for nothing else. PostgreSQL ends the session,
+ * and with it every lease, when the connection closes or has been silent for too long. The holder may learn of it late,
+ * so its transactions check the fence: a number in the row of the lease that each new holder raises. They lock that row
+ * until they end, and so a new holder waits for the last transaction of the one before.
+ */
+import { randomUUID } from 'node:crypto'
+import type { SQL } from 'bun'
+import { setTimeout as pause } from 'node:timers/promises'
+import { outsideRequests } from '../running/request-scope.ts'
+import {
+  ALIVE_MILLIS,
+  LeaseLost,
+  sql,
+  type Cluster,
+  type ClusterNode,
+  type Lease,
+  type LeaseState,
+  type NodeState,
+  type Reader,
+  type Tx,
+} from './database.ts'
+import { Session, type Connect } from './postgres-session.ts'
+
+const HEARTBEAT_MILLIS = 3000
+/** Between tries to take a lease, and to listen. */
+const RETRY_MILLIS = 1000
+/** Rows of nodes that were killed are kept for this long. */
+const KEPT_MILLIS = 24 * 3600 * 1000
+
+const nowMillis = sql`CAST(extract(epoch FROM clock_timestamp()) * 1000 AS BIGINT)`
+const lockOf = (lease: string) => sql`hashtextextended(${`lease ${lease}`}, 0)`
+
+export class PostgresCluster implements Cluster {
+  readonly node: ClusterNode
+  readonly #session: Session
+  /** Notifications are sent on one connection and received on another, which the driver opens again if it is lost. */
+  readonly #wakes: SQL
+  readonly #held = new Map<string, HeldLease>()
+  readonly #due = new Set<string>()
+  readonly #ends = new Set<() => Promise<void>>()
+  #sending: Promise<void> | null = null
+  #version: string | null = null
+  #heartbeat: Timer | null = null
+  #isClosed = false
+
+  constructor(connect: Connect, name: string) {
+    this.node = { id: randomUUID(), name }
+    this.#wakes = connect(1)
+    this.#session = new Session(connect, () => {
+      for (const lease of this.#held.values()) lease.end()
+      this.#held.clear()
+    })
+  }
+
+  async join(version: string): Promise<void> {
+    this.#version = version
+    await this.#session.ask((session) => session.all(sql`DELETE FROM node WHERE heartbeat_at < ${nowMillis} - ${KEPT_MILLIS}`))
+    await this.#beat()
+    this.#heartbeat = outsideRequests(() => setInterval(() => void this.#beat().catch(() => undefined), HEARTBEAT_MILLIS))
+    this.#heartbeat.unref()
+  }
+
+  /** Gives the sign of life that keeps the session. Whoever misses it finds out from the row. */
+  async #beat(): Promise<void> {
+    this.#session.endIfSilent()
+    const { id, name } = this.node
+    await this.#session.ask((session) =>
+      session.all(sql`
+        INSERT INTO node (id, name, version, started_at, heartbeat_at) VALUES (${id}, ${name}, ${this.#version}, ${nowMillis}, ${nowMillis})
+        ON CONFLICT (id) DO UPDATE SET heartbeat_at = excluded.heartbeat_at`),
+    )
+  }
+
+  async nodes(): Promise<NodeState[]> {
+    return this.#session.ask((session) =>
+      session.all<NodeState>(sql`
+        SELECT id, name, version, started_at AS "startedAt", heartbeat_at AS "heartbeatAt",
+          heartbeat_at > ${nowMillis} - ${ALIVE_MILLIS} AS "isAlive" FROM node ORDER BY started_at, id`),
+    )
+  }
+
+  notify(tx: Pick<Tx, 'afterCommit'>, channel: string): void {
+    tx.afterCommit(() => {
+      this.#due.add(channel)
+      this.#sending ??= outsideRequests(() => this.#send())
+    })
+  }
+
+  async #send(): Promise<void> {
+    while (this.#due.size > 0) {
+      const channels = [...this.#due]
+      this.#due.clear()
+      // Listeners look from time to time, and whenever their connection was lost.
+      await this.#wakes
+        .unsafe("SELECT pg_notify(channel, '') FROM unnest($1::text[]) AS channel", [this.#wakes.array(channels, 'TEXT')])
+        .catch(() => undefined)
+    }
+    this.#sending = null
+  }
+
+  listen(channel: string, act: () => void): () => void {
+    const ending = new AbortController()
+    const tell = () => {
+      if (!ending.signal.aborted) act()
+    }
+    void outsideRequests(async () => {
+      while (!ending.signal.aborted && !this.#isClosed) {
+        const subscription = await this.#wakes.listen(channel, tell, tell).catch(() => null)
+        if (subscription === null) await pause(RETRY_MILLIS, undefined, { ref: false })
+        else if (ending.signal.aborted) return subscription.unlisten()
+        else return ending.signal.addEventListener('abort', () => void subscription.unlisten().catch(() => undefined))
+      }
+    })
+    return () => ending.abort()
+  }
+
+  take(name: string): Promise<Lease | null> {
+    return this.#take(name)
+  }
+
+  async #take(name: string): Promise<HeldLease | null> {
+    if (this.#held.has(name)) return null
+    // In the map from the beginning: the same session would get its own lock a second time.
+    const lease: HeldLease = new HeldLease(name, () => this.#release(lease))
+    this.#held.set(name, lease)
+    try {
+      lease.fence = await this.#session.ask((session) => this.#acquire(session, name))
+    } catch (error) {
+      this.#forget(lease)
+      await this.#unlock(name).catch(() => undefined)
+      throw error
+    }
+    if (lease.fence > 0 && !lease.lost.aborted) return lease
+    this.#forget(lease)
+    return null
+  }
+
+  /** Returns the fence, or 0 if another node holds the lease. */
+  async #acquire(session: Reader, name: string): Promise<number> {
+    const lock = await session.get<{ taken: boolean; pid: number }>(
+      sql`SELECT pg_try_advisory_lock(${lockOf(name)}) AS taken, pg_backend_pid() AS pid`,
+    )
+    if (!lock!.taken) return 0
+    const row = await session.get<{ fence: number; pid: number }>(sql`
+      INSERT INTO lease (name, fence, holder, taken_at) VALUES (${name}, 1, ${this.node.id}, ${nowMillis})
+      ON CONFLICT (name) DO UPDATE SET fence = lease.fence + 1, holder = excluded.holder, taken_at = excluded.taken_at
+      RETURNING fence, pg_backend_pid() AS pid`)
+    // On another connection, the lock is gone with the one before.
+    return row!.pid === lock!.pid ? row!.fence : 0
+  }
+
+  async #release(lease: HeldLease): Promise<void> {
+    if (this.#held.get(lease.name) !== lease) return
+    lease.end()
+    // A lock that cannot be released is gone with its session.
+    await this.#unlock(lease.name).catch(() => undefined)
+    this.#forget(lease)
+  }
+
+  #forget(lease: HeldLease): void {
+    if (this.#held.get(lease.name) === lease) this.#held.delete(lease.name)
+  }
+
+  #unlock(name: string): Promise<unknown> {
+    return this.#session.ask((session) => session.all(sql`SELECT pg_advisory_unlock(${lockOf(name)})`))
+  }
+
+  whileHolding(name: string, work: (lease: Lease) => Promise<void>, report: (error: unknown) => void): () => Promise<void> {
+    const stopping = new AbortController()
+    const holding = outsideRequests(async () => {
+      while (!stopping.signal.aborted) {
+        // While the database cannot be reached, nobody has the lease.
+        const lease = await this.#take(name).catch(() => null)
+        if (lease !== null) await this.#hold(lease, work, stopping.signal).catch(report)
+        await pause(RETRY_MILLIS, undefined, { ref: false, signal: stopping.signal }).catch(() => undefined)
+      }
+    })
+    const end = async () => {
+      this.#ends.delete(end)
+      stopping.abort()
+      await holding
+    }
+    this.#ends.add(end)
+    return end
+  }
+
+  /** Another node may take the lease once the work has ended. */
+  async #hold(lease: HeldLease, work: (lease: Lease) => Promise<void>, stopping: AbortSignal): Promise<void> {
+    const end = () => lease.end()
+    stopping.addEventListener('abort', end)
+    if (stopping.aborted) end()
+    try {
+      await work(lease)
+    } finally {
+      stopping.removeEventListener('abort', end)
+      await lease.release()
+    }
+  }
+
+  async leases(): Promise<LeaseState[]> {
+    return this.#session.ask((session) =>
+      session.all<LeaseState>(sql`
+        SELECT name, fence, holder, taken_at AS "takenAt", EXISTS (
+          SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND granted AND objsubid = 1
+            AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
+            AND (CAST(classid AS BIGINT) << 32) | CAST(objid AS BIGINT) = hashtextextended('lease ' || name, 0)) AS "isHeld"
+        FROM lease ORDER BY name`),
+    )
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true
+    await Promise.all([...this.#ends].map((end) => end()))
+    if (this.#heartbeat !== null) {
+      clearInterval(this.#heartbeat)
+      await this.#session.ask((session) => session.all(sql`DELETE FROM node WHERE id = ${this.node.id}`)).catch(() => undefined)
+    }
+    await this.#session.close()
+    await this.#sending
+    await this.#wakes.close()
+  }
+}
+
+class HeldLease implements Lease {
+  readonly #ending = new AbortController()
+  fence = 0
+
+  constructor(
+    readonly name: string,
+    readonly release: () => Promise<void>,
+  ) {}
+
+  get lost(): AbortSignal {
+    return this.#ending.signal
+  }
+
+  end(): void {
+    this.#ending.abort(new LeaseLost(this.name))
+  }
+
+  async guard(tx: Tx): Promise<void> {
+    const row = await tx.get(sql`SELECT 1 FROM lease WHERE name = ${this.name} AND fence = ${this.fence} FOR SHARE`)
+    if (row === null) throw new LeaseLost(this.name)
+  }
+}

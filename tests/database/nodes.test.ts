@@ -1,0 +1,72 @@
+/** One service on several servers: whatever two of them are asked at once has one outcome, as on one. */
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { verifyEverything } from '../../src/features/backup/backup.ts'
+import { createAccount, holder, xrpc, type TestAccount } from '../harness/account.ts'
+import { startCluster, type TestCluster } from '../harness/cluster.ts'
+import { bearer } from '../harness/http.ts'
+
+let cluster: TestCluster
+let alice: TestAccount
+beforeAll(async () => {
+  cluster = await startCluster(2, { rateLimit: { enabled: false } })
+  alice = await createAccount(cluster.nodes[0]!, 'alice')
+})
+afterAll(() => cluster[Symbol.asyncDispose]())
+
+/** The same request at every node in turn, all at once. */
+const everywhere = <T>(times: number, ask: (url: { url: string }, i: number) => Promise<T>) =>
+  Promise.all(Array.from({ length: times }, (_, i) => ask(cluster.nodes[i % cluster.nodes.length]!, i)))
+
+const statuses = (answers: { status: number }[]) => answers.map(({ status }) => status).toSorted((a, b) => a - b)
+
+const post = (text: string) => ({
+  repo: alice.did,
+  collection: 'app.bsky.feed.post',
+  record: { text, createdAt: new Date(cluster.clock.now()).toISOString() },
+})
+
+async function expectSound(): Promise<void> {
+  const faults: string[] = []
+  await verifyEverything(cluster.nodes[0]!.ctx, { onFault: (fault) => faults.push(fault), quick: true })
+  expect(faults).toEqual([])
+}
+
+test('an account of one node signs in, writes and is read at the other', async () => {
+  const [first, second] = cluster.nodes
+  expect((await xrpc(second!, 'com.atproto.server.getSession', { headers: bearer(alice.accessJwt) })).status).toBe(200)
+  const written = await holder(second!, alice).call('com.atproto.repo.createRecord', { json: post('written at the second') })
+  expect(written.status).toBe(200)
+  const [collection, rkey] = written.body.uri.split('/').slice(-2)
+  const read = await xrpc(first!, `com.atproto.repo.getRecord?repo=${alice.did}&collection=${collection}&rkey=${rkey}`)
+  expect(read.body.value.text).toBe('written at the second')
+})
+
+test('forty writers on one repository, at two nodes, are all answered, and the tree holds what is stored', async () => {
+  const answers = await everywhere(40, (node, i) =>
+    holder(node, alice).call('com.atproto.repo.createRecord', { json: post(`of writer ${i}`) }),
+  )
+  expect(statuses(answers)).toEqual(Array(40).fill(200))
+  expect(new Set(answers.map(({ body }) => body.commit.rev)).size).toBe(40)
+  const { body } = await xrpc(cluster.nodes[1]!, `com.atproto.repo.listRecords?repo=${alice.did}&collection=app.bsky.feed.post&limit=100`)
+  expect(body.records.length).toBe(41)
+  await expectSound()
+})
+
+test('of many who want one handle at two nodes, one has it', async () => {
+  const answers = await everywhere(8, (node, i) =>
+    xrpc(node, 'com.atproto.server.createAccount', {
+      json: { handle: 'wanted.test', email: `${i}@wanted.example`, password: 'a long password' },
+    }),
+  )
+  expect(statuses(answers)).toEqual([200, ...Array(7).fill(400)])
+  await expectSound()
+})
+
+test('a refresh token that is used at two nodes at once has one successor', async () => {
+  const answers = await everywhere(8, (node) =>
+    xrpc(node, 'com.atproto.server.refreshSession', { method: 'POST', headers: bearer(alice.refreshJwt) }),
+  )
+  const tokens = answers.filter(({ status }) => status === 200).map(({ body }) => JSON.parse(atob(body.refreshJwt.split('.')[1])).jti)
+  expect(tokens.length).toBeGreaterThan(0)
+  expect(new Set(tokens).size).toBe(1)
+})

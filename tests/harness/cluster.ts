@@ -1,0 +1,45 @@
+/** Servers that share a PostgreSQL database, whichever database the suite runs on: one service at several addresses. */
+import type { ConfigOverrides } from './config.ts'
+import { TestClock } from './clock.ts'
+import { MASTER_KEY, startPds, type TestPds } from './pds.ts'
+import { testDatabase } from './postgres.ts'
+
+export interface TestCluster extends AsyncDisposable {
+  readonly databaseUrl: string
+  readonly clock: TestClock
+  /** The public address of the service is that of the first. Each has a data directory of its own. */
+  readonly nodes: readonly TestPds[]
+  /** Start another node. It belongs to the cluster, and stops with it. */
+  add(config?: ConfigOverrides): Promise<TestPds>
+}
+
+/** Starts `size` nodes, one after another. */
+export async function startCluster(size: number, config: ConfigOverrides = {}): Promise<TestCluster> {
+  const { databaseUrl, drop } = await testDatabase()
+  const clock = new TestClock()
+  const nodes: TestPds[] = []
+  const add = async (more: ConfigOverrides = {}) => {
+    const publicUrl = nodes[0]?.url
+    const shared = { signingKeyMasterKey: MASTER_KEY, databaseUrl, ...(publicUrl !== undefined && { publicUrl }) }
+    const node = await startPds({ ...shared, ...config, ...more }, { clock, sharesDatabase: true })
+    nodes.push(node)
+    return node
+  }
+  const cluster: TestCluster = {
+    databaseUrl,
+    clock,
+    nodes,
+    add,
+    async [Symbol.asyncDispose]() {
+      for (const node of nodes.toReversed()) await node[Symbol.asyncDispose]()
+      await drop()
+    },
+  }
+  try {
+    while (nodes.length < size) await add()
+  } catch (error) {
+    await cluster[Symbol.asyncDispose]()
+    throw error
+  }
+  return cluster
+}
