@@ -25,6 +25,7 @@ import { provisioning } from './features/provisioning/provisioning-feature.ts'
 import { proxy } from './features/proxy/proxy-feature.ts'
 import { repo } from './features/repo/repo-feature.ts'
 import { repoKeys } from './features/repo-keys/repo-keys-feature.ts'
+import { senderKeys } from './features/sender-keys/sender-keys-feature.ts'
 import { serverInfo } from './features/server-info/server-info.ts'
 import { signup } from './features/signup/signup-feature.ts'
 import { sync } from './features/sync/sync-feature.ts'
@@ -60,6 +61,7 @@ export const features: readonly Feature[] = [
   proxy,
   repo,
   repoKeys,
+  senderKeys,
   serverInfo,
   signup,
   sync,

@@ -25,6 +25,10 @@ import { inviteDisableCommand } from './invite-disable-command.ts'
 import { inviteListCommand } from './invite-list-command.ts'
 import { mailTestCommand } from './mail-test-command.ts'
 import { mcpCommand } from './mcp-command.ts'
+import { pushKeysCommand } from './push-keys-command.ts'
+import { pushRetireKeyCommand } from './push-retire-key-command.ts'
+import { pushRevokeKeyCommand } from './push-revoke-key-command.ts'
+import { pushRotateKeyCommand } from './push-rotate-key-command.ts'
 import { recoveryListCommand } from './recovery-list-command.ts'
 import { relayRequestCrawlCommand } from './relay-request-crawl-command.ts'
 import { relayStatusCommand } from './relay-status-command.ts'
@@ -82,6 +86,10 @@ export const commands: readonly Command[] = [
   recoveryListCommand,
   transferListCommand,
   transferCancelCommand,
+  pushKeysCommand,
+  pushRotateKeyCommand,
+  pushRetireKeyCommand,
+  pushRevokeKeyCommand,
   stepListCommand,
   stepRetryCommand,
   stepDropCommand,

@@ -54,6 +54,7 @@ const aboutNobody: readonly string[] = [
   'operator_nonce',
   'operator_pairing_code',
   'published_lexicon',
+  'push_sender_key',
   'repo_seq_past',
   'schema_migration',
   'server_secret',

@@ -58,21 +58,23 @@ const anyHolder = taking<WalletCaller | AgentCaller | SessionCaller | GrantCalle
   { sessions: 'every', grants: 'refuse', refusesTakendown: true },
 )
 
+const holderOfAnyReach: Guard<OwnerCaller> = {
+  ...anyHolder,
+  async check(exchange: Exchange) {
+    const caller = await anyHolder.check(exchange)
+    if (caller.credential !== 'wallet' && caller.credential !== 'full') throw forbidden('A session of the account itself is required')
+    return caller
+  },
+}
+
+/** As `owner`, but an app password is refused as what it is: it throws `InsufficientScope` too. */
+export const accountItself: Guard<OwnerCaller> = restating(holderOfAnyReach, restated)
+
 /** The guard of accounts that manage their children. Throws `AuthenticationRequired` or `ExpiredToken` (401), and `Forbidden` (403). */
-export const parent: Guard<OwnerCaller> = restating(
-  {
-    ...anyHolder,
-    async check(exchange: Exchange) {
-      const caller = await anyHolder.check(exchange)
-      if (caller.credential !== 'wallet' && caller.credential !== 'full') throw forbidden('A session of the account itself is required')
-      return caller
-    },
-  },
-  {
-    AuthMissing: { status: 401, name: 'AuthenticationRequired' },
-    InvalidToken: { status: 401, name: 'AuthenticationRequired' },
-    AccountNotFound: { status: 401, name: 'AuthenticationRequired' },
-    ExpiredToken: { status: 401, name: 'ExpiredToken' },
-    AccountTakedown: { status: 403, name: 'Forbidden' },
-  },
-)
+export const parent: Guard<OwnerCaller> = restating(holderOfAnyReach, {
+  AuthMissing: { status: 401, name: 'AuthenticationRequired' },
+  InvalidToken: { status: 401, name: 'AuthenticationRequired' },
+  AccountNotFound: { status: 401, name: 'AuthenticationRequired' },
+  ExpiredToken: { status: 401, name: 'ExpiredToken' },
+  AccountTakedown: { status: 403, name: 'Forbidden' },
+})

@@ -22,6 +22,8 @@ export const auditActions = [
   'steps_retried',
   'steps_dropped',
   'agents_ended',
+  'sender_key_rotated',
+  'sender_key_revoked',
 ] as const
 export type AuditAction = (typeof auditActions)[number]
 

@@ -47,6 +47,7 @@ import hostingChanges from '../../../migrations/0093-hosting-changes.sql' with {
 import unansweredSubmissions from '../../../migrations/0106-unanswered-submissions.sql' with { type: 'text' }
 import formerSubjects from '../../../migrations/0112-former-subjects.sql' with { type: 'text' }
 import nodes from '../../../migrations/0113-nodes.sql' with { type: 'text' }
+import senderKeys from '../../../migrations/0108-sender-keys.sql' with { type: 'text' }
 import type { Migration } from './migrations.ts'
 
 const migration = (number: number, name: string, text: string, postgres?: string): Migration => ({ number, name, text, postgres })
@@ -98,4 +99,5 @@ export const migrations: readonly Migration[] = [
   migration(106, 'unanswered-submissions', unansweredSubmissions),
   migration(112, 'former-subjects', formerSubjects),
   migration(113, 'nodes', nodes),
+  migration(108, 'sender-keys', senderKeys),
 ]

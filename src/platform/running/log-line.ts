@@ -46,6 +46,8 @@ const fields = {
   step: text,
   stepKind: text,
   tries: integer,
+  /** Number of a key that seals push notifications. */
+  kid: integer,
 
   // Requests
   /** HTTP method of the request. */

@@ -46,6 +46,12 @@ const families: Record<string, { list(after: string, limit: number): Sql; update
       sql`SELECT signing_key AS id, wrapped FROM operator_key WHERE signing_key > ${after} ORDER BY signing_key LIMIT ${limit}`,
     update: (id, wrapped) => sql`UPDATE operator_key SET wrapped = ${wrapped} WHERE signing_key = ${id}`,
   },
+  'push_sender_key.secret_wrapped': {
+    list: (after, limit) =>
+      sql`SELECT CAST(kid AS TEXT) AS id, secret_wrapped AS wrapped FROM push_sender_key
+        WHERE secret_wrapped IS NOT NULL AND CAST(kid AS TEXT) > ${after} ORDER BY CAST(kid AS TEXT) LIMIT ${limit}`,
+    update: (id, wrapped) => sql`UPDATE push_sender_key SET secret_wrapped = ${wrapped} WHERE kid = ${Number(id)}`,
+  },
   'step.payload_wrapped': {
     list: (after, limit) => sql`SELECT id, payload_wrapped AS wrapped FROM step WHERE id > ${after} ORDER BY id LIMIT ${limit}`,
     update: (id, wrapped) => sql`UPDATE step SET payload_wrapped = ${wrapped} WHERE id = ${id}`,
