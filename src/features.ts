@@ -17,6 +17,7 @@ import { identity } from './features/identity/identity-feature.ts'
 import { invites } from './features/invites/invites-feature.ts'
 import { iroh } from './features/iroh/iroh.ts'
 import { labels } from './features/labels/labels.ts'
+import { notifications } from './features/notifications/notifications-feature.ts'
 import { oauth } from './features/oauth/oauth-feature.ts'
 import { operators } from './features/operators/operators-feature.ts'
 import { plcDirectory } from './features/plc-directory/plc-directory.ts'
@@ -53,6 +54,7 @@ export const features: readonly Feature[] = [
   invites,
   iroh,
   labels,
+  notifications,
   oauth,
   operators,
   plcDirectory,

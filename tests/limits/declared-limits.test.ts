@@ -35,6 +35,7 @@ test('each endpoint with limits of its own has these', () => {
     'POST /agent/child': 'makeChild of did:web:a.test',
     'POST /v1/handles': 'updateHandle of did:web:a.test',
     'DELETE /v1/handles/:handle': 'updateHandle of did:web:a.test',
+    'POST /v1/notifications/register': 'registerPush of did:web:a.test',
     'POST /v1/repo-keys/rotation': 'rotateRepoKey of did:web:a.test',
     'POST /v1/repo-keys/rotation/complete': 'rotateRepoKey of did:web:a.test',
     'POST /account/sign-in/wallet': 'oauthConsentCreate of the address',

@@ -241,6 +241,16 @@ const limiters: Partial<Record<LimitName, Limiter>> = {
           request(`${pds.url}/v1/repo-keys/${path}`, { json: {}, headers: { ...headers, ...bearer(alice.accessJwt) } }),
     ),
   },
+  registerPush: {
+    windows: [
+      [60, HOUR],
+      [200, DAY],
+    ],
+    by: 'account',
+    requests: [
+      (headers) => request(`${pds.url}/v1/notifications/register`, { json: {}, headers: { ...headers, ...bearer(alice.accessJwt) } }),
+    ],
+  },
   reserveSigningKey: {
     windows: [[5, MINUTE]],
     by: 'address',

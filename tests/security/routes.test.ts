@@ -157,6 +157,9 @@ const routes: Record<string, For> = {
   'POST /v1/transfer/complete': 'party',
   'GET /v1/admin/transfers': 'operator',
   'POST /v1/admin/transfers/:id/cancel': 'operator',
+  'POST /v1/notifications/register': 'owner',
+  'DELETE /v1/notifications/register/:deviceUuid': 'owner',
+  'POST /v1/admin/notifications/register': 'operator',
   'POST /v1/repo-keys/rotation': 'owner',
   'POST /v1/repo-keys/rotation/complete': 'owner',
 

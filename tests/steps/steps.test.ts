@@ -1,9 +1,9 @@
 /** Durable steps: mail and requests to be crawled, with the other side away, slow, or refusing. */
 import { expect, test } from 'bun:test'
 import { checks, examine } from '../../src/features/doctor/doctor.ts'
-import { sql } from '../../src/platform/database/database.ts'
+import { sql, type Tx } from '../../src/platform/database/database.ts'
 import { Metrics } from '../../src/platform/running/metrics.ts'
-import { StepRunner, type StepKind, waitMillis } from '../../src/platform/running/steps.ts'
+import { StepPostponed, StepRunner, type StepKind, waitMillis } from '../../src/platform/running/steps.ts'
 import type { Did } from '../../src/protocol/identifiers.ts'
 import { createAccount, xrpc } from '../harness/account.ts'
 import { startCrawler } from '../harness/crawler.ts'
@@ -338,6 +338,92 @@ test('what is due far ahead because the clock was ahead is done', async () => {
   await runner.start()
   await runner.workOff()
   expect(taken).toEqual(['a'])
+  await runner.stop()
+})
+
+test('in order, one that cannot be done yet keeps those after it waiting, and is not counted as a failure', async () => {
+  await using pds = await startPds()
+  const taken: string[] = []
+  let isAway = true
+  const kind = counted(taken, {
+    concurrency: 1,
+    inOrder: true,
+    maxSteps: 100,
+    async take(_ctx, { payload }) {
+      taken.push(payload)
+      if (isAway) throw new StepPostponed('away', 30_000)
+    },
+  })
+  const runner = runnerOn(pds, kind)
+  await addAll(pds, runner, kind, ['a', 'b', 'c'])
+  await runner.start()
+  await runner.workOff()
+  pds.clock.advance({ secs: 31 })
+  await addAll(pds, runner, kind, ['d'])
+  await runner.workOff()
+  expect(taken).toEqual(['a', 'a'])
+  const [first, second] = await pds.ctx.db.all(sql`SELECT key, tries, last_error AS error FROM step ORDER BY id LIMIT 2`)
+  expect([first, second]).toEqual([
+    { key: 'a', tries: 0, error: 'away' },
+    { key: 'b', tries: 0, error: null },
+  ])
+  expect(pds.log.filter(({ message }) => message.startsWith('step failed'))).toEqual([])
+
+  isAway = false
+  pds.clock.advance({ secs: 31 })
+  await runner.workOff()
+  expect(taken).toEqual(['a', 'a', 'a', 'b', 'c', 'd'])
+  await runner.stop()
+})
+
+test('in order, one that has failed for good is left out, and a failure is waited for', async () => {
+  await using pds = await startPds()
+  const taken: string[] = []
+  const kind = counted(taken, {
+    concurrency: 1,
+    inOrder: true,
+    async take(_ctx, { payload }) {
+      taken.push(payload)
+      if (payload === 'bad') throw new Error('no')
+    },
+  })
+  const runner = runnerOn(pds, kind)
+  await addAll(pds, runner, kind, ['bad', 'good'])
+  await runner.start()
+  await runner.workOff()
+  expect(taken).toEqual(['bad'])
+  pds.clock.advance({ secs: 11 })
+  await runner.workOff()
+  expect(taken).toEqual(['bad', 'bad', 'good'])
+  expect(await pds.ctx.db.all(sql`SELECT key, tries FROM step`)).toEqual([{ key: 'bad', tries: 2 }])
+  await runner.stop()
+})
+
+test('several are added in one statement, and the oldest make room', async () => {
+  await using pds = await startPds()
+  const taken: string[] = []
+  const kind = counted(taken, { inOrder: true, concurrency: 1 })
+  const runner = runnerOn(pds, kind)
+  const { db } = pds.ctx
+  const steps = Array.from({ length: 20 }, (_, i) => ({ key: String(i), payload: String(i) }))
+  let statements = 0
+  await db.transaction((tx) => {
+    statements = 0
+    const counting: Tx = {
+      all: (query) => tx.all(query),
+      get: (query) => tx.get(query),
+      run: (query) => {
+        statements++
+        return tx.run(query)
+      },
+      afterCommit: (act) => tx.afterCommit(act),
+    }
+    return runner.addAll(counting, kind, steps)
+  })
+  expect(statements).toBe(2)
+  await runner.start()
+  await runner.workOff()
+  expect(taken).toEqual(['17', '18', '19'])
   await runner.stop()
 })
 

@@ -35,6 +35,7 @@ import { deleteReservationsOf, deleteWebDocument, forgetDidDocument, forgetReser
 import { forgetInvites } from '../invites/invites.ts'
 import { deleteFlagsAbout } from '../labels/labels.ts'
 import { checkProof, deleteNoncesOf, spendNonce, type ProofFault } from '../wallet-proofs/wallet-proofs.ts'
+import { removeRegistrationsOf } from '../notifications/notifications.ts'
 import { deleteConsentsAbout } from '../oauth/oauth.ts'
 import { deletePreferencesOf } from '../preferences/preferences.ts'
 import { deleteRepo } from '../repo/repo.ts'
@@ -145,6 +146,7 @@ async function purge(ctx: Context, tx: Tx, did: Did): Promise<string[]> {
   await deletePreferencesOf(tx, did)
   await deleteFlagsAbout(tx, did)
   await deleteTransfersOf(tx, did)
+  await removeRegistrationsOf(ctx, tx, did)
   await deleteStagedKey(tx, did)
   await deleteRepo(tx, did)
   const cids = await deleteAccountBlobs(tx, did)

@@ -7,6 +7,7 @@ import { beforeCursor, clamp, integerParam, readJson } from '../../http/json-inp
 import { isSignedBy, registrationText } from '../../protocol/admin-request.ts'
 import { wireTime, type Millis } from '../../protocol/identifiers.ts'
 import { auditActions, listAudit } from './audit-store.ts'
+import { removeRegistration } from '../notifications/notifications.ts'
 import {
   findOperatorDevice,
   insertOperatorDevice,
@@ -107,8 +108,10 @@ export const operatorRoutes = [
       const { id = '' } = path
       const now = ctx.clock.now()
       const device = await ctx.db.transaction(async (tx) => {
-        if (await revokeOperatorDevice(tx, id, now))
+        if (await revokeOperatorDevice(tx, id, now)) {
+          await removeRegistration(ctx, tx, { owner: 'operators', deviceId: id })
           await recordAudit(call, tx, { actor: actorOf(caller), action: 'device_revoked', subject: id })
+        }
         return findOperatorDevice(tx, id)
       })
       if (device === null) throw notFound('No such device')

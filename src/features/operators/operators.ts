@@ -12,7 +12,7 @@ import { authenticationRequired, forbidden } from '../../http/errors.ts'
 import { requireJson } from '../../http/json-input.ts'
 import { chargeAddress, refuseSpent } from '../../http/limiting.ts'
 import { perContext, type Context } from '../../platform/context.ts'
-import type { Tx } from '../../platform/database/database.ts'
+import type { Reader, Tx } from '../../platform/database/database.ts'
 import { LineBudget } from '../../platform/running/line-budget.ts'
 import { isSignedBy, requestText } from '../../protocol/admin-request.ts'
 import { insertAudit, type AuditAction } from './audit-store.ts'
@@ -74,6 +74,10 @@ export async function guess<Right>(exchange: Exchange, check: () => Promise<Righ
 }
 
 const guessLines = perContext(({ clock }) => new LineBudget(clock))
+
+/** Whether there is a device with this id that has not been revoked. */
+export const isDevicePaired = async (reader: Reader, deviceId: string): Promise<boolean> =>
+  (await findOperatorDevice(reader, deviceId))?.revokedAt === null
 
 /** Returns the operator's name in the audit log. */
 export const actorOf = (who: Operator): string => (who.kind === 'master' ? 'master-token' : `device:${who.deviceId}`)

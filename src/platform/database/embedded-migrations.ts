@@ -44,6 +44,8 @@ import reservedKeyBinding from '../../../migrations/0092-reserved-key-binding.sq
 import kekGeneration from '../../../migrations/0091-kek-generation.sql' with { type: 'text' }
 import browserSignIns from '../../../migrations/0087-browser-sign-ins.sql' with { type: 'text' }
 import hostingChanges from '../../../migrations/0093-hosting-changes.sql' with { type: 'text' }
+import pushRegistrations from '../../../migrations/0109-push-registrations.sql' with { type: 'text' }
+import stepOrder from '../../../migrations/0110-step-order.sql' with { type: 'text' }
 import unansweredSubmissions from '../../../migrations/0106-unanswered-submissions.sql' with { type: 'text' }
 import formerSubjects from '../../../migrations/0112-former-subjects.sql' with { type: 'text' }
 import nodes from '../../../migrations/0113-nodes.sql' with { type: 'text' }
@@ -100,4 +102,6 @@ export const migrations: readonly Migration[] = [
   migration(112, 'former-subjects', formerSubjects),
   migration(113, 'nodes', nodes),
   migration(108, 'sender-keys', senderKeys),
+  migration(109, 'push-registrations', pushRegistrations),
+  migration(110, 'step-order', stepOrder),
 ]

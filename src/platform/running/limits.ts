@@ -80,6 +80,11 @@ const rules = {
     { windowSecs: HOUR, points: () => 60 },
     { windowSecs: DAY, points: () => 300 },
   ],
+  // Each asks the relay for a handle, which gives this server 100 in an hour.
+  registerPush: [
+    { windowSecs: HOUR, points: () => 60 },
+    { windowSecs: DAY, points: () => 200 },
+  ],
   uploadBlob: [{ windowSecs: DAY, points: () => 1000 }],
   reserveSigningKey: [{ windowSecs: MINUTE, points: () => 5 }],
 } satisfies Record<string, readonly Rule[]>

@@ -16,6 +16,16 @@ export interface Step<Payload> {
   end(tx: Tx): Promise<boolean>
 }
 
+/** Thrown by `take` if the step cannot be performed yet. That is no failed try: it is not counted, nor logged. */
+export class StepPostponed extends Error {
+  constructor(
+    reason: string,
+    readonly waitMillis: number,
+  ) {
+    super(reason)
+  }
+}
+
 /** `Ctx` is the context that `take` receives. */
 export interface StepKindOf<Ctx, Payload> {
   /** Kebab-case; unique. Used in rows, commands and metrics. */
@@ -31,6 +41,11 @@ export interface StepKindOf<Ctx, Payload> {
   maxWaitSecs: number
   /** If a step with the same key exists, keep it and drop the new one. By default the new step replaces it. */
   keepsEarlier?: boolean
+  /**
+   * Perform the steps one after another, in the order in which they were added: while the first of them cannot be
+   * performed, the others wait. `concurrency` must be 1.
+   */
+  inOrder?: boolean
   /** Returns whether the error is permanent, so that there are no further tries. */
   isFinal?(error: unknown): boolean
   /** Perform the step. It is done when the promise resolves, even if nothing was left to do. A rejection schedules a retry. */
@@ -53,6 +68,8 @@ type Kind<Payload> = StepKindOf<never, Payload>
 export interface Steps {
   /** Store a step in the caller's transaction. */
   add<Payload>(tx: Tx, kind: Kind<Payload>, step: AddedStep<Payload>): Promise<void>
+  /** The same for several steps, whose keys must differ. */
+  addAll<Payload>(tx: Tx, kind: Kind<Payload>, steps: readonly AddedStep<Payload>[]): Promise<void>
   /**
    * Returns whether the next try of a step succeeds, for callers that show the result to a person. Returns false if the
    * try fails or does not end within `timeoutMillis`; the step is retried all the same. Call it as soon as the

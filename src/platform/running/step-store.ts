@@ -1,6 +1,6 @@
 /** SQL of the `step` table. */
 import type { Did, Millis } from '../../protocol/identifiers.ts'
-import { sql, sqlAnd, type Reader, type Sql, type Tx, type Writer } from '../database/database.ts'
+import { sql, sqlAnd, sqlRows, type Reader, type Sql, type Tx, type Writer } from '../database/database.ts'
 
 /** No step waits longer for its next try. A later due time was written while the clock was ahead, so the step is due. */
 export const MAX_WAIT_MILLIS = 24 * 60 * 60 * 1000
@@ -25,39 +25,50 @@ const columns = sql`id, kind, key, did, payload_wrapped AS payload, created_at A
 
 export type NewStep = Pick<StepRow, 'id' | 'kind' | 'key' | 'did' | 'payload' | 'createdAt' | 'dueAt'>
 
-const insertion = ({ id, kind, key, did, payload, createdAt, dueAt }: NewStep) => sql`
+const insertion = (steps: readonly NewStep[]) => sql`
   INSERT INTO step (id, kind, key, did, payload_wrapped, created_at, due_at, tries)
-  VALUES (${id}, ${kind}, ${key}, ${did}, ${payload}, ${createdAt}, ${dueAt}, 0)`
+  VALUES ${sqlRows(steps.map(({ id, kind, key, did, payload, createdAt, dueAt }) => [id, kind, key, did, payload, createdAt, dueAt, 0]))}`
 
-/** Insert a step, or replace the one with the same key. The new id makes a try of the replaced step ineffective. */
-export const putStep = (tx: Tx, step: NewStep): Promise<number> =>
-  tx.run(sql`${insertion(step)} ON CONFLICT (kind, key) DO UPDATE SET
+/** Insert steps, or replace those with the same keys. The new id makes a try of a replaced step ineffective. */
+export const putSteps = (tx: Tx, steps: readonly NewStep[]): Promise<number> =>
+  tx.run(sql`${insertion(steps)} ON CONFLICT (kind, key) DO UPDATE SET
     id = excluded.id, did = excluded.did, payload_wrapped = excluded.payload_wrapped, created_at = excluded.created_at, due_at = excluded.due_at,
     tries = 0, taken_until = NULL, tried_at = NULL, last_error = NULL`)
 
-/** Insert a step unless one with the same key exists. */
-export const insertStep = (tx: Tx, step: NewStep): Promise<number> => tx.run(sql`${insertion(step)} ON CONFLICT (kind, key) DO NOTHING`)
+/** Insert steps unless others with their keys exist. */
+export const insertSteps = (tx: Tx, steps: readonly NewStep[]): Promise<number> =>
+  tx.run(sql`${insertion(steps)} ON CONFLICT (kind, key) DO NOTHING`)
 
-/** Delete all but the newest `keep` steps of a kind. Returns how many. */
+/** Delete all but the newest `keep` steps of a kind. Returns how many. Ids sort by the time at which steps were added. */
 export const trimSteps = (tx: Tx, kind: string, keep: number): Promise<number> =>
   tx.run(
-    sql`DELETE FROM step WHERE kind = ${kind} AND created_at <= (SELECT created_at FROM step WHERE kind = ${kind} ORDER BY created_at DESC LIMIT 1 OFFSET ${keep})`,
+    sql`DELETE FROM step WHERE kind = ${kind} AND id <= (SELECT id FROM step WHERE kind = ${kind} ORDER BY id DESC LIMIT 1 OFFSET ${keep})`,
   )
 
 const isFree = (now: Millis) => sql`(taken_until IS NULL OR taken_until <= ${now} OR taken_until > ${now + LEASE_MILLIS})`
 
+/** As in `StepKindOf`. */
+interface Queue {
+  name: string
+  inOrder?: boolean
+}
+
+/** The steps of a kind that still wait: all of them or, in order, the one that was added first. */
+const waitingSteps = ({ name, inOrder }: Queue) => {
+  const waiting = sql`SELECT * FROM step WHERE kind = ${name} AND due_at IS NOT NULL`
+  return inOrder ? sql`(${waiting} ORDER BY id LIMIT 1) AS waiting` : sql`(${waiting}) AS waiting`
+}
+
 /** Returns steps that can be taken now, fewest tries first: steps of an unreachable service must not delay new ones. */
-export const listDueSteps = (reader: Reader, kind: string, now: Millis, limit: number): Promise<StepRow[]> =>
+export const listDueSteps = (reader: Reader, kind: Queue, now: Millis, limit: number): Promise<StepRow[]> =>
   reader.all(sql`
-    SELECT ${columns} FROM step
-    WHERE kind = ${kind} AND (due_at <= ${now} OR due_at > ${now + MAX_WAIT_MILLIS}) AND ${isFree(now)}
+    SELECT ${columns} FROM ${waitingSteps(kind)}
+    WHERE (due_at <= ${now} OR due_at > ${now + MAX_WAIT_MILLIS}) AND ${isFree(now)}
     ORDER BY tries, due_at LIMIT ${limit}`)
 
 /** Returns when the next step of a kind can be taken, or null if none is waiting. */
-export const nextStepAt = async (reader: Reader, kind: string): Promise<Millis | null> =>
-  (await reader.get<{ at: Millis | null }>(
-    sql`SELECT min(coalesce(taken_until, due_at)) AS at FROM step WHERE kind = ${kind} AND due_at IS NOT NULL`,
-  ))!.at
+export const nextStepAt = async (reader: Reader, kind: Queue): Promise<Millis | null> =>
+  (await reader.get<{ at: Millis | null }>(sql`SELECT min(coalesce(taken_until, due_at)) AS at FROM ${waitingSteps(kind)}`))!.at
 
 /** Take a step and count the try. Returns 0 if it was taken by somebody else or is gone. */
 export const takeStep = (tx: Tx, { id, tries }: Pick<StepRow, 'id' | 'tries'>, now: Millis): Promise<number> =>
@@ -65,13 +76,18 @@ export const takeStep = (tx: Tx, { id, tries }: Pick<StepRow, 'id' | 'tries'>, n
     sql`UPDATE step SET taken_until = ${now + LEASE_MILLIS}, tried_at = ${now}, tries = ${tries + 1} WHERE id = ${id} AND tries = ${tries} AND due_at IS NOT NULL`,
   )
 
-/** Return a step after a failed try. `dueAt` is null if that was the last try. */
+/** `dueAt` is null if that was the last try. */
+export type StepReturn = Pick<StepRow, 'dueAt' | 'lastError' | 'tries'>
+
+/** Return a step that was taken and not performed. */
 export const returnStep = (
   writer: Writer,
   { id, tries }: Pick<StepRow, 'id' | 'tries'>,
-  { dueAt, lastError }: Pick<StepRow, 'dueAt' | 'lastError'>,
+  { dueAt, lastError, tries: counted }: StepReturn,
 ): Promise<number> =>
-  writer.run(sql`UPDATE step SET due_at = ${dueAt}, taken_until = NULL, last_error = ${lastError} WHERE id = ${id} AND tries = ${tries}`)
+  writer.run(
+    sql`UPDATE step SET due_at = ${dueAt}, taken_until = NULL, last_error = ${lastError}, tries = ${counted} WHERE id = ${id} AND tries = ${tries}`,
+  )
 
 /** Make a step due, unless a try of it is under way. Returns false if there is no such step, or if it has failed for good. */
 export async function hastenStep(tx: Tx, { kind, key }: Pick<StepRow, 'kind' | 'key'>, now: Millis): Promise<boolean> {
@@ -88,6 +104,10 @@ export const areStepsTaken = async (reader: Reader): Promise<boolean> =>
 /** Release all steps that were taken, because the process that took them has ended. */
 export const releaseSteps = (writer: Writer): Promise<number> =>
   writer.run(sql`UPDATE step SET taken_until = NULL WHERE taken_until IS NOT NULL`)
+
+/** Delete the step of a kind with this key. Returns 0 if there is none. */
+export const withdrawStep = (tx: Tx, { name }: Pick<Queue, 'name'>, key: string): Promise<number> =>
+  tx.run(sql`DELETE FROM step WHERE kind = ${name} AND key = ${key}`)
 
 export const deleteStepsOf = (tx: Tx, did: Did): Promise<number> => tx.run(sql`DELETE FROM step WHERE did = ${did}`)
 

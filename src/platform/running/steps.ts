@@ -10,31 +10,34 @@
  *   for a week does not pile up rows.
  * - One process at a time performs a step: taking it counts a try, on condition that the count is the one that was
  *   read.
+ * - Kinds that are `inOrder` are a queue: only its first step is looked at, so its length costs nothing.
  * - The runner does not poll: one timer waits for the next step.
  */
 import type { Millis } from '../../protocol/identifiers.ts'
 import type { Context } from '../context.ts'
-import type { Tx } from '../database/database.ts'
+import { inPieces, type Tx } from '../database/database.ts'
 import { outsideRequests } from './request-scope.ts'
-import type { AddedStep, Step, StepKindOf, Steps } from './step-kind.ts'
+import { StepPostponed, type AddedStep, type Step, type StepKindOf, type Steps } from './step-kind.ts'
 import {
   areStepsTaken,
   deleteStep,
   hastenStep,
-  insertStep,
+  insertSteps,
   listDueSteps,
   nextStepAt,
-  putStep,
+  putSteps,
   releaseSteps,
   returnStep,
   summariseSteps,
   takeStep,
   trimSteps,
+  type StepReturn,
   type StepRow,
   type StepSummary,
 } from './step-store.ts'
 
-export { deleteStepsOf } from './step-store.ts'
+export { StepPostponed } from './step-kind.ts'
+export { deleteStepsOf, withdrawStep } from './step-store.ts'
 
 /** Timeout of one try, well below `LEASE_MILLIS`. */
 const MAX_TRY_MILLIS = 2 * 60 * 1000
@@ -77,14 +80,14 @@ export class StepRunner implements Steps {
     )
   }
 
-  async add<Payload>(
-    tx: Tx,
-    kind: StepKindOf<never, Payload>,
-    { key, did = null, payload, waitSecs = 0 }: AddedStep<Payload>,
-  ): Promise<void> {
+  add<Payload>(tx: Tx, kind: StepKindOf<never, Payload>, step: AddedStep<Payload>): Promise<void> {
+    return this.addAll(tx, kind, [step])
+  }
+
+  async addAll<Payload>(tx: Tx, kind: StepKindOf<never, Payload>, added: readonly AddedStep<Payload>[]): Promise<void> {
     const { clock, vault } = this.ctx
     const createdAt = clock.now()
-    const step = {
+    const steps = added.map(({ key, did = null, payload, waitSecs = 0 }) => ({
       id: Bun.randomUUIDv7(),
       kind: kind.name,
       key,
@@ -92,8 +95,8 @@ export class StepRunner implements Steps {
       payload: vault.wrap(Buffer.from(JSON.stringify(payload))),
       createdAt,
       dueAt: createdAt + waitSecs * 1000,
-    }
-    await (kind.keepsEarlier ? insertStep : putStep)(tx, step)
+    }))
+    for (const piece of inPieces(steps)) await (kind.keepsEarlier ? insertSteps : putSteps)(tx, piece)
     await trimSteps(tx, kind.name, kind.maxSteps)
     tx.afterCommit(() => this.wake())
   }
@@ -199,9 +202,9 @@ export class StepRunner implements Steps {
       const free = kind.concurrency - Array.from(this.#running.values()).filter((one) => one.kind === kind.name).length
       // The end of each running step triggers another look.
       if (free <= 0) continue
-      const due = await listDueSteps(db, kind.name, clock.now(), free)
+      const due = await listDueSteps(db, kind, clock.now(), free)
       if (due.length > 0) for (const row of await this.#taken(due)) this.#begin(kind, row)
-      nextAt = Math.min(nextAt, (await nextStepAt(db, kind.name)) ?? Infinity)
+      nextAt = Math.min(nextAt, (await nextStepAt(db, kind)) ?? Infinity)
     }
     return nextAt === Infinity ? null : nextAt - clock.now()
   }
@@ -241,17 +244,18 @@ export class StepRunner implements Steps {
   }
 
   /** Perform the step. Returns null if it succeeded, else its error and when to retry; a null `dueAt` means never. */
-  async #failureOf(kind: StepKind<unknown>, row: StepRow): Promise<Pick<StepRow, 'dueAt' | 'lastError'> | null> {
+  async #failureOf(kind: StepKind<unknown>, row: StepRow): Promise<StepReturn | null> {
     const { clock, log } = this.ctx
     try {
       await this.#within(kind.take(this.ctx, this.#opened(row)))
       return null
     } catch (error) {
+      if (error instanceof StepPostponed) return { dueAt: clock.now() + error.waitMillis, lastError: error.message, tries: row.tries - 1 }
       const isLast = (kind.maxTries !== null && row.tries >= kind.maxTries) || kind.isFinal?.(error) === true
       const level = isLast ? 'error' : 'warn'
       log[level](isLast ? 'step failed permanently' : 'step failed', { stepKind: kind.name, step: row.id, tries: row.tries, error })
       const lastError = (error instanceof Error ? error.message : String(error)).slice(0, MAX_ERROR_CHARS)
-      return { dueAt: isLast ? null : clock.now() + waitMillis(kind, row.tries, Math.random()), lastError }
+      return { dueAt: isLast ? null : clock.now() + waitMillis(kind, row.tries, Math.random()), lastError, tries: row.tries }
     }
   }
 

@@ -1,0 +1,8 @@
+/**
+ * The door of notifications: pushes to the devices of account holders.
+ *
+ * A push is sealed for one device and passed on by a relay that cannot read it, to which the QUIC endpoint talks
+ * (`iroh`). Nothing that a person waits for waits for the relay: whatever it is told is a durable step.
+ */
+export { enqueuePush } from './push-steps.ts'
+export { removeRegistration, removeRegistrationsOf } from './push-registrations.ts'
