@@ -120,7 +120,7 @@ describe('a registration for an address', () => {
     await pds.runSteps()
     await pds.runSteps()
     expect(pds.mails.map(({ to, subject }) => [to, subject])).toEqual([[carol.email, expect.stringContaining('A program asks to act')]])
-    expect(pds.mails[0]!.text).not.toContain('555')
+    expect(pds.mails[0]!.text).not.toContain('Call-555')
     expect(pds.mails[0]!.text).not.toContain(body.claim.user_code)
   })
 })
