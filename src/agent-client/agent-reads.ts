@@ -5,6 +5,9 @@ import type { Agent } from './agent.ts'
 /** Depth of a thread that is shown, in each direction. */
 const THREAD_DEPTH = 6
 
+/** Further posts of a thread are counted, and not shown. */
+const MAX_THREAD_POSTS = 200
+
 type Page = { limit?: number; cursor?: string }
 
 export class Reads {
@@ -25,7 +28,7 @@ export class Reads {
       depth: String(THREAD_DEPTH),
       parentHeight: String(THREAD_DEPTH),
     })
-    return threadNode(objectOf(thread), THREAD_DEPTH)
+    return threadNode(objectOf(thread), THREAD_DEPTH, { left: MAX_THREAD_POSTS })
   }
 
   async profile(actor: string): Promise<object> {
@@ -109,12 +112,15 @@ function postWords({ uri, cid, author, record, embed, replyCount, repostCount, l
   }
 }
 
-/** Posts that are missing or blocked have a URI, and say which. */
-function threadNode({ post, parent, replies, uri, notFound, blocked }: Answer, depth: number): object {
+/** Posts that are missing or blocked have a URI, and say which. `budget` is that of the whole thread. */
+function threadNode({ post, parent, replies, uri, notFound, blocked }: Answer, depth: number, budget: { left: number }): object {
+  budget.left--
   if (post === undefined) return { uri, ...(notFound === true && { notFound }), ...(blocked === true && { blocked }) }
-  return {
-    ...postWords(objectOf(post)),
-    ...(parent !== undefined && depth > 0 && { parent: threadNode(objectOf(parent), depth - 1) }),
-    ...(replies !== undefined && depth > 0 && { replies: itemsOf(replies).map((reply) => threadNode(reply, depth - 1)) }),
-  }
+  const above = parent !== undefined && depth > 0 && { parent: threadNode(objectOf(parent), depth - 1, budget) }
+  if (replies === undefined || depth === 0) return { ...postWords(objectOf(post)), ...above }
+  const shown: object[] = []
+  const all = itemsOf(replies)
+  for (const reply of all) if (budget.left > 0) shown.push(threadNode(reply, depth - 1, budget))
+  const omitted = all.length - shown.length
+  return { ...postWords(objectOf(post)), ...above, replies: shown, ...(omitted > 0 && { repliesNotShown: omitted }) }
 }

@@ -1,6 +1,6 @@
 /** The server at which an agent is registered: where its endpoints are, and what it answers. */
 import { OperatorError } from '../base/operator-error.ts'
-import { fetchJson, NoAnswer, originOf, refusalOf, textOf, type Answer } from '../base/server-request.ts'
+import { fetchJson, inOneLine, NoAnswer, originOf, refusalOf, textOf, type Answer } from '../base/server-request.ts'
 import { CLAIM_GRANT, JWT_BEARER_GRANT } from '../protocol/agent-names.ts'
 import type { ClaimCode, RegistrationType } from './agent-contents.ts'
 
@@ -21,6 +21,8 @@ export interface XrpcCall {
   token?: string
 }
 
+/** A person may have to type it. */
+const MAX_URI_CHARS = 500
 /** Timeout of an upload. */
 const UPLOAD_TIMEOUT_MILLIS = 300_000
 
@@ -87,17 +89,16 @@ export class AgentServer {
    */
   async #find(): Promise<Endpoints> {
     const resource = await this.#ask(`${this.url}/.well-known/oauth-protected-resource`, {})
-    if (originOrNull(resource['resource']) !== this.url)
-      throw new NoAnswer(`${this.url} calls itself ${JSON.stringify(resource['resource'])}`)
+    if (originOrNull(resource['resource']) !== this.url) throw new NoAnswer(`${this.url} calls itself ${shown(resource['resource'])}`)
     const servers = resource['authorization_servers']
     const issuer = originOf(String(Array.isArray(servers) ? servers[0] : ''))
     const metadata = await this.#ask(`${issuer}/.well-known/oauth-authorization-server`, {})
-    if (originOrNull(metadata['issuer']) !== issuer) throw new NoAnswer(`${issuer} calls itself ${JSON.stringify(metadata['issuer'])}`)
+    if (originOrNull(metadata['issuer']) !== issuer) throw new NoAnswer(`${issuer} calls itself ${shown(metadata['issuer'])}`)
     const agents = metadata['agent_auth'] as Answer | undefined
     if (typeof agents !== 'object' || agents === null) throw new OperatorError(`${this.url} does not offer agents`)
     const endpoint = (from: Answer, name: string): string => {
       const url = textOf(from, name)
-      if (originOrNull(url) !== issuer) throw new NoAnswer(`${issuer} names ${url} as its ${name}, which is another server`)
+      if (originOrNull(url) !== issuer) throw new NoAnswer(`${issuer} names ${inOneLine(url)} as its ${name}, which is another server`)
       return url
     }
     const types = agents['identity_types_supported']
@@ -110,6 +111,9 @@ export class AgentServer {
   }
 }
 
+/** What a server says of itself, in an error. */
+const shown = (said: unknown): string => inOneLine(JSON.stringify(said) ?? 'nothing')
+
 const originOrNull = (url: unknown): string | null => (typeof url === 'string' ? (URL.parse(url)?.origin ?? null) : null)
 
 /** Read a code and where to enter it. Throws `NoAnswer` if a person could not use them, or could be misled by them. */
@@ -117,7 +121,8 @@ export function claimCodeOf(claim: unknown, expiresAt: unknown): ClaimCode {
   const answer = (typeof claim === 'object' && claim !== null ? claim : {}) as Answer
   const [userCode, uri] = [textOf(answer, 'user_code'), URL.parse(textOf(answer, 'verification_uri'))]
   if (!/^[\dA-Za-z-]{4,16}$/.test(userCode)) throw new NoAnswer('the server returned a code in a form that is not known')
-  if (uri === null || originOf(uri.href) !== uri.origin) throw new NoAnswer('the server named no address at which to enter the code')
+  if (uri === null || originOf(uri.href) !== uri.origin || uri.href.length > MAX_URI_CHARS)
+    throw new NoAnswer('the server named no address at which to enter the code')
   const expires = new Date(typeof expiresAt === 'string' ? expiresAt : NaN)
   if (Number.isNaN(expires.getTime())) throw new NoAnswer('the server does not say when the code expires')
   return { userCode, verificationUri: uri.href, expiresAt: expires.toISOString() }

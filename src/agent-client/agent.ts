@@ -5,10 +5,10 @@
 import { readFile } from 'node:fs/promises'
 import { OperatorError } from '../base/operator-error.ts'
 import type { SealedFile } from '../base/sealed-file.ts'
-import { NoAnswer, ServerRefusal, textOf, type Answer } from '../base/server-request.ts'
+import { inOneLine, NoAnswer, ServerRefusal, textOf, type Answer } from '../base/server-request.ts'
 import { SingleFlight } from '../base/single-flight.ts'
 import { ID_JAG } from '../protocol/agent-names.ts'
-import type { Did, Millis } from '../protocol/identifiers.ts'
+import { parseDid, type Did, type Millis } from '../protocol/identifiers.ts'
 import { decodeJws } from '../protocol/jws.ts'
 import { freshAgent, type AgentContents, type ClaimCode } from './agent-contents.ts'
 import { AgentServer, claimCodeOf, type XrpcCall } from './agent-server.ts'
@@ -19,6 +19,11 @@ const MARGIN_MILLIS = 30_000
 const POLL_MILLIS = 5000
 /** What is added each time the server finds the polls too frequent. Source: RFC 8628, 3.5. */
 const SLOWER_MILLIS = 5000
+
+/** What a header can hold. Source: RFC 6750, 2.1. */
+const TOKEN = /^[\w.~+/-]+=*$/
+/** Longer lists of scopes are cut off where they are shown. */
+const MAX_SCOPES_CHARS = 2000
 
 /** The account holder has not confirmed the agent, or has to do it again. */
 export class NotConfirmed extends OperatorError {
@@ -35,6 +40,8 @@ export class AgentEnded extends OperatorError {}
 
 export const codeWords = ({ userCode, verificationUri, expiresAt }: ClaimCode): string =>
   `nobody has confirmed the agent yet: open ${verificationUri}, sign in, and enter the code ${userCode} before ${expiresAt}`
+
+export const scopeWords = (scopes: readonly string[]): string => inOneLine(scopes.join(' '), MAX_SCOPES_CHARS)
 
 interface Access {
   token: string
@@ -139,9 +146,9 @@ export class Agent {
   /** The account that the agent acts for. */
   async did(): Promise<Did> {
     const { token } = await this.access()
-    const did = decodeJws(token)?.payload['sub']
-    if (typeof did !== 'string' || !did.startsWith('did:')) throw new NoAnswer('the access token does not say for which account it is')
-    return did as Did
+    const did = parseDid(String(decodeJws(token)?.payload['sub']))
+    if (did === null) throw new NoAnswer('the access token does not say for which account it is')
+    return did
   }
 
   /** A token that can be used now. Throws `NotConfirmed` and `AgentEnded`. */
@@ -203,8 +210,10 @@ export class Agent {
     const secs = answer['expires_in']
     if (typeof secs !== 'number' || String(answer['token_type']).toLowerCase() !== 'bearer')
       throw new NoAnswer('the server returned a token of an unknown kind')
+    const token = textOf(answer, 'access_token')
+    if (!TOKEN.test(token)) throw new NoAnswer('the server returned a token that cannot be sent')
     const scopes = (optional(answer, 'scope') ?? '').split(' ')
-    return (this.#access = { token: textOf(answer, 'access_token'), scopes, expiresAt: this.#time.now() + secs * 1000 })
+    return (this.#access = { token, scopes, expiresAt: this.#time.now() + secs * 1000 })
   }
 
   /**
@@ -229,7 +238,7 @@ export class Agent {
   async #explained(error: unknown): Promise<unknown> {
     if (!(error instanceof ServerRefusal) || error.status !== 403) return error
     const { scopes } = await this.access()
-    return new OperatorError(`this agent may not do that: ${error.message}. Its scopes are: ${scopes.join(' ')}`, { cause: error })
+    return new OperatorError(`this agent may not do that: ${error.message}. Its scopes are: ${scopeWords(scopes)}`, { cause: error })
   }
 
   /** Another process may have written the same registration meanwhile. Throws OperatorError if it has made another one. */

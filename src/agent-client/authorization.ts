@@ -1,6 +1,6 @@
 /** How an assistant gets the consent of the account holder: what it is told to show, and when it asks by itself. */
 import { SingleFlight } from '../base/single-flight.ts'
-import { AgentEnded, codeWords, NotConfirmed, type Agent } from './agent.ts'
+import { AgentEnded, codeWords, NotConfirmed, scopeWords, type Agent } from './agent.ts'
 import type { ClaimCode } from './agent-contents.ts'
 import { OperatorError } from '../base/operator-error.ts'
 
@@ -42,7 +42,7 @@ export class Authorization {
 
   async #confirmed(): Promise<string> {
     const [did, { scopes }] = [await this.#agent.did(), await this.#agent.access()]
-    return `The account holder has confirmed: you act for ${did}, with the scopes ${scopes.join(' ')}.`
+    return `The account holder has confirmed: you act for ${did}, with the scopes ${scopeWords(scopes)}.`
   }
 
   #registered = (): Promise<ClaimCode | null> => this.#registrations.run('register', () => this.#agent.register())

@@ -32,6 +32,15 @@ export type Seal = { passphrase: string; workFactor: number } | { key: string }
 
 export const newSealKey = (): Promise<string> => generateX25519Identity()
 
+/** Throws OperatorError unless the content of a file is a key. It is not repeated. */
+export async function requireSealKey(key: string, path: string): Promise<void> {
+  try {
+    await identityToRecipient(key)
+  } catch {
+    throw new OperatorError(`${path} holds no key (AGE-SECRET-KEY-1…)`)
+  }
+}
+
 /** Where this program keeps a file of its user. Source: XDG Base Directory Specification. */
 export const userDataPath = (env: Readonly<Record<string, string | undefined>>, name: string): string =>
   join(dataHome(env['XDG_DATA_HOME']) ?? join(env['HOME'] || homedir(), '.local/share'), 'holdfast', name)
@@ -142,6 +151,9 @@ export function writePrivately(path: string, content: Uint8Array | string, { rep
     writeFileSync(temporary, content, { mode: 0o600, flag: 'wx', flush: true })
     if (replace) renameSync(temporary, path)
     else linkSync(temporary, path)
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'EEXIST') throw new OperatorError(`${path} exists already`, { cause: error })
+    throw error
   } finally {
     rmSync(temporary, { force: true })
   }

@@ -101,8 +101,16 @@ export function refusalOf(url: string, { status, body, headers }: JsonAnswer): S
   return new ServerRefusal(status, typeof code === 'string' ? code : '', `${url}: ${text}${wait}`, Number.isNaN(time) ? null : time, answer)
 }
 
-/** What a server says is shown to people, so it must not look like more lines than one, nor fill the screen. */
-export const inOneLine = (said: string): string => said.replace(/\s+/g, ' ').slice(0, MAX_SAID_CHARS)
+/** How tokens begin: a server that repeats what it got must not get it shown, or logged. */
+const tokens = /\b(?:eyJ|clm_)[\w.~+/=-]{8,}/g
+
+/** What a server says is shown to people, so it must not look like more lines than one, nor fill the screen, nor hold a token. */
+export const inOneLine = (said: string, maxChars = MAX_SAID_CHARS): string =>
+  said
+    .slice(0, 4 * maxChars)
+    .replace(tokens, '[token]')
+    .replace(/\s+/g, ' ')
+    .slice(0, maxChars)
 
 /** A member of an answer that has to be there. Throws `NoAnswer` if it is not a text of one line. */
 export function textOf(answer: Answer, name: string): string {

@@ -95,19 +95,33 @@ const keyPath = ({ options }: Invocation, path: string): string => {
 }
 
 async function readKey(invocation: Invocation, path: string): Promise<string> {
-  const { readPrivately } = await import('../base/sealed-file.ts')
   const from = keyPath(invocation, path)
-  const key = readPrivately(from)
+  const key = await keyAt(from)
   if (key === null) throw new OperatorError(`there is no key at ${from}: without it, ${path} cannot be opened`)
-  return key.trim()
+  return key
 }
 
+/** An assistant may start several programs at once: the key is that of the first which makes one. */
 async function readOrMakeKey(invocation: Invocation, path: string): Promise<string> {
-  const { newSealKey, readPrivately, writePrivately } = await import('../base/sealed-file.ts')
+  const { newSealKey, writePrivately } = await import('../base/sealed-file.ts')
   const at = keyPath(invocation, path)
-  const known = readPrivately(at)
-  if (known !== null) return known.trim()
+  const known = await keyAt(at)
+  if (known !== null) return known
   const key = await newSealKey()
-  writePrivately(at, `${key}\n`, { replace: false })
+  try {
+    writePrivately(at, `${key}\n`, { replace: false })
+    return key
+  } catch (error) {
+    const made = await keyAt(at)
+    if (made === null) throw error
+    return made
+  }
+}
+
+/** Null if there is no file. Throws OperatorError if it holds no key, or if others may read it. */
+async function keyAt(path: string): Promise<string | null> {
+  const { readPrivately, requireSealKey } = await import('../base/sealed-file.ts')
+  const key = readPrivately(path)?.trim() ?? null
+  if (key !== null) await requireSealKey(key, path)
   return key
 }

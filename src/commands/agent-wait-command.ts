@@ -10,8 +10,8 @@ export const agentWaitCommand = agentCommand({
   async run(invocation) {
     const agent = await openAgent(invocation)
     await agent.wait(MAX_WAIT_MILLIS)
-    invocation.terminal.out(
-      `Confirmed: the agent acts for ${await agent.did()}, with the scopes ${(await agent.access()).scopes.join(' ')}.`,
-    )
+    const { scopeWords } = await import('../agent-client/agent.ts')
+    const [did, { scopes }] = [await agent.did(), await agent.access()]
+    invocation.terminal.out(`Confirmed: the agent acts for ${did}, with the scopes ${scopeWords(scopes)}.`)
   },
 })

@@ -21,7 +21,7 @@ export function startFalseServer(answers: Record<string, unknown> = {}): FalseSe
       requests.push(name)
       const answer = host.answers[name]
       if (answer === undefined) return Response.json({ error: { code: 'NOT_FOUND', message: 'not here' } }, { status: 404 })
-      return typeof answer === 'function' ? (answer as () => Response)() : Response.json(answer)
+      return typeof answer === 'function' ? (answer as (request: Request) => Response)(request) : Response.json(answer)
     },
   })
   const url = `http://localhost:${server.port}`
