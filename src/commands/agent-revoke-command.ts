@@ -1,6 +1,6 @@
 import { OperatorError } from '../base/operator-error.ts'
 import { agentCommand, agentPath, openAgent } from './agent-command.ts'
-import { Misuse, type Invocation } from './command.ts'
+import { Misuse, type Invocation, type Terminal } from './command.ts'
 import { openWallet } from './wallet-command.ts'
 
 export const agentRevokeCommand = agentCommand({
@@ -46,12 +46,22 @@ async function asHolder(invocation: Invocation, url: string, registrationId: str
     identifier: account,
     password: await passwordFor(invocation),
   })
-  await revoke(textOf(session, 'accessJwt'))
-  const answer = await fetchJson(`${url}/xrpc/com.atproto.server.deleteSession`, {
-    method: 'POST',
-    headers: { authorization: `Bearer ${textOf(session, 'refreshJwt')}` },
-  })
-  if (answer.status !== 200) throw refusalOf(url, answer)
+  try {
+    await revoke(textOf(session, 'accessJwt'))
+  } finally {
+    await signOut(invocation.terminal, url, textOf(session, 'refreshJwt'))
+  }
+}
+
+/** Whether it succeeds changes nothing about the agent. */
+async function signOut(terminal: Terminal, url: string, refreshJwt: string): Promise<void> {
+  const { fetchJson, refusalOf } = await import('../base/server-request.ts')
+  const headers = { authorization: `Bearer ${refreshJwt}` }
+  const fault = await fetchJson(`${url}/xrpc/com.atproto.server.deleteSession`, { method: 'POST', headers }).then(
+    (answer) => (answer.status === 200 ? null : refusalOf(url, answer)),
+    (error: Error) => error,
+  )
+  if (fault !== null) terminal.err(`The session in which this was done could not be ended: ${fault.message}`)
 }
 
 async function passwordFor({ terminal }: Invocation): Promise<string> {

@@ -3,6 +3,7 @@ import { chmodSync, existsSync, readFileSync, statSync, writeFileSync } from 'no
 import { join } from 'node:path'
 import { Decrypter } from 'age-encryption'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
+import { sql } from '../../src/platform/database/database.ts'
 import { createAccount, logIn, PASSWORD, type TestAccount } from '../harness/account.ts'
 import { confirmAgent, pollAgent } from '../harness/agent.ts'
 import { AgentUser, shownCode } from '../harness/agent-user.ts'
@@ -10,6 +11,9 @@ import { startFalseServer } from '../harness/false-server.ts'
 import { bearer, request } from '../harness/http.ts'
 import { fixedIssuer, identityAssertion, issuerKey, notifyEvent, revocation } from '../harness/issuer.ts'
 import { startPds, type TestPds } from '../harness/pds.ts'
+import { startPlcServer } from '../harness/plc-server.ts'
+import { walletHolder } from '../harness/wallet-holder.ts'
+import { PASSPHRASE } from '../harness/wallet-user.ts'
 
 const provider = issuerKey('one')
 let pds: TestPds
@@ -177,6 +181,60 @@ describe('revoke', () => {
     expect(await user.do(['revoke', '--account', alice.handle], PASSWORD)).toContain('may no longer act')
     expect(existsSync(user.path)).toBe(false)
     expect((await request(`${pds.url}/xrpc/com.atproto.server.getSession`, { headers: bearer(token) })).status).toBe(401)
+  })
+
+  test('signs out again, also if the agent is that of another account', async () => {
+    await confirmed()
+    const bob = await createAccount(pds, `bob${pds.clock.now()}`)
+    const sessions = async ({ did }: TestAccount) => (await pds.ctx.db.all(sql`SELECT 1 FROM session WHERE did = ${did}`)).length
+    const before = [await sessions(alice), await sessions(bob)]
+    expect(await user.run(['revoke', '--account', bob.handle], PASSWORD)).toMatchObject({
+      code: 1,
+      err: expect.stringContaining('No such agent'),
+    })
+    expect(existsSync(user.path)).toBe(true)
+    await user.do(['revoke', '--account', alice.handle], PASSWORD)
+    expect([await sessions(alice), await sessions(bob)]).toEqual(before)
+  })
+
+  test('ends the agent with the wallet of the account, and with no other', async () => {
+    await using plc = await startPlcServer()
+    await using own = await startPds({ agentAuth: { anonymousEnabled: true }, plcDirectoryUrl: plc.url, rateLimit: { enabled: false } })
+    using carol = await walletHolder(own, plc.url, 'carol')
+    using dave = await walletHolder(own, plc.url, 'dave')
+    using agent = new AgentUser(own.clock)
+    Object.assign(agent.env, { HOLDFAST_WALLET_PASSPHRASE: PASSPHRASE, HOLDFAST_WALLET_WORK_FACTOR: '10' })
+    const said = await agent.do(['register', '--server', own.url])
+    expect((await confirmAgent(own, await logIn(own, carol.account, PASSWORD), shownCode(said))).status).toBe(200)
+    await agent.do(['wait'])
+    const token = await agent.do(['token'])
+    const seen = () => request(`${own.url}/xrpc/com.atproto.server.getSession`, { headers: bearer(token) })
+
+    const wrong: [string, RegExp][] = [
+      [dave.user.path(), /No such agent/],
+      [join(agent.folder, 'none.age'), /there is no wallet/],
+      [agent.path, /does not open|is not|format/],
+    ]
+    for (const [path, fault] of wrong) {
+      expect(await agent.run(['revoke', '--wallet', path])).toMatchObject({ code: 1, err: expect.stringMatching(fault) })
+      expect((await seen()).status).toBe(200)
+    }
+    expect(await agent.do(['revoke', '--wallet', carol.user.path()])).toContain('may no longer act')
+    expect((await seen()).status).toBe(401)
+    expect(existsSync(agent.path)).toBe(false)
+  })
+
+  test('goes to no server but the one of the agent', async () => {
+    await using plc = await startPlcServer()
+    await using own = await startPds({ plcDirectoryUrl: plc.url, rateLimit: { enabled: false } })
+    using carol = await walletHolder(own, plc.url, 'carol')
+    Object.assign(user.env, { HOLDFAST_WALLET_PASSPHRASE: PASSPHRASE, HOLDFAST_WALLET_WORK_FACTOR: '10' })
+    await confirmed()
+    expect(await user.run(['revoke', '--wallet', carol.user.path()])).toMatchObject({
+      code: 1,
+      err: expect.stringContaining(`the wallet is for ${own.url}, and the agent is registered at ${pds.url}`),
+    })
+    expect(await user.do(['token'])).toStartWith('eyJ')
   })
 
   test('says what is missing', async () => {
