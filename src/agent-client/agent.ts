@@ -5,12 +5,13 @@
 import { readFile } from 'node:fs/promises'
 import { OperatorError } from '../base/operator-error.ts'
 import type { SealedFile } from '../base/sealed-file.ts'
-import { inOneLine, NoAnswer, ServerRefusal, textOf, type Answer } from '../base/server-request.ts'
+import { NoAnswer, ServerRefusal, textOf, type Answer } from '../base/server-request.ts'
 import { SingleFlight } from '../base/single-flight.ts'
 import { ID_JAG } from '../protocol/agent-names.ts'
 import { parseDid, type Did, type Millis } from '../protocol/identifiers.ts'
 import { decodeJws } from '../protocol/jws.ts'
 import { freshAgent, type AgentContents, type ClaimCode } from './agent-contents.ts'
+import { ended, isRefused, isTokenOver, NotConfirmed, scopeWords } from './agent-faults.ts'
 import { AgentServer, claimCodeOf, type XrpcCall } from './agent-server.ts'
 
 /** An access token that ends sooner than this is not used any more. */
@@ -21,27 +22,7 @@ const POLL_MILLIS = 5000
 const SLOWER_MILLIS = 5000
 
 /** What a header can hold. Source: RFC 6750, 2.1. */
-const TOKEN = /^[\w.~+/-]+=*$/
-/** Longer lists of scopes are cut off where they are shown. */
-const MAX_SCOPES_CHARS = 2000
-
-/** The account holder has not confirmed the agent, or has to do it again. */
-export class NotConfirmed extends OperatorError {
-  constructor(
-    /** The code that waits; null if it has expired, or there never was one. */
-    readonly claim: ClaimCode | null,
-  ) {
-    super(claim === null ? 'the agent is not confirmed: it has to register, and the account holder has to enter a code' : codeWords(claim))
-  }
-}
-
-/** The account holder, or the server, has ended the agent. */
-export class AgentEnded extends OperatorError {}
-
-export const codeWords = ({ userCode, verificationUri, expiresAt }: ClaimCode): string =>
-  `nobody has confirmed the agent yet: open ${verificationUri}, sign in, and enter the code ${userCode} before ${expiresAt}`
-
-export const scopeWords = (scopes: readonly string[]): string => inOneLine(scopes.join(' '), MAX_SCOPES_CHARS)
+const sendable = /^[\w.~+/-]+=*$/
 
 interface Access {
   token: string
@@ -159,7 +140,7 @@ export class Agent {
   }
 
   async #renewed(): Promise<Access> {
-    if (!this.#file.isUnchanged()) this.#contents = await this.#file.read()
+    if (!this.#file.isUnchanged()) await this.#readAgain()
     const { assertion, registration, type, assertionFile } = this.#contents
     if (assertion !== null) {
       try {
@@ -211,7 +192,7 @@ export class Agent {
     if (typeof secs !== 'number' || String(answer['token_type']).toLowerCase() !== 'bearer')
       throw new NoAnswer('the server returned a token of an unknown kind')
     const token = textOf(answer, 'access_token')
-    if (!TOKEN.test(token)) throw new NoAnswer('the server returned a token that cannot be sent')
+    if (!sendable.test(token)) throw new NoAnswer('the server returned a token that cannot be sent')
     const scopes = (optional(answer, 'scope') ?? '').split(' ')
     return (this.#access = { token, scopes, expiresAt: this.#time.now() + secs * 1000 })
   }
@@ -241,29 +222,30 @@ export class Agent {
     return new OperatorError(`this agent may not do that: ${error.message}. Its scopes are: ${scopeWords(scopes)}`, { cause: error })
   }
 
-  /** Another process may have written the same registration meanwhile. Throws OperatorError if it has made another one. */
+  /** Credentials of one server never go to another: a program may have registered at another one meanwhile. */
+  async #readAgain(): Promise<void> {
+    this.#contents = await this.#file.read()
+    const { server } = this.#contents
+    if (server === this.#server.url) return
+    this.#server = new AgentServer(server)
+    this.#access = null
+  }
+
+  /**
+   * Another process may have written the same registration meanwhile. If it has made another one, that one counts from
+   * now on. Throws OperatorError then.
+   */
   async #write(contents: AgentContents): Promise<void> {
     if (!this.#file.isUnchanged()) {
-      const { registration } = await this.#file.read()
-      if (registration?.id !== this.#contents.registration?.id)
+      const own = this.#contents.registration?.id
+      await this.#readAgain()
+      if (this.#contents.registration?.id !== own)
         throw new OperatorError(`another program has registered the agent of ${this.#file.path} anew; try again`)
     }
     await this.#file.write(contents)
     this.#contents = contents
   }
 }
-
-/** XRPC reports a token that is over as 400, or as 401. */
-const isTokenOver = (error: unknown): boolean =>
-  error instanceof ServerRefusal && (error.status === 401 || ['ExpiredToken', 'InvalidToken'].includes(error.code))
-
-const isRefused = (error: unknown, ...codes: string[]): error is ServerRefusal =>
-  error instanceof ServerRefusal && codes.includes(error.code)
-
-const ended = (error: ServerRefusal) =>
-  new AgentEnded(`the agent may no longer act for the account, until its holder confirms a new registration (${error.message})`, {
-    cause: error,
-  })
 
 const optional = (answer: Answer, name: string): string | null => {
   const value = answer[name]

@@ -1,6 +1,7 @@
 /** How an assistant gets the consent of the account holder: what it is told to show, and when it asks by itself. */
 import { SingleFlight } from '../base/single-flight.ts'
-import { AgentEnded, codeWords, NotConfirmed, scopeWords, type Agent } from './agent.ts'
+import type { Agent } from './agent.ts'
+import { AgentEnded, codeWords, NotConfirmed, scopeWords } from './agent-faults.ts'
 import type { ClaimCode } from './agent-contents.ts'
 import { OperatorError } from '../base/operator-error.ts'
 

@@ -10,7 +10,7 @@ export const agentWaitCommand = agentCommand({
   async run(invocation) {
     const agent = await openAgent(invocation)
     await agent.wait(MAX_WAIT_MILLIS)
-    const { scopeWords } = await import('../agent-client/agent.ts')
+    const { scopeWords } = await import('../agent-client/agent-faults.ts')
     const [did, { scopes }] = [await agent.did(), await agent.access()]
     invocation.terminal.out(`Confirmed: the agent acts for ${did}, with the scopes ${scopeWords(scopes)}.`)
   },

@@ -17,6 +17,7 @@ import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { Client } from '@modelcontextprotocol/sdk/client/index.js'
 import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js'
 import type { AgentContents } from '../../src/agent-client/agent-contents.ts'
+import { Agent } from '../../src/agent-client/agent.ts'
 import { SealedFile } from '../../src/base/sealed-file.ts'
 import { AgentUser, shownCode } from '../harness/agent-user.ts'
 import { TestClock } from '../harness/clock.ts'
@@ -173,6 +174,22 @@ test('several assistants that start at once are one agent, with one code', async
   } finally {
     await Promise.all(clients.map((client) => client.close()))
   }
+})
+
+test('a program that runs while another one registers at another server sends that registration nowhere else', async () => {
+  await using elsewhere = startFalseAgentServer()
+  await user.do(['register', '--server', server.url])
+  await user.do(['wait'])
+  const file = new SealedFile<AgentContents>(user.path, { name: 'agent', format: 1 }, { key: keyOf(user.path) })
+  const running = new Agent(file, await file.read(), user)
+  const method = 'com.atproto.server.getSession'
+  for (const each of [server, elsewhere]) each.answers[`GET /xrpc/${method}`] = { handle: each.url }
+  expect(await running.call(method, { method: 'GET' })).toEqual({ handle: server.url })
+  await user.do(['register', '--replace', '--server', elsewhere.url])
+  user.clock.advance({ secs: 300 })
+  const before = server.requests.length
+  expect(await running.call(method, { method: 'GET' })).toEqual({ handle: elsewhere.url })
+  expect(server.requests.slice(before)).toEqual([])
 })
 
 test(`after ${KILLS} kills of a program that writes it, the file holds the old registration or the new one`, async () => {

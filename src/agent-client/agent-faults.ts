@@ -1,0 +1,37 @@
+/** What keeps an agent from acting, and how it is told to people. */
+import { OperatorError } from '../base/operator-error.ts'
+import { inOneLine, ServerRefusal } from '../base/server-request.ts'
+import type { ClaimCode } from './agent-contents.ts'
+
+/** Longer lists of scopes are cut off where they are shown. */
+const MAX_SCOPES_CHARS = 2000
+
+/** The account holder has not confirmed the agent, or has to do it again. */
+export class NotConfirmed extends OperatorError {
+  constructor(
+    /** The code that waits; null if it has expired, or there never was one. */
+    readonly claim: ClaimCode | null,
+  ) {
+    super(claim === null ? 'the agent is not confirmed: it has to register, and the account holder has to enter a code' : codeWords(claim))
+  }
+}
+
+/** The account holder, or the server, has ended the agent. */
+export class AgentEnded extends OperatorError {}
+
+export const codeWords = ({ userCode, verificationUri, expiresAt }: ClaimCode): string =>
+  `nobody has confirmed the agent yet: open ${verificationUri}, sign in, and enter the code ${userCode} before ${expiresAt}`
+
+export const scopeWords = (scopes: readonly string[]): string => inOneLine(scopes.join(' '), MAX_SCOPES_CHARS)
+
+/** XRPC reports a token that is over as 400, or as 401. */
+export const isTokenOver = (error: unknown): boolean =>
+  error instanceof ServerRefusal && (error.status === 401 || ['ExpiredToken', 'InvalidToken'].includes(error.code))
+
+export const isRefused = (error: unknown, ...codes: string[]): error is ServerRefusal =>
+  error instanceof ServerRefusal && codes.includes(error.code)
+
+export const ended = (error: ServerRefusal) =>
+  new AgentEnded(`the agent may no longer act for the account, until its holder confirms a new registration (${error.message})`, {
+    cause: error,
+  })
