@@ -263,9 +263,18 @@ const AHEAD: LimitName[] = ['oauthConsentCreate', 'oauthConsentAction']
 
 /**
  * They say nothing while they count, or count neither addresses nor accounts, so they have tests of their own
- * (`signup/taken-address.test.ts`, `accounts/account-events.test.ts`, `agents/`).
+ * (`signup/taken-address.test.ts`, `accounts/account-events.test.ts`, `agents/`, `notifications/`).
  */
-const QUIET: LimitName[] = ['agentIdentityTotal', 'agentUserCode', 'agentToken', 'takenAddress', 'signInNotice', 'accountNotice']
+const QUIET: LimitName[] = [
+  'agentIdentityTotal',
+  'agentUserCode',
+  'agentToken',
+  'takenAddress',
+  'signInNotice',
+  'accountNotice',
+  'loginApprovalPush',
+  'agentAskPush',
+]
 
 let addresses = 0
 const newAddress = () => `198.51.100.${++addresses}`

@@ -25,7 +25,7 @@ import {
 } from './agent-claim-store.ts'
 import { insertAgentEvent } from './agent-event-store.ts'
 import { newAgentId } from './agent-ids.ts'
-import { announceRefusedAgent, noteRequest } from './agent-notices.ts'
+import { announceRefusedAgent, noteRequest, pushClaim } from './agent-notices.ts'
 import { confirmRegistration, findRegistration, revokeRegistration, type Registration } from './agent-registration-store.ts'
 import { assertionExpiry } from './agent-tokens.ts'
 
@@ -68,7 +68,10 @@ export async function openClaim(
   }
   await insertClaim(tx, claim)
   await insertAgentEvent(tx, { registrationId, type: 'claim_initiated', did, detail: { claim_attempt_id: claim.id }, now })
-  if (did !== null) await noteRequest(exchange, tx, did, issuer)
+  if (did !== null) {
+    await noteRequest(exchange, tx, did, issuer)
+    await pushClaim(exchange, tx, did, claim)
+  }
   return claim
 }
 

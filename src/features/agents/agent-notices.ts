@@ -1,15 +1,44 @@
 /** What the holder of an account is told of agents that others register. A stranger causes these: no mail repeats a text of theirs. */
 import type { Exchange } from '../../http/endpoint.ts'
 import { originOf, type Origin } from '../../http/origin.ts'
+import { perContext } from '../../platform/context.ts'
 import type { Tx } from '../../platform/database/database.ts'
 import type { Did } from '../../protocol/identifiers.ts'
 import { knownBrowserOf } from '../../protocol/user-agent.ts'
 import { announceIn } from '../accounts/accounts.ts'
+import { enqueuePush } from '../notifications/notifications.ts'
+import type { Claim } from './agent-claim-store.ts'
 
 function strangerAt(exchange: Exchange): Origin {
   const origin = originOf(exchange)
   return { ...origin, openedWith: origin.openedWith && knownBrowserOf(origin.openedWith) }
 }
+
+/**
+ * Tell the devices of the holder that an agent asks for the account, in the transaction that opens its claim. The code
+ * is never part of it: whoever confirms has to see it at the agent.
+ */
+export async function pushClaim(exchange: Exchange, tx: Tx, did: Did, { id, expiresAt, createdAt }: Claim): Promise<void> {
+  const { ctx } = exchange
+  if (ctx.config.notifications.relay === null || !mayPushClaim(ctx)(exchange, did)) return
+  const message = {
+    type: 'agent_claim_pending',
+    title: 'A program asks for access',
+    body: 'It wants to act for your account. If you have not asked it to, there is nothing to do.',
+    data: { claimAttemptId: id },
+  }
+  await enqueuePush(ctx, tx, did, message, { ttlSecs: Math.ceil((expiresAt - createdAt) / 1000) })
+}
+
+/** Charges the limit of the account once for each request, because a transaction may run twice. */
+const mayPushClaim = perContext(({ limits }) => {
+  const charged = new WeakMap<Exchange, boolean>()
+  return (exchange: Exchange, did: Did): boolean => {
+    const allowed = charged.get(exchange) ?? limits.charge({ name: 'agentAskPush', key: did })?.allowed !== false
+    charged.set(exchange, allowed)
+    return allowed
+  }
+})
 
 /** Order the mail about an agent that asks for the account. `issuer` is the trusted provider that vouches for it, if any. */
 export const noteRequest = (exchange: Exchange, tx: Tx, did: Did, issuer: string | null): Promise<void> =>

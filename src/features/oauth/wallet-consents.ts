@@ -16,7 +16,7 @@ import { grantsOf, type ExpandedScope } from '../../protocol/scopes.ts'
 import { shortCode, twoDigits } from '../../protocol/short-code.ts'
 import { type Account, accountAt, accountOf, activityOf, furtherHandlesOf } from '../accounts/accounts.ts'
 import type { PendingRequest } from './authorization-request-store.ts'
-import { notifyDevices } from './wallet-consent-push.ts'
+import { mayNotify, notifyDevices } from './wallet-consent-push.ts'
 import {
   deleteConsentEventsAbout,
   deleteConsentEventsBefore,
@@ -105,8 +105,9 @@ async function openConsent(
   const limit = ctx.limits.charge(...keys.map((key) => ({ name: 'oauthConsentCreate' as const, key })))
   if (limit?.allowed === false) return null
   const consent = newConsent(exchange, { requestHash: idHash, clientId, loginHint, requestedScopes: grantsOf(scopes) })
-  const isStored = await ctx.db.transaction((tx) => storeConsent(tx, consent))
-  if (isStored && account) await offerByPush(ctx, consent, account.did)
+  if (account && mayNotify(ctx, account.did))
+    await storeAndOffer(ctx, consent, { did: account.did, clientName: pending.client.name ?? clientId })
+  else await ctx.db.transaction((tx) => storeConsent(tx, consent))
   return findOpenConsentOf(ctx.db, idHash, ctx.clock.now())
 }
 
@@ -153,25 +154,42 @@ export async function storeConsent(tx: Tx, consent: NewConsent): Promise<boolean
   return true
 }
 
-/** If a device was notified, require the code that the page shows: it tells this request from one that somebody else opened. */
-async function offerByPush(ctx: Context, consent: NewConsent, did: Did): Promise<void> {
-  const devices = await notifyDevices(ctx, did, consent)
+interface Offer {
+  did: Did
+  /** What the app calls itself, or its id. */
+  clientName: string
+}
+
+/**
+ * Store a consent and tell the devices of the account, in one transaction: how long the page takes then hardly depends
+ * on whether there are any. If that fails, the consent is stored alone, because the page still offers its code.
+ */
+async function storeAndOffer(ctx: Context, consent: NewConsent, offer: Offer): Promise<void> {
+  try {
+    await ctx.db.transaction(async (tx) => {
+      if (await storeConsent(tx, consent)) await offerByPush(ctx, tx, consent, offer)
+    })
+  } catch (error) {
+    ctx.log.error('no push about a wallet consent could be queued', { did: offer.did, clientId: consent.clientId, error })
+    await ctx.db.transaction((tx) => storeConsent(tx, consent))
+  }
+}
+
+/** If a device is told, require the code that the page shows: it tells this request from one that somebody else opened. */
+async function offerByPush(ctx: Context, tx: Tx, consent: NewConsent, { did, clientName }: Offer): Promise<void> {
+  const devices = await notifyDevices(ctx, tx, did, consent, clientName)
   if (devices === 0) return
-  const now = ctx.clock.now()
-  const matchCode = twoDigits(randomBytes)
-  const { requestId, requestHash, clientId } = consent
-  await ctx.db.transaction(async (tx) => {
-    if ((await latchMatchCode(tx, requestId, matchCode, now)) === 0) return
-    const event: NewConsentEvent = {
-      requestHash,
-      action: 'push_dispatched',
-      accountDid: null,
-      clientId,
-      detail: { devices, pushed_to: did },
-      createdAt: now,
-    }
-    await insertConsentEvent(tx, event)
-  })
+  const { requestId, requestHash, clientId, createdAt } = consent
+  await latchMatchCode(tx, requestId, twoDigits(randomBytes), createdAt)
+  const event: NewConsentEvent = {
+    requestHash,
+    action: 'push_dispatched',
+    accountDid: null,
+    clientId,
+    detail: { devices, pushed_to: did },
+    createdAt,
+  }
+  await insertConsentEvent(tx, event)
 }
 
 // Reading

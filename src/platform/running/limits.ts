@@ -16,6 +16,7 @@ interface Rule {
 
 const MINUTE = 60
 const MINUTES_5 = 300
+const MINUTES_10 = 600
 const HOUR = 3600
 const DAY = 86_400
 
@@ -49,6 +50,13 @@ const rules = {
   recovery: [{ windowSecs: MINUTES_5, points: (config) => config.rateLimit.recoveryPer5min }],
   oauthConsentCreate: [{ windowSecs: MINUTES_5, points: (config) => config.rateLimit.oauthConsentCreatePer5min }],
   oauthConsentAction: [{ windowSecs: MINUTES_5, points: (config) => config.rateLimit.oauthConsentActionPer5min }],
+  // Anybody may open a page that names an account, from many addresses. By account.
+  loginApprovalPush: [{ windowSecs: MINUTES_10, points: () => 5 }],
+  // The same for claims of agents.
+  agentAskPush: [
+    { windowSecs: HOUR, points: () => 10 },
+    { windowSecs: DAY, points: () => 30 },
+  ],
   waitlist: [{ windowSecs: MINUTES_5, points: (config) => config.rateLimit.waitlistPer5min }],
   repoWrite: [
     { windowSecs: HOUR, points: (config) => config.rateLimit.writePointsHourly },
