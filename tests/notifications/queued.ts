@@ -8,10 +8,15 @@ import { PushDevice } from '../harness/push-device.ts'
 
 export const RELAY = 'ea4a6c63e29c520abef5507b132ec5f9954776aebebe7b92421eea691446d22c'
 
-export async function registerDevices(pds: TestPds, { accessJwt, did }: TestAccount, names: readonly string[]): Promise<void> {
+export async function registerDevices(
+  pds: TestPds,
+  { accessJwt, did }: TestAccount,
+  names: readonly string[],
+  apnsTopic = 'org.example.wallet',
+): Promise<void> {
   for (const name of names) {
-    const apnsToken = Buffer.from(`${did} ${name}`).toString('hex')
-    const json = { deviceUuid: name, notificationPublicKey: new PushDevice().publicKey, apnsToken, apnsTopic: 'org.example.wallet' }
+    const apnsToken = Buffer.from(`${did} ${name}`).toString('hex').slice(0, 200)
+    const json = { deviceUuid: name, notificationPublicKey: new PushDevice().publicKey, apnsToken, apnsTopic }
     const answer = await request(`${pds.url}/v1/notifications/register`, { json, headers: bearer(accessJwt) })
     expect(answer).toMatchObject({ status: 200 })
   }

@@ -7,7 +7,8 @@ import { Secret } from '../../src/base/secret.ts'
 import { latchMatchCode } from '../../src/features/oauth/wallet-consent-store.ts'
 import { createOutbound } from '../../src/platform/network/outbound.ts'
 import { registerAgent as confirmedAgent } from '../agents/registered-agent.ts'
-import { createAccount, type TestAccount } from '../harness/account.ts'
+import { registerDevices, RELAY } from '../notifications/queued.ts'
+import { createAccount, logIn, type TestAccount } from '../harness/account.ts'
 import { openAgentClaim, registerAgent } from '../harness/agent.ts'
 import { freshPage, openBrowser } from '../harness/browser.ts'
 import { startWebHost, type WebHost } from '../harness/did-web-host.ts'
@@ -72,6 +73,7 @@ beforeAll(async () => {
     inviteCodeRequired: false,
     accounts: { passwordOptional: true },
     signingKeyMasterKey: new Secret(new Uint8Array(32).fill(7)),
+    notifications: { relay: RELAY },
   }
   const links = { termsOfService: `https://example.com/${'terms'.repeat(30)}`, privacyPolicy: 'https://example.com/privacy' }
   ;[pds, browser] = await Promise.all([startPds({ ...config, links }, { outbound, resolver: dns }), openBrowser()])
@@ -262,6 +264,14 @@ const pages: Record<string, (page: Page) => Promise<unknown>> = {
     await actingAgent()
     await signIn(page)
     await page.locator('#agents').waitFor()
+    await unfold(page)
+  },
+  async 'account-pushes'(page) {
+    // The clock was advanced beyond the life of the first session.
+    const session = await logIn(pds, { handle: alice.did, email: alice.email }, alice.password)
+    await registerDevices(pds, session, [crypto.randomUUID(), 'device'.repeat(21)], `org.${'example'.repeat(10)}.wallet`)
+    await signIn(page)
+    await page.locator('#pushes').waitFor()
     await unfold(page)
   },
   async 'agent-record'(page) {

@@ -77,6 +77,8 @@ const routes: Record<string, For> = {
   'GET /account': 'holder',
   'GET /account/sign-out': 'open',
   'POST /account/sign-out': 'holder',
+  'GET /account/pushes': 'open',
+  'POST /account/pushes': 'holder',
   'GET /account/apps': 'open',
   'POST /account/apps': 'holder',
   'GET /account/agents': 'open',

@@ -5,4 +5,5 @@
  * (`iroh`). Nothing that a person waits for waits for the relay: whatever it is told is a durable step.
  */
 export { enqueuePush } from './push-steps.ts'
+export { registrationsOf as pushDevicesOf, type PushRegistration } from './push-registration-store.ts'
 export { removeRegistration, removeRegistrationsOf } from './push-registrations.ts'

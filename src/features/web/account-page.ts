@@ -11,6 +11,7 @@ import { agentsPart } from './agents-page.ts'
 import { accountForm, accountName, outcomeOf, type AccountView } from './account-view.ts'
 import type { KnownBrowser } from './device-store.ts'
 import { day, field, hidden } from './page-parts.ts'
+import { pushPart } from './push-part.ts'
 import { walletPart } from './wallet-matters-view.ts'
 
 export function accountPage({ config }: Context, view: AccountView): Response {
@@ -23,6 +24,7 @@ ${identity(view)}
 ${walletPart(view, config.publicUrl)}
 ${apps(view)}
 ${agentsPart(config, view)}
+${pushPart(view)}
 ${appPasswords(view)}
 ${sessions(view)}
 ${accountDetails(view)}`,

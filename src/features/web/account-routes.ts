@@ -35,6 +35,7 @@ import { faultOf } from './faults.ts'
 import { holderForm, holderOf, signInUrl, type Holder } from './holders.ts'
 import { ownDomainRoutes, ownDomainUrl } from './own-domain-page.ts'
 import { seeOther, type PageCall } from './page-parts.ts'
+import { forgetDevice, toldDevices } from './push-part.ts'
 import { walletMatters } from './wallet-matters-view.ts'
 
 type PageOptions = Partial<Pick<AccountView, 'outcome' | 'secret' | 'awaitsEmailCode'>>
@@ -47,7 +48,7 @@ async function renderAccountPage(
   const { db, clock } = ctx
   const { did } = account
   const now = clock.now()
-  const [apps, agents, appPasswords, sessions, browsers, walletSessions, wallet] = await Promise.all([
+  const [apps, agents, appPasswords, sessions, browsers, walletSessions, wallet, pushDevices] = await Promise.all([
     oauthSessionsOf(db, did, now),
     listAgents(db, did),
     listAppPasswords(db, did),
@@ -55,14 +56,16 @@ async function renderAccountPage(
     browsersOf(db, did, now),
     listWalletSessions(db, did, now),
     walletMatters(ctx, account),
+    toldDevices(ctx, did),
   ])
-  const lists = { apps, agents, appPasswords, sessions, browsers, walletSessions, wallet }
+  const lists = { apps, agents, appPasswords, sessions, browsers, walletSessions, wallet, pushDevices }
   return accountPage(ctx, { account, device, ...lists, outcome, secret, awaitsEmailCode })
 }
 
 const notices = new Map<string, { section: Section; notice: string }>([
   ['app', { section: 'apps', notice: 'The app no longer has access.' }],
   ['agent', { section: 'agents', notice: 'The program may no longer act for you.' }],
+  ['push', { section: 'pushes', notice: 'The device is told nothing any more.' }],
   ['app-password', { section: 'app-passwords', notice: 'The app password is revoked, and the apps that used it are signed out.' }],
   ['session', { section: 'sessions', notice: 'Signed out.' }],
   ['request', { section: 'wallet', notice: 'The sign-in can no longer be approved.' }],
@@ -137,6 +140,10 @@ export const accountRoutes: Endpoint[] = [
   }),
   ...act('agents', 'agents', 'agent', async (call, { account }, form) => {
     await endAgent(call, account.did, form.get('id') ?? '')
+    return null
+  }),
+  ...act('pushes', 'pushes', 'push', async ({ ctx }, { account }, form) => {
+    await forgetDevice(ctx, account.did, form.get('id') ?? '')
     return null
   }),
   ...act('sessions', 'sessions', 'session', async ({ ctx }, { account }, form) => {

@@ -3,6 +3,7 @@ import { html, type Html } from '../../http/html.ts'
 import type { Account } from '../accounts/accounts.ts'
 import type { ListedAgent } from '../agents/agents.ts'
 import type { AppPassword, ListedSession, ListedWalletSession } from '../auth/auth.ts'
+import type { PushRegistration } from '../notifications/notifications.ts'
 import type { Consent, OAuthSession } from '../oauth/oauth.ts'
 import type { Transfer } from '../transfers/transfers.ts'
 import type { Device as WalletDevice } from '../wallet-devices/wallet-devices.ts'
@@ -13,7 +14,7 @@ import { errorNote, goodNote, hidden } from './page-parts.ts'
 
 /** Sections with forms. Each name is an id in the page. */
 export type Section =
-  'account' | 'wallet' | 'apps' | 'agents' | 'app-passwords' | 'sessions' | 'handle' | 'email' | 'confirm-email' | 'password'
+  'account' | 'wallet' | 'apps' | 'agents' | 'pushes' | 'app-passwords' | 'sessions' | 'handle' | 'email' | 'confirm-email' | 'password'
 
 /** What there is to answer or to watch over for somebody with a wallet. */
 export interface WalletMatters {
@@ -34,6 +35,8 @@ export interface AccountView {
   browsers: readonly KnownBrowser[]
   walletSessions: readonly ListedWalletSession[]
   wallet: WalletMatters
+  /** Devices that are told by pushes. */
+  pushDevices: readonly PushRegistration[]
   /** Result of the form that was sent; null if none was. */
   outcome: Outcome | null
   /** An app password that was just created; shown only once. */
