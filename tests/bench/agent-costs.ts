@@ -1,7 +1,7 @@
 /**
  * What requests of an agent cost the server beside those of an app with a DPoP-bound token and those of a person:
  * processor time of all threads of the server, which runs in a process of its own, and statements, rows and flushes.
- * The kinds take turns, so that all meet the same machine.
+ * The kinds take turns, so that all meet the same machine. The AppView that is read from is in the process that measures.
  *
  *   bun tests/bench/agent-costs.ts
  */
@@ -12,11 +12,17 @@ import { createAccount, PASSWORD, xrpc } from '../harness/account.ts'
 import { bearer } from '../harness/http.ts'
 import { loopbackClientId, OAuthClient } from '../harness/oauth-client.ts'
 import { startPds } from '../harness/pds.ts'
+import { startUpstream } from '../harness/upstream.ts'
 
 const ROUNDS = 9
 const PER_ROUND = 300
 /** Before the first round, so that what is measured is compiled. */
 const WARMING = 1000
+
+const APPVIEW = 'did:web:appview.test#bsky_appview'
+const READ = 'app.bsky.feed.getTimeline'
+/** A small picture. Each upload is another one. */
+const BLOB_BYTES = 50_000
 
 /** What the server tells when it is asked. */
 interface Reading {
@@ -34,7 +40,8 @@ else await serve()
 async function serve(): Promise<void> {
   // Those of the program: what tests have in their place costs more than what is measured.
   const log = createLog({ format: 'json', level: 'info', now: Date.now, write: () => {} })
-  const pds = await startPds({ agentAuth: withAgents, rateLimit: { enabled: false } }, { strictTransactions: false, log })
+  const appview = { url: process.argv[2]!, did: APPVIEW }
+  const pds = await startPds({ agentAuth: withAgents, appview, rateLimit: { enabled: false } }, { strictTransactions: false, log })
   const ann = await createAccount(pds, 'ann')
   const { token: agent } = await registerAgent(pds, ann, { scopes: DEFAULT_SCOPES })
   const read = async () => {
@@ -56,7 +63,9 @@ async function serve(): Promise<void> {
 
 async function measure(): Promise<void> {
   let told = Promise.withResolvers<Reading>()
-  const server = Bun.spawn([process.execPath, import.meta.path], {
+  await using appview = startUpstream()
+  appview.answer(READ, () => Response.json({ feed: [] }))
+  const server = Bun.spawn([process.execPath, import.meta.path, appview.url], {
     stdio: ['ignore', 'inherit', 'inherit'],
     ipc: (reading: Reading) => told.resolve(reading),
   })
@@ -66,18 +75,28 @@ async function measure(): Promise<void> {
     server.send('read')
     return told.promise
   }
-  const scope = DEFAULT_SCOPES.join(' ')
+  // An agent may read from the AppView without a scope for it.
+  const scope = [...DEFAULT_SCOPES, `rpc:${READ}?aud=${APPVIEW}`].join(' ')
+  let uploads = 0
+  const blob = () => {
+    const body = Buffer.alloc(BLOB_BYTES)
+    body.writeUInt32BE(++uploads)
+    return { method: 'POST', body, headers: { 'content-type': 'application/octet-stream' } }
+  }
   const app = new OAuthClient({ url, clock: Date }, loopbackClientId(scope))
   const { access_token: granted } = await app.signIn({ identifier: 'ann.test', password: PASSWORD }, { scope })
+  type Headings = Record<string, string> | undefined
   type Call = (nsid: string, init?: Parameters<typeof xrpc>[2]) => Promise<{ status: number }>
   const callers: Record<string, Call> = {
-    person: (nsid, init) => xrpc({ url }, nsid, { ...init, headers: bearer(person) }),
+    person: (nsid, init) => xrpc({ url }, nsid, { ...init, headers: { ...(init?.headers as Headings), ...bearer(person) } }),
     'app with DPoP': (nsid, init) => app.call(granted, nsid, {}, init),
-    agent: (nsid, init) => xrpc({ url }, nsid, { ...init, headers: bearer(agent) }),
+    agent: (nsid, init) => xrpc({ url }, nsid, { ...init, headers: { ...(init?.headers as Headings), ...bearer(agent) } }),
   }
   const requests: Record<string, (call: Call) => Promise<{ status: number }>> = {
     getSession: (call) => call('com.atproto.server.getSession'),
     createRecord: (call) => call('com.atproto.repo.createRecord', createPost(did)),
+    'read through the proxy': (call) => call(READ),
+    'upload of 50 kB': (call) => call('com.atproto.repo.uploadBlob', blob()),
   }
   const costs: Record<string, number[]> = {}
   const counted: Record<string, string> = {}
