@@ -16,6 +16,7 @@ import {
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { startApp } from '../../src/app.ts'
+import { Secret } from '../../src/base/secret.ts'
 import { runCommand } from '../../src/cli.ts'
 import { openArchive } from '../../src/features/backup/backup.ts'
 import { reserveKey } from '../../src/features/identity/identity-keys.ts'
@@ -23,8 +24,8 @@ import { findReservedKey } from '../../src/features/identity/reserved-key-store.
 import { sql } from '../../src/platform/database/database.ts'
 import { createAccount, logIn, PASSWORD, type TestAccount } from '../harness/account.ts'
 import { testConfig } from '../harness/config.ts'
-import { request } from '../harness/http.ts'
-import { freePort, startPds, type TestPds } from '../harness/pds.ts'
+import { bearer, request } from '../harness/http.ts'
+import { ADMIN_TOKEN, freePort, MASTER_KEY, startPds, type TestPds } from '../harness/pds.ts'
 import { moveIn, stranger } from '../harness/stranger.ts'
 import { Subscriber } from '../harness/subscriber.ts'
 import { quietTerminal } from '../harness/terminal.ts'
@@ -155,6 +156,32 @@ test('keys of either curve come back, and sign on', async () => {
     expect(await findReservedKey(server.ctx.db, expected.did)).toEqual(promised)
   }
   expect(await holdfast(restored, ['verify'])).toMatchObject({ code: 0, text: expect.stringContaining('2 repositories') })
+})
+
+test('a number of a push key that was given after the backup is not given again', async () => {
+  const config = { notifications: { relay: 'ab'.repeat(32) }, signingKeyMasterKey: MASTER_KEY }
+  await using source = await startPds(config, { onFile: true })
+  const path = '/v1/admin/notifications/sender-keys'
+  const rotate = async (url: string) =>
+    (await request(`${url}${path}/rotate`, { method: 'POST', headers: bearer(ADMIN_TOKEN) })).body.keys[0] as { kid: number }
+  const published = async (url: string) => (await request(url + path, { headers: bearer(ADMIN_TOKEN) })).body.keys
+  await rotate(source.url)
+  const before = await published(source.url)
+  const env = { SERVICE_SIGNING_KEY_MASTER_KEY: Buffer.from(MASTER_KEY.reveal()).toString('hex') }
+  expect(await holdfast(source.dataDir, ['backup', folder('push-keys')], env)).toMatchObject({ code: 0 })
+  await rotate(source.url)
+  const { kid } = await rotate(source.url)
+
+  const restored = folder('push-keys-restored')
+  expect(await holdfast(restored, ['restore', folder('push-keys')], env)).toMatchObject({ code: 0 })
+  const port = await freePort()
+  const app = await startApp(
+    testConfig({ dataDir: restored, port, publicUrl: pds.url }, { ...config, adminToken: new Secret(ADMIN_TOKEN) }),
+  )
+  const url = `http://localhost:${port}`
+  expect(await published(url)).toEqual(before)
+  expect((await rotate(url)).kid).toBeGreaterThan(kid)
+  await app.stop()
 })
 
 test('a blob is kept once, and old backups go', async () => {

@@ -23,6 +23,7 @@ import { blobFilesIn, type BlobFiles } from '../blobs/blobs.ts'
 import { headSeq, raiseSeq, sequenceEvents, type RepoEvent } from '../firehose/firehose.ts'
 import { deleteAllClaims } from '../identity/identity.ts'
 import { repoHeads, resignHead } from '../repo/repo.ts'
+import { skipSenderKeyNumbers } from '../sender-keys/sender-keys.ts'
 import { bytesOf, spool, spoolWhole, type Archive } from './archive.ts'
 import type { Unseal } from './sealing.ts'
 import { blobName, inSnapshot, linesOf, readManifest } from './snapshot.ts'
@@ -31,6 +32,8 @@ import { blobName, inSnapshot, linesOf, readManifest } from './snapshot.ts'
 const BATCH = 50
 /** Minimum gap in sequence numbers, for a log whose numbers already exceed the clock in milliseconds. */
 const MIN_SEQ_GAP = 1_000_000
+/** Keys for pushes that may have been made since the backup. Devices may know them, so their numbers are not used again. */
+const MAX_LOST_SENDER_KEYS = 100
 
 export interface Fetched {
   /** The path of the fetched database, which does not have its final name yet. */
@@ -115,6 +118,7 @@ export async function continueSequence(ctx: Context): Promise<{ seq: number; acc
     await raiseSeq(tx, seq)
     // Claims that were open at the time of the backup have ended since. Their identities may belong to somebody by now.
     await deleteAllClaims(tx)
+    await skipSenderKeyNumbers(tx, MAX_LOST_SENDER_KEYS, ctx.clock.now())
   })
   const start: { did: Did | null } = { did: null }
   let accounts = 0

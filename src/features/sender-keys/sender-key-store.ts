@@ -44,3 +44,9 @@ export const revokeSenderKey = (tx: Tx, kid: number, now: Millis): Promise<numbe
   tx.run(sql`
     UPDATE push_sender_key SET state = 'revoked', secret_wrapped = NULL, changed_at = ${now}
     WHERE kid = ${kid} AND state <> 'revoked'`)
+
+/** Leave out the next `count` numbers. The last of them stays as a revoked key, so that later ones are higher. */
+export const skipSenderKeyNumbers = (tx: Tx, count: number, now: Millis): Promise<number> =>
+  tx.run(sql`
+    INSERT INTO push_sender_key (kid, secret_wrapped, state, created_at, changed_at)
+    SELECT COALESCE(MAX(kid), 0) + ${count}, NULL, 'revoked', ${now}, ${now} FROM push_sender_key`)

@@ -25,6 +25,7 @@ import {
 } from './sender-key-store.ts'
 
 export type { PushMessage, SealedPush } from '../../protocol/push/push-message.ts'
+export { skipSenderKeyNumbers } from './sender-key-store.ts'
 
 // Sealing
 
