@@ -274,6 +274,9 @@ const QUIET: LimitName[] = [
   'accountNotice',
   'loginApprovalPush',
   'agentAskPush',
+  'irohConnection',
+  'irohConnectionTotal',
+  'irohEchoTotal',
 ]
 
 let addresses = 0

@@ -7,6 +7,7 @@ import { VERSION } from '../../base/version.ts'
 import type { StepSummary } from '../../platform/running/step-store.ts'
 import { wireTime } from '../../protocol/identifiers.ts'
 import { askCrawlers, firehoseReadout, headSeq, sequencedAt } from '../firehose/firehose.ts'
+import { irohReadout } from '../iroh/iroh.ts'
 import { countFlaggedAccounts } from '../labels/labels.ts'
 import { actorOf, logOperator, operator, recordAudit } from '../operators/operators.ts'
 import { countAccounts, countBlocks } from './account-report-store.ts'
@@ -115,6 +116,7 @@ export const serviceReportRoutes = [
           }),
         ),
         steps: await stepTotals(ctx),
+        iroh: irohReadout(ctx),
         notifyQueueDepth: null,
       }
     },

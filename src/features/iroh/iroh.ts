@@ -7,26 +7,50 @@ import type { Config } from '../../platform/configuration/config.ts'
 import { perContext, type Context } from '../../platform/context.ts'
 import type { IrohEndpoint } from '../../platform/network/iroh-endpoint.ts'
 import type { Peers } from '../../platform/network/peers.ts'
+import { ECHO_ALPN, emptyTally, livenessEcho, type EchoTally } from './liveness-echo.ts'
 import { SecretDoesNotOpen, serverSecret } from '../../platform/secrets/vault.ts'
 
 const SECRET_NAME = 'iroh-endpoint'
 
-const bound = perContext((): { endpoint: IrohEndpoint | null } => ({ endpoint: null }))
+const stateOf = perContext((): { endpoint: IrohEndpoint | null; tally: EchoTally } => ({ endpoint: null, tally: emptyTally() }))
 
 /** Returns null if the server has no endpoint, and for commands, which open none. */
-export const peersOf = (ctx: Context): Peers | null => bound(ctx).endpoint
+export const peersOf = (ctx: Context): Peers | null => stateOf(ctx).endpoint
+
+/** Returns the node id by which others should know this server, or null if there is none. */
+export const advertisedNodeId = (ctx: Context): string | null => ctx.config.iroh.endpoint ?? peersOf(ctx)?.nodeId ?? null
+
+/** Returns the state of the endpoint for operators, or null if there is none. */
+export function irohReadout(ctx: Context) {
+  const { endpoint, tally } = stateOf(ctx)
+  return endpoint === null
+    ? null
+    : {
+        nodeId: endpoint.nodeId,
+        sockets: [...endpoint.sockets],
+        openConnections: endpoint.connections,
+        echoesServed: tally.streams.served,
+        echoesRefused: tally.streams.refused,
+        connectionsRefused: tally.connections.refused,
+      }
+}
 
 export const iroh: Feature = {
   name: 'iroh',
   enabled: ({ config }) => config.iroh.enabled,
   async prepare(ctx) {
+    ctx.metrics.gauge('iroh_connections', 'Connections of peers over QUIC that are open', () => stateOf(ctx).endpoint?.connections ?? null)
     const { openEndpoint } = await import('../../platform/network/iroh-endpoint.ts')
+    const state = stateOf(ctx)
     const endpoint = await openEndpoint({
       secret: await endpointSecret(ctx),
       discovery: ctx.config.iroh.discovery,
       sockets: socketsOf(ctx.config),
+      alpn: ECHO_ALPN,
+      service: livenessEcho(ctx, state.tally),
     })
-    bound(ctx).endpoint = endpoint
+    state.endpoint = endpoint
+    ctx.log.info('reachable over QUIC', { nodeId: endpoint.nodeId })
     return () => endpoint.close()
   },
 }

@@ -2,17 +2,18 @@
 import { route } from '../../http/endpoint.ts'
 import { authenticationRequired } from '../../http/errors.ts'
 import { device } from '../auth/auth.ts'
+import { advertisedNodeId } from '../iroh/iroh.ts'
 
 export const walletDeviceRoutes = [
   route('GET', '/v1/devices/:id/pds', {
     auth: device,
-    handler({ ctx: { config }, caller, path }) {
+    handler({ ctx, caller, path }) {
       if (caller.device.id !== path.id) throw authenticationRequired('The token belongs to another device')
-      const { publicUrl, iroh } = config
+      const { publicUrl } = ctx.config
       return {
         pdsUrl: publicUrl,
         websocketUrl: publicUrl.replace(/^http/, 'ws'),
-        irohEndpoint: iroh.endpoint ?? undefined,
+        irohEndpoint: advertisedNodeId(ctx) ?? undefined,
       }
     },
   }),

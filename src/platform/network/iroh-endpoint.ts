@@ -1,13 +1,9 @@
-/**
- * This server's endpoint for QUIC between peers. Imported only by servers that have one, because it loads the library.
- *
- * The library takes and returns bytes as arrays of numbers, and nothing in it can be cancelled: each call is raced
- * against a timeout, and what loses is closed. The messages of its errors end with a backtrace, so only their first
- * line is kept.
- */
+/** This server's endpoint for QUIC between peers. Imported only by servers that have one, because it loads the library. */
 import type { Connection, Endpoint } from '@number0/iroh'
 import { OperatorError } from '../../base/operator-error.ts'
+import { briefly, connectedWithin, disconnect, isOver, within } from './iroh-calls.ts'
 import { irohLibrary } from './iroh-library.ts'
+import { Listener, type Service } from './iroh-listener.ts'
 import type { PeerConnection, Peers } from './peers.ts'
 
 /** How long closing waits for peers to confirm. They are told at once. */
@@ -20,16 +16,21 @@ interface Binding {
   discovery: boolean
   /** Sockets to open, each `address:port`. None: any port of all interfaces. */
   sockets: readonly string[]
+  /** The only protocol that peers may ask for, and what serves it. */
+  alpn: string
+  service: Service
 }
 
 export interface IrohEndpoint extends Peers {
   /** The sockets that are open, each `address:port`. */
   readonly sockets: readonly string[]
+  /** Connections that peers have opened. */
+  readonly connections: number
   close(): Promise<void>
 }
 
 /** Returns the endpoint once its sockets are open. Throws `OperatorError` if the library or a socket cannot be had. */
-export async function openEndpoint({ secret, discovery, sockets }: Binding): Promise<IrohEndpoint> {
+export async function openEndpoint({ secret, discovery, sockets, alpn, service }: Binding): Promise<IrohEndpoint> {
   const { Endpoint, RelayMode } = irohLibrary()
   const builder = Endpoint.builder()
   if (discovery) builder.applyN0()
@@ -38,9 +39,10 @@ export async function openEndpoint({ secret, discovery, sockets }: Binding): Pro
     builder.relayMode(RelayMode.disabled())
   }
   builder.secretKey([...secret])
+  builder.alpns([numbersOf(alpn)])
   for (const socket of sockets) builder.bindAddr(socket)
   try {
-    return new BoundEndpoint(await builder.bind())
+    return new BoundEndpoint(await builder.bind(), service)
   } catch (error) {
     throw new OperatorError(`the QUIC endpoint cannot open its sockets: ${briefly(error)}`, { cause: error })
   }
@@ -48,11 +50,19 @@ export async function openEndpoint({ secret, discovery, sockets }: Binding): Pro
 
 class BoundEndpoint implements IrohEndpoint {
   readonly #endpoint: Endpoint
+  readonly #listener: Listener
+  readonly #listening: Promise<void>
   readonly nodeId: string
 
-  constructor(endpoint: Endpoint) {
+  constructor(endpoint: Endpoint, service: Service) {
     this.#endpoint = endpoint
     this.nodeId = endpoint.id().toString()
+    this.#listener = new Listener(service)
+    this.#listening = this.#listener.listen(endpoint)
+  }
+
+  get connections(): number {
+    return this.#listener.connections
   }
 
   get sockets(): readonly string[] {
@@ -61,13 +71,7 @@ class BoundEndpoint implements IrohEndpoint {
 
   async dial({ nodeId, addresses }: Parameters<Peers['dial']>[0], alpn: string, timeoutMillis: number): Promise<PeerConnection> {
     try {
-      const connecting = this.#connect(nodeId, addresses, alpn)
-      return new DialledPeer(
-        await within(timeoutMillis, connecting, () => {
-          // Connected too late for anybody to use it.
-          void connecting.then(disconnect, () => undefined)
-        }),
-      )
+      return new DialledPeer(await connectedWithin(timeoutMillis, this.#connect(nodeId, addresses, alpn)))
     } catch (error) {
       throw new Error(`peer not reached: ${briefly(error)}`)
     }
@@ -75,13 +79,15 @@ class BoundEndpoint implements IrohEndpoint {
 
   async #connect(nodeId: string, addresses: readonly string[], alpn: string): Promise<Connection> {
     const { EndpointAddr, EndpointId } = irohLibrary()
-    return this.#endpoint.connect(new EndpointAddr(EndpointId.fromString(nodeId), null, [...addresses]), [...Buffer.from(alpn)])
+    return this.#endpoint.connect(new EndpointAddr(EndpointId.fromString(nodeId), null, [...addresses]), numbersOf(alpn))
   }
 
   async close(): Promise<void> {
-    await within(CLOSE_MILLIS, this.#endpoint.close()).catch(() => undefined)
+    await within(CLOSE_MILLIS, Promise.all([this.#endpoint.close(), this.#listening])).catch(isOver)
   }
 }
+
+const numbersOf = (alpn: string): number[] => [...Buffer.from(alpn)]
 
 class DialledPeer implements PeerConnection {
   readonly #connection: Connection
@@ -111,17 +117,3 @@ class DialledPeer implements PeerConnection {
     disconnect(this.#connection)
   }
 }
-
-const disconnect = (connection: Connection): void => connection.close(0n, [])
-
-/** Rejects if the work takes longer. The work itself goes on: `abandon` says what becomes of it. */
-async function within<T>(millis: number, work: Promise<T>, abandon = () => {}): Promise<T> {
-  const { promise: late, reject } = Promise.withResolvers<never>()
-  const timer = setTimeout(() => {
-    reject(new Error(`not done after ${millis} ms`))
-    abandon()
-  }, millis)
-  return Promise.race([work, late]).finally(() => clearTimeout(timer))
-}
-
-const briefly = (error: unknown): string => (error instanceof Error ? error.message : String(error)).split('\n', 1)[0]!

@@ -93,6 +93,11 @@ const rules = {
     { windowSecs: HOUR, points: () => 60 },
     { windowSecs: DAY, points: () => 200 },
   ],
+  // Connections of peers over QUIC, by address and of all together: each handshake takes about a millisecond.
+  irohConnection: [{ windowSecs: 10, points: () => 60 }],
+  irohConnectionTotal: [{ windowSecs: 10, points: () => 200 }],
+  // Bytes that all peers together may have echoed; 8 MiB take half a second of processor time.
+  irohEchoTotal: [{ windowSecs: 10, points: () => 8 * 1024 ** 2 }],
   uploadBlob: [{ windowSecs: DAY, points: () => 1000 }],
   reserveSigningKey: [{ windowSecs: MINUTE, points: () => 5 }],
 } satisfies Record<string, readonly Rule[]>

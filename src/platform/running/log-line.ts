@@ -38,6 +38,8 @@ const fields = {
   clientId: text,
   labeler: text,
   relay: text,
+  /** Id by which peers know this server over QUIC. */
+  nodeId: text,
   url: text,
   file: text,
   snapshot: text,

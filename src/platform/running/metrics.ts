@@ -24,6 +24,8 @@ const counters = {
     help: 'Requests refused by a rate limit',
     labels: { limiter: ['global_ip', 'endpoint_ip', 'account_writes'] },
   },
+  iroh_connections_total: { help: 'Connections that peers opened over QUIC', labels: { outcome: ['served', 'refused', 'failed'] } },
+  iroh_echoes_total: { help: 'Streams on which peers asked for an echo', labels: { outcome: ['served', 'refused', 'failed'] } },
   migration_imports_total: { help: 'Repositories imported', labels: { outcome: ['ok', 'refused', 'failed'] } },
 } as const satisfies Record<string, CounterDeclaration>
 

@@ -1,0 +1,27 @@
+/**
+ * How the library is called. It takes and returns bytes as arrays of numbers, and nothing in it can be cancelled: each
+ * call is raced against a timeout, and what loses is closed. The messages of its errors end with a backtrace, so only
+ * their first line is kept.
+ */
+import type { Connection } from '@number0/iroh'
+
+/** Rejects if the work takes longer. The work itself goes on: `abandon` says what becomes of it. */
+export async function within<T>(millis: number, work: Promise<T>, abandon = () => {}): Promise<T> {
+  const { promise: late, reject } = Promise.withResolvers<never>()
+  const timer = setTimeout(() => {
+    reject(new Error(`not done after ${millis} ms`))
+    abandon()
+  }, millis)
+  return Promise.race([work, late]).finally(() => clearTimeout(timer))
+}
+
+/** Returns the connection once it is made. Closes it if that is too late. */
+export const connectedWithin = (millis: number, connecting: Promise<Connection>): Promise<Connection> =>
+  within(millis, connecting, () => void connecting.then(disconnect, isOver))
+
+export const disconnect = (connection: Connection): void => connection.close(0n, [])
+
+/** For calls that fail only because the stream or the connection has ended already. */
+export const isOver = (): void => undefined
+
+export const briefly = (error: unknown): string => (error instanceof Error ? error.message : String(error)).split('\n', 1)[0]!
