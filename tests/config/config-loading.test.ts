@@ -491,6 +491,14 @@ describe('keys that need each other', () => {
     expect(problemsOf(withEnv({ ...relay, SERVICE_IROH_ENABLED: 'true' }))).toEqual([])
   })
 
+  test('notifications that nothing can seal are said', () => {
+    const relay = { SERVICE_NOTIFICATIONS_RELAY: 'a'.repeat(64), SERVICE_IROH_ENABLED: 'true' }
+    const said = expect.stringContaining('signing_key_master_key (SERVICE_SIGNING_KEY_MASTER_KEY): is not set, so no push')
+    expect(warningsOf(withEnv(relay))).toContainEqual(said)
+    expect(warningsOf(withEnv({ ...relay, SERVICE_SIGNING_KEY_MASTER_KEY: '07'.repeat(32) }))).not.toContainEqual(said)
+    expect(warningsOf({})).not.toContainEqual(said)
+  })
+
   test('invites without anybody who can make one are said', () => {
     const said = expect.stringContaining('admin_token (SERVICE_ADMIN_TOKEN): is not set, but sign-up requires invite codes')
     expect(warningsOf({})).toContainEqual(said)

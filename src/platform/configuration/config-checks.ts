@@ -107,6 +107,11 @@ export const checks: readonly Check[] = [
   warning('development', ({ development }, mode) =>
     mode === 'serve' && development ? 'is true, which is never safe on a public service' : null,
   ),
+  warning('signing_key_master_key', ({ notifications, signingKeyMasterKey }) =>
+    notifications.relay !== null && signingKeyMasterKey === null
+      ? 'is not set, so no push notification can be sealed: devices that want more than to be woken are told nothing'
+      : null,
+  ),
   warning('agent_auth.jwks_refetch_cooldown_secs', ({ agentAuth }) =>
     agentAuth.jwksRefetchCooldownSecs >= agentAuth.jwksCacheTtlSecs ? 'should be below agent_auth.jwks_cache_ttl_secs' : null,
   ),
