@@ -203,16 +203,18 @@ describe('limits', () => {
 
   test('all addresses together are limited in what they add, and what adds nothing is not counted', async () => {
     await using limited = await startPds({ agentAuth: every.agentAuth })
-    const spent = () => limited.ctx.limits.charge({ name: 'agentIdentityTotal', key: 'all', cost: 0 })!.remaining
+    const spent = () => limited.ctx.limits.charge({ name: 'agentIdentityTotal', key: 'anonymous', cost: 0 })!.remaining
     expect(spent()).toBe(10_000)
     await registerAgent(limited, { type: 'service_auth', login_hint: 'nobody@example.com' })
     await registerAgent(limited, { type: 'nothing' })
     await registerAgent(limited, { type: 'anonymous' })
     expect(spent()).toBe(9999)
-    limited.ctx.limits.charge({ name: 'agentIdentityTotal', key: 'all', cost: 9999 })
+    limited.ctx.limits.charge({ name: 'agentIdentityTotal', key: 'anonymous', cost: 9999 })
     const before = await countOf(limited)
     expect((await registerAgent(limited, { type: 'anonymous' }, { 'x-forwarded-for': '198.51.100.7' })).status).toBe(429)
     expect(await countOf(limited)).toEqual(before)
+    const alice = await createAccount(limited, 'alice')
+    expect((await registerAgent(limited, { type: 'service_auth', login_hint: alice.email })).status).toBe(200)
   })
 })
 

@@ -75,14 +75,17 @@ async function addRegistration(
   return { registration, claimToken }
 }
 
-/** Charged once a registration is about to add rows. Throws `RateLimitExceeded`. */
-const chargeRow = (exchange: Exchange): void => charge(exchange, 'agentIdentityTotal', 'all')
+/**
+ * Charged once a registration is about to add rows. Each way to register has a budget of its own: whoever floods one that
+ * is open to everybody must not keep out those for whom a provider vouches. Throws `RateLimitExceeded`.
+ */
+const chargeRow = (exchange: Exchange, type: RegistrationType): void => charge(exchange, 'agentIdentityTotal', type)
 
 async function registerAnonymously(exchange: Exchange): Promise<object> {
   const { ctx } = exchange
   const { anonymousEnabled, preClaimScopes: scopes } = ctx.config.agentAuth
   if (!anonymousEnabled) throw notEnabled(400, 'anonymous_not_enabled')
-  chargeRow(exchange)
+  chargeRow(exchange, 'anonymous')
   const expiresAt = assertionExpiry(ctx)
   const { registration, claimToken } = await ctx.db.transaction((tx) =>
     addRegistration(exchange, tx, { type: 'anonymous', scopes, assertionExpiresAt: expiresAt }),
@@ -127,7 +130,7 @@ async function registerForAddress(exchange: Exchange, { login_hint: hint = '' }:
   chargeAddress(exchange, ['agentServiceAuth'])
   const account = await holderAt(exchange, email)
   if (account === null) throw accessDenied(400, 'No account here has this email address')
-  chargeRow(exchange)
+  chargeRow(exchange, 'service_auth')
   return ctx.db.transaction(async (tx) => {
     await requireAccount(tx, account, 400)
     const { registration, claimToken } = await addRegistration(exchange, tx, { type: 'service_auth', did: account.did, email, scopes })
@@ -173,7 +176,7 @@ async function registerIdentity(exchange: Exchange, { issuer, subject, email }: 
   const { ctx } = exchange
   const known = await findRegistrationOfSubject(ctx.db, issuer, subject)
   const account = known === null ? await accountToAsk(exchange, email) : null
-  if (known === null) chargeRow(exchange)
+  if (known === null) chargeRow(exchange, 'identity_assertion')
   const expiresAt = assertionExpiry(ctx)
   const outcome = await ctx.db.transaction(async (tx) => {
     const registration = await findRegistrationOfSubject(tx, issuer, subject)

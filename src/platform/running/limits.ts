@@ -34,7 +34,7 @@ const rules = {
   agentClaimConfirm: [{ windowSecs: MINUTES_5, points: (config) => config.rateLimit.agentClaimConfirmPer5min }],
   // Registrations create rows, and anybody may send them.
   agentIdentity: [{ windowSecs: MINUTES_5, points: () => 60 }],
-  // All addresses together: what is waiting to be confirmed stays bounded.
+  // All addresses together, by way to register: what is waiting to be confirmed stays bounded.
   agentIdentityTotal: [{ windowSecs: MINUTES_5, points: () => 10_000 }],
   // It tells whether an address has an account here.
   agentServiceAuth: [{ windowSecs: MINUTES_5, points: () => 30 }],
