@@ -42,6 +42,8 @@ export interface App {
   url: string
   port: number
   ctx: Context
+  /** Announce the stop at `/readyz`, and go on serving for `node.drain_secs`. */
+  drain(): Promise<void>
   stop(): Promise<void>
 }
 
@@ -73,7 +75,11 @@ export async function startApp(config: Config, overrides: Overrides = {}): Promi
     await ctx.steps.start()
     ctx.sweeps.start()
     undos.push(() => ctx.sweeps.stop())
-    return { url: listener.url, port: listener.port, ctx, stop: () => unwind(undos) }
+    const drain = () => {
+      ctx.signals.isDraining = true
+      return Bun.sleep(config.node.drainSecs * 1000)
+    }
+    return { url: listener.url, port: listener.port, ctx, drain, stop: () => unwind(undos) }
   } catch (error) {
     await unwind(undos)
     throw error
@@ -94,7 +100,7 @@ export async function withContext<T>(config: Config, work: (ctx: Context) => Pro
 /** Open what a context consists of. Adds the actions that close it to `undos`, even if opening fails part way. */
 async function openContext(config: Config, overrides: Overrides, undos: Undo[]): Promise<Context> {
   const clock = overrides.clock ?? systemClock
-  const log = overrides.log ?? processLog(config.telemetry)
+  const log = overrides.log ?? processLog(config)
   const { db, applied, close } = await openData(config, {
     log,
     now: clock.now(),
@@ -117,7 +123,7 @@ async function openContext(config: Config, overrides: Overrides, undos: Undo[]):
     startedAt: clock.monotonic(),
     clock,
     log,
-    metrics: new Metrics(),
+    metrics: new Metrics(config.node.name),
     tracing,
     db,
     vault: await openVault(db, config),
@@ -130,7 +136,7 @@ async function openContext(config: Config, overrides: Overrides, undos: Undo[]):
       (config.plcDirectoryUrl === null ? localPlcDirectory({ db, clock }) : remotePlcDirectory(config.plcDirectoryUrl, upstream)),
     limits: new Limits(config, clock),
     background,
-    signals: { stopping: new Signal() },
+    signals: { isDraining: false, stopping: new Signal() },
     get capabilities() {
       return capabilities
     },

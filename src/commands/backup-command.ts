@@ -24,7 +24,7 @@ as readable as the data directory, and contains the master key unless SERVICE_SI
         passphrase: config.backup.passphrase?.reveal() ?? null,
         keep: integerOption(options, 'keep', 1) ?? null,
         now: new Date(),
-        log: processLog(config.telemetry),
+        log: processLog(config),
       },
     )
     terminal.out(

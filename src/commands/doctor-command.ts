@@ -18,7 +18,7 @@ nothing; exits with 1 if there is a fault.`,
   async run({ terminal, config }) {
     const resolver = systemResolver()
     const upstream = createOutbound({ resolver: systemResolver({ asksSystem: true }), reach: 'anywhere' })
-    const mailer = createMailer(config, { upstream, log: processLog(config.telemetry) })
+    const mailer = createMailer(config, { upstream, log: processLog(config) })
     const width = Math.max(...checks.map(({ name }) => name.length))
     let faults = 0
     for await (const { name, finding } of examineAll({ config, resolver, upstream, mailer, now: Date.now })) {

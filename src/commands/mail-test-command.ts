@@ -13,7 +13,7 @@ export const mailTestCommand = configured({
   async run({ terminal, config, positionals: [to = ''] }) {
     const mailer = createMailer(config, {
       upstream: createOutbound({ resolver: systemResolver({ asksSystem: true }), reach: 'anywhere' }),
-      log: processLog(config.telemetry),
+      log: processLog(config),
     })
     const { host } = new URL(config.publicUrl)
     await mailer.send({ to, subject: `Test of ${host}`, text: `Mail from ${host} arrives.\n` })

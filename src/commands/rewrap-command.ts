@@ -27,7 +27,7 @@ changes. Stop the server first, then start it with the new key as SERVICE_SIGNIN
     if (Buffer.from(from).equals(to)) throw new OperatorError('the two keys are the same')
 
     requireDatabase(config.databaseUrl)
-    const { db, close } = await openData(config, { log: processLog(config.telemetry), now: Date.now() })
+    const { db, close } = await openData(config, { log: processLog(config), now: Date.now() })
     try {
       const counts = await rewrap(db, new Vault(from), new Vault(to))
       if (given === null) rmSync(keyFile)

@@ -11,7 +11,7 @@ export async function runServer(terminal: Terminal, mode: Mode, onListening: (ap
   const config = loadOrExplain(terminal, mode, (warning) => warnings.push(warning))
   if (config === null) return exitCodes.failed
 
-  const log = processLog(config.telemetry)
+  const log = processLog(config)
   for (const warning of warnings) log.warn('configuration', { warning })
   process.on('unhandledRejection', (error) => log.error('unhandled rejection', { error }))
 
@@ -20,7 +20,10 @@ export async function runServer(terminal: Terminal, mode: Mode, onListening: (ap
   log.info('listening', { software: SOFTWARE, url: app.url, publicUrl: config.publicUrl })
   onListening(app, config)
 
-  log.info('stopping', { reason: await stopRequested })
+  const reason = await stopRequested
+  if (config.node.drainSecs > 0) log.info('draining', { reason, secs: config.node.drainSecs })
+  await app.drain()
+  log.info('stopping', { reason })
   await app.stop()
   log.info('stopped')
   return exitCodes.ok

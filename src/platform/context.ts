@@ -45,6 +45,8 @@ export interface Context {
 }
 
 export interface Signals {
+  /** The server still serves, but load balancers are told to send new requests elsewhere. */
+  isDraining: boolean
   /** The server is shutting down: long responses end now. */
   stopping: Signal
 }

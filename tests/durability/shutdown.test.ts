@@ -110,3 +110,46 @@ test('new requests are turned away while the last ones end', async () => {
   expect((await uploading).status).toBe(200)
   expect(await running.server.exited).toBe(0)
 })
+
+test('a server that drains says so, serves on, and ends at a second signal', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'holdfast-draining-'))
+  const env = { PORT: String(await freePort()), SERVICE_NODE_DRAIN_SECS: '60', SERVICE_NODE_NAME: 'node-a', SERVICE_LOG_FORMAT: 'json' }
+  await using server = await startProgram(['dev'], env, folder)
+  const { url } = server
+  expect(await request(`${url}/readyz`)).toMatchObject({ status: 200, body: { status: 'ok' } })
+  const subscriber = new Subscriber(url, '?cursor=0')
+
+  server.signal('SIGTERM')
+  while (!server.output().includes('draining')) await Bun.sleep(1)
+  const refused = await request(`${url}/readyz`)
+  expect(refused).toMatchObject({ status: 503, body: { status: 'unavailable', reason: 'the server is about to stop' } })
+  expect(refused.headers.get('retry-after')).toBe('5')
+  expect((await request(`${url}/livez`)).status).toBe(200)
+  expect((await request(`${url}/xrpc/_health`)).status).toBe(200)
+  await createAlice(url)
+  await subscriber.until(1)
+  expect(await (await fetch(`${url}/metrics`)).text()).toContain('firehose_events_total{frame="commit",node="node-a"}')
+  for (const line of server
+    .output()
+    .split('\n')
+    .filter((each) => each.startsWith('{')))
+    expect(JSON.parse(line).node).toBe('node-a')
+
+  server.signal('SIGTERM')
+  expect(await server.exited).toBe(130)
+  rmSync(folder, { recursive: true, force: true })
+})
+
+test('after the time to drain, subscribers are sent elsewhere and the server ends', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'holdfast-draining-'))
+  await using server = await startProgram(['dev'], { PORT: String(await freePort()), SERVICE_NODE_DRAIN_SECS: '1' }, folder)
+  const subscriber = new Subscriber(server.url, '?cursor=0')
+  await createAlice(server.url)
+  await subscriber.until(1)
+  server.signal('SIGTERM')
+  expect((await subscriber.closed).code).toBe(1001)
+  expect(await server.exited).toBe(0)
+  const said = ['draining', 'stopping', 'stopped'].map((each) => server.output().indexOf(each))
+  expect(said).toEqual(said.toSorted((a, b) => a - b))
+  rmSync(folder, { recursive: true, force: true })
+})

@@ -39,6 +39,8 @@ const routes: Record<string, For> = {
   'GET /assets/style.css': 'open',
   'GET /assets/wallet-consent.js': 'open',
   'GET /xrpc/_health': 'open',
+  'GET /livez': 'open',
+  'GET /readyz': 'open',
   'GET /metrics': 'metrics',
   'GET /tls-check': 'open',
   'GET /.well-known/did.json': 'open',

@@ -9,6 +9,9 @@ import { operator } from '../operators/operators.ts'
 import { healthFault } from './health.ts'
 import { landingPage } from './landing-page.ts'
 
+/** `Retry-After` of a server that should receive no requests now. */
+const RETRY_SECS = 5
+
 /** Throws NotFound if metrics are disabled. By default, only clients on the loopback or a private network need no credentials. */
 async function mayReadMetrics(exchange: Exchange): Promise<void> {
   const { metricsEnabled, metricsRequireAdmin } = exchange.ctx.config.telemetry
@@ -43,6 +46,16 @@ export const serverInfo: Feature = {
         const reason = await healthFault(ctx)
         if (reason === null) return { version: SOFTWARE, db: 'ok' }
         return Response.json({ version: SOFTWARE, db: 'error', error: 'Service Unavailable', reason }, { status: 503 })
+      },
+    }),
+    // For supervisors and load balancers: whether the process responds at all, and whether it should receive requests.
+    route('GET', '/livez', { unlimited: true, handler: () => ({ status: 'ok' }) }),
+    route('GET', '/readyz', {
+      unlimited: true,
+      async handler({ ctx }) {
+        const reason = ctx.signals.isDraining ? 'the server is about to stop' : await healthFault(ctx)
+        if (reason === null) return { status: 'ok' }
+        return Response.json({ status: 'unavailable', reason }, { status: 503, headers: { 'Retry-After': String(RETRY_SECS) } })
       },
     }),
     route('GET', '/metrics', {

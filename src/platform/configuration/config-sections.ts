@@ -36,6 +36,8 @@ import {
 import type { Did } from '../../protocol/identifiers.ts'
 
 const MEBIBYTE = 1024 * 1024
+/** Supervisors kill a process that takes longer to stop; the longest usual limit is several minutes. */
+const MAX_DRAIN_SECS = 600
 
 /** First labels of host names that are commonly in use on the same domain as handles. */
 const HOST_LABELS =
@@ -119,6 +121,18 @@ export const declared = {
   recoveryDidKey: optional(didKey, {
     addition: true,
     doc: 'A did:key placed before the rotation key of the service in every new did:plc identity.',
+  }),
+
+  node: section({
+    name: optional(line, {
+      addition: true,
+      doc: 'Name of this process in log lines and metrics, for a server that consists of several. Unset: the host name, in the list of nodes only.',
+    }),
+    drainSecs: field(seconds({ max: MAX_DRAIN_SECS }), {
+      default: 0,
+      addition: true,
+      doc: 'How long the server goes on serving after SIGTERM while `GET /readyz` already returns 503, so that a load balancer sends new requests elsewhere.',
+    }),
   }),
 
   links: section({

@@ -25,6 +25,8 @@ const integer = Type.Optional(Type.Integer())
 const fields = {
   /** Id of the request being handled; the same in all lines of that request. */
   requestId: text,
+  /** Name of the process, if `node.name` is set. */
+  node: text,
   error: Type.Optional(
     Type.Object({ name: Type.String(), message: Type.String(), stack: Type.String(), cause: Type.Optional(Type.Unknown()) }),
   ),
@@ -78,6 +80,7 @@ const fields = {
 
   // Why, and how it went
   reason: text,
+  secs: integer,
   outcome: text,
   detail: text,
   warning: text,

@@ -20,6 +20,8 @@ export interface Log {
 export interface LogOptions {
   format: 'text' | 'json'
   level: LogLevel
+  /** Name of this process, added to each line. Null if there is only one. */
+  node?: string | null
   now: () => Millis
   write: (line: string) => unknown
 }
@@ -34,22 +36,23 @@ interface Line {
 
 const TARGET = 'holdfast'
 
-export function createLog({ format, level: least, now, write }: LogOptions): Log {
+export function createLog({ format, level: least, node = null, now, write }: LogOptions): Log {
   const render = format === 'json' ? jsonLine : textLine
   const writes = (level: LogLevel) => logLevels.indexOf(level) >= logLevels.indexOf(least)
   const logAt = (level: LogLevel) => {
     if (!writes(level)) return () => undefined
     return (message: string, fields: Fields = {}): void => {
       const requestId = requestIdHere()
-      write(render({ at: now(), level, target: TARGET, message, fields: requestId === undefined ? fields : { requestId, ...fields } }))
+      const known = requestId === undefined ? fields : { requestId, ...fields }
+      write(render({ at: now(), level, target: TARGET, message, fields: node === null ? known : { node, ...known } }))
     }
   }
   return { debug: logAt('debug'), info: logAt('info'), warn: logAt('warn'), error: logAt('error'), writes }
 }
 
 /** Returns the log of a running process, which writes to standard output and uses the system's clock. */
-export const processLog = ({ logFormat, logLevel }: Config['telemetry']): Log =>
-  createLog({ format: logFormat, level: logLevel, now: Date.now, write: (line) => process.stdout.write(`${line}\n`) })
+export const processLog = ({ node, telemetry }: Pick<Config, 'node' | 'telemetry'>): Log =>
+  createLog({ format: telemetry.logFormat, level: telemetry.logLevel, node: node.name, now: Date.now, write: (line) => process.stdout.write(`${line}\n`) })
 
 function jsonLine({ at, level, target, message, fields }: Line): string {
   const head = { timestamp: wireTime(at), level, target, message }

@@ -58,7 +58,9 @@ export class Metrics {
   /** Responses by route; the index is the status class. */
   readonly #answers = new Map<string, number[]>()
 
-  constructor() {
+  /** `node` becomes a label of every figure. Null adds none. */
+  constructor(node: string | null = null) {
+    if (node !== null) this.#registry.setDefaultLabels({ node })
     for (const [name, { help, labels }] of Object.entries(counters as Record<string, CounterDeclaration>)) {
       const tally: Tally = { labels: Object.keys(labels), counts: new Map(combinations(labels).map((values) => [values.join(), 0])) }
       this.#tallies.set(name, tally)
