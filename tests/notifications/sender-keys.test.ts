@@ -7,6 +7,7 @@ import { rewrap } from '../../src/platform/secrets/rewrap.ts'
 import { Vault } from '../../src/platform/secrets/vault.ts'
 import { createAccount, logIn, type TestAccount } from '../harness/account.ts'
 import { confirmedAgent } from '../harness/agent.ts'
+import { startCluster } from '../harness/cluster.ts'
 import { bearer, request } from '../harness/http.ts'
 import { OAuthClient } from '../harness/oauth-client.ts'
 import { OperatorDevice } from '../harness/operator-device.ts'
@@ -51,6 +52,15 @@ test('the first who asks has one key made, and of many who ask at once all get t
   expect(Object.keys(first.body.keys[0])).toEqual(['kid', 'publicKey'])
   for (const answer of [answers[1], answers[3], answers[4]]) expect(answer.body).toEqual(first.body)
   expect(answers[2]?.kid).toBe(1)
+})
+
+test('servers that share a database make one key together', async () => {
+  await using cluster = await startCluster(2, withPushes)
+  const answers = await Promise.all([...cluster.nodes, ...cluster.nodes].map((node) => operate('', node)))
+  expect(answers.map(({ status }) => status)).toEqual([200, 200, 200, 200])
+  for (const { body } of answers) expect(body).toEqual(answers[0]!.body)
+  await Promise.all(cluster.nodes.map((node) => operate('/rotate', node)))
+  for (const node of cluster.nodes) expect(numbers((await operate('', node)).body.keys)).toEqual([3, 2, 1])
 })
 
 test('sessions of the account and of its wallets get the keys, and nobody else does', async () => {
