@@ -4,7 +4,7 @@ import { didCacheSweep } from './did-cache-sweep.ts'
 import { handleRoutes } from './handle-routes.ts'
 import { furtherHandleRoutes } from './further-handle-routes.ts'
 import { nameClaimSweep } from './name-claim-sweep.ts'
-import { leaveAllNames } from './name-claims.ts'
+import { leaveNamesOfGone } from './name-claims.ts'
 import { plcOperationRoutes } from './plc-operation-routes.ts'
 import { reservedKeySweep } from './reserved-key-sweep.ts'
 import { resolutionRoutes } from './resolution-routes.ts'
@@ -24,5 +24,6 @@ export const identity: Feature = {
     ...wellKnownRoutes,
   ],
   sweeps: [didCacheSweep, reservedKeySweep, nameClaimSweep],
-  prepare: leaveAllNames,
+  prepare: leaveNamesOfGone,
+  reclaim: leaveNamesOfGone,
 }

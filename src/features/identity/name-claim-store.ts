@@ -1,5 +1,6 @@
 /** SQL of the `name_claim` table. */
-import { sql, type Reader, type Tx, type Writer } from '../../platform/database/database.ts'
+import { sql, type Database, type Reader, type Tx, type Writer } from '../../platform/database/database.ts'
+import { isHolderGone } from '../../platform/database/row-holders.ts'
 import type { Did, Handle, Millis } from '../../protocol/identifiers.ts'
 import { parseOperation, type LogOperation } from '../../protocol/plc.ts'
 import type { WrappedKey } from '../accounts/accounts.ts'
@@ -67,20 +68,26 @@ export interface Hold {
   heldUntil: Millis
   email: string | null
   inviteCode: string | null
+  /** The process that makes the attempt; as in `holderOf`. */
+  holder: string | null
 }
 
-export async function insertClaim(tx: Tx, { handle, attempt, heldUntil, email, inviteCode }: Hold, claimant: Claimant): Promise<void> {
+export async function insertClaim(
+  tx: Tx,
+  { handle, attempt, heldUntil, email, inviteCode, holder }: Hold,
+  claimant: Claimant,
+): Promise<void> {
   const { did, genesis, signingKey, wrapped } = values(claimant)
   await tx.run(sql`
-    INSERT INTO name_claim (handle, did, genesis, signing_key, signing_key_wrapped, attempt, held_until, email, invite_code)
-    VALUES (${handle}, ${did}, ${genesis}, ${signingKey}, ${wrapped}, ${attempt}, ${heldUntil}, ${email}, ${inviteCode})`)
+    INSERT INTO name_claim (handle, did, genesis, signing_key, signing_key_wrapped, attempt, held_until, email, invite_code, attempt_by)
+    VALUES (${handle}, ${did}, ${genesis}, ${signingKey}, ${wrapped}, ${attempt}, ${heldUntil}, ${email}, ${inviteCode}, ${holder})`)
 }
 
 /** Let another attempt take over an existing claim. The claimant does not change. */
-export const takeUpClaim = (tx: Tx, { handle, attempt, heldUntil, email, inviteCode }: Hold): Promise<number> =>
-  tx.run(
-    sql`UPDATE name_claim SET attempt = ${attempt}, held_until = ${heldUntil}, email = ${email}, invite_code = ${inviteCode} WHERE handle = ${handle}`,
-  )
+export const takeUpClaim = (tx: Tx, { handle, attempt, heldUntil, email, inviteCode, holder }: Hold): Promise<number> =>
+  tx.run(sql`
+    UPDATE name_claim SET attempt = ${attempt}, held_until = ${heldUntil}, email = ${email}, invite_code = ${inviteCode}, attempt_by = ${holder}
+    WHERE handle = ${handle}`)
 
 /** Returns 0 if another attempt has the claim. */
 export function replaceClaimant(tx: Tx, { handle, attempt }: Pick<Hold, 'handle' | 'attempt'>, claimant: Claimant): Promise<number> {
@@ -105,17 +112,19 @@ export const endAttempt = (
 /** End the attempt of the same sign-up: same handle, address, invite code and DID. `did` is null if the sign-up makes the identity. */
 export const endAttemptOf = (
   writer: Writer,
-  { handle, did, email, inviteCode, heldUntil }: Omit<Hold, 'attempt'> & { did: Did | null },
+  { handle, did, email, inviteCode, heldUntil }: Omit<Hold, 'attempt' | 'holder'> & { did: Did | null },
 ): Promise<number> =>
   writer.run(sql`
     UPDATE name_claim SET attempt = NULL, email = NULL, invite_code = NULL, held_until = ${heldUntil}
     WHERE handle = ${handle} AND email = ${email} AND COALESCE(invite_code, '') = ${inviteCode ?? ''} AND attempt IS NOT NULL
       AND ${did === null ? sql`genesis IS NOT NULL` : sql`genesis IS NULL AND did = ${did}`}`)
 
-export const endAttempts = (writer: Writer, heldUntil: Millis): Promise<number> =>
-  writer.run(
-    sql`UPDATE name_claim SET attempt = NULL, email = NULL, invite_code = NULL, held_until = ${heldUntil} WHERE attempt IS NOT NULL`,
-  )
+/** End the attempts whose processes are gone. */
+export async function endAttempts(db: Database, heldUntil: Millis): Promise<void> {
+  const left = sql`attempt IS NOT NULL AND ${isHolderGone(db, sql`attempt_by`)}`
+  if ((await db.get(sql`SELECT 1 FROM name_claim WHERE ${left} LIMIT 1`)) === null) return
+  await db.run(sql`UPDATE name_claim SET attempt = NULL, email = NULL, invite_code = NULL, held_until = ${heldUntil} WHERE ${left}`)
+}
 
 /** Release the email address from attempts that have run out of time. */
 export const releaseOverdueEmail = (tx: Tx, email: string, now: Millis): Promise<number> =>

@@ -16,6 +16,7 @@ import { randomUUID } from 'node:crypto'
 import { isDeepStrictEqual } from 'node:util'
 import type { Context } from '../../platform/context.ts'
 import type { Reader, Tx } from '../../platform/database/database.ts'
+import { holderOf } from '../../platform/database/row-holders.ts'
 import { PlcDirectoryError } from '../../platform/network/directory-client.ts'
 import { claimedHandle } from '../../protocol/did-document.ts'
 import type { Did, Handle, Millis } from '../../protocol/identifiers.ts'
@@ -85,7 +86,7 @@ export async function claimName(ctx: Context, wanted: WantedName, admit: (tx: Tx
     if (found && isHeld(found, now) && (found.attempt !== null || (isDoubtful(found, serverKey) && !goesOn(found, wanted, serverKey))))
       return 'taken'
     if (email !== null) await releaseOverdueEmail(tx, email, now)
-    const hold = { handle, attempt, heldUntil: now + MAX_ATTEMPT_SECS * 1000, email, inviteCode }
+    const hold = { handle, attempt, heldUntil: now + MAX_ATTEMPT_SECS * 1000, email, inviteCode, holder: holderOf(ctx.db) }
     if (found) await takeUpClaim(tx, hold)
     else await insertClaim(tx, hold, wanted)
     return found
@@ -141,8 +142,8 @@ export const leaveOwnName = async (
   sameSignup: Omit<Parameters<typeof endAttemptOf>[1], 'heldUntil'>,
 ): Promise<void> => void (await endAttemptOf(db, { ...sameSignup, heldUntil: clock.now() + DOUBT_SECS * 1000 }))
 
-/** End all attempts at start-up, because the previous process was stopped in the middle of them. */
-export const leaveAllNames = async ({ db, clock }: Context): Promise<void> => void (await endAttempts(db, clock.now() + DOUBT_SECS * 1000))
+/** End the attempts of processes that were stopped in the middle of them. */
+export const leaveNamesOfGone = ({ db, clock }: Context): Promise<void> => endAttempts(db, clock.now() + DOUBT_SECS * 1000)
 
 /**
  * Give the handle to the account that claimed it, in place of all that it had, end the claim, and emit an `#identity`
@@ -290,6 +291,7 @@ const takeUnheld = (ctx: Context, handle: Handle, heldUntil: Millis): Promise<He
     const found = await findClaim(tx, handle)
     if (found?.heldUntil !== heldUntil) return null
     const attempt = randomUUID()
-    await takeUpClaim(tx, { handle, attempt, heldUntil: ctx.clock.now() + MAX_ATTEMPT_SECS * 1000, email: null, inviteCode: null })
+    const until = ctx.clock.now() + MAX_ATTEMPT_SECS * 1000
+    await takeUpClaim(tx, { handle, attempt, heldUntil: until, email: null, inviteCode: null, holder: holderOf(ctx.db) })
     return { ...found, attempt }
   })

@@ -45,6 +45,7 @@ import kekGeneration from '../../../migrations/0091-kek-generation.sql' with { t
 import browserSignIns from '../../../migrations/0087-browser-sign-ins.sql' with { type: 'text' }
 import hostingChanges from '../../../migrations/0093-hosting-changes.sql' with { type: 'text' }
 import pushRegistrations from '../../../migrations/0109-push-registrations.sql' with { type: 'text' }
+import holders from '../../../migrations/0120-holders.sql' with { type: 'text' }
 import stepOrder from '../../../migrations/0110-step-order.sql' with { type: 'text' }
 import unansweredSubmissions from '../../../migrations/0106-unanswered-submissions.sql' with { type: 'text' }
 import formerSubjects from '../../../migrations/0112-former-subjects.sql' with { type: 'text' }
@@ -104,4 +105,5 @@ export const migrations: readonly Migration[] = [
   migration(108, 'sender-keys', senderKeys),
   migration(109, 'push-registrations', pushRegistrations),
   migration(110, 'step-order', stepOrder),
+  migration(120, 'holders', holders),
 ]

@@ -84,8 +84,10 @@ export interface Steps {
   hasten(kind: string, key: string, timeoutMillis: number): Promise<boolean>
   /** Returns a summary of every kind, including kinds without steps. */
   summaries(): Promise<StepSummary[]>
-  /** Start to perform steps. First releases those that an earlier process had taken: no other process uses the database. */
+  /** Start to perform steps. First releases those that were taken by processes that are gone. */
   start(): Promise<void>
+  /** On a cluster: take over the steps of nodes that are gone. */
+  reclaim(): Promise<void>
   /** Signal that a step may be due. Does not wait. */
   wake(): void
   /** Perform the steps that are due now, and wait for them. For tests. */

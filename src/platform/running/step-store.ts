@@ -1,6 +1,7 @@
 /** SQL of the `step` table. */
 import type { Did, Millis } from '../../protocol/identifiers.ts'
-import { sql, sqlAnd, sqlRows, type Reader, type Sql, type Tx, type Writer } from '../database/database.ts'
+import { sql, sqlAnd, sqlRows, type Database, type Reader, type Sql, type Tx, type Writer } from '../database/database.ts'
+import { isHolderGone } from '../database/row-holders.ts'
 
 /** No step waits longer for its next try. A later due time was written while the clock was ahead, so the step is due. */
 export const MAX_WAIT_MILLIS = 24 * 60 * 60 * 1000
@@ -70,11 +71,11 @@ export const listDueSteps = (reader: Reader, kind: Queue, now: Millis, limit: nu
 export const nextStepAt = async (reader: Reader, kind: Queue): Promise<Millis | null> =>
   (await reader.get<{ at: Millis | null }>(sql`SELECT min(coalesce(taken_until, due_at)) AS at FROM ${waitingSteps(kind)}`))!.at
 
-/** Take a step and count the try. Returns 0 if it was taken by somebody else or is gone. */
-export const takeStep = (tx: Tx, { id, tries }: Pick<StepRow, 'id' | 'tries'>, now: Millis): Promise<number> =>
-  tx.run(
-    sql`UPDATE step SET taken_until = ${now + LEASE_MILLIS}, tried_at = ${now}, tries = ${tries + 1} WHERE id = ${id} AND tries = ${tries} AND due_at IS NOT NULL`,
-  )
+/** Take a step for `holder` and count the try. Returns 0 if it was taken by somebody else or is gone. */
+export const takeStep = (tx: Tx, { id, tries }: Pick<StepRow, 'id' | 'tries'>, now: Millis, holder: string | null): Promise<number> =>
+  tx.run(sql`
+    UPDATE step SET taken_until = ${now + LEASE_MILLIS}, taken_by = ${holder}, tried_at = ${now}, tries = ${tries + 1}
+    WHERE id = ${id} AND tries = ${tries} AND due_at IS NOT NULL AND ${isFree(now)}`)
 
 /** `dueAt` is null if that was the last try. */
 export type StepReturn = Pick<StepRow, 'dueAt' | 'lastError' | 'tries'>
@@ -89,21 +90,32 @@ export const returnStep = (
     sql`UPDATE step SET due_at = ${dueAt}, taken_until = NULL, last_error = ${lastError}, tries = ${counted} WHERE id = ${id} AND tries = ${tries}`,
   )
 
-/** Make a step due, unless a try of it is under way. Returns false if there is no such step, or if it has failed for good. */
-export async function hastenStep(tx: Tx, { kind, key }: Pick<StepRow, 'kind' | 'key'>, now: Millis): Promise<boolean> {
-  const chosen = sql`kind = ${kind} AND key = ${key} AND due_at IS NOT NULL`
-  await tx.run(sql`UPDATE step SET due_at = ${now} WHERE ${chosen} AND ${isFree(now)}`)
-  return (await tx.get(sql`SELECT 1 FROM step WHERE ${chosen}`)) !== null
+/** How far a step is, for those who wait for the end of a try. */
+export type StepProgress = Pick<StepRow, 'id' | 'tries' | 'triedAt' | 'lastError'> & { takenUntil: Millis | null }
+
+const progress = sql`id, tries, tried_at AS "triedAt", last_error AS "lastError", taken_until AS "takenUntil"`
+
+const isStep = ({ kind, key }: Pick<StepRow, 'kind' | 'key'>) => sql`kind = ${kind} AND key = ${key}`
+
+/** Returns null if there is no such step any more. */
+export const findProgress = (reader: Reader, step: Pick<StepRow, 'kind' | 'key'>): Promise<StepProgress | null> =>
+  reader.get(sql`SELECT ${progress} FROM step WHERE ${isStep(step)}`)
+
+/** Make a step due, unless a try of it is under way. Returns how far it is, or null if there is no such step, or if it has failed for good. */
+export async function hastenStep(tx: Tx, step: Pick<StepRow, 'kind' | 'key'>, now: Millis): Promise<StepProgress | null> {
+  const waits = sql`${isStep(step)} AND due_at IS NOT NULL`
+  await tx.run(sql`UPDATE step SET due_at = ${now} WHERE ${waits} AND ${isFree(now)}`)
+  return tx.get(sql`SELECT ${progress} FROM step WHERE ${waits}`)
 }
 
 export const deleteStep = (writer: Writer, id: string): Promise<number> => writer.run(sql`DELETE FROM step WHERE id = ${id}`)
 
-export const areStepsTaken = async (reader: Reader): Promise<boolean> =>
-  (await reader.get(sql`SELECT 1 FROM step WHERE taken_until IS NOT NULL LIMIT 1`)) !== null
-
-/** Release all steps that were taken, because the process that took them has ended. */
-export const releaseSteps = (writer: Writer): Promise<number> =>
-  writer.run(sql`UPDATE step SET taken_until = NULL WHERE taken_until IS NOT NULL`)
+/** Release the steps whose holders are gone. Returns how many. */
+export async function releaseSteps(db: Database): Promise<number> {
+  const left = sql`taken_until IS NOT NULL AND ${isHolderGone(db, sql`taken_by`)}`
+  if ((await db.get(sql`SELECT 1 FROM step WHERE ${left} LIMIT 1`)) === null) return 0
+  return db.run(sql`UPDATE step SET taken_until = NULL WHERE ${left}`)
+}
 
 /** Delete the step of a kind with this key. Returns 0 if there is none. */
 export const withdrawStep = (tx: Tx, { name }: Pick<Queue, 'name'>, key: string): Promise<number> =>

@@ -12,15 +12,19 @@
  *   read.
  * - Kinds that are `inOrder` are a queue: only its first step is looked at, so its length costs nothing.
  * - The runner does not poll: one timer waits for the next step.
+ * - On a cluster, any node may perform a step. The one that added it comes first, the others look a moment later, and
+ *   take over what a node has taken that is gone.
  */
 import type { Millis } from '../../protocol/identifiers.ts'
 import type { Context } from '../context.ts'
 import { inPieces, type Tx } from '../database/database.ts'
+import { holderOf } from '../database/row-holders.ts'
 import { outsideRequests } from './request-scope.ts'
+import { StepWatches } from './step-watches.ts'
 import { StepPostponed, type AddedStep, type Step, type StepKindOf, type Steps } from './step-kind.ts'
 import {
-  areStepsTaken,
   deleteStep,
+  findProgress,
   hastenStep,
   insertSteps,
   listDueSteps,
@@ -47,6 +51,11 @@ const STOP_MILLIS = 5000
 const MAX_LOOK_MILLIS = 60 * 60 * 1000
 /** Shortest delay of the timer. */
 const MIN_LOOK_MILLIS = 1000
+/** On a cluster, the longest delay at any time: a notification may be lost. */
+const CLUSTER_LOOK_MILLIS = 30_000
+/** Channels of the cluster: steps are due that a node has added or hastened, and a try has ended. */
+const DUE = 'steps due'
+const ENDED = 'step tries ended'
 const MAX_ERROR_CHARS = 500
 
 export type StepKind<Payload> = StepKindOf<Context, Payload>
@@ -59,13 +68,16 @@ export class StepRunner implements Steps {
   #isLookDue = false
   /** Tries in progress, by step id. */
   readonly #running = new Map<string, { kind: string; end: Promise<void> }>()
-  /** Callers that wait for the end of a try, by kind and key. */
-  readonly #watched = new Map<string, Set<(isDone: boolean) => void>>()
+  readonly #watches: StepWatches
+  /** Waits for steps that other nodes have added. */
+  #laterTimer: Timer | null = null
+  #ends: (() => void)[] = []
 
   constructor(
     readonly ctx: Context,
     readonly kinds: readonly StepKind<unknown>[],
   ) {
+    this.#watches = new StepWatches(ctx)
     const gauge = (name: string, help: string, value: (summary: StepSummary) => number | null) =>
       ctx.metrics.gauges(name, help, 'kind', async () =>
         (await this.summaries()).flatMap((summary): [string, number][] => {
@@ -99,18 +111,27 @@ export class StepRunner implements Steps {
     for (const piece of inPieces(steps)) await (kind.keepsEarlier ? insertSteps : putSteps)(tx, piece)
     await trimSteps(tx, kind.name, kind.maxSteps)
     tx.afterCommit(() => this.wake())
+    this.ctx.db.cluster?.notify(tx, DUE)
   }
 
   async start(): Promise<void> {
-    if (await areStepsTaken(this.ctx.db)) await releaseSteps(this.ctx.db)
+    const { db } = this.ctx
+    await releaseSteps(db)
     this.#isStarted = true
+    if (db.cluster !== null)
+      this.#ends = [db.cluster.listen(DUE, () => this.#wakeLater()), db.cluster.listen(ENDED, () => void this.#watches.ask())]
     this.wake()
+  }
+
+  async reclaim(): Promise<void> {
+    if ((await releaseSteps(this.ctx.db)) > 0) this.wake()
   }
 
   async stop(): Promise<void> {
     this.#isStopped = true
-    if (this.#timer !== null) clearTimeout(this.#timer)
-    for (const name of this.#watched.keys()) this.#tell(name, false)
+    for (const end of this.#ends) end()
+    for (const timer of [this.#timer, this.#laterTimer]) if (timer !== null) clearTimeout(timer)
+    this.#watches.end()
     const { promise: late, resolve } = Promise.withResolvers<void>()
     const timer = setTimeout(resolve, STOP_MILLIS)
     await Promise.race([this.#quiet(), late])
@@ -133,37 +154,30 @@ export class StepRunner implements Steps {
       await Promise.allSettled([this.#looking, ...Array.from(this.#running.values(), ({ end }) => end)])
   }
 
-  nextTry<Payload>(kind: StepKindOf<never, Payload>, key: string, timeoutMillis: number): Promise<boolean> {
-    return this.#endOfTry(watchName(kind.name, key), timeoutMillis)
+  async nextTry<Payload>({ name }: StepKindOf<never, Payload>, key: string, timeoutMillis: number): Promise<boolean> {
+    const step = { kind: name, key }
+    const watch = this.#watches.begin(step, timeoutMillis)
+    if (this.ctx.db.cluster !== null) {
+      const before = await findProgress(this.ctx.db, step)
+      // Another node may have been as quick as that.
+      if (before === null) watch.tell(true)
+      watch.before = before
+    }
+    return watch.end
   }
 
   async hasten(kind: string, key: string, timeoutMillis: number): Promise<boolean> {
-    const name = watchName(kind, key)
+    const step = { kind, key }
     // Watched first: a try that is under way may end before the transaction does.
-    const end = this.#endOfTry(name, timeoutMillis)
-    const isThere = await this.ctx.db.transaction((tx) => hastenStep(tx, { kind, key }, this.ctx.clock.now()))
-    if (isThere) this.wake()
-    else this.#tell(name, false)
-    return end
-  }
-
-  async #endOfTry(name: string, timeoutMillis: number): Promise<boolean> {
-    const { promise, resolve } = Promise.withResolvers<boolean>()
-    const watching = this.#watched.get(name) ?? new Set()
-    this.#watched.set(name, watching.add(resolve))
-    const timer = setTimeout(() => resolve(false), timeoutMillis)
-    try {
-      return await promise
-    } finally {
-      clearTimeout(timer)
-      watching.delete(resolve)
-      if (watching.size === 0 && this.#watched.get(name) === watching) this.#watched.delete(name)
-    }
-  }
-
-  #tell(name: string, isDone: boolean): void {
-    for (const resolve of this.#watched.get(name) ?? []) resolve(isDone)
-    this.#watched.delete(name)
+    const watch = this.#watches.begin(step, timeoutMillis)
+    const { clock, db } = this.ctx
+    watch.before = await db.transaction((tx) => {
+      db.cluster?.notify(tx, DUE)
+      return hastenStep(tx, step, clock.now())
+    })
+    if (watch.before !== null) this.wake()
+    else this.#watches.tell(step, false)
+    return watch.end
   }
 
   async summaries(): Promise<StepSummary[]> {
@@ -189,9 +203,23 @@ export class StepRunner implements Steps {
   #lookAgainIn(millis: number | null): void {
     if (this.#timer !== null) clearTimeout(this.#timer)
     this.#timer = null
-    if (millis === null || this.#isStopped) return
-    this.#timer = setTimeout(() => this.wake(), Math.min(Math.max(millis, MIN_LOOK_MILLIS), MAX_LOOK_MILLIS))
+    const longest = this.ctx.db.cluster === null ? MAX_LOOK_MILLIS : CLUSTER_LOOK_MILLIS
+    const wait = millis ?? (this.ctx.db.cluster === null ? null : longest)
+    if (wait === null || this.#isStopped) return
+    this.#timer = setTimeout(() => this.wake(), Math.min(Math.max(wait, MIN_LOOK_MILLIS), longest))
     this.#timer.unref()
+  }
+
+  /** Leave a step to the node that added it, unless that has no time for it. */
+  #wakeLater(): void {
+    if (this.#isStopped || this.#laterTimer !== null) return
+    this.#laterTimer = outsideRequests(() =>
+      setTimeout(() => {
+        this.#laterTimer = null
+        this.wake()
+      }, MIN_LOOK_MILLIS),
+    )
+    this.#laterTimer.unref()
   }
 
   /** Start the steps that are due. Returns the milliseconds until the next one is, or null if there is none to wait for. */
@@ -215,7 +243,7 @@ export class StepRunner implements Steps {
     return db.transaction(async (tx) => {
       const taken: StepRow[] = []
       for (const row of due)
-        if (!this.#running.has(row.id) && (await takeStep(tx, row, now)) > 0) taken.push({ ...row, tries: row.tries + 1 })
+        if (!this.#running.has(row.id) && (await takeStep(tx, row, now, holderOf(db))) > 0) taken.push({ ...row, tries: row.tries + 1 })
       return taken
     })
   }
@@ -240,7 +268,8 @@ export class StepRunner implements Steps {
       // The step remains taken until its lease ends, and is then performed again.
       if (!this.#isStopped) log.error('outcome of a step could not be stored', { stepKind: kind.name, step: row.id, error })
     }
-    this.#tell(watchName(kind.name, row.key), isDone)
+    this.#watches.tell(row, isDone)
+    db.cluster?.notify({ afterCommit: (act) => act() }, ENDED)
   }
 
   /** Perform the step. Returns null if it succeeded, else its error and when to retry; a null `dueAt` means never. */
@@ -280,8 +309,6 @@ export class StepRunner implements Steps {
     }
   }
 }
-
-const watchName = (kind: string, key: string) => `${kind} ${key}`
 
 /**
  * Returns the wait after this many tries. It doubles each time up to a maximum; `random` (0 to 1) picks a point in its

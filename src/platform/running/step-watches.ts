@@ -1,0 +1,77 @@
+/**
+ * Callers that wait for the end of a try of a step. This process tells them if it performs the step itself. On a
+ * cluster, another node may: then the row of the step says how its try ended.
+ */
+import type { Context } from '../context.ts'
+import { findProgress, type StepProgress, type StepRow } from './step-store.ts'
+
+type StepName = Pick<StepRow, 'kind' | 'key'>
+
+interface Watch {
+  readonly step: StepName
+  /** Whether the try succeeded; false if it did not end in time. */
+  readonly end: Promise<boolean>
+  tell(isDone: boolean): void
+  /** How far the step was when the caller began to wait; null while that is not known. */
+  before: StepProgress | null
+}
+
+export class StepWatches {
+  /** By kind and key. */
+  readonly #watches = new Map<string, Set<Watch>>()
+
+  constructor(readonly ctx: Pick<Context, 'db' | 'log'>) {}
+
+  begin(step: StepName, timeoutMillis: number): Watch {
+    const name = nameOf(step)
+    const { promise, resolve } = Promise.withResolvers<boolean>()
+    const timer = setTimeout(() => resolve(false), timeoutMillis)
+    const beside = this.#watches.get(name) ?? new Set()
+    const end = promise.finally(() => {
+      clearTimeout(timer)
+      beside.delete(watch)
+      if (beside.size === 0 && this.#watches.get(name) === beside) this.#watches.delete(name)
+    })
+    const watch: Watch = { step, end, tell: resolve, before: null }
+    this.#watches.set(name, beside.add(watch))
+    return watch
+  }
+
+  /** A try of the step has ended here. */
+  tell(step: StepName, isDone: boolean): void {
+    const name = nameOf(step)
+    for (const watch of this.#watches.get(name) ?? []) watch.tell(isDone)
+    this.#watches.delete(name)
+  }
+
+  /** A try of some step has ended at another node. */
+  async ask(): Promise<void> {
+    for (const watch of this.#all()) {
+      const { step, before } = watch
+      if (before === null) continue
+      try {
+        const now = await findProgress(this.ctx.db, step)
+        if (now === null) watch.tell(true)
+        else if (hasFailed(before, now)) watch.tell(false)
+      } catch (error) {
+        this.ctx.log.warn('how far a step is could not be read', { stepKind: step.kind, error })
+      }
+    }
+  }
+
+  /** Nobody performs the steps any more. */
+  end(): void {
+    for (const watch of this.#all()) watch.tell(false)
+  }
+
+  #all(): Watch[] {
+    return [...this.#watches.values()].flatMap((beside) => [...beside])
+  }
+}
+
+const nameOf = ({ kind, key }: StepName) => `${kind} ${key}`
+
+/** Whether a try has ended since, without success. */
+const hasFailed = (before: StepProgress, now: StepProgress): boolean =>
+  now.takenUntil === null &&
+  (before.takenUntil !== null || before.tries !== now.tries || before.triedAt !== now.triedAt || before.lastError !== now.lastError)
