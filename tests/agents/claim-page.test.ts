@@ -79,10 +79,21 @@ describe('the form for the code', () => {
   })
 
   test('takes GET and POST alone', async () => {
-    for (const method of ['PUT', 'DELETE']) {
+    for (const method of ['PUT', 'DELETE', 'PATCH']) {
       const { status, headers } = await request(`${pds.url}/agent/claim`, { method })
-      expect([status, headers.get('allow')]).toEqual([405, 'GET, POST'])
+      expect([status, headers.get('allow')]).toEqual([405, 'GET, HEAD, POST'])
     }
+  })
+
+  test('is there too if programs are told to show another address', async () => {
+    const verificationUri = 'https://wallet.example/confirm'
+    await using own = await startPds({ agentAuth: { anonymousEnabled: true, serviceAuthEnabled: true, verificationUri } })
+    const { email } = await createAccount(own, 'alice')
+    const { body: anonymous } = await registerAgent(own, { type: 'anonymous' })
+    expect((await openAgentClaim(own, anonymous.claim_token)).body.claim_attempt.verification_uri).toBe(verificationUri)
+    const { body } = await registerAgent(own, { type: 'service_auth', login_hint: email })
+    expect(body.claim.verification_uri).toBe(verificationUri)
+    expect((await request(`${own.url}/agent/claim`)).status).toBe(200)
   })
 })
 
@@ -148,6 +159,20 @@ describe('entering a code', () => {
     const { code } = await waiting()
     for (const headers of [{ origin: 'https://evil.example' }, { 'sec-fetch-site': 'cross-site' }, { 'sec-fetch-site': 'same-site' }])
       expect((await identify(code, {}, headers)).status).toBe(403)
+  })
+
+  test('counts together with confirmations by wallets, before anything else', async () => {
+    await using own = await startPds({ agentAuth: { anonymousEnabled: true } })
+    const enter = () =>
+      request(`${own.url}/agent/claim`, {
+        method: 'POST',
+        headers: { 'content-type': 'application/x-www-form-urlencoded' },
+        body: 'step=decide&id=none&decision=approve',
+      })
+    for (let i = 0; i < 29; i++) expect((await enter()).status).toBe(400)
+    expect((await confirmAgent(own, { accessJwt: 'none' }, '000000')).status).toBe(401)
+    expect((await enter()).status).toBe(429)
+    expect((await confirmAgent(own, { accessJwt: 'none' }, '000000')).status).toBe(429)
   })
 
   test('counts failed passwords as sign-ins do', async () => {

@@ -9,6 +9,8 @@ import { StillClock } from '../harness/clock.ts'
 import { bearer, request, type Answer } from '../harness/http.ts'
 import { OAuthClient } from '../harness/oauth-client.ts'
 import { startPds, type TestPds } from '../harness/pds.ts'
+import { startPlcServer } from '../harness/plc-server.ts'
+import { askSession, sessionRequest, sovereignAccount, walletSession } from '../harness/wallet.ts'
 import { countOf, eventsOf } from './rows.ts'
 
 const GRANTED = ['atproto', 'repo:*?action=create&action=update', 'transition:email']
@@ -237,6 +239,25 @@ describe('confirming', () => {
     await pds.runSteps()
     await pds.runSteps()
     expect(pds.mails.map(({ to, subject }) => [to, subject])).toEqual([[dave.email, expect.stringContaining('refused')]])
+  })
+
+  test('is for every session of the account itself: of a password, of a wallet, of a key', async () => {
+    await using plc = await startPlcServer()
+    await using own = await startPds({ agentAuth: { anonymousEnabled: true }, plcDirectoryUrl: plc.url })
+    const holder = await sovereignAccount(own, 'holder')
+    const byKey = await askSession(own, sessionRequest(own, holder))
+    for (const accessJwt of [holder.accessJwt, await walletSession(own, holder.did), byKey.body.accessJwt]) {
+      const { body: registered } = await registerAgent(own, { type: 'anonymous' })
+      const { body: opened } = await openAgentClaim(own, registered.claim_token)
+      const code = opened.claim_attempt.user_code
+      expect(await previewAgent(own, { accessJwt }, code)).toMatchObject({
+        status: 200,
+        body: { registrationId: registered.registration_id },
+      })
+      expect(await confirmAgent(own, { accessJwt }, code)).toMatchObject({ status: 200, body: { did: holder.did } })
+      const { body } = await request(`${own.url}/v1/agents`, { headers: bearer(accessJwt) })
+      expect(body.agents.map((agent: { registrationId: string }) => agent.registrationId)).toContain(registered.registration_id)
+    }
   })
 
   test('is for the account itself alone', async () => {

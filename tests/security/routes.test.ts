@@ -134,8 +134,6 @@ const routes: Record<string, For> = {
   'POST /v1/agents/claim-preview': 'owner',
   'GET /agent/claim': 'open',
   'POST /agent/claim': 'open',
-  'PUT /agent/claim': 'open',
-  'DELETE /agent/claim': 'open',
   'GET /auth.md': 'open',
   'POST /agent/event/notify': 'open',
   'GET /v1/agents': 'owner',

@@ -3,7 +3,6 @@
  * the decision. Between them the server keeps what was shown to whom; the second form has nothing but an unguessable id.
  */
 import { route } from '../../http/endpoint.ts'
-import { Refusal } from '../../http/errors.ts'
 import { chargeAddress } from '../../http/limiting.ts'
 import { newToken } from '../../platform/secrets/new-token.ts'
 import { opaqueTokenHash } from '../../protocol/opaque-token.ts'
@@ -115,13 +114,7 @@ async function submit(call: PageCall): Promise<Response> {
   return form.get('step') === 'decide' ? decide(call, form) : identify(call, form)
 }
 
-const otherMethod = () => {
-  throw new Refusal(405, 'InvalidRequest', 'Method Not Allowed', { headers: { Allow: 'GET, POST' } })
-}
-
 export const agentClaimPageRoutes = [
   route('GET', CLAIM_PATH, { handler: show }),
   route('POST', CLAIM_PATH, { limit: 'agentClaimConfirm', handler: submit }),
-  route('PUT', CLAIM_PATH, { handler: otherMethod }),
-  route('DELETE', CLAIM_PATH, { handler: otherMethod }),
 ]
