@@ -4,7 +4,7 @@ import { enqueuePush } from '../../src/features/notifications/notifications.ts'
 import { sql } from '../../src/platform/database/database.ts'
 import type { Did } from '../../src/protocol/identifiers.ts'
 import { createAccount } from '../harness/account.ts'
-import { startPds, type TestPds } from '../harness/pds.ts'
+import { MASTER_KEY, startPds, type TestPds } from '../harness/pds.ts'
 
 const RELAY = 'ea4a6c63e29c520abef5507b132ec5f9954776aebebe7b92421eea691446d22c'
 const message = { type: 'agent_claim_pending', title: 'An app asks', body: 'Somebody may act for you', data: { claimAttemptId: 'cla_1' } }
@@ -18,7 +18,7 @@ const steps = ({ ctx }: TestPds) =>
   ctx.db.all<{ key: string; did: string; wrapped: string }>(sql`SELECT key, did, payload_wrapped AS wrapped FROM step WHERE kind = 'push'`)
 
 test('an event adds one push for each device that can be reached, and its words are not readable in the rows', async () => {
-  await using pds = await startPds({ notifications: { relay: RELAY } })
+  await using pds = await startPds({ notifications: { relay: RELAY }, signingKeyMasterKey: MASTER_KEY })
   const [ann, ben] = [await createAccount(pds, 'ann'), await createAccount(pds, 'ben')]
   await insert(pds, ann.did, 'forgotten', null)
   pds.clock.advance({ secs: 601 })

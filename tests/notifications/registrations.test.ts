@@ -11,7 +11,7 @@ import { createAccount, logIn, type TestAccount } from '../harness/account.ts'
 import { bearer, request } from '../harness/http.ts'
 import { OAuthClient } from '../harness/oauth-client.ts'
 import { OperatorDevice } from '../harness/operator-device.ts'
-import { ADMIN_TOKEN, startPds, type TestPds } from '../harness/pds.ts'
+import { ADMIN_TOKEN, MASTER_KEY, startPds, type TestPds } from '../harness/pds.ts'
 import { PushDevice } from '../harness/push-device.ts'
 
 const RELAY = 'ea4a6c63e29c520abef5507b132ec5f9954776aebebe7b92421eea691446d22c'
@@ -22,7 +22,12 @@ let pds: TestPds
 let alice: TestAccount
 let ben: TestAccount
 beforeAll(async () => {
-  pds = await startPds({ notifications: { relay: RELAY }, rateLimit: { enabled: false }, agentAuth: withAgents })
+  pds = await startPds({
+    notifications: { relay: RELAY },
+    signingKeyMasterKey: MASTER_KEY,
+    rateLimit: { enabled: false },
+    agentAuth: withAgents,
+  })
   ;[alice, ben] = [await createAccount(pds, 'alice'), await createAccount(pds, 'ben')]
 })
 afterAll(() => pds[Symbol.asyncDispose]())

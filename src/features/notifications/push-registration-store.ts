@@ -45,10 +45,10 @@ export async function findRegistration(reader: Reader, key: RegistrationKey): Pr
 }
 
 /** Returns the devices that a push can reach: those with a handle, and those whose handle was asked for after an instant. */
-export const reachableDevices = (reader: Reader, owner: RegistrationOwner, orderedAfter: Millis): Promise<RegistrationKey[]> =>
-  reader.all(sql`
-    SELECT owner, device_id AS "deviceId" FROM push_registration
-    WHERE owner = ${owner} AND (handle IS NOT NULL OR coalesce(renewed_at, registered_at) > ${orderedAfter}) ORDER BY device_id`)
+export const reachableDevices = async (reader: Reader, owner: RegistrationOwner, orderedAfter: Millis): Promise<PushRegistration[]> =>
+  (await registrationsOf(reader, owner)).filter(
+    ({ handle, renewedAt, registeredAt }) => handle !== null || (renewedAt ?? registeredAt) > orderedAfter,
+  )
 
 /** Insert a registration, or replace that of the same device. It has no handle then. */
 export const putRegistration = (
@@ -67,6 +67,10 @@ export const deleteRegistrations = (tx: Tx, owner: RegistrationOwner, deviceIds:
 
 export const isTokenRegistered = async (reader: Reader, token: string): Promise<boolean> =>
   (await reader.get(sql`SELECT 1 FROM push_registration WHERE token = ${token} LIMIT 1`)) !== null
+
+/** Whether a device with this token still waits for a handle. */
+export const needsHandle = async (reader: Reader, token: string): Promise<boolean> =>
+  (await reader.get(sql`SELECT 1 FROM push_registration WHERE token = ${token} AND handle IS NULL LIMIT 1`)) !== null
 
 export const isHandleInUse = async (reader: Reader, handle: string): Promise<boolean> =>
   (await reader.get(sql`SELECT 1 FROM push_registration WHERE handle = ${handle} LIMIT 1`)) !== null

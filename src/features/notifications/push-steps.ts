@@ -1,23 +1,20 @@
 /**
  * The queue of pushes: durable steps, one for each device and event, which are performed one after another.
  *
- * A push is sent at most once for each time that the process is killed, and not at all once it is too old.
+ * Nobody waits for a push. It waits while the relay is away, until it is too old. Once the relay has answered it is not
+ * sent again, except that a process which is killed after the answer and before the step is deleted sends the push once
+ * more after its restart.
  */
-import type { Context } from '../../platform/context.ts'
+import { perContext, type Context } from '../../platform/context.ts'
 import type { Tx } from '../../platform/database/database.ts'
+import { LineBudget } from '../../platform/running/line-budget.ts'
 import type { StepKind } from '../../platform/running/steps.ts'
-import type { Did, Millis } from '../../protocol/identifiers.ts'
+import type { Did } from '../../protocol/identifiers.ts'
 import type { PushMessage } from '../../protocol/push/push-message.ts'
-import { reachableDevices, type RegistrationKey } from './push-registration-store.ts'
-
-interface OrderedPush {
-  device: RegistrationKey
-  message: PushMessage
-  /** The same for all devices that are told of one event. */
-  event: string
-  /** From then on it is not sent any more. */
-  goodUntil: Millis
-}
+import { fanOutSender } from '../sender-keys/sender-keys.ts'
+import { deliver, type OrderedPush } from './push-delivery.ts'
+import { reachableDevices } from './push-registration-store.ts'
+import { inTurn, relayOf } from './relay.ts'
 
 const DEFAULT_TTL_SECS = 3600
 /** How long a device counts as reachable after its handle was asked for and before the relay gave it. */
@@ -28,35 +25,54 @@ export const pushStep: StepKind<OrderedPush> = {
   concurrency: 1,
   inOrder: true,
   maxSteps: 8000,
+  // Until it is too old.
   maxTries: null,
   firstWaitSecs: 5,
   maxWaitSecs: 300,
-  async take({ config, clock }, { payload: { goodUntil } }) {
-    if (config.notifications.relay !== null && clock.now() < goodUntil) throw new Error('the relay cannot be reached')
+  async take(ctx, { did, payload }) {
+    const relay = relayOf(ctx)
+    if (relay === null) return
+    const outcome = await inTurn(relay, () => deliver(ctx, relay, payload))
+    ctx.metrics.count('notify_pushes_total', { outcome })
+    if (outcome !== 'delivered')
+      linesOf(ctx).within(outcome, (omitted) => ctx.log.warn('push not delivered', { did, outcome, detail: payload.message.type, omitted }))
   },
 }
+
+const linesOf = perContext(({ clock }) => new LineBudget(clock))
 
 /**
  * Queue a push to every device of an account, in the caller's transaction; they are sent once that is durable. Returns
  * how many devices that is: 0 without a relay. Nobody ever waits for a push, and it may be lost.
  */
 export async function enqueuePush(
-  { config, clock, steps }: Pick<Context, 'config' | 'clock' | 'steps'>,
+  ctx: Context,
   tx: Tx,
   did: Did,
   message: PushMessage,
   { ttlSecs = DEFAULT_TTL_SECS } = {},
 ): Promise<number> {
+  const { config, clock, steps } = ctx
   if (config.notifications.relay === null) return 0
   const now = clock.now()
-  const devices = await reachableDevices(tx, did, now - HANDLE_MILLIS)
+  const reachable = await reachableDevices(tx, did, now - HANDLE_MILLIS)
+  const sender = reachable.some(({ isPing }) => !isPing) ? await fanOutSender(ctx, tx) : null
+  const devices = reachable.filter(({ isPing }) => isPing || sender !== null)
   if (devices.length === 0) return 0
   const event = Bun.randomUUIDv7()
-  const goodUntil = now + ttlSecs * 1000
   await steps.addAll(
     tx,
     pushStep,
-    devices.map((device) => ({ key: `${event} ${device.deviceId}`, did, payload: { device, message, event, goodUntil } })),
+    devices.map(({ owner, deviceId, isPing }) => ({
+      key: `${event} ${deviceId}`,
+      did,
+      payload: {
+        device: { owner, deviceId },
+        message,
+        kid: isPing ? null : (sender?.kid ?? null),
+        goodUntil: now + ttlSecs * 1000,
+      },
+    })),
   )
   return devices.length
 }

@@ -4,6 +4,7 @@
  * Every counter is declared here with all values its labels can take, so that dashboards see it before the first event,
  * and so that no DID, handle, host or raw path can ever become a label.
  */
+import { pushOutcomes } from '../../protocol/push/relay-frames.ts'
 import { Counter, Gauge, Histogram, Registry } from 'prom-client'
 
 const statusClasses = ['2xx', '3xx', '4xx', '5xx'] as const
@@ -26,6 +27,12 @@ const counters = {
   },
   iroh_connections_total: { help: 'Connections that peers opened over QUIC', labels: { outcome: ['served', 'refused', 'failed'] } },
   iroh_echoes_total: { help: 'Streams on which peers asked for an echo', labels: { outcome: ['served', 'refused', 'failed'] } },
+  notify_pushes_total: {
+    help: 'Push notifications that were sent or dropped, by what became of them',
+    labels: {
+      outcome: [...pushOutcomes, 'expired', 'unreachable', 'unsealed', 'unanswered', 'malformed'],
+    },
+  },
   migration_imports_total: { help: 'Repositories imported', labels: { outcome: ['ok', 'refused', 'failed'] } },
 } as const satisfies Record<string, CounterDeclaration>
 

@@ -117,6 +117,14 @@ export async function releaseSteps(db: Database): Promise<number> {
   return db.run(sql`UPDATE step SET taken_until = NULL WHERE ${left}`)
 }
 
+/** Whether a step with this key waits, or is being performed. */
+export const isStepWaiting = async (reader: Reader, { name }: Pick<Queue, 'name'>, key: string): Promise<boolean> =>
+  (await reader.get(sql`SELECT 1 FROM step WHERE kind = ${name} AND key = ${key} AND due_at IS NOT NULL`)) !== null
+
+/** Make the steps of a kind due that wait for another try. Returns how many. */
+export const hastenSteps = (writer: Writer, { name }: Pick<Queue, 'name'>, now: Millis): Promise<number> =>
+  writer.run(sql`UPDATE step SET due_at = ${now} WHERE kind = ${name} AND due_at > ${now} AND ${isFree(now)}`)
+
 /** Delete the step of a kind with this key. Returns 0 if there is none. */
 export const withdrawStep = (tx: Tx, { name }: Pick<Queue, 'name'>, key: string): Promise<number> =>
   tx.run(sql`DELETE FROM step WHERE kind = ${name} AND key = ${key}`)

@@ -41,7 +41,7 @@ import {
 } from './step-store.ts'
 
 export { StepPostponed } from './step-kind.ts'
-export { deleteStepsOf, withdrawStep } from './step-store.ts'
+export { deleteStepsOf, hastenSteps, isStepWaiting, withdrawStep } from './step-store.ts'
 
 /** Timeout of one try, well below `LEASE_MILLIS`. */
 const MAX_TRY_MILLIS = 2 * 60 * 1000

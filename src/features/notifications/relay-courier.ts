@@ -1,0 +1,223 @@
+/**
+ * The connection to the push relay: one, opened when something is to be said, and kept. The relay knows this server by
+ * the key of its QUIC endpoint, so no message carries a credential.
+ *
+ * - One request at a time: whatever is done with the relay takes its turn (`alone`), so what follows from one answer is
+ *   written down before the next request.
+ * - A request is sent once more, on a new connection, if the connection was lost. It is not if it took all its time: the
+ *   relay may be working on it.
+ * - The server enrolls only if the relay says that it has to, and then repeats the request once.
+ */
+import { Semaphore } from '../../base/semaphore.ts'
+import type { Secret } from '../../base/secret.ts'
+import type { PeerConnection, Peer, Peers } from '../../platform/network/peers.ts'
+import type { Clock } from '../../platform/running/clock.ts'
+import type { Log } from '../../platform/running/log.ts'
+import type { Millis } from '../../protocol/identifiers.ts'
+import {
+  formatRelayRequest,
+  MAX_FRAME_BYTES,
+  readRelayAnswer,
+  RELAY_ALPN,
+  type RelayAnswer,
+  type RelayRequest,
+} from '../../protocol/push/relay-frames.ts'
+
+/** The relay could not be reached: the request has not arrived, or not been accepted. */
+export class RelayUnreachable extends Error {}
+/** The request was sent, and nobody knows whether it arrived. */
+export class RelayUnanswered extends Error {}
+/** The relay answered, but nothing that answers the request. */
+export class RelayRefused extends Error {}
+/** Nothing may be asked now. */
+export class RelayWait extends Error {
+  constructor(
+    reason: string,
+    readonly waitMillis: number,
+  ) {
+    super(reason)
+  }
+}
+
+export interface RelayTiming {
+  dialMillis: number
+  exchangeMillis: number
+  /** Of a request with all that it takes: connections, enrollment, repetition. Less than a try of a step may take. */
+  requestMillis: number
+  /** How long nothing is asked after the relay refused to enroll this server. */
+  deniedMillis: number
+}
+
+export const relayTiming: RelayTiming = {
+  dialMillis: 15_000,
+  exchangeMillis: 30_000,
+  requestMillis: 100_000,
+  deniedMillis: 60 * 60 * 1000,
+}
+
+/** More wait for their turn only if something is wrong: there are two queues and the tests of operators. */
+const MAX_WAITING = 20
+/** After the relay said that this server enrolls too often. */
+const ENROLL_WAIT_MILLIS = 60_000
+/** A timer may be early by this much. */
+const TIMER_SLACK_MILLIS = 10
+
+interface CourierOptions {
+  /** Null while this server has no endpoint. */
+  peers: () => Peers | null
+  relay: Peer
+  enrollmentCode: Secret<string> | null
+  clock: Clock
+  log: Log
+  timing: RelayTiming
+}
+
+/** Told what is done, for people who watch. */
+export type Watch = (step: 'dial' | 'enroll', detail: string) => void
+
+export interface RelayState {
+  isConnected: boolean
+  answeredAt: Millis | null
+  /** Why and since when requests fail; null if the last one was answered, or there was none. */
+  failure: { reason: string; since: Millis } | null
+}
+
+export class RelayCourier {
+  readonly #options: CourierOptions
+  readonly #turns = new Semaphore(1, MAX_WAITING)
+  #connection: PeerConnection | null = null
+  #isStopped = false
+  /** On the monotonic clock. */
+  #deniedUntil = -Infinity
+  #answeredAt: Millis | null = null
+  #failure: RelayState['failure'] = null
+
+  constructor(options: CourierOptions) {
+    this.#options = options
+  }
+
+  get state(): RelayState {
+    return { isConnected: this.#connection !== null, answeredAt: this.#answeredAt, failure: this.#failure }
+  }
+
+  /** Do something with the relay when it is its turn. */
+  alone<T>(work: () => Promise<T>): Promise<T> {
+    return this.#turns.run(work)
+  }
+
+  /** Ask even though the relay refused to enroll this server: somebody says that the reason is gone. */
+  forgetDenial(): void {
+    this.#deniedUntil = -Infinity
+  }
+
+  /**
+   * Returns the answer to a request. Call it in one's turn. Throws `RelayUnreachable`, `RelayUnanswered`, `RelayRefused`
+   * or `RelayWait`.
+   */
+  async ask(request: RelayRequest, watch: Watch = () => {}): Promise<RelayAnswer> {
+    const { clock, timing } = this.#options
+    const deniedMillis = this.#deniedUntil - clock.monotonic()
+    if (deniedMillis > 0) throw new RelayWait('the push relay has refused to enroll this server', deniedMillis)
+    const deadline = clock.monotonic() + timing.requestMillis
+    try {
+      let answer = await this.#request(request, deadline, watch)
+      if (saysNotEnrolled(answer)) {
+        await this.#enroll(deadline, watch)
+        answer = await this.#request(request, deadline, watch)
+      }
+      this.#failure = null
+      return answer
+    } catch (error) {
+      this.#failure = { reason: (error as Error).message, since: this.#failure?.since ?? clock.now() }
+      throw error
+    }
+  }
+
+  close(): void {
+    this.#isStopped = true
+    this.#connection?.close()
+    this.#connection = null
+  }
+
+  async #enroll(deadline: number, watch: Watch): Promise<void> {
+    const { enrollmentCode, clock, log, timing } = this.#options
+    const request = { type: 'enroll', claimCode: enrollmentCode?.reveal() ?? null } as const
+    const { type } = await this.#request(request, deadline, watch).catch((error: unknown) => {
+      throw error instanceof RelayUnanswered ? new RelayUnreachable(error.message) : error
+    })
+    watch('enroll', type)
+    if (type === 'throttled') throw new RelayWait('the push relay lets nobody enroll at the moment', ENROLL_WAIT_MILLIS)
+    if (type === 'denied') {
+      this.#deniedUntil = clock.monotonic() + timing.deniedMillis
+      const reason = enrollmentCode === null ? 'it requires a code' : 'its code is unknown, spent or expired'
+      log.error('the push relay refuses to enroll this server: check notifications.enrollment_code', { reason })
+      throw new RelayWait('the push relay has refused to enroll this server', timing.deniedMillis)
+    }
+    if (type !== 'ok') throw new RelayRefused(`the push relay answered an enrollment with ${type}`)
+    log.info('enrolled at the push relay')
+  }
+
+  async #request(request: RelayRequest, deadline: number, watch: Watch): Promise<RelayAnswer> {
+    const { clock, log } = this.#options
+    const bytes = formatRelayRequest(request)
+    const answer = (await this.#exchange(bytes, deadline, watch)) ?? (await this.#exchange(bytes, deadline, watch))
+    if (answer === null) throw new RelayUnanswered('the connection to the push relay was lost twice')
+    this.#answeredAt = clock.now()
+    const read = readRelayAnswer(answer)
+    if (read.ok) return read.answer
+    log.error('the push relay answered something that is no answer', { detail: read.shape })
+    throw new RelayRefused(`the push relay answered ${read.shape}`)
+  }
+
+  /** Returns null if the connection was lost before the answer was there. */
+  async #exchange(bytes: Uint8Array, deadline: number, watch: Watch): Promise<Uint8Array | null> {
+    const { clock, log, timing } = this.#options
+    const connection = await this.#connected(deadline, watch)
+    const timeoutMillis = this.#within(deadline, timing.exchangeMillis)
+    const overAt = clock.monotonic() + timeoutMillis
+    try {
+      return await connection.exchange(bytes, { maxBytes: MAX_FRAME_BYTES, timeoutMillis })
+    } catch (error) {
+      log.debug('exchange with the push relay failed', { error })
+      connection.close()
+      if (this.#connection === connection) this.#connection = null
+      if (clock.monotonic() >= overAt - TIMER_SLACK_MILLIS) throw new RelayUnanswered('the push relay took too long to answer')
+      return null
+    }
+  }
+
+  async #connected(deadline: number, watch: Watch): Promise<PeerConnection> {
+    if (this.#connection !== null) return this.#connection
+    const { peers, relay, timing } = this.#options
+    const endpoint = peers()
+    if (endpoint === null || this.#isStopped) throw new RelayUnreachable('this server has no QUIC endpoint')
+    try {
+      const connection = await endpoint.dial(relay, RELAY_ALPN, this.#within(deadline, timing.dialMillis))
+      this.#keep(connection)
+      watch('dial', 'connected')
+      return connection
+    } catch (error) {
+      const { message } = error as Error
+      watch('dial', message)
+      throw new RelayUnreachable(`the push relay cannot be reached: ${message}`, { cause: error })
+    }
+  }
+
+  #keep(connection: PeerConnection): void {
+    if (this.#isStopped) {
+      connection.close()
+      throw new Error('the server stops')
+    }
+    this.#connection = connection
+  }
+
+  /** Returns how long something may take, in milliseconds. Throws `RelayUnreachable` if the time is over. */
+  #within(deadline: number, millis: number): number {
+    const left = Math.min(millis, deadline - this.#options.clock.monotonic())
+    if (left <= 0) throw new RelayUnreachable('the push relay took too long')
+    return left
+  }
+}
+
+const saysNotEnrolled = (answer: RelayAnswer): boolean =>
+  answer.type === 'notEnrolled' || (answer.type === 'pushed' && answer.outcome === 'notEnrolled')

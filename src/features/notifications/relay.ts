@@ -1,0 +1,32 @@
+/** The push relay that the operator chose: the courier that talks to it, and the pace at which it does. */
+import { perContext, type Context } from '../../platform/context.ts'
+import { StepPostponed } from '../../platform/running/steps.ts'
+import { peersOf } from '../iroh/iroh.ts'
+import { RelayCourier, relayTiming, RelayWait } from './relay-courier.ts'
+import { RelayPacing } from './relay-pacing.ts'
+
+export interface Relay {
+  courier: RelayCourier
+  pacing: RelayPacing
+}
+
+/** Returns null if no relay is configured. */
+export const relayOf = perContext((ctx: Context): Relay | null => {
+  const { config, clock, log } = ctx
+  const { relay: nodeId, relayAddresses: addresses, enrollmentCode } = config.notifications
+  if (nodeId === null) return null
+  const relay = { nodeId, addresses }
+  return {
+    courier: new RelayCourier({ peers: () => peersOf(ctx), relay, enrollmentCode, clock, log, timing: relayTiming }),
+    pacing: new RelayPacing(clock),
+  }
+})
+
+/** Do the work of a step with the relay in its turn. Whatever must wait postpones the step. */
+export async function inTurn<T>({ courier }: Relay, work: () => Promise<T>): Promise<T> {
+  try {
+    return await courier.alone(work)
+  } catch (error) {
+    throw error instanceof RelayWait ? new StepPostponed(error.message, error.waitMillis) : error
+  }
+}
