@@ -5,6 +5,7 @@
 
 import { TextNotStorable } from '../platform/database/database.ts'
 import { PlcDirectoryError } from '../platform/network/directory-client.ts'
+import { BucketUnavailable } from '../platform/network/bucket-faults.ts'
 import { LookupsFull } from '../platform/network/resolver.ts'
 
 export interface RefusalOptions {
@@ -56,13 +57,17 @@ export const internalError = () => new Refusal(500, 'InternalServerError', 'Inte
 
 /**
  * Returns the refusal that an error stands for, or null if it is a bug or an outage: a `Refusal` itself,
- * `ServiceUnavailable` when too many names are being looked up, `InvalidRequest` for text that the database cannot
+ * `ServiceUnavailable` when too many names are being looked up or the bucket of blobs does not work, `InvalidRequest` for text that the database cannot
  * store or for a request that the PLC directory refuses, and `UpstreamFailure` when the directory fails.
  */
 export function refusalOf(error: unknown): Refusal | null {
   if (error instanceof Refusal) return error
   if (error instanceof LookupsFull)
     return new Refusal(503, 'ServiceUnavailable', 'Too many names are being looked up at the moment', {
+      headers: { 'Retry-After': String(error.retryAfterSecs) },
+    })
+  if (error instanceof BucketUnavailable)
+    return new Refusal(503, 'ServiceUnavailable', 'Blobs can be neither stored nor read at the moment', {
       headers: { 'Retry-After': String(error.retryAfterSecs) },
     })
   if (error instanceof TextNotStorable) return invalidRequest(error.message)

@@ -147,7 +147,7 @@ test('a purge takes rows and references of its account alone', async () => {
   await commit([to('x')])
   await upload('y')
   // Of the files only that one has no owner left.
-  expect(await db.transaction((tx) => deleteAccountBlobs(tx, did))).toEqual(['y'])
+  expect(await db.transaction((tx) => deleteAccountBlobs(tx, did, 1))).toEqual(['y'])
   expect(await countBlobs(db, did)).toEqual({ expected: 0, imported: 0, bytes: 0 })
   expect(await countBlobs(db, bob)).toMatchObject({ imported: 1 })
 })

@@ -1,20 +1,21 @@
 /** Blobs, seen by those who read them. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { rmSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
 import { importBlobReferences, setBlobTakedown } from '../../src/features/blobs/blobs.ts'
 import type { Tid } from '../../src/protocol/identifiers.ts'
 import { cidOfBlob } from '../../src/protocol/cid.ts'
 import { sql } from '../../src/platform/database/database.ts'
 import { basic, bearer, request } from '../harness/http.ts'
 import { ADMIN_TOKEN, startPds, type TestPds } from '../harness/pds.ts'
+import { Stored } from './stored.ts'
 import { BLOB_NOT_FOUND, png, randomBytes, SERVED, Uploader, type Blob } from './uploader.ts'
 
 let pds: TestPds
+let stored: Stored
 let alice: Uploader
 let avatar: Blob
 beforeAll(async () => {
   pds = await startPds()
+  stored = new Stored(pds)
   alice = await Uploader.join(pds, 'alice')
   avatar = await alice.upload(png, 'image/png')
   await alice.refer('a.b.c/avatar', avatar)
@@ -26,7 +27,6 @@ const published = async (bytes: Uint8Array, record: string, type?: string) => {
   await alice.refer(record, blob)
   return blob.ref.$link
 }
-const pathOf = (cid: string) => join(pds.dataDir, 'blobs', cid.slice(-2), cid)
 
 test('a blob comes back as it went in, and can do no harm in a browser', async () => {
   const response = await alice.read(avatar.ref.$link)
@@ -162,11 +162,11 @@ test('wrong bytes on the disk are never served, nor is a file that is gone', asy
   expect(await alice.sees(cid)).toEqual(SERVED)
   const rotten = bytes.slice()
   rotten[500]! ^= 1
-  writeFileSync(pathOf(cid), rotten)
+  await stored.write(cid, rotten)
   expect(await alice.sees(cid)).toMatchObject({ status: 500 })
-  writeFileSync(pathOf(cid), bytes)
+  await stored.write(cid, bytes)
   expect(await alice.sees(cid)).toEqual(SERVED)
-  rmSync(pathOf(cid))
+  stored.delete(cid)
   expect(await alice.sees(cid)).toMatchObject({ status: 500 })
   await alice.upload(bytes)
   expect(await alice.sees(cid)).toEqual(SERVED)

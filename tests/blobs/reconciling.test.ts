@@ -1,7 +1,5 @@
 /** Before the collector deletes: references that do not say what the records say. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { existsSync } from 'node:fs'
-import { join } from 'node:path'
 import { importBlobReferences } from '../../src/features/blobs/blobs.ts'
 import { sql } from '../../src/platform/database/database.ts'
 import { parseCid } from '../../src/protocol/cid.ts'
@@ -11,15 +9,18 @@ import { nextTid } from '../../src/protocol/tid.ts'
 import { archiveOf } from '../harness/archive.ts'
 import { bearer, request } from '../harness/http.ts'
 import { startPds, type TestPds } from '../harness/pds.ts'
+import { Stored } from './stored.ts'
 import { BLOB_NOT_FOUND, randomBytes, SERVED, Uploader, type Blob } from './uploader.ts'
 
 const GRACE_SECS = 60
 
 let pds: TestPds
+let stored: Stored
 let alice: Uploader
 let bob: Uploader
 beforeAll(async () => {
   pds = await startPds({ blobs: { tempTtlSecs: GRACE_SECS } })
+  stored = new Stored(pds)
   alice = await Uploader.join(pds, 'alice')
   bob = await Uploader.join(pds, 'bob')
 })
@@ -27,7 +28,6 @@ afterAll(() => pds[Symbol.asyncDispose]())
 
 const gc = () => pds.runSweep('blob-gc')
 const db = () => pds.ctx.db
-const onDisk = (cid: string) => existsSync(join(pds.dataDir, 'blobs', cid.slice(-2), cid))
 let records = 0
 const publish = async (who: Uploader, bytes = randomBytes(100)): Promise<{ blob: Blob; cid: string; record: string }> => {
   const blob = await who.upload(bytes)
@@ -65,10 +65,11 @@ test('a reference without its record goes, and the grace of its blob starts then
   pds.clock.advance({ secs: GRACE_SECS * 2 })
   expect(await gc()).toMatchObject({ mended: 1, swept: 0 })
   expect(await alice.sees(cid)).toEqual(BLOB_NOT_FOUND)
-  expect(onDisk(cid)).toBe(true)
+  expect(stored.has(cid)).toBe(true)
   pds.clock.advance({ secs: GRACE_SECS + 1 })
   expect(await gc()).toMatchObject({ swept: 1 })
-  expect(onDisk(cid)).toBe(false)
+  await stored.removalsEnd()
+  expect(stored.has(cid)).toBe(false)
 })
 
 test('a reference in the shape of old records, which an import brings, keeps its blob', async () => {
@@ -99,7 +100,8 @@ test('a clock that starts during a pass does not end in it, even without a grace
   expect(await gc()).toMatchObject({ mended: 1, swept: 0 })
   pds.clock.advance({ secs: 1 })
   expect(await gc()).toMatchObject({ swept: 1 })
-  expect(onDisk(cid)).toBe(false)
+  await stored.removalsEnd()
+  expect(stored.has(cid)).toBe(false)
   await pds.restart()
 })
 
@@ -113,10 +115,12 @@ test('an account whose records cannot be read keeps everything, and others do no
   await db().run(sql`UPDATE record SET value = ${broken} WHERE path = ${`a.b.c/${records}`}`)
   pds.clock.advance({ secs: GRACE_SECS * 2 })
   expect(await gc()).toMatchObject({ swept: 1, errors: 1 })
-  expect([onDisk(cid), onDisk(abandoned), onDisk(other)]).toEqual([true, true, false])
+  await stored.removalsEnd()
+  expect([cid, abandoned, other].map((each) => stored.has(each))).toEqual([true, true, false])
   await db().run(sql`UPDATE record SET value = ${row!.value} WHERE path = ${`a.b.c/${records}`}`)
   expect(await gc()).toMatchObject({ swept: 1, errors: 0, mended: 1 })
-  expect([onDisk(cid), onDisk(abandoned)]).toEqual([true, false])
+  await stored.removalsEnd()
+  expect([cid, abandoned].map((each) => stored.has(each))).toEqual([true, false])
 })
 
 test('a referenced file that is here already is adopted, with its type', async () => {

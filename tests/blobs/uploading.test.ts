@@ -1,7 +1,5 @@
 /** Uploads, seen by those who make them. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { readdirSync } from 'node:fs'
-import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
 import { sql, type Sql } from '../../src/platform/database/database.ts'
 import { signingKeyOf } from '../../src/features/accounts/accounts.ts'
@@ -10,25 +8,24 @@ import { cidOfBlob } from '../../src/protocol/cid.ts'
 import { formatServiceToken } from '../../src/protocol/service-token.ts'
 import { bearer, request } from '../harness/http.ts'
 import { startPds, type TestPds } from '../harness/pds.ts'
+import { Stored } from './stored.ts'
 import { png, randomBytes, Uploader } from './uploader.ts'
 
 const MAX_BLOB = 300_000
 const MAX_STORAGE = 1_000_000
 
 let pds: TestPds
+let stored: Stored
 let alice: Uploader
 beforeAll(async () => {
   pds = await startPds({ blobs: { maxBlobSize: MAX_BLOB, maxStoragePerAccount: MAX_STORAGE } })
+  stored = new Stored(pds)
   alice = await Uploader.join(pds, 'alice')
 })
 afterAll(() => pds[Symbol.asyncDispose]())
 
-const folder = () => join(pds.dataDir, 'blobs')
-const incoming = () => readdirSync(join(folder(), '.incoming'))
-const files = () =>
-  readdirSync(folder(), { recursive: true, withFileTypes: true })
-    .filter((entry) => entry.isFile())
-    .map((entry) => entry.name)
+const incoming = () => stored.incoming()
+const files = () => stored.names()
 const cidOf = (bytes: Uint8Array) => cidOfBlob(bytes).toString()
 
 async function until(holds: () => boolean): Promise<void> {
@@ -183,6 +180,7 @@ test('an upload whose row cannot be written leaves no file, unless somebody else
   await db.run(refuse)
   expect(await alice.post(bytes)).toMatchObject({ status: 500 })
   expect(await alice.post(shared)).toMatchObject({ status: 500 })
+  await stored.removalsEnd()
   expect(files()).not.toContain(cidOf(bytes))
   expect((await ivy.read(cidOf(shared), bearer(ivy.token))).status).toBe(200)
   await db.run(allow)

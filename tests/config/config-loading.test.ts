@@ -226,6 +226,8 @@ describe('the environment', () => {
       'blobs.max_blob_size': '',
       'blobs.max_storage_per_account': '',
       'blobs.temp_ttl_secs': '',
+      'blobs.s3_access_key_id': 'SERVICE_BLOBS_S3_ACCESS_KEY_ID AWS_ACCESS_KEY_ID',
+      'blobs.s3_secret_access_key': 'SERVICE_BLOBS_S3_SECRET_ACCESS_KEY AWS_SECRET_ACCESS_KEY',
       'firehose.log_retention_secs': '',
       'firehose.log_retention_count': '',
       'crawlers.urls': 'SERVICE_CRAWLERS',
@@ -474,6 +476,48 @@ describe('keys that need each other', () => {
       'blob_mirror.access_key_id (SERVICE_BLOB_MIRROR_ACCESS_KEY_ID): required when blob_mirror.bucket is set',
       'blob_mirror.secret_access_key (SERVICE_BLOB_MIRROR_SECRET_ACCESS_KEY): required when blob_mirror.bucket is set',
     ])
+  })
+
+  const store = { SERVICE_BLOBS_STORE: 's3', SERVICE_BLOBS_S3_BUCKET: 'mine', SERVICE_BLOBS_S3_ENDPOINT: 'https://s3.example.com' }
+  const keys = { AWS_ACCESS_KEY_ID: 'id', AWS_SECRET_ACCESS_KEY: 'secret' }
+
+  test('a bucket of blobs needs its endpoint and credentials, which may be those that other programs read too', () => {
+    expect(problemsOf(withEnv({ SERVICE_BLOBS_STORE: 's3' }))).toEqual([
+      'blobs.s3_bucket (SERVICE_BLOBS_S3_BUCKET): required when blobs.store is s3',
+      'blobs.s3_endpoint (SERVICE_BLOBS_S3_ENDPOINT): required when blobs.store is s3',
+      'blobs.s3_access_key_id (SERVICE_BLOBS_S3_ACCESS_KEY_ID): required when blobs.store is s3',
+      'blobs.s3_secret_access_key (SERVICE_BLOBS_S3_SECRET_ACCESS_KEY): required when blobs.store is s3',
+    ])
+    expect(configOf(withEnv({ ...store, ...keys })).blobs.s3AccessKeyId).toBe('id')
+    expect(configOf(withEnv({ ...store, ...keys, SERVICE_BLOBS_S3_ACCESS_KEY_ID: 'own' })).blobs.s3AccessKeyId).toBe('own')
+  })
+
+  test.each([
+    [{ SERVICE_BLOBS_STORE: 'disk' }, 'blobs.store (SERVICE_BLOBS_STORE): expected one of folder, s3'],
+    [{ SERVICE_BLOBS_S3_BUCKET: 'https://s3.example.com/mine' }, 'blobs.s3_bucket (SERVICE_BLOBS_S3_BUCKET): is not the name of a bucket'],
+    [{ SERVICE_BLOBS_S3_KEY_PREFIX: 'blobs' }, 'blobs.s3_key_prefix (SERVICE_BLOBS_S3_KEY_PREFIX): must consist of names that each end'],
+    [{ SERVICE_BLOBS_S3_KEY_PREFIX: '/blobs/' }, 'blobs.s3_key_prefix (SERVICE_BLOBS_S3_KEY_PREFIX): must consist of names that each end'],
+    [
+      { SERVICE_BLOB_MIRROR_ENDPOINT: 'https://s3.example.com', SERVICE_BACKUP_DESTINATION: 's3://mine/blobs/backups' },
+      'blobs.s3_key_prefix (SERVICE_BLOBS_S3_KEY_PREFIX): must hold nothing but blobs, and backup.destination overlaps with it',
+    ],
+  ])('a bucket of blobs is refused with %p', (changes: Record<string, string>, fault) => {
+    expect(problemsOf(withEnv({ ...store, ...keys, ...changes }))).toEqual([expect.stringContaining(fault)])
+  })
+
+  test('a bucket that is not used, and a mirror of a bucket, are said', () => {
+    const mirror = {
+      SERVICE_BLOB_MIRROR_BUCKET: 'copies',
+      SERVICE_BLOB_MIRROR_ENDPOINT: 'https://s3.example.com',
+      SERVICE_BLOB_MIRROR_ACCESS_KEY_ID: 'id',
+      SERVICE_BLOB_MIRROR_SECRET_ACCESS_KEY: 'secret',
+    }
+    expect(warningsOf(withEnv({ SERVICE_BLOBS_S3_BUCKET: 'mine' }))).toContainEqual(
+      expect.stringContaining('has no effect unless blobs.store is s3'),
+    )
+    expect(warningsOf(withEnv({ ...store, ...keys, ...mirror }))).toContainEqual(
+      expect.stringContaining('nothing is mirrored or restored at start'),
+    )
   })
 
   test('mail needs what its provider needs', () => {

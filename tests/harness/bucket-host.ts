@@ -1,10 +1,11 @@
 /**
  * A real S3 server on a free port with one bucket, and a wire to it that can fail.
  *
- * It also refuses uploads whose bytes are not those that were signed for, as the large stores do.
+ * It also refuses uploads whose bytes are not those that were signed for, as the large stores do, and knows the two
+ * requests about unfinished uploads that the server lacks.
  */
 import crypto, { createHash } from 'node:crypto'
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
@@ -16,9 +17,13 @@ import { Secret } from '../../src/base/secret.ts'
 
 const BUCKET = 'copies'
 const CONTENT_SUFFIX = '._S3rver_object'
+const UPLOADS = '._S3rver_uploads'
 
-/** `half…`: the connection ends in the middle of a body. */
-export type Fault = 'down' | 'list' | 'half-upload' | 'half-download' | null
+/** `half…`: the connection ends in the middle of a body. A number: every response is an error with this status. */
+export type Fault = 'down' | 'list' | 'half-upload' | 'half-download' | 'stalled' | number | null
+
+/** Returns true if it responds to the request, or will. */
+export type Interceptor = (request: IncomingMessage, response: ServerResponse, key: string) => boolean
 
 export interface BucketHost extends AsyncDisposable {
   /** For the section `blobMirror` of a configuration. */
@@ -29,12 +34,31 @@ export interface BucketHost extends AsyncDisposable {
     secretAccessKey: Secret<string>
     forcePathStyle: boolean
   }
+  /** For the section `blobs` of a configuration. */
+  readonly primary: {
+    store: 's3'
+    s3Bucket: string
+    s3Endpoint: string
+    s3AccessKeyId: string
+    s3SecretAccessKey: Secret<string>
+    s3ForcePathStyle: boolean
+  }
   /** Keys in the bucket, ascending. */
   keys(): string[]
   read(key: string): Uint8Array
   /** Behind the back of the server under test. */
   write(key: string, bytes: Uint8Array): Promise<void>
+  /** Behind the back of the server under test. */
+  delete(key: string): void
+  /** Ids of uploads that were begun and not ended. */
+  uploads(): string[]
   fault: Fault
+  /** Looks at each request first. */
+  intercept: Interceptor | null
+  /** Respond to a request that was intercepted. */
+  pass(request: IncomingMessage, response: ServerResponse): void
+  /** Requests whose response has not ended. */
+  readonly underWay: number
   /** Requests that arrived, as `PUT /copies/blobs/…`. */
   readonly requests: string[]
 }
@@ -43,7 +67,7 @@ export async function startBucket(): Promise<BucketHost> {
   const dir = mkdtempSync(join(tmpdir(), 'holdfast-bucket-'))
   mkdirSync(join(dir, BUCKET))
   const handler = ascending(new S3rver({ directory: dir, silent: true, configureBuckets: [{ name: BUCKET, configs: [] }] })).callback()
-  const state: { fault: Fault; requests: string[] } = { fault: null, requests: [] }
+  const state: { fault: Fault; intercept: Interceptor | null; requests: string[] } = { fault: null, intercept: null, requests: [] }
   const fileOf = (key: string) => join(dir, BUCKET, `${key}${CONTENT_SUFFIX}`)
 
   const keyOf = (url = '/') => decodeURIComponent(new URL(url, 'http://localhost').pathname).slice(BUCKET.length + 2)
@@ -55,28 +79,67 @@ export async function startBucket(): Promise<BucketHost> {
     }
     // It answers before its file is written to the end.
     const end = response.end.bind(response) as (...rest: unknown[]) => void
-    response.end = ((...rest: unknown[]) =>
-      void written(keyOf(request.url), body.length).then(() => end(...rest))) as unknown as typeof response.end
+    response.end = ((...rest: unknown[]) => void written(request, body.length).then(() => end(...rest))) as unknown as typeof response.end
     const { headers, method, url, socket, httpVersion, rawHeaders } = request
     const replay = new PassThrough()
     replay.end(body)
     handler(Object.assign(replay, { headers, method, url, socket, httpVersion, rawHeaders }) as unknown as IncomingMessage, response)
   }
-  const written = async (key: string, size: number) => {
-    while ((statSync(fileOf(key), { throwIfNoEntry: false })?.size ?? -1) < size) await new Promise(setImmediate)
+  const written = async ({ url, headers }: IncomingMessage, size: number) => {
+    const { searchParams } = new URL(url ?? '/', 'http://localhost')
+    if (headers['x-amz-copy-source'] !== undefined) return
+    const id = searchParams.get('uploadId')
+    const path = id === null ? fileOf(keyOf(url)) : join(uploadsDir, id, searchParams.get('partNumber') ?? '')
+    while ((statSync(path, { throwIfNoEntry: false })?.size ?? -1) < size) await new Promise(setImmediate)
+  }
+  const uploadsDir = join(dir, BUCKET, UPLOADS)
+  const uploads = () => (existsSync(uploadsDir) ? readdirSync(uploadsDir) : [])
+  /** Responds to what the server does not know. */
+  const respondsToUploads = ({ method }: IncomingMessage, response: ServerResponse, { searchParams }: URL): boolean => {
+    const id = searchParams.get('uploadId')
+    if (method === 'DELETE' && id !== null) {
+      const isThere = uploads().includes(id)
+      rmSync(join(uploadsDir, id), { recursive: true, force: true })
+      if (isThere) response.writeHead(204).end()
+      else response.writeHead(404, { 'content-type': 'application/xml' }).end('<Error><Code>NoSuchUpload</Code></Error>')
+      return true
+    }
+    if (method !== 'GET' || !searchParams.has('uploads')) return false
+    const found = uploads().map((each) => {
+      const path = join(uploadsDir, each, 'key')
+      return `<Upload><Key>${readFileSync(path, 'utf8')}</Key><UploadId>${each}</UploadId><Initiated>${statSync(path).mtime.toISOString()}</Initiated></Upload>`
+    })
+    response
+      .writeHead(200, { 'content-type': 'application/xml' })
+      .end(`<ListMultipartUploadsResult><IsTruncated>false</IsTruncated>${found.join('')}</ListMultipartUploadsResult>`)
+    return true
   }
 
   const server = createServer((request, response) => {
     const url = new URL(request.url ?? '/', 'http://localhost')
     state.requests.push(`${request.method} ${decodeURIComponent(url.pathname)}`)
+    underWay++
+    response.once('close', () => underWay--)
+    if (state.intercept?.(request, response, keyOf(request.url)) !== true) pass(request, response)
+  })
+  let underWay = 0
+  const pass = (request: IncomingMessage, response: ServerResponse) => {
+    const url = new URL(request.url ?? '/', 'http://localhost')
     if (state.fault === 'down') request.socket.destroy()
+    else if (state.fault === 'stalled') request.resume()
+    else if (typeof state.fault === 'number') response.writeHead(state.fault).end()
     else if (state.fault === 'list' && url.searchParams.has('list-type')) response.writeHead(500).end()
     else if (state.fault === 'half-upload' && request.method === 'PUT') request.once('data', () => request.socket.destroy())
     else if (state.fault === 'half-download' && request.method === 'GET' && !url.searchParams.has('list-type'))
       breakOff(response, readFileSync(fileOf(keyOf(request.url))))
-    else if (request.method === 'PUT') void put(request, response)
+    else if (respondsToUploads(request, response, url)) return
+    else if (request.method === 'PUT')
+      void put(request, response).catch((error) => {
+        // The client has gone.
+        if (!request.destroyed) throw error
+      })
     else handler(request, response)
-  })
+  }
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   const mirror = {
     bucket: BUCKET,
@@ -89,6 +152,14 @@ export async function startBucket(): Promise<BucketHost> {
 
   return {
     mirror,
+    primary: {
+      store: 's3',
+      s3Bucket: mirror.bucket,
+      s3Endpoint: mirror.endpoint,
+      s3AccessKeyId: mirror.accessKeyId,
+      s3SecretAccessKey: mirror.secretAccessKey,
+      s3ForcePathStyle: mirror.forcePathStyle,
+    },
     keys: () =>
       readdirSync(join(dir, BUCKET), { recursive: true })
         .map(String)
@@ -99,7 +170,22 @@ export async function startBucket(): Promise<BucketHost> {
     async write(key, bytes) {
       const path = join(dir, 'incoming')
       writeFileSync(path, bytes)
-      await own.put(key, { path, sha256: createHash('sha256').update(bytes).digest('hex') })
+      await own.put(key, { body: Bun.file(path), sha256: createHash('sha256').update(bytes).digest('hex') })
+    },
+    delete(key) {
+      for (const name of [CONTENT_SUFFIX, `${CONTENT_SUFFIX}.md5`, '._S3rver_metadata.json'])
+        rmSync(join(dir, BUCKET, `${key}${name}`), { force: true })
+    },
+    uploads,
+    pass,
+    get underWay() {
+      return underWay
+    },
+    get intercept() {
+      return state.intercept
+    },
+    set intercept(intercept) {
+      state.intercept = intercept
     },
     get fault() {
       return state.fault
@@ -115,6 +201,9 @@ export async function startBucket(): Promise<BucketHost> {
     },
   }
 }
+
+/** Whether the suite keeps blobs in a bucket: `TEST_BLOBS=s3`. */
+export const blobsInBucket = process.env['TEST_BLOBS'] === 's3'
 
 interface Listing {
   objects: { key: string }[]

@@ -3,6 +3,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { startApp, type App, type Overrides } from '../../src/app.ts'
+import { blobsInBucket, startBucket, type BucketHost } from './bucket-host.ts'
 import { testConfig, type ConfigOverrides } from './config.ts'
 import type { Context } from '../../src/platform/context.ts'
 import type { Mail, Mailer } from '../../src/platform/network/mailer.ts'
@@ -33,6 +34,8 @@ export interface TestPds extends AsyncDisposable {
   /** What names mean to the server; it knows `localhost` and what a test adds. */
   readonly dns: FakeDns
   readonly ctx: Context
+  /** The bucket of blobs, if the suite runs with one. */
+  readonly bucket: BucketHost | null
   /** Mail that was sent, oldest first. */
   readonly mails: Mail[]
   /** What the log says, oldest first; the lines of requests too. */
@@ -51,6 +54,7 @@ export async function startPds(config: ConfigOverrides = {}, { onFile = false, .
   const clock = overrides.clock instanceof TestClock ? overrides.clock : new TestClock()
   const dns = fakeDns()
   const database = onPostgres && !onFile && config.databaseUrl === undefined ? await testDatabase() : null
+  const bucket = blobsInBucket && config.blobs?.store === undefined && config.blobMirror === undefined ? await startBucket() : null
   const mails: Mail[] = []
   const { log, lines, verify } = testLog(() => clock.now())
   const mailer: Mailer = {
@@ -64,7 +68,13 @@ export async function startPds(config: ConfigOverrides = {}, { onFile = false, .
     startApp(
       testConfig(
         { dataDir, port, publicUrl: config.publicUrl ?? url },
-        { adminToken: new Secret(ADMIN_TOKEN), ...(database && { databaseUrl: database.databaseUrl }), ...config, ...changes },
+        {
+          adminToken: new Secret(ADMIN_TOKEN),
+          ...(database && { databaseUrl: database.databaseUrl }),
+          ...config,
+          ...changes,
+          ...(bucket && { blobs: { ...bucket.primary, ...config.blobs, ...changes.blobs } }),
+        },
       ),
       {
         clock,
@@ -88,6 +98,7 @@ export async function startPds(config: ConfigOverrides = {}, { onFile = false, .
     clock,
     dns,
     mails,
+    bucket,
     log: lines,
     get ctx() {
       if (!app) throw new Error('the server is stopped')
@@ -103,6 +114,7 @@ export async function startPds(config: ConfigOverrides = {}, { onFile = false, .
     async [Symbol.asyncDispose]() {
       await stop()
       await database?.drop()
+      await bucket?.[Symbol.asyncDispose]()
       rmSync(dataDir, { recursive: true, force: true })
       verify()
     },

@@ -149,7 +149,7 @@ async function purge(ctx: Context, tx: Tx, did: Did): Promise<string[]> {
   await removeRegistrationsOf(ctx, tx, did)
   await deleteStagedKey(tx, did)
   await deleteRepo(tx, did)
-  const cids = await deleteAccountBlobs(tx, did)
+  const cids = await deleteAccountBlobs(tx, did, ctx.clock.now())
   await deleteAccountRow(tx, did)
   await sequenceEvents(ctx, tx, [{ type: 'account', did, status: 'deleted' }])
   await scheduleChildrenOf(ctx, tx, did)

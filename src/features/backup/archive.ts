@@ -75,7 +75,8 @@ function bucketArchive(bucket: Bucket, prefix: string, spoolDir: string): Archiv
     async write(name, content) {
       const path = join(spoolDir, `${BACKUP_PREFIX}${crypto.randomUUID()}.part`)
       try {
-        await bucket.put(prefix + name, { path, ...(await spool(path, content)) })
+        const { sha256 } = await spool(path, content)
+        await bucket.put(prefix + name, { body: Bun.file(path), sha256 })
       } finally {
         await rm(path, { force: true })
       }

@@ -16,7 +16,7 @@ import type { Log } from '../../platform/running/log.ts'
 import { existingSqlitePath } from '../../platform/database/sqlite.ts'
 import { masterKeyFile } from '../../platform/secrets/vault.ts'
 import { VERSION } from '../../base/version.ts'
-import { blobFilesIn, type BlobFiles } from '../blobs/blobs.ts'
+import { blobFolderIn, type BlobFolder } from '../blobs/blobs.ts'
 import { bytesOf, type Archive } from './archive.ts'
 import { sealOf, type Seal } from './sealing.ts'
 import { BLOBS, blobName, inSnapshot, linesOf, listSnapshots, manifestName, snapshotName, type Manifest } from './snapshot.ts'
@@ -106,7 +106,11 @@ async function writeSnapshot(config: Config, archive: Archive, { snapshot, seal,
   if (config.signingKeyMasterKey === null && existsSync(keyFile))
     await archive.write(inSnapshot(snapshot, 'master-key') + seal.suffix, await seal.close(Bun.file(keyFile).stream()))
 
-  const blobs = await copyBlobs(database, blobFilesIn(config.dataDir), archive, seal, log)
+  // A bucket is not copied: it is a copy on other machines already, and may be larger than any backup of a database.
+  const blobs =
+    config.blobs.store === 's3'
+      ? { copied: 0, kept: 0, missing: [] }
+      : await copyBlobs(database, blobFolderIn(config.dataDir), archive, seal, log)
   await archive.write(inSnapshot(snapshot, 'blobs') + seal.suffix, await seal.close(blobList(database)))
   const manifest: Manifest = {
     format: 1,
@@ -161,7 +165,7 @@ async function* blobList(database: Database): AsyncGenerator<Uint8Array> {
   for (const cid of blobCids(database)) yield Buffer.from(`${cid}\n`)
 }
 
-async function copyBlobs(database: Database, files: BlobFiles, archive: Archive, seal: Seal, log: Log) {
+async function copyBlobs(database: Database, files: BlobFolder, archive: Archive, seal: Seal, log: Log) {
   const there = new Set<string>()
   for await (const name of archive.names(BLOBS)) there.add(name)
   const report = { copied: 0, kept: 0, missing: [] as string[] }

@@ -19,7 +19,7 @@ import { isDatabaseThere, sqlitePath } from '../../platform/database/sqlite.ts'
 import { masterKeyFile } from '../../platform/secrets/vault.ts'
 import type { Did } from '../../protocol/identifiers.ts'
 import { accountOf, isSigningHeld, signingKeyOf, statusOf } from '../accounts/accounts.ts'
-import { blobFilesIn, type BlobFiles } from '../blobs/blobs.ts'
+import { blobFolderIn, type BlobFolder } from '../blobs/blobs.ts'
 import { headSeq, raiseSeq, sequenceEvents, type RepoEvent } from '../firehose/firehose.ts'
 import { deleteAllClaims } from '../identity/identity.ts'
 import { repoHeads, resignHead } from '../repo/repo.ts'
@@ -73,7 +73,7 @@ export async function fetchSnapshot(config: Config, archive: Archive, unseal: Un
   const masterKey = await part(inSnapshot(snapshot, 'master-key'))
   if (masterKey !== null && config.signingKeyMasterKey === null) await placeMasterKey(masterKeyFile(config.dataDir), masterKey)
 
-  const files = blobFilesIn(config.dataDir)
+  const files = blobFolderIn(config.dataDir)
   await files.prepare()
   const missingBlobs: string[] = []
   const list = await part(inSnapshot(snapshot, 'blobs'))
@@ -95,10 +95,10 @@ async function placeMasterKey(path: string, content: AsyncIterable<Uint8Array>):
 }
 
 /** Store the content of a blob as its file. Returns false, and stores nothing, if the content has another CID. */
-async function placeBlob(files: BlobFiles, cid: string, content: AsyncIterable<Uint8Array>): Promise<boolean> {
+async function placeBlob(files: BlobFolder, cid: string, content: AsyncIterable<Uint8Array>): Promise<boolean> {
   await using file = await files.receive(content)
   if (file.cid !== cid) return false
-  await files.place(file)
+  await file.place()
   return true
 }
 

@@ -4,7 +4,7 @@ import { inPages, sql } from '../../platform/database/database.ts'
 import type { Did } from '../../protocol/identifiers.ts'
 import { formatDidKey } from '../../protocol/keys.ts'
 import { accountOf, signingKeyOf } from '../accounts/accounts.ts'
-import { blobFiles, storedBlobs } from '../blobs/blobs.ts'
+import { blobStorage, storedBlobs } from '../blobs/blobs.ts'
 import { repoFaults, repoHead, repoHeads, secondOpinion } from '../repo/repo.ts'
 
 const PAGE = 500
@@ -79,7 +79,7 @@ async function verifyBlobs(ctx: Context, lost: ReadonlySet<string>, blame: Blame
   let count = 0
   for await (const page of storedBlobs(ctx.db, PAGE)) {
     for (const { cid, size } of page) {
-      const content = await blobFiles(ctx).contentOf(cid)
+      const content = await blobStorage(ctx).digest(cid)
       if (content === null && !lost.has(cid)) blame(`blob ${cid}: the file is missing`)
       else if (content !== null && content.cid !== cid) blame(`blob ${cid}: the file does not match the CID`)
       else if (content !== null && content.size !== size) blame(`blob ${cid}: the row says ${size} bytes, the file has ${content.size}`)

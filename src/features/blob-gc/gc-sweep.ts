@@ -16,7 +16,8 @@ import {
   findExpired,
   findReconciled,
   listRemovals,
-  removeBlobFiles,
+  continueRemovals,
+  forgetRemovals,
   removeFiles,
   upsertReconciled,
   type ExpiredBlob,
@@ -105,14 +106,14 @@ async function isReconciled(pass: Pass, did: Did): Promise<boolean> {
   return isGood
 }
 
-/** Remove files whose rows were deleted before a crash. */
+/** Remove blobs whose rows were deleted before a crash, or in an earlier pass if others may store blobs there too. */
 async function finishRemovals({ ctx, stopping, throttled, report }: Pass): Promise<void> {
   for (let last = ''; ;) {
     const cids = await listRemovals(ctx.db, last, PAGE_ROWS)
-    if (cids.length === 0) return
+    if (cids.length === 0) return forgetRemovals(ctx)
     last = cids.at(-1)!
     try {
-      await throttled(() => removeBlobFiles(ctx, cids))
+      await throttled(() => continueRemovals(ctx, cids))
     } catch (error) {
       stopping.throwIfAborted()
       report.errors++
@@ -124,7 +125,7 @@ async function finishRemovals({ ctx, stopping, throttled, report }: Pass): Promi
 async function deleteAllExpired(pass: Pass): Promise<void> {
   const { ctx, stopping, throttled, until, report } = pass
   /** CIDs whose files were removed. The next page's transaction notes it, which saves every other commit. */
-  let gone: string[] = []
+  let gone: readonly string[] = []
   for (let last: ExpiredBlob | null = null; ;) {
     const page: ExpiredBlob[] = await findExpired(ctx.db, until, last, PAGE_ROWS)
     if (page.length === 0) break
@@ -136,13 +137,12 @@ async function deleteAllExpired(pass: Pass): Promise<void> {
       const { deleted, removals } = await throttled(() =>
         ctx.db.transaction(async (tx) => {
           await deleteRemovals(tx, gone)
-          return deleteExpired(tx, due, until)
+          return deleteExpired(tx, due, { until, now: ctx.clock.now() })
         }),
       )
       gone = []
       report.swept += deleted
-      await removeFiles(ctx, removals)
-      gone = removals
+      gone = await removeFiles(ctx, removals)
     } catch (error) {
       stopping.throwIfAborted()
       report.errors++

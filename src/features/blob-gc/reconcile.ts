@@ -14,8 +14,8 @@ import { blobCids } from '../../protocol/data-model.ts'
 import type { Throttle } from '../../base/pace.ts'
 import type { Did, Millis } from '../../protocol/identifiers.ts'
 import {
-  blobFiles,
-  cidQueue,
+  blobStorage,
+  cancelRemoval,
   deleteReferences,
   findMimeType,
   HEAD_BYTES,
@@ -24,6 +24,7 @@ import {
   listReferenced,
   listReferences,
   mimeTypeOf,
+  Overtaken,
   correctClocks,
   upsertUpload,
 } from '../blobs/blobs.ts'
@@ -118,23 +119,41 @@ async function hasWrongClocks({ db }: Context, did: Did, throttled: Throttle): P
 
 /** Give the account referenced blobs whose files exist: another account uploaded them, or a crash left them. */
 async function adoptReferenced(ctx: Context, did: Did, now: Millis, throttled: Throttle): Promise<number> {
-  const files = blobFiles(ctx)
+  const storage = blobStorage(ctx)
   let adopted = 0
   const pages = inPages(PAGE_CIDS, { cid: '' }, ({ cid: cursor }, limit) => throttled(() => listReferenced(ctx.db, { did, cursor, limit })))
   for await (const page of pages) {
     for (const { cid, isOwned } of page) {
-      if (isOwned || (await files.sizeOf(cid)) === null) continue
-      const isAdopted = await cidQueue(ctx).run(cid, async () => {
-        const file = await files.readable(cid)
-        if (file === null) return false
-        const mimeType = (await findMimeType(ctx.db, cid)) ?? (await mimeTypeOf(await file.slice(0, HEAD_BYTES).bytes(), null))
-        await ctx.db.transaction((tx) => upsertUpload(tx, { did, cid, mimeType, size: file.size }, now))
-        return true
-      })
+      if (isOwned || (await storage.sizeOf(cid)) === null) continue
+      const isAdopted = await storage.alone(cid, () => adopt(ctx, did, cid, now))
       if (!isAdopted) continue
       adopted++
       ctx.log.info('blob adopted', { did, cid })
     }
   }
   return adopted
+}
+
+/** Returns false if the bytes are damaged, or are being removed. */
+async function adopt(ctx: Context, did: Did, cid: string, now: Millis): Promise<boolean> {
+  const storage = blobStorage(ctx)
+  const content = await storage.digest(cid)
+  if (content?.cid !== cid) return false
+  const mimeType = (await findMimeType(ctx.db, cid)) ?? (await mimeTypeOf(await headOf(ctx, content), null))
+  try {
+    await ctx.db.transaction(async (tx) => {
+      if (storage.isShared) await cancelRemoval(tx, cid, null)
+      await upsertUpload(tx, { did, cid, mimeType, size: content.size }, now)
+    })
+    return true
+  } catch (error) {
+    if (error instanceof Overtaken) return false
+    throw error
+  }
+}
+
+async function headOf(ctx: Context, { cid, size }: { cid: string; size: number }): Promise<Uint8Array> {
+  const body = await blobStorage(ctx).open({ cid, size }, { range: { first: 0, last: Math.min(size, HEAD_BYTES) - 1 } })
+  if (body === null) throw new Error(`blob ${cid} has gone`)
+  return new Response(body).bytes()
 }

@@ -4,9 +4,9 @@ import type { Exchange } from '../../http/endpoint.ts'
 import { Refusal } from '../../http/errors.ts'
 import type { Did } from '../../protocol/identifiers.ts'
 import type { Viewer } from '../auth/auth.ts'
-import { blobFiles } from './blob-files.ts'
 import { findReadable } from './blob-store.ts'
 import { byteRangeOf } from './byte-range.ts'
+import { blobStorage } from './open-storage.ts'
 
 /** How long caches may keep a blob. The bytes of a CID never change, but an operator may take them down. */
 const CACHE_SECS = 7 * 86_400
@@ -33,14 +33,18 @@ export async function downloadBlob(exchange: Exchange, viewer: Viewer, did: Did,
   const known = knownTag(request.headers.get('if-none-match'), etag)
   if (known !== null) return new Response(null, { status: 304, headers: { ...headers, ETag: known } })
 
-  const file = await blobFiles(ctx).readable(cid)
-  if (file === null) throw new Error(`the file of blob ${cid} is missing or damaged`)
   const described = { ...headers, 'Content-Type': blob.mimeType, 'Content-Disposition': `attachment; filename="${cid}"` }
   const range = byteRangeOf(request.headers, { size: blob.size, etag })
-  if (range === null) return new Response(file, { headers: described })
   if (range === 'unsatisfiable')
     return new Response(null, { status: 416, headers: { ...headers, 'Content-Range': `bytes */${blob.size}` } })
-  return new Response(file.slice(range.first, range.last + 1), {
+  const storage = blobStorage(ctx)
+  // The headers say all, and a bucket would be read in vain.
+  if (storage.isShared && request.method === 'HEAD' && range === null)
+    return new Response(null, { headers: { ...described, 'Content-Length': String(blob.size) } })
+  const body = await storage.open({ cid, size: blob.size }, { range: range ?? undefined, gone: () => request.signal })
+  if (body === null) throw new Error(`the file of blob ${cid} is missing or damaged`)
+  if (range === null) return new Response(body, { headers: described })
+  return new Response(body, {
     status: 206,
     headers: { ...described, 'Content-Range': `bytes ${range.first}-${range.last}/${blob.size}` },
   })

@@ -3,22 +3,23 @@ import { Bucket } from '../../platform/network/bucket.ts'
 import { perContext, type Context } from '../../platform/context.ts'
 import type { Pace } from '../../base/pace.ts'
 import { parseCid } from '../../protocol/cid.ts'
-import { blobFiles } from './blob-files.ts'
-import { hasOwner, type StoredBlob } from './blob-store.ts'
-import { cidQueue } from './blob-upload.ts'
+import type { StoredBlob } from './blob-storage.ts'
+import { hasOwner } from './blob-store.ts'
+import { blobFolder } from './open-storage.ts'
 
 export interface BlobMirror {
   bucket: Bucket
   keyPrefix: string
 }
 
-const opened = perContext(({ config: { blobMirror } }): BlobMirror | null => {
+const opened = perContext(({ config: { blobMirror, blobs } }): BlobMirror | null => {
+  if (blobs.store === 's3') return null
   const { bucket, endpoint, accessKeyId, secretAccessKey, keyPrefix } = blobMirror
   if (bucket === null || endpoint === null || accessKeyId === null || secretAccessKey === null) return null
   return { bucket: new Bucket({ ...blobMirror, bucket, endpoint, accessKeyId, secretAccessKey }), keyPrefix }
 })
 
-/** Returns null if no bucket is configured. */
+/** Returns null if no mirror is configured, or the blobs themselves are in a bucket. */
 export const blobMirror = (ctx: Context): BlobMirror | null => opened(ctx)
 
 /** Copy a file into the bucket. Returns false, and copies nothing, if the content does not match its CID. */
@@ -28,11 +29,11 @@ export async function copyToMirror(
   { cid, size }: StoredBlob,
   pace: Pace,
 ): Promise<boolean> {
-  const files = blobFiles(ctx)
-  const content = await files.contentOf(cid, pace)
+  const folder = blobFolder(ctx)
+  const content = await folder.digest(cid, pace)
   const digest = parseCid(cid)?.digest
   if (content?.cid !== cid || content.size !== size || digest === undefined) return false
-  await bucket.put(keyPrefix + cid, { path: files.pathOf(cid), sha256: Buffer.from(digest).toString('hex') })
+  await bucket.put(keyPrefix + cid, { body: Bun.file(folder.pathOf(cid)), sha256: Buffer.from(digest).toString('hex') })
   return true
 }
 
@@ -43,12 +44,12 @@ export type Restoration = 'restored' | 'absent' | 'damaged' | 'unowned'
 export async function restoreFromMirror(ctx: Context, { bucket, keyPrefix }: BlobMirror, { cid, size }: StoredBlob): Promise<Restoration> {
   const copy = await bucket.get(keyPrefix + cid)
   if (copy === null) return 'absent'
-  await using incoming = await blobFiles(ctx).receive(upTo(copy, size))
+  await using incoming = await blobFolder(ctx).receive(upTo(copy, size))
   if (incoming.cid !== cid || incoming.size !== size) return 'damaged'
   // Awaited here, because the received file is deleted when this function ends.
-  return await cidQueue(ctx).run(cid, async () => {
+  return await blobFolder(ctx).alone(cid, async () => {
     if (!(await hasOwner(ctx.db, cid))) return 'unowned'
-    await incoming.keep()
+    await incoming.place()
     return 'restored'
   })
 }

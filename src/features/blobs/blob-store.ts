@@ -1,6 +1,8 @@
 /** The SQL of table `blob`: the uploads that accounts own. */
+import type { StoredBlob } from './blob-storage.ts'
 import type { Did, Millis } from '../../protocol/identifiers.ts'
 import { setImmediate } from 'node:timers/promises'
+import { insertRemovals } from './removal-store.ts'
 import { inPieces, sql, sqlList, sqlRows, type Reader, type Sql, type Tx } from '../../platform/database/database.ts'
 
 export interface BlobRow {
@@ -72,10 +74,10 @@ export async function upsertReconciled(tx: Tx, accounts: readonly { did: Did; re
 }
 
 /** Delete all blobs of an account. Returns the CIDs that nobody owns any more; their files must be removed. */
-export async function deleteAllBlobs(tx: Tx, did: Did): Promise<string[]> {
+export async function deleteAllBlobs(tx: Tx, did: Did, now: Millis): Promise<string[]> {
   await tx.run(sql`DELETE FROM blob_reconciled WHERE did = ${did}`)
   const deleted = await tx.all<{ cid: string }>(sql`DELETE FROM blob WHERE did = ${did} RETURNING cid`)
-  return recordRemovals(tx, deleted)
+  return recordRemovals(tx, deleted, now)
 }
 
 export interface ExpiredBlob {
@@ -98,41 +100,23 @@ export function findExpired(reader: Reader, until: Millis, after: ExpiredBlob | 
 export async function deleteExpired(
   tx: Tx,
   blobs: readonly ExpiredBlob[],
-  until: Millis,
+  { until, now }: { until: Millis; now: Millis },
 ): Promise<{ deleted: number; removals: string[] }> {
   const deleted = await tx.all<{ cid: string }>(sql`
     DELETE FROM blob
     WHERE (did, cid) IN (VALUES ${sqlRows(blobs.map(({ did, cid }) => [did, cid]))})
       AND unreferenced_at <= ${until} AND takedown_ref IS NULL AND NOT ${isReferenced()}
     RETURNING cid`)
-  return { deleted: deleted.length, removals: await recordRemovals(tx, deleted) }
+  return { deleted: deleted.length, removals: await recordRemovals(tx, deleted, now) }
 }
 
-async function recordRemovals(tx: Tx, deleted: readonly { cid: string }[]): Promise<string[]> {
+async function recordRemovals(tx: Tx, deleted: readonly { cid: string }[], now: Millis): Promise<string[]> {
   if (deleted.length === 0) return []
-  const owned = await ownedAmong(
-    tx,
-    deleted.map(({ cid }) => cid),
-  )
-  const removals = deleted.map(({ cid }) => cid).filter((cid) => !owned.has(cid))
-  for (const piece of inPieces(removals)) {
-    await tx.run(sql`INSERT INTO blob_removal (cid) VALUES ${sqlRows(piece.map((cid) => [cid]))} ON CONFLICT (cid) DO NOTHING`)
-  }
+  const cids = deleted.map(({ cid }) => cid)
+  const owned = await ownedAmong(tx, cids)
+  const removals = cids.filter((cid) => !owned.has(cid))
+  await insertRemovals(tx, removals, now)
   return removals
-}
-
-/** A page of files still to be removed, ascending, after `after`. */
-export async function listRemovals(reader: Reader, after: string, limit: number): Promise<string[]> {
-  const rows = await reader.all<{ cid: string }>(sql`SELECT cid FROM blob_removal WHERE cid > ${after} ORDER BY cid LIMIT ${limit}`)
-  return rows.map((row) => row.cid)
-}
-
-export async function isDueForRemoval(reader: Reader, cid: string): Promise<boolean> {
-  return (await reader.get(sql`SELECT 1 FROM blob_removal WHERE cid = ${cid}`)) !== null
-}
-
-export async function deleteRemovals(tx: Tx, cids: readonly string[]): Promise<void> {
-  if (cids.length > 0) await tx.run(sql`DELETE FROM blob_removal WHERE cid IN ${sqlList(cids)}`)
 }
 
 /** Set or clear the takedown. Returns false if the account has no such blob. */
@@ -148,6 +132,10 @@ export function blobTakedown(reader: Reader, did: Did, cid: string): Promise<{ r
 export async function blobUsage(reader: Reader, did: Did): Promise<{ count: number; bytes: number }> {
   return (await reader.get<{ count: number; bytes: number }>(sql`
     SELECT COUNT(*) AS count, CAST(COALESCE(SUM(size), 0) AS BIGINT) AS bytes FROM blob WHERE did = ${did}`))!
+}
+
+export async function hasBlobs(reader: Reader): Promise<boolean> {
+  return (await reader.get(sql`SELECT 1 FROM blob LIMIT 1`)) !== null
 }
 
 /** Whether any account owns the blob. If so, its file must stay. */
@@ -181,12 +169,6 @@ export async function findReadable(reader: Reader, did: Did, cid: string): Promi
     SELECT mime_type AS "mimeType", size, unreferenced_at AS "unreferencedAt" FROM blob
     WHERE did = ${did} AND cid = ${cid} AND takedown_ref IS NULL`)
   return row && { mimeType: row.mimeType, size: row.size, isPermanent: row.unreferencedAt === null }
-}
-
-/** A blob in the folder and the mirror: one per CID, whoever owns it. */
-export interface StoredBlob {
-  cid: string
-  size: number
 }
 
 /** Every stored blob, ascending by CID, in pages; yields to other work between pages. */

@@ -1,17 +1,14 @@
-/** Receives a blob: file first, then row. A crash in between leaves an unowned file, never a row without bytes. */
+/** Receives a blob: bytes first, then row. A crash in between leaves unowned bytes, never a row without bytes. */
 import { payloadTooLarge, Refusal } from '../../http/errors.ts'
 import type { RequestBody } from '../../http/body.ts'
-import { perContext, type Context } from '../../platform/context.ts'
+import type { Context } from '../../platform/context.ts'
 import type { Reader, Tx } from '../../platform/database/database.ts'
-import { KeyedQueue } from '../../base/keyed-queue.ts'
 import type { Did } from '../../protocol/identifiers.ts'
 import { accountStatus, refuseTakendown } from '../accounts/accounts.ts'
-import { blobFiles } from './blob-files.ts'
-import { blobTakedown, blobUsage, deleteRemovals, hasOwner, upsertUpload, type BlobRow } from './blob-store.ts'
+import { keepBlob } from './blob-removal.ts'
+import { blobTakedown, blobUsage, upsertUpload, type BlobRow } from './blob-store.ts'
 import { mimeTypeOf } from './mime-type.ts'
-
-/** Serialises naming, deleting and healing per CID: a file must not be deleted while an upload gives it an owner. */
-export const cidQueue = perContext(() => new KeyedQueue())
+import { blobStorage } from './open-storage.ts'
 
 /** What else an upload has to pass, beside the bounds of its account. */
 interface Admission {
@@ -29,25 +26,17 @@ interface Admission {
  */
 export async function uploadBlob(ctx: Context, did: Did, body: RequestBody, { permit, record }: Admission): Promise<BlobRow> {
   const { maxBlobSize } = ctx.config.blobs
-  await using incoming = await blobFiles(ctx).receive(body.stream(maxBlobSize))
+  await using incoming = await blobStorage(ctx).receive(body.stream(maxBlobSize))
   const { cid, size } = incoming
   const blob: BlobRow = { did, cid, size, mimeType: await mimeTypeOf(incoming.head, body.contentType) }
   permit(blob.mimeType)
   await admitUpload(ctx, ctx.db, blob)
-  await cidQueue(ctx).run(cid, async () => {
-    await incoming.keep()
-    try {
-      await ctx.db.transaction(async (tx) => {
-        // An upload may take long; its account may have been deleted in the meantime.
-        refuseTakendown(await accountStatus(tx, did))
-        await admitUpload(ctx, tx, blob)
-        await upsertUpload(tx, blob, ctx.clock.now())
-        if (record) await record(tx, blob)
-      })
-    } catch (error) {
-      await removeUnowned(ctx, cid)
-      throw error
-    }
+  await keepBlob(ctx, incoming, async (tx) => {
+    // An upload may take long; its account may have been deleted in the meantime.
+    refuseTakendown(await accountStatus(tx, did))
+    await admitUpload(ctx, tx, blob)
+    await upsertUpload(tx, blob, ctx.clock.now())
+    if (record) await record(tx, blob)
   })
   return blob
 }
@@ -61,20 +50,4 @@ async function admitUpload({ config }: Context, reader: Reader, { did, cid, size
   }
   const { bytes } = await blobUsage(reader, did)
   if (bytes + size > config.blobs.maxStoragePerAccount) throw payloadTooLarge()
-}
-
-/** Delete files without an owner. Call it once the deletion of their rows is durable. After a crash, the next pass of the GC continues. */
-export async function removeBlobFiles(ctx: Context, cids: readonly string[]): Promise<void> {
-  if (cids.length === 0) return
-  await removeFiles(ctx, cids)
-  await ctx.db.transaction((tx) => deleteRemovals(tx, cids))
-}
-
-/** Checks again which files nobody owns: an upload may have arrived in the meantime. */
-export async function removeFiles(ctx: Context, cids: readonly string[]): Promise<void> {
-  for (const cid of cids) await cidQueue(ctx).run(cid, () => removeUnowned(ctx, cid))
-}
-
-async function removeUnowned(ctx: Context, cid: string): Promise<void> {
-  if (!(await hasOwner(ctx.db, cid))) await blobFiles(ctx).remove(cid)
 }

@@ -1,13 +1,14 @@
 /** The door of blobs. What only the garbage collector uses is at the end. */
 import type { Reader, Tx } from '../../platform/database/database.ts'
-import type { Did } from '../../protocol/identifiers.ts'
+import type { Did, Millis } from '../../protocol/identifiers.ts'
 import { blobUsage, deleteAllBlobs } from './blob-store.ts'
 import { countReferencedCids, deleteAllReferences } from './reference-store.ts'
 
 export { applyBlobChanges, forgetBlobReferences, importBlobReferences, type AddedReference } from './blob-references.ts'
-export { blobFiles, blobFilesIn, type BlobFiles } from './blob-files.ts'
+export { blobBucket, blobFolderIn, blobStorage, openBlobBucket } from './open-storage.ts'
+export type { BlobFolder } from './blob-folder.ts'
 export { blobTakedown, findReadable, setBlobTakedown, storedBlobs } from './blob-store.ts'
-export { removeBlobFiles } from './blob-upload.ts'
+export { removeBlobFiles } from './blob-removal.ts'
 
 /** Counts of referenced and of stored blobs, and stored bytes. */
 export async function countBlobs(reader: Reader, did: Did): Promise<{ expected: number; imported: number; bytes: number }> {
@@ -16,25 +17,24 @@ export async function countBlobs(reader: Reader, did: Did): Promise<{ expected: 
 }
 
 /** Call in the transaction that purges an account. Returns the CIDs for `removeBlobFiles`, to be called once it is durable. */
-export async function deleteAccountBlobs(tx: Tx, did: Did): Promise<string[]> {
+export async function deleteAccountBlobs(tx: Tx, did: Did, now: Millis): Promise<string[]> {
   await deleteAllReferences(tx, did)
-  return deleteAllBlobs(tx, did)
+  return deleteAllBlobs(tx, did, now)
 }
 
-export { HEAD_BYTES } from './blob-files.ts'
+export { HEAD_BYTES } from './blob-storage.ts'
 export {
   deleteExpired,
-  deleteRemovals,
   findExpired,
   findMimeType,
   findReconciled,
   listClocks,
-  listRemovals,
   correctClocks,
   upsertReconciled,
   upsertUpload,
   type ExpiredBlob,
 } from './blob-store.ts'
-export { cidQueue, removeFiles } from './blob-upload.ts'
+export { cancelRemoval, continueRemovals, forgetRemovals, Overtaken, removeFiles } from './blob-removal.ts'
+export { deleteRemovals, listRemovals } from './removal-store.ts'
 export { mimeTypeOf } from './mime-type.ts'
 export { deleteReferences, insertReferences, listReferenced, listReferences } from './reference-store.ts'

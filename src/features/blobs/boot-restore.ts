@@ -4,9 +4,10 @@
  */
 import { concurrently } from '../../base/concurrently.ts'
 import type { Context } from '../../platform/context.ts'
-import { blobFiles } from './blob-files.ts'
 import { blobMirror, restoreFromMirror } from './blob-mirror.ts'
-import { storedBlobs, type StoredBlob } from './blob-store.ts'
+import type { StoredBlob } from './blob-storage.ts'
+import { storedBlobs } from './blob-store.ts'
+import { blobFolder } from './open-storage.ts'
 
 const PAGE_ROWS = 1000
 const TRANSFERS_AT_ONCE = 4
@@ -37,7 +38,7 @@ export async function restoreMissing(ctx: Context): Promise<void> {
 
 async function* missingBlobs(ctx: Context): AsyncGenerator<StoredBlob> {
   for await (const page of storedBlobs(ctx.db, PAGE_ROWS)) {
-    const sizes = await Promise.all(page.map(({ cid }) => blobFiles(ctx).sizeOf(cid)))
+    const sizes = await Promise.all(page.map(({ cid }) => blobFolder(ctx).sizeOf(cid)))
     yield* page.filter(({ size }, i) => sizes[i] !== size)
   }
 }

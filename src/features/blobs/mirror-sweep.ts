@@ -10,8 +10,9 @@ import { perContext, type Context } from '../../platform/context.ts'
 import type { Pace } from '../../base/pace.ts'
 import type { Sweep } from '../../platform/running/sweeps.ts'
 import { blobMirror, copyToMirror, type BlobMirror } from './blob-mirror.ts'
-import { hasOwner, storedBlobs, type StoredBlob } from './blob-store.ts'
-import { PAGE_ROWS, ROW_COST_BYTES, sweepPace } from './sweep-pace.ts'
+import { hasOwner, storedBlobs } from './blob-store.ts'
+import { differences } from './blob-differences.ts'
+import { PAGE_ROWS, sweepPace } from './sweep-pace.ts'
 
 const TRANSFERS_AT_ONCE = 4
 /** Bytes that a request to the bucket counts as, in addition to its content. */
@@ -21,8 +22,6 @@ const MAX_CANDIDATES = 100_000
 
 /** Keys for which the last complete pass found no row. */
 const candidates = perContext(() => ({ keys: new Set<string>() }))
-
-type Difference = { kind: 'missing'; blob: StoredBlob } | { kind: 'unknown'; key: string }
 
 interface Pass {
   ctx: Context
@@ -34,12 +33,15 @@ interface Pass {
 
 export const mirrorSweep: Sweep = {
   name: 'blob-mirror',
-  intervalSecs: ({ blobMirror }) => (blobMirror.bucket === null ? 0 : blobMirror.syncIntervalSecs),
+  intervalSecs: ({ blobMirror, blobs }) => (blobMirror.bucket === null || blobs.store === 's3' ? 0 : blobMirror.syncIntervalSecs),
   counts: { swept: 'blob_mirror_synced_total' },
   async run(ctx, stopping) {
     const report = { swept: 0, errors: 0, uploaded: 0, deleted: 0 }
     const mirror = blobMirror(ctx)
-    if (mirror === null) return report
+    if (mirror === null) {
+      if (ctx.config.blobs.store === 's3') ctx.log.info('the mirror has nothing to do: the blobs themselves are in a bucket')
+      return report
+    }
     const pass: Pass = { ctx, stopping, mirror, pace: sweepPace(stopping), report }
     const { rows, keys, unknown } = await uploadMissing(pass)
     // Only at this point is the list of keys known to be complete.
@@ -61,10 +63,13 @@ export const mirrorSweep: Sweep = {
 async function uploadMissing(pass: Pass): Promise<{ rows: number; keys: number; unknown: string[] }> {
   const { ctx, stopping, mirror, pace, report } = pass
   const found = { rows: 0, keys: 0, unknown: [] as string[] }
-  await concurrently(differences(pass, found), TRANSFERS_AT_ONCE, async (difference) => {
+  const rows = storedBlobs(ctx.db, PAGE_ROWS)
+  const objects = mirror.bucket.list(mirror.keyPrefix)
+  const compared = differences({ rows, objects, keyOf: (cid) => mirror.keyPrefix + cid, pace, tally: found })
+  await concurrently(compared, TRANSFERS_AT_ONCE, async (difference) => {
     stopping.throwIfAborted()
     if (difference.kind === 'unknown') {
-      if (found.unknown.length < MAX_CANDIDATES) found.unknown.push(difference.key)
+      if (found.unknown.length < MAX_CANDIDATES) found.unknown.push(difference.object.key)
       return
     }
     const { blob } = difference
@@ -93,42 +98,6 @@ async function deleteUnowned({ ctx, mirror, pace, report }: Pass, keys: readonly
       ctx.log.warn('copy in the mirror not deleted', { file: key, error })
     }
   })
-}
-
-/** Blobs and keys that only one side has. A copy of a different size counts as missing. */
-async function* differences(
-  { ctx, mirror: { bucket, keyPrefix }, pace }: Pass,
-  tally: { rows: number; keys: number },
-): AsyncGenerator<Difference> {
-  const rows = flat(storedBlobs(ctx.db, PAGE_ROWS), pace)
-  const objects = flat(bucket.list(keyPrefix), pace)
-  let row = await rows.next()
-  let object = await objects.next()
-  while (!row.done || !object.done) {
-    const blob = row.done ? null : row.value
-    const key = object.done ? null : object.value.key
-    const wanted = blob && keyPrefix + blob.cid
-    const takesRow = wanted !== null && (key === null || wanted <= key)
-    const takesKey = key !== null && (wanted === null || key <= wanted)
-    const isCopied = takesRow && takesKey && object.value!.size === blob!.size
-    if (takesRow && !isCopied) yield { kind: 'missing', blob: blob! }
-    if (takesKey && !takesRow) yield { kind: 'unknown', key }
-    if (takesRow) {
-      tally.rows++
-      row = await rows.next()
-    }
-    if (takesKey) {
-      tally.keys++
-      object = await objects.next()
-    }
-  }
-}
-
-async function* flat<T>(pages: AsyncIterable<T[]>, pace: Pace): AsyncGenerator<T> {
-  for await (const page of pages) {
-    await pace(page.length * ROW_COST_BYTES)
-    yield* page
-  }
 }
 
 async function* each<T>(items: readonly T[]): AsyncGenerator<T> {

@@ -12,6 +12,9 @@ import { isPostgresUrl, withoutPassword } from '../../platform/database/postgres
 import { isDatabaseThere, sqlitePath } from '../../platform/database/sqlite.ts'
 import { explain, userName } from '../../platform/files/system-faults.ts'
 import { masterKeyFault, secretsQuery } from '../../platform/secrets/vault.ts'
+import { systemClock } from '../../platform/running/clock.ts'
+import { createLog } from '../../platform/running/log.ts'
+import { openBlobBucket } from '../blobs/blobs.ts'
 import { listSnapshots, openArchive, readManifest, sealOf, snapshotName } from '../backup/backup.ts'
 import { fault, ok, warning, wordsOf, type Check, type Finding, type Patient } from './finding.ts'
 
@@ -30,6 +33,7 @@ export const dataChecks: readonly Check[] = [
   { name: 'privacy', run: checkPrivacy },
   { name: 'database', run: checkDatabase },
   { name: 'master-key', needs: 'database', run: checkMasterKey },
+  { name: 'blobs', run: checkBlobs },
   { name: 'backups', run: checkBackups },
 ]
 
@@ -167,6 +171,23 @@ function secretsIn(database: Connection): string[] {
         .all(...secretsQuery.values)
         .map(({ wrapped }) => wrapped)
     : []
+}
+
+const silent = createLog({ format: 'text', level: 'error', now: Date.now, write: () => {} })
+
+/** Try what uploads need, as the start of the server does. */
+async function checkBlobs({ config }: Patient): Promise<Finding> {
+  const bucket = openBlobBucket(config, { clock: systemClock, log: silent })
+  if (bucket === null) return ok('blobs are in the data directory')
+  try {
+    await bucket.probe()
+    return ok(`${bucket.place} can be written, listed and deleted from`)
+  } catch (error) {
+    return fault(
+      `${bucket.place} does not work: ${wordsOf((error as Error).cause ?? error)}`,
+      'make sure that the store is running, and that the keys of [blobs] that begin with s3_ are right; uploads and downloads fail until then',
+    )
+  }
 }
 
 async function checkBackups(patient: Patient): Promise<Finding> {

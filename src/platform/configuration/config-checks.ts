@@ -31,6 +31,18 @@ const loopbackHost = /^(?:localhost|.+\.localhost|127\.\d+\.\d+\.\d+|\[::1\])$/
 /** Expects a hostname from `URL`, which writes every IPv4 notation in dotted form and IPv6 in brackets. */
 const isAddress = (hostname: string): boolean => hostname.startsWith('[') || isIPv4(hostname)
 
+/** Rules that all S3-compatible stores share. */
+const bucketName = /^[a-z0-9][a-z0-9._-]{1,61}[a-z0-9]$/i
+const keyPrefix = /^(?:[\w.-]+\/)*$/
+/** Most that a store copies in one request. */
+const MAX_COPIED_BYTES = 5 * 1024 ** 3
+const s3KeyNames = {
+  s3Bucket: 'blobs.s3_bucket',
+  s3Endpoint: 'blobs.s3_endpoint',
+  s3AccessKeyId: 'blobs.s3_access_key_id',
+  s3SecretAccessKey: 'blobs.s3_secret_access_key',
+} as const
+
 export const checks: readonly Check[] = [
   fault('public_url', ({ publicUrl, development }) => {
     const url = new URL(publicUrl)
@@ -54,6 +66,34 @@ export const checks: readonly Check[] = [
     'blob_mirror.secret_access_key',
     'when blob_mirror.bucket is set',
     ({ blobMirror }) => blobMirror.bucket !== null && blobMirror.secretAccessKey === null,
+  ),
+  ...(['s3Bucket', 's3Endpoint', 's3AccessKeyId', 's3SecretAccessKey'] as const).map((name) =>
+    requiredWhen(s3KeyNames[name], 'when blobs.store is s3', ({ blobs }) => blobs.store === 's3' && blobs[name] === null),
+  ),
+  fault('blobs.s3_bucket', ({ blobs }) =>
+    blobs.s3Bucket !== null && !bucketName.test(blobs.s3Bucket)
+      ? 'is not the name of a bucket: its endpoint and prefix are other keys'
+      : null,
+  ),
+  fault('blobs.s3_key_prefix', ({ blobs }) =>
+    keyPrefix.test(blobs.s3KeyPrefix) ? null : 'must consist of names that each end in a slash, such as blobs/',
+  ),
+  fault('blobs.max_blob_size', ({ blobs }) =>
+    blobs.store === 's3' && blobs.maxBlobSize > MAX_COPIED_BYTES ? 'is above 5 GiB, which a bucket cannot copy in one request' : null,
+  ),
+  fault('blobs.s3_key_prefix', ({ blobs, blobMirror, backup }) => {
+    if (blobs.store !== 's3' || blobs.s3Endpoint !== blobMirror.endpoint) return null
+    const [, bucket, prefix = ''] = /^s3:\/\/([^/]+)\/?(.*)$/.exec(backup.destination ?? '') ?? []
+    const overlaps = prefix.startsWith(blobs.s3KeyPrefix) || blobs.s3KeyPrefix.startsWith(prefix)
+    return bucket === blobs.s3Bucket && overlaps ? 'must hold nothing but blobs, and backup.destination overlaps with it' : null
+  }),
+  warning('blobs.s3_bucket', ({ blobs }) =>
+    blobs.store === 'folder' && blobs.s3Bucket !== null ? 'has no effect unless blobs.store is s3' : null,
+  ),
+  warning('blob_mirror.bucket', ({ blobs, blobMirror }) =>
+    blobs.store === 's3' && blobMirror.bucket !== null
+      ? 'has no effect: the blobs themselves are in a bucket (blobs.store is s3), and nothing is mirrored or restored at start'
+      : null,
   ),
   fault('backup.destination', ({ backup, databaseUrl }) =>
     backup.destination !== null && isPostgresUrl(databaseUrl)

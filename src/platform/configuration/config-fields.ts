@@ -109,8 +109,8 @@ export const ENV_PREFIX = 'SERVICE_'
 /** Returns the default environment variable of a key. */
 export const variableOf = (name: string): string => ENV_PREFIX + name.replaceAll('.', '_').toUpperCase()
 
-/** `accessTokenTtlSecs` becomes `access_token_ttl_secs`, `globalIpPer5min` becomes `global_ip_per_5min`, `ipv6` stays. */
-const snake = (name: string): string => name.replace(/(?<=[a-z])(?=[A-Z]|\d+[a-z])/g, '_').toLowerCase()
+/** `accessTokenTtlSecs` becomes `access_token_ttl_secs`, `globalIpPer5min` becomes `global_ip_per_5min`, `s3Bucket` becomes `s3_bucket`, `ipv6` stays. */
+const snake = (name: string): string => name.replace(/(?<=[a-z\d])(?=[A-Z])|(?<=[a-z])(?=\d+[a-z])/g, '_').toLowerCase()
 
 export function listKeys(declared: Record<string, Field<unknown> | Section<Record<string, Field<unknown>>>>): Key[] {
   const key = (path: string[], declaration: Field<unknown>, blankIsUnset: boolean): Key => {

@@ -199,6 +199,34 @@ export const declared = {
       env: fileOnly,
       doc: 'Time for which a blob that no record references is kept. 0: until the next pass.',
     }),
+    store: field(choice('folder', 's3'), {
+      default: 'folder',
+      addition: true,
+      doc: 'Where blobs are kept: `folder`, in the data directory, or `s3`, in a bucket of an S3-compatible store.',
+    }),
+    s3Bucket: optional(text, { addition: true, doc: 'Bucket that holds the blobs. Required if `store` is `s3`.' }),
+    s3Endpoint: optional(httpUrl, { addition: true, doc: 'Endpoint of the bucket. Required if `store` is `s3`.' }),
+    s3Region: field(text, { default: 'auto', addition: true, doc: 'Region used in request signatures.' }),
+    s3AccessKeyId: optional(text, {
+      addition: true,
+      env: ['SERVICE_BLOBS_S3_ACCESS_KEY_ID', 'AWS_ACCESS_KEY_ID'],
+      doc: 'Required if `store` is `s3`.',
+    }),
+    s3SecretAccessKey: optional(secret(text), {
+      addition: true,
+      env: ['SERVICE_BLOBS_S3_SECRET_ACCESS_KEY', 'AWS_SECRET_ACCESS_KEY'],
+      doc: 'Required if `store` is `s3`.',
+    }),
+    s3ForcePathStyle: field(boolean, {
+      default: false,
+      addition: true,
+      doc: 'Address the bucket as `{endpoint}/{bucket}` instead of by host name.',
+    }),
+    s3KeyPrefix: field(text, {
+      default: 'blobs/',
+      addition: true,
+      doc: 'Prefix of the object keys, ending in `/`. Only the servers of one database may store objects under it.',
+    }),
   }),
 
   blobMirror: section({

@@ -51,6 +51,7 @@ import unansweredSubmissions from '../../../migrations/0106-unanswered-submissio
 import formerSubjects from '../../../migrations/0112-former-subjects.sql' with { type: 'text' }
 import nodes from '../../../migrations/0113-nodes.sql' with { type: 'text' }
 import senderKeys from '../../../migrations/0108-sender-keys.sql' with { type: 'text' }
+import removalTombstones from '../../../migrations/0116-removal-tombstones.sql' with { type: 'text' }
 import type { Migration } from './migrations.ts'
 
 const migration = (number: number, name: string, text: string, postgres?: string): Migration => ({ number, name, text, postgres })
@@ -106,4 +107,5 @@ export const migrations: readonly Migration[] = [
   migration(109, 'push-registrations', pushRegistrations),
   migration(110, 'step-order', stepOrder),
   migration(120, 'holders', holders),
+  migration(116, 'removal-tombstones', removalTombstones),
 ]

@@ -1,80 +1,88 @@
 /**
  * A bucket of an S3-compatible store.
  *
- * An upload is signed over the SHA-256 of its content, so the store refuses any other bytes. The vendor's library signs
- * requests and parses responses. It is loaded with the first request, so servers without a bucket never load it. The
- * transport is our own.
+ * An upload is signed over the SHA-256 of its content, so the store refuses any other bytes. Every request has a
+ * timeout, and is retried if the transport or the store fails: all of them may be repeated.
  */
-import { Readable } from 'node:stream'
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { ListObjectsV2Output, S3Client, S3ServiceException } from '@aws-sdk/client-s3'
-import { systemResolver } from './resolver.ts'
-import type { Secret } from '../../base/secret.ts'
+import type { ListObjectsV2Output } from '@aws-sdk/client-s3'
+import { BucketRefusal, bucketRefusalOf, BucketUnavailable } from './bucket-faults.ts'
+import { openStore, type BucketOptions, type S3Store } from './bucket-wire.ts'
 
 /** Timeout until a response begins. */
 const ANSWER_TIMEOUT_MILLIS = 10_000
 /** Timeout of one object, from the first byte of the request to the last byte of the response. */
-const OBJECT_TIMEOUT_MILLIS = 300_000
+export const OBJECT_TIMEOUT_MILLIS = 300_000
+/** Timeout of a read into memory, which is at most a megabyte. */
+const PIECE_TIMEOUT_MILLIS = 15_000
 /** Keys per response: the library parses this many in two milliseconds without a pause, and a thousand in fifteen. */
 const LIST_PAGE = 100
-/** Longest response other than an object. */
-const MAX_ANSWER_BYTES = 1024 ** 2
 const MAX_ATTEMPTS = 3
 const RETRY_MILLIS = 100
-
-export interface BucketOptions {
-  bucket: string
-  endpoint: string
-  region: string
-  accessKeyId: string
-  secretAccessKey: Secret<string>
-  forcePathStyle: boolean
-}
 
 export interface StoredObject {
   key: string
   size: number
+  /** By the clock of the store; 0 if it does not say. */
+  modifiedAt: number
 }
 
-/** The store refused a request: the HTTP status and error code of its response. */
-export class BucketRefusal extends Error {
-  constructor(
-    readonly status: number,
-    code: string,
-  ) {
-    super(`the bucket returned ${status} ${code}`)
-  }
+/** Bytes of an object. */
+export interface Piece {
+  bytes: Uint8Array
+  /** Of the whole object. */
+  size: number
 }
 
-type Library = typeof import('@aws-sdk/client-s3')
-
-interface Store {
-  library: Library
-  client: S3Client
+/** The content of an upload: a file as `Bun.file` gives it, or another blob. `sha256` is its digest in hexadecimal. */
+export interface Content {
+  body: Blob
+  sha256: string
 }
 
-const silent = { trace: () => {}, debug: () => {}, info: () => {}, warn: () => {}, error: () => {} }
+/** Admits the requests to a bucket, attempt by attempt. Throws `BucketUnavailable` instead of making one that is hopeless. */
+export interface Admission {
+  attempt<T>(request: () => Promise<T>, signal: AbortSignal | undefined): Promise<T>
+}
+
+export interface AskOptions {
+  timeoutMillis?: number
+  /** Ends the request. */
+  signal?: AbortSignal | undefined
+}
+
+const freely: Admission = { attempt: (request) => request() }
 
 export class Bucket {
+  readonly name: string
   readonly #options: BucketOptions
-  #store: Promise<Store> | null = null
+  readonly #admission: Admission
+  #store: Promise<S3Store> | null = null
 
-  constructor(options: BucketOptions) {
+  constructor(options: BucketOptions, admission: Admission = freely) {
+    this.name = options.bucket
     this.#options = options
+    this.#admission = admission
   }
 
   /**
-   * Yields all objects under the prefix in ascending order of their keys, in pages small enough not to hold the event
-   * loop. Throws if the store lists them in another order, and `BucketRefusal` if it refuses.
+   * Yields all objects under the prefix whose keys are after `after`, in ascending order of their keys, in pages small
+   * enough not to hold the event loop. Throws if the store lists them in another order, and `BucketRefusal` if it refuses.
    */
-  async *list(prefix: string): AsyncGenerator<StoredObject[]> {
+  async *list(prefix: string, after = ''): AsyncGenerator<StoredObject[]> {
     let token: string | undefined
-    let last = ''
+    let last = after
     do {
-      const page = await this.#ask(({ client, library }, signal) =>
+      const page = await this.ask(({ client, library }, abortSignal) =>
         client.send(
-          new library.ListObjectsV2Command({ Bucket: this.#options.bucket, Prefix: prefix, MaxKeys: LIST_PAGE, ContinuationToken: token }),
-          { abortSignal: signal },
+          new library.ListObjectsV2Command({
+            Bucket: this.name,
+            Prefix: prefix,
+            MaxKeys: LIST_PAGE,
+            ContinuationToken: token,
+            StartAfter: token === undefined && after !== '' ? after : undefined,
+          }),
+          { abortSignal },
         ),
       )
       token = nextTokenOf(page)
@@ -87,15 +95,26 @@ export class Bucket {
     } while (token !== undefined)
   }
 
-  /** Store a file. `sha256` is the digest of its content in hexadecimal. Throws `BucketRefusal` if the store refuses. */
-  async put(key: string, { path, sha256 }: { path: string; sha256: string }): Promise<void> {
-    const content = Bun.file(path)
-    await this.#ask(({ client, library }, signal) => {
-      const command = new library.PutObjectCommand({ Bucket: this.#options.bucket, Key: key, Body: content, ContentLength: content.size })
-      // Without this header the library would read the file a second time.
-      command.middlewareStack.add((next) => (args) => next(withHeader(args, 'x-amz-content-sha256', sha256)), { step: 'build' })
-      return client.send(command, { abortSignal: signal })
-    }, OBJECT_TIMEOUT_MILLIS)
+  /** Store an object. Throws `BucketRefusal` if the store refuses. */
+  async put(key: string, { body, sha256 }: Content, signal?: AbortSignal): Promise<void> {
+    await this.ask(
+      ({ client, library }, abortSignal) => {
+        const command = new library.PutObjectCommand({ Bucket: this.name, Key: key, Body: body, ContentLength: body.size })
+        command.middlewareStack.add(signedOver(sha256), { step: 'build' })
+        return client.send(command, { abortSignal })
+      },
+      { timeoutMillis: OBJECT_TIMEOUT_MILLIS, signal },
+    )
+  }
+
+  /** Copy an object within the bucket. Throws `BucketRefusal` if the store refuses. */
+  async copy(from: string, to: string): Promise<void> {
+    const source = `${this.name}/${from}`.split('/').map(encodeURIComponent).join('/')
+    await this.ask(
+      ({ client, library }, abortSignal) =>
+        client.send(new library.CopyObjectCommand({ Bucket: this.name, Key: to, CopySource: source }), { abortSignal }),
+      { timeoutMillis: OBJECT_TIMEOUT_MILLIS },
+    )
   }
 
   /**
@@ -104,147 +123,121 @@ export class Bucket {
    */
   async get(key: string): Promise<AsyncIterable<Uint8Array> | null> {
     try {
-      const { Body } = await this.#ask(({ client, library }, signal) => {
+      const { Body } = await this.ask(({ client, library }, signal) => {
         const whole = AbortSignal.any([signal, AbortSignal.timeout(OBJECT_TIMEOUT_MILLIS)])
-        return client.send(new library.GetObjectCommand({ Bucket: this.#options.bucket, Key: key }), { abortSignal: whole })
+        return client.send(new library.GetObjectCommand({ Bucket: this.name, Key: key }), { abortSignal: whole })
       })
       return Body as unknown as AsyncIterable<Uint8Array>
     } catch (error) {
-      if (error instanceof BucketRefusal && error.status === 404) return null
-      throw error
+      return nullIfAbsent(error)
+    }
+  }
+
+  /**
+   * Read the bytes `first` to `last` of an object into memory. Returns them with the size of the whole object; null if
+   * there is no such object. Throws if the store sends other bytes than these, and `BucketRefusal` if it refuses.
+   */
+  async read(
+    key: string,
+    { first, last, signal }: { first: number; last: number; signal?: AbortSignal | undefined },
+  ): Promise<Piece | null> {
+    try {
+      return await this.ask(
+        async ({ client, library }, abortSignal) => {
+          const command = new library.GetObjectCommand({ Bucket: this.name, Key: key, Range: `bytes=${first}-${last}` })
+          const { Body, ContentRange } = await client.send(command, { abortSignal })
+          return pieceOf(Body as unknown as AsyncIterable<Uint8Array>, ContentRange, first, last)
+        },
+        { timeoutMillis: PIECE_TIMEOUT_MILLIS, signal },
+      )
+    } catch (error) {
+      return nullIfAbsent(error)
+    }
+  }
+
+  /** Returns the size of an object, or null if there is no such object. Throws `BucketRefusal` if the store refuses. */
+  async sizeOf(key: string): Promise<number | null> {
+    try {
+      const { ContentLength } = await this.ask(({ client, library }, abortSignal) =>
+        client.send(new library.HeadObjectCommand({ Bucket: this.name, Key: key }), { abortSignal }),
+      )
+      return ContentLength ?? 0
+    } catch (error) {
+      return nullIfAbsent(error)
     }
   }
 
   /** Delete an object. Succeeds if it does not exist. Throws `BucketRefusal` if the store refuses. */
-  async delete(key: string): Promise<void> {
-    await this.#ask(({ client, library }, signal) =>
-      client.send(new library.DeleteObjectCommand({ Bucket: this.#options.bucket, Key: key }), { abortSignal: signal }),
+  async delete(key: string, signal?: AbortSignal): Promise<void> {
+    await this.ask(
+      ({ client, library }, abortSignal) => client.send(new library.DeleteObjectCommand({ Bucket: this.name, Key: key }), { abortSignal }),
+      { signal },
     )
   }
 
-  /** Send a request, and retry it if the transport or the store fails: every request may be repeated. */
-  async #ask<Answer>(
-    request: (store: Store, signal: AbortSignal) => Promise<Answer>,
-    timeoutMillis: number = ANSWER_TIMEOUT_MILLIS,
+  /** Send a request, and retry it if the transport or the store fails. `timeoutMillis` bounds one attempt. */
+  async ask<Answer>(
+    request: (store: S3Store, signal: AbortSignal) => Promise<Answer>,
+    { timeoutMillis = ANSWER_TIMEOUT_MILLIS, signal }: AskOptions = {},
   ): Promise<Answer> {
-    const store = await (this.#store ??= this.#open())
+    const store = await (this.#store ??= openStore(this.#options))
     for (let attempt = 1; ; attempt++) {
-      const late = new AbortController()
-      const timer = setTimeout(() => late.abort(new Error('the bucket does not respond')), timeoutMillis)
+      signal?.throwIfAborted()
       try {
-        return await request(store, late.signal)
+        return await this.#admission.attempt(() => inTime(timeoutMillis, signal, (abortSignal) => request(store, abortSignal)), signal)
       } catch (error) {
-        const refusal = refusalOf(error)
-        const isFinal = refusal !== null && refusal.status < 500 && refusal.status !== 429
-        if (isFinal || attempt === MAX_ATTEMPTS) throw refusal ?? error
-      } finally {
-        clearTimeout(timer)
+        signal?.throwIfAborted()
+        const isFinal = error instanceof BucketUnavailable || (error instanceof BucketRefusal && !error.isPassing)
+        if (isFinal || attempt === MAX_ATTEMPTS) throw error
       }
-      await sleep(RETRY_MILLIS * 4 ** (attempt - 1))
+      // Spread, so that requests that failed together do not return together.
+      await sleep(RETRY_MILLIS * 4 ** (attempt - 1) * (0.5 + Math.random()))
     }
   }
+}
 
-  /** Sets every option that the library would otherwise look for in environment variables and files. */
-  async #open(): Promise<Store> {
-    const library = await import('@aws-sdk/client-s3')
-    const { endpoint, region, forcePathStyle, accessKeyId, secretAccessKey } = this.#options
-    const client = new library.S3Client({
-      endpoint,
-      region,
-      forcePathStyle,
-      credentials: { accessKeyId, secretAccessKey: secretAccessKey.reveal() },
-      defaultsMode: 'standard',
-      // `#ask` retries instead, with a body that starts from its beginning.
-      maxAttempts: 1,
-      retryMode: 'standard',
-      // Otherwise the library logs to the console in addition to throwing.
-      logger: silent,
-      // Uploads are signed over their digest. Not every store supports further checksums.
-      requestChecksumCalculation: 'WHEN_REQUIRED',
-      responseChecksumValidation: 'WHEN_REQUIRED',
-      expectContinueHeader: false,
-      requestHandler: new Wire(),
-      useDualstackEndpoint: false,
-      useFipsEndpoint: false,
-      useArnRegion: false,
-      disableMultiregionAccessPoints: true,
-      disableS3ExpressSessionAuth: true,
-    })
-    return { library, client }
+/** Throws `BucketRefusal` if the store refuses. */
+async function inTime<T>(millis: number, signal: AbortSignal | undefined, request: (signal: AbortSignal) => Promise<T>): Promise<T> {
+  const late = new AbortController()
+  const timer = setTimeout(() => late.abort(new Error('the bucket does not respond')), millis)
+  try {
+    return await request(signal === undefined ? late.signal : AbortSignal.any([late.signal, signal]))
+  } catch (error) {
+    throw bucketRefusalOf(error) ?? error
+  } finally {
+    clearTimeout(timer)
   }
 }
 
-function withHeader<Args extends { request: unknown }>(args: Args, name: string, value: string): Args {
-  const { headers } = args.request as { headers: Record<string, string> }
-  headers[name] = value
-  return args
-}
-
-/** A request as the library passes it. */
-interface WireRequest {
-  method: string
-  protocol: string
-  hostname: string
-  port?: number
-  path: string
-  query?: Record<string, string | null>
-  headers: Record<string, string>
-  body?: unknown
-}
-
-/** The transport of the library. As with all requests of this server, our resolver looks names up and no redirect is followed. */
-class Wire {
-  readonly metadata = { handlerProtocol: 'http/1.1' }
-  /** `fetch` itself would look the name up on the thread pool that flushes the log. */
-  readonly #resolver = systemResolver({ asksSystem: true })
-
-  async handle(
-    { method, protocol, hostname, port, path, query = {}, headers, body }: WireRequest,
-    { abortSignal }: { abortSignal?: unknown } = {},
-  ) {
-    const [address] = await this.#resolver.addresses(hostname.replace(/^\[(.*)\]$/, '$1'))
-    if (address === undefined) throw new Error(`${hostname} has no address`)
-    const host = `${address.includes(':') ? `[${address}]` : address}${port === undefined ? '' : `:${port}`}`
-    const search = Object.entries(query).map(([name, value]) => `${encodeURIComponent(name)}=${encodeURIComponent(value ?? '')}`)
-    const response = await fetch(`${protocol}//${host}${path}?${search.join('&')}`, {
-      method,
-      headers,
-      body: body as Blob | undefined,
-      redirect: 'error',
-      ...(protocol === 'https:' && { tls: { serverName: hostname } }),
-      signal: abortSignal as AbortSignal | undefined,
-    })
-    const isObject = response.ok && method === 'GET' && !('list-type' in query)
-    return {
-      response: {
-        statusCode: response.status,
-        headers: Object.fromEntries(response.headers),
-        // The library reads other responses as a whole, so they are bounded. The caller reads an object.
-        body: isObject ? response.body : Readable.from(bounded(response.body ?? [])),
-      },
-    }
+/** Middleware that states the digest of the body. Without it the library would read the file a second time. */
+export const signedOver =
+  (sha256: string) =>
+  <Args extends { request: unknown }, Result>(next: (args: Args) => Promise<Result>) =>
+  (args: Args): Promise<Result> => {
+    const { headers } = args.request as { headers: Record<string, string> }
+    headers['x-amz-content-sha256'] = sha256
+    return next(args)
   }
 
-  updateHttpClientConfig(): void {}
-  httpHandlerConfigs(): object {
-    return {}
-  }
+function nullIfAbsent(error: unknown): null {
+  if (error instanceof BucketRefusal && error.status === 404 && error.code !== 'NoSuchBucket') return null
+  throw error
 }
 
-async function* bounded(body: AsyncIterable<Uint8Array> | Iterable<Uint8Array>): AsyncGenerator<Uint8Array> {
-  let size = 0
+/** Throws if the response is not the part that was asked for. */
+async function pieceOf(body: AsyncIterable<Uint8Array>, range: string | undefined, first: number, last: number): Promise<Piece> {
+  const [, from, to, size] = /^bytes (\d+)-(\d+)\/(\d+)$/.exec(range ?? '') ?? []
+  if (Number(from) !== first || Number(to) > last) throw new Error('the bucket sent another part of the object than was asked for')
+  const expected = Number(to) - first + 1
+  const chunks: Uint8Array[] = []
+  let count = 0
   for await (const chunk of body) {
-    size += chunk.byteLength
-    if (size > MAX_ANSWER_BYTES) throw new Error('the response of the bucket is too long')
-    yield chunk
+    count += chunk.byteLength
+    if (count > expected) break
+    chunks.push(chunk)
   }
-}
-
-/** Returns null if the store sent no response, or none that can be parsed. */
-function refusalOf(error: unknown): BucketRefusal | null {
-  const { $metadata, name } = error as Partial<S3ServiceException>
-  const status = $metadata?.httpStatusCode ?? 0
-  return status < 300 ? null : new BucketRefusal(status, name ?? '')
+  if (count !== expected) throw new Error(`the bucket sent ${count} bytes instead of ${expected}`)
+  return { size: Number(size), bytes: chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks) }
 }
 
 /** Returns undefined on the last page. Throws if the response is not a complete list. */
@@ -255,8 +248,8 @@ function nextTokenOf({ IsTruncated, NextContinuationToken }: ListObjectsV2Output
 }
 
 const objectsOf = ({ Contents = [] }: ListObjectsV2Output): StoredObject[] =>
-  Contents.map(({ Key, Size }) => {
+  Contents.map(({ Key, Size, LastModified }) => {
     if (Key === undefined || Size === undefined || !Number.isSafeInteger(Size) || Size < 0)
       throw new Error('the bucket lists an object without key or size')
-    return { key: Key, size: Size }
+    return { key: Key, size: Size, modifiedAt: LastModified?.getTime() ?? 0 }
   })

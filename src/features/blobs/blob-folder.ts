@@ -11,15 +11,13 @@ import { statSync } from 'node:fs'
 import { mkdir, open, readdir, rename, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setImmediate } from 'node:timers/promises'
-import { blobsFolder } from '../../platform/files/data-directory.ts'
-import { perContext } from '../../platform/context.ts'
 import type { Pace } from '../../base/pace.ts'
 import { BoundedCache } from '../../base/bounded-cache.ts'
+import { KeyedQueue } from '../../base/keyed-queue.ts'
 import { cidOfBlobDigest } from '../../protocol/cid.ts'
+import { HEAD_BYTES, type BlobContent, type BlobStorage, type IncomingBlob, type OpenOptions } from './blob-storage.ts'
 import { WriteBehind } from './write-behind.ts'
 
-/** Bytes at the start of a blob that type detection sees. */
-export const HEAD_BYTES = 64 * 1024
 /** Bytes read at once. Hashing them takes well below a millisecond, which keeps requests from waiting. */
 const READ_BYTES = 64 * 1024
 /** How many files are remembered as verified. */
@@ -27,28 +25,36 @@ const MAX_VERIFIED = 100_000
 
 const INCOMING = '.incoming'
 
-export interface FileContent {
-  cid: string
-  size: number
-}
-
-export class BlobFiles {
+export class BlobFolder implements BlobStorage {
+  readonly isShared = false
   readonly #verified = new BoundedCache<string>(MAX_VERIFIED)
   /** Read buffers, reused for one file after another. */
   readonly #buffers: Uint8Array[] = []
+  readonly #queue = new KeyedQueue()
 
   constructor(readonly dir: string) {}
 
-  /** Call before anything else. */
+  get place(): string {
+    return `the folder ${this.dir}`
+  }
+
   async prepare(): Promise<void> {
     await mkdir(join(this.dir, INCOMING), { recursive: true })
+  }
+
+  async isEmpty(): Promise<boolean> {
+    for await (const page of this.list(1)) return page.length === 0
+    return true
+  }
+
+  alone<T>(cid: string, work: () => Promise<T>): Promise<T> {
+    return this.#queue.run(cid, work)
   }
 
   pathOf(cid: string): string {
     return `${this.#shardOf(cid)}/${cid}`
   }
 
-  /** Write a stream to an unnamed file and hash it on the way. Disposing of it deletes the file unless it was kept. */
   async receive(chunks: AsyncIterable<Uint8Array>): Promise<IncomingFile> {
     const path = join(this.dir, INCOMING, `${crypto.randomUUID()}.tmp`)
     const hasher = new Bun.CryptoHasher('sha256')
@@ -72,7 +78,7 @@ export class BlobFiles {
   }
 
   /** Give a received file its name. A file with this name is replaced: it had the same content, or was damaged. */
-  async place({ path, cid }: { path: string; cid: string }): Promise<void> {
+  async name({ path, cid }: { path: string; cid: string }): Promise<void> {
     const shard = this.#shardOf(cid)
     const made = await mkdir(shard, { recursive: true })
     const target = this.pathOf(cid)
@@ -88,9 +94,13 @@ export class BlobFiles {
     await rm(this.pathOf(cid), { force: true })
   }
 
-  /** Size of the file on the disk; null if there is none. */
   async sizeOf(cid: string): Promise<number | null> {
     return (await statOf(this.pathOf(cid)))?.size ?? null
+  }
+
+  async open({ cid }: { cid: string }, { range }: OpenOptions = {}): Promise<Bun.BunFile | Blob | null> {
+    const file = await this.readable(cid)
+    return file === null || range === undefined ? file : file.slice(range.first, range.last + 1)
   }
 
   /** Returns the file after its bytes were verified; null if it is missing or has other content. */
@@ -99,15 +109,14 @@ export class BlobFiles {
     const identity = identityOf(path)
     if (identity === null) return null
     if (this.#verified.get(cid) !== identity) {
-      const content = await this.contentOf(cid)
+      const content = await this.digest(cid)
       if (content?.cid !== cid) return null
       this.#verified.set(cid, identity)
     }
     return Bun.file(path)
   }
 
-  /** The CID of the bytes on the disk; null if there is no file. */
-  async contentOf(cid: string, pace?: Pace): Promise<FileContent | null> {
+  async digest(cid: string, pace?: Pace): Promise<BlobContent | null> {
     const file = await open(this.pathOf(cid), 'r').catch(nullWhenMissing)
     if (file === null) return null
     const buffer = this.#buffers.pop() ?? new Uint8Array(READ_BYTES)
@@ -130,8 +139,7 @@ export class BlobFiles {
     }
   }
 
-  /** Names of all files that may be blobs, in pages. */
-  async *names(pageSize: number): AsyncGenerator<string[]> {
+  async *list(pageSize: number): AsyncGenerator<string[]> {
     const shards = (await readdir(this.dir, { withFileTypes: true })).filter((entry) => entry.isDirectory() && !entry.name.startsWith('.'))
     for (const shard of shards) {
       const names = (await readdir(join(this.dir, shard.name))).filter((name) => !name.startsWith('.'))
@@ -142,17 +150,8 @@ export class BlobFiles {
     }
   }
 
-  /** Delete files of uploads that a previous process did not finish. Returns how many. */
-  async clearIncoming(olderThan: number): Promise<number> {
-    let cleared = 0
-    for (const name of await readdir(join(this.dir, INCOMING))) {
-      const path = join(this.dir, INCOMING, name)
-      const found = await statOf(path)
-      if (found === null || found.mtimeMs >= olderThan) continue
-      await rm(path, { force: true })
-      cleared++
-    }
-    return cleared
+  clearIncoming(olderThan: number): Promise<number> {
+    return clearFiles(join(this.dir, INCOMING), olderThan)
   }
 
   /** Folder by the last two characters, because the first ones are the same for every CID. */
@@ -161,23 +160,35 @@ export class BlobFiles {
   }
 }
 
-export class IncomingFile implements AsyncDisposable {
+export class IncomingFile implements IncomingBlob {
   constructor(
-    readonly files: BlobFiles,
+    readonly folder: BlobFolder,
     readonly path: string,
     readonly cid: string,
     readonly size: number,
-    /** The first bytes. */
     readonly head: Uint8Array,
   ) {}
 
-  keep(): Promise<void> {
-    return this.files.place(this)
+  place(): Promise<void> {
+    return this.folder.name(this)
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     await rm(this.path, { force: true })
   }
+}
+
+/** Delete the files that were last written before `olderThan`. Returns how many. */
+export async function clearFiles(dir: string, olderThan: number): Promise<number> {
+  let cleared = 0
+  for (const name of await readdir(dir)) {
+    const path = join(dir, name)
+    const found = await statOf(path)
+    if (found === null || found.mtimeMs >= olderThan) continue
+    await rm(path, { force: true })
+    cleared++
+  }
+  return cleared
 }
 
 async function syncFolder(path: string): Promise<void> {
@@ -201,9 +212,3 @@ function nullWhenMissing(error: NodeJS.ErrnoException): null {
   if (error.code === 'ENOENT') return null
   throw error
 }
-
-/** The blob files of a data directory, for a process that does not run the server. */
-export const blobFilesIn = (dataDir: string): BlobFiles => new BlobFiles(blobsFolder(dataDir))
-
-/** The blob files of a running server. */
-export const blobFiles = perContext(({ config }) => blobFilesIn(config.dataDir))

@@ -1,0 +1,82 @@
+/**
+ * The line to a bucket that requests of users wait for. It keeps a bucket that stalls from taking the rest of the
+ * server with it: only so many requests are under way at once, and after several failures in a row every request fails
+ * at once for a while, instead of waiting for its timeout.
+ */
+import { Semaphore, SemaphoreFull } from '../../base/semaphore.ts'
+import type { Clock } from '../running/clock.ts'
+import type { Log } from '../running/log.ts'
+import { BucketRefusal, BucketUnavailable } from './bucket-faults.ts'
+import type { Admission } from './bucket.ts'
+
+/** The runtime has 256 connections for all requests to other services; the bucket gets a part of them. */
+const MAX_AT_ONCE = 64
+const MAX_WAITING = 4096
+/** After this many failures in a row the bucket counts as lost. */
+const MAX_FAILURES_IN_A_ROW = 8
+/** While the bucket is lost, one request tries it again after this time. */
+const REST_MILLIS = 5000
+const RETRY_AFTER_SECS = 10
+
+export class BucketLine implements Admission {
+  readonly #places = new Semaphore(MAX_AT_ONCE, MAX_WAITING)
+  #failures = 0
+  /** On the monotonic clock. */
+  #restsUntil = -Infinity
+  #lastFault: unknown = null
+
+  constructor(
+    readonly ctx: { clock: Pick<Clock, 'monotonic'>; log: Log },
+    readonly url: string,
+  ) {}
+
+  /** Throws `BucketUnavailable` if the bucket counts as lost, or too many requests wait for it. */
+  async attempt<T>(request: () => Promise<T>, signal: AbortSignal | undefined): Promise<T> {
+    this.#refuseWhileLost()
+    try {
+      return await this.#places.run(() => this.#try(request, signal))
+    } catch (error) {
+      if (error instanceof SemaphoreFull) throw new BucketUnavailable(RETRY_AFTER_SECS, error)
+      throw error
+    }
+  }
+
+  async #try<T>(request: () => Promise<T>, signal: AbortSignal | undefined): Promise<T> {
+    signal?.throwIfAborted()
+    // The bucket may have been lost while this request waited for its turn.
+    this.#refuseWhileLost()
+    // One request tries again; the others keep failing until it has succeeded.
+    if (this.#failures >= MAX_FAILURES_IN_A_ROW) this.#rest()
+    try {
+      const answer = await request()
+      this.#noteAnswer()
+      return answer
+    } catch (error) {
+      // Nothing is known of a bucket whose request the client gave up.
+      if (signal?.aborted === true) throw error
+      if (error instanceof BucketRefusal && !error.isPassing && error.status !== 401 && error.status !== 403) this.#noteAnswer()
+      else this.#noteFailure(error)
+      throw error
+    }
+  }
+
+  #refuseWhileLost(): void {
+    if (this.ctx.clock.monotonic() < this.#restsUntil) throw new BucketUnavailable(RETRY_AFTER_SECS, this.#lastFault)
+  }
+
+  #noteAnswer(): void {
+    if (this.#failures >= MAX_FAILURES_IN_A_ROW) this.ctx.log.info('the bucket of blobs works again', { url: this.url })
+    this.#failures = 0
+    this.#restsUntil = -Infinity
+  }
+
+  #noteFailure(error: unknown): void {
+    this.#lastFault = error
+    if (++this.#failures === MAX_FAILURES_IN_A_ROW) this.ctx.log.error('the bucket of blobs does not work', { url: this.url, error })
+    if (this.#failures >= MAX_FAILURES_IN_A_ROW) this.#rest()
+  }
+
+  #rest(): void {
+    this.#restsUntil = this.ctx.clock.monotonic() + REST_MILLIS
+  }
+}
