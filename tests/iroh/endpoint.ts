@@ -23,9 +23,13 @@ export async function echoed(connection: Connection, bytes: Uint8Array): Promise
   return Uint8Array.from(await recv.readToEnd(1024 * 1024))
 }
 
+/** Streams that are left open. The library would finish one that nothing refers to any more. */
+const leftOpen = new WeakMap<Connection, BiStream[]>()
+
 /** Opens a stream and sends bytes, but does not end it. */
 export async function opened(connection: Connection, bytes: Uint8Array): Promise<BiStream> {
   const stream = await connection.openBi()
+  leftOpen.set(connection, [...(leftOpen.get(connection) ?? []), stream])
   await stream.send.writeAll([...bytes])
   return stream
 }

@@ -30,18 +30,14 @@ export const emptyTally = (): EchoTally => ({
 })
 
 /** `tally` is increased. */
-export function livenessEcho(
-  { limits, metrics }: Pick<Context, 'limits' | 'metrics'>,
-  tally: EchoTally,
-  streamMillis = STREAM_MILLIS,
-): Service {
+export function livenessEcho({ limits, metrics }: Pick<Context, 'limits' | 'metrics'>, tally: EchoTally): Service {
   return {
     maxConnections: MAX_CONNECTIONS,
     maxStreams: MAX_STREAMS_PER_CONNECTION,
     maxRequestBytes: MAX_ECHO_BYTES,
     maxHeldBytes: MAX_HELD_BYTES,
     handshakeMillis: HANDSHAKE_MILLIS,
-    streamMillis,
+    streamMillis: STREAM_MILLIS,
     admits: (source) =>
       limits.charge({ name: 'irohConnection', key: source }, { name: 'irohConnectionTotal', key: 'all' })?.allowed ?? true,
     affords: ({ streams, bytes }) =>

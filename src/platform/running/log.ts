@@ -52,7 +52,13 @@ export function createLog({ format, level: least, node = null, now, write }: Log
 
 /** Returns the log of a running process, which writes to standard output and uses the system's clock. */
 export const processLog = ({ node, telemetry }: Pick<Config, 'node' | 'telemetry'>): Log =>
-  createLog({ format: telemetry.logFormat, level: telemetry.logLevel, node: node.name, now: Date.now, write: (line) => process.stdout.write(`${line}\n`) })
+  createLog({
+    format: telemetry.logFormat,
+    level: telemetry.logLevel,
+    node: node.name,
+    now: Date.now,
+    write: (line) => process.stdout.write(`${line}\n`),
+  })
 
 function jsonLine({ at, level, target, message, fields }: Line): string {
   const head = { timestamp: wireTime(at), level, target, message }

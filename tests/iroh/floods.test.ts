@@ -1,0 +1,168 @@
+/** Peers that send too much, too slowly or nothing at all: what they hold is bounded, and others are served meanwhile. */
+import { randomBytes } from 'node:crypto'
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { emptyTally, livenessEcho, type EchoTally } from '../../src/features/iroh/liveness-echo.ts'
+import { openEndpoint, type IrohEndpoint } from '../../src/platform/network/iroh-endpoint.ts'
+import type { Service } from '../../src/platform/network/iroh-listener.ts'
+import { startPds, type TestPds } from '../harness/pds.ts'
+import { startQuicPeer, type QuicPeer } from '../harness/quic-peer.ts'
+import { until } from '../harness/until.ts'
+import { addressOf, ECHO, echoed, opened, refusalOf, withEndpoint } from './endpoint.ts'
+
+const TOO_LATE = 2
+const REFUSED = 1
+
+let pds: TestPds
+let peer: QuicPeer
+
+beforeAll(async () => {
+  pds = await startPds(withEndpoint)
+  peer = await startQuicPeer()
+})
+
+afterAll(async () => {
+  await peer.close()
+  await pds[Symbol.asyncDispose]()
+})
+
+interface Echo extends AsyncDisposable {
+  tally: EchoTally
+  endpoint: IrohEndpoint
+  dial(): ReturnType<QuicPeer['dial']>
+}
+
+/** The echo of the server with other bounds, which are reached sooner. */
+async function echoWith(bounds: Partial<Service>): Promise<Echo> {
+  const tally = emptyTally()
+  const service = { ...livenessEcho(pds.ctx, tally), ...bounds }
+  const sockets = ['127.0.0.1:0', '[::1]:0']
+  const endpoint = await openEndpoint({ secret: randomBytes(32), discovery: false, sockets, alpn: ECHO, service })
+  const address = { nodeId: endpoint.nodeId, addresses: endpoint.sockets }
+  return { tally, endpoint, dial: () => peer.dial(address, ECHO), [Symbol.asyncDispose]: () => endpoint.close() }
+}
+
+const isServed = async (connection: Awaited<ReturnType<Echo['dial']>>) =>
+  Buffer.from(await echoed(connection, Buffer.from('?'))).toString() === '?'
+
+test('a stream that stays silent is refused after its time, and its place is free once it moves', async () => {
+  await using echo = await echoWith({ streamMillis: 200, maxStreams: 2 })
+  const connection = await echo.dial()
+  const silent = await opened(connection, Buffer.from('then nothing'))
+  expect(await refusalOf(silent)).toBe(TOO_LATE)
+  expect(await isServed(connection)).toBe(true)
+  expect(echo.tally.streams).toEqual({ served: 1, refused: 1, failed: 0 })
+  await silent.send.finish()
+  await until(async () => {
+    const both = await Promise.allSettled([isServed(connection), isServed(connection)])
+    return both.every(({ status }) => status === 'fulfilled')
+  })
+})
+
+test('a stream on which bytes arrive one by one is stopped too', async () => {
+  await using echo = await echoWith({ streamMillis: 200 })
+  const { send } = await opened(await echo.dial(), Buffer.from('s'))
+  await until(() =>
+    send.writeAll([1]).then(
+      () => false,
+      (error: Error) => error.message.startsWith(`Stopped(${REFUSED})`),
+    ),
+  )
+  expect(echo.tally.streams).toEqual({ served: 0, refused: 1, failed: 0 })
+})
+
+test('a connection of which nothing can be expected any more is closed', async () => {
+  await using echo = await echoWith({ streamMillis: 200, maxStreams: 3 })
+  const [stuck, other] = [await echo.dial(), await echo.dial()]
+  for (let i = 0; i < 3; i++) await opened(stuck, Buffer.from('?'))
+  expect(await stuck.closed()).toBe('closed by peer: 0')
+  expect(await isServed(other)).toBe(true)
+})
+
+test('requests that do not end share a bounded memory, and leave it when they are given up', async () => {
+  await using echo = await echoWith({ maxHeldBytes: 100_000 })
+  const connection = await echo.dial()
+  const first = await opened(connection, randomBytes(60_000))
+  // Read completely, so that the second is the one for which there is no room.
+  await until(() => isServed(connection))
+  const second = await opened(connection, randomBytes(60_000))
+  expect(await refusalOf(second)).toBe(REFUSED)
+  expect(await isServed(connection)).toBe(true)
+  await first.send.reset(0n)
+  await until(async () => echo.tally.streams.failed === 1)
+  expect(await echoed(connection, randomBytes(60_000))).toHaveLength(60_000)
+})
+
+test('a full server takes the place of a connection that is idle, and of none that is in use', async () => {
+  await using echo = await echoWith({ maxConnections: 2 })
+  const [first, second] = [await echo.dial(), await echo.dial()]
+  await until(() => echo.endpoint.connections === 2)
+  await opened(first, Buffer.from('in use'))
+  await until(() => isServed(first))
+  expect(await isServed(await echo.dial())).toBe(true)
+  expect(await second.closed()).toBe('closed by peer: 0')
+  expect(first.closeReason()).toBeNull()
+  expect(echo.endpoint.connections).toBe(2)
+})
+
+test('a server that is full of connections in use refuses others', async () => {
+  await using echo = await echoWith({ maxConnections: 1 })
+  const only = await echo.dial()
+  await opened(only, Buffer.from('in use'))
+  await until(() => isServed(only))
+  await expect(echo.dial()).rejects.toThrow()
+  expect(echo.tally.connections).toEqual({ served: 1, refused: 1, failed: 0 })
+  only.close(0n, [])
+  await until(() => echo.endpoint.connections === 0)
+  expect(await isServed(await echo.dial())).toBe(true)
+})
+
+test('an address that keeps connecting is refused for a while', async () => {
+  const { nodeId, addresses } = await addressOf(pds)
+  // One of the two, because each counts for itself.
+  const server = { nodeId, addresses: addresses.slice(0, 1) }
+  pds.clock.advance({ secs: 20 })
+  const dialAll = async (count: number) => {
+    const all = await Promise.allSettled(Array.from({ length: count }, () => peer.dial(server, ECHO)))
+    return all.flatMap((each) => (each.status === 'fulfilled' ? [each.value] : []))
+  }
+  const connected = await dialAll(80)
+  expect(connected).toHaveLength(60)
+  expect(await isServed(connected[0]!)).toBe(true)
+  pds.clock.advance({ secs: 20 })
+  expect(await dialAll(1)).toHaveLength(1)
+  for (const connection of connected) connection.close(0n, [])
+})
+
+/** Asks for the same echo again and again, until the server has had enough. Returns how many there were. */
+async function servedBefore(connection: Awaited<ReturnType<Echo['dial']>>, bytes: Uint8Array): Promise<number> {
+  for (let served = 0; served < 10_000; served++) {
+    const isRefused = await echoed(connection, bytes).then(
+      () => false,
+      () => true,
+    )
+    if (isRefused) return served
+  }
+  throw new Error('the server never had enough')
+}
+
+test.each([
+  ['of the greatest length', 64 * 1024, Math.floor((8 * 1024 * 1024) / (68 * 1024))],
+  ['without any bytes', 0, (8 * 1024 * 1024) / 4096],
+])('whoever asks for ever more echoes %s is disconnected, and may come back later', async (_, length, expected) => {
+  const server = await addressOf(pds)
+  pds.clock.advance({ secs: 20 })
+  const greedy = await peer.dial(server, ECHO)
+  expect(await servedBefore(greedy, randomBytes(length))).toBe(expected)
+  expect(await greedy.closed()).toBe('closed by peer: 0')
+  pds.clock.advance({ secs: 20 })
+  expect(await isServed(await peer.dial(server, ECHO))).toBe(true)
+})
+
+test('stopping does not wait for peers, whatever they have open', async () => {
+  await using other = await startPds(withEndpoint)
+  const server = await addressOf(other)
+  const connections = await Promise.all(Array.from({ length: 20 }, () => peer.dial(server, ECHO)))
+  for (const connection of connections) for (let i = 0; i < 5; i++) await opened(connection, randomBytes(1000))
+  await other.stop()
+  for (const connection of connections) expect(await connection.closed()).toBe('closed by peer: 0')
+})
