@@ -15,6 +15,7 @@ import { agentTokenCommand } from './agent-token-command.ts'
 import { agentWaitCommand } from './agent-wait-command.ts'
 import { backupCommand } from './backup-command.ts'
 import { ceremonyListCommand } from './ceremony-list-command.ts'
+import { clusterStatusCommand } from './cluster-status-command.ts'
 import type { Command } from './command.ts'
 import { configCheckCommand } from './config-check-command.ts'
 import { devCommand } from './dev-command.ts'
@@ -82,6 +83,7 @@ export const commands: readonly Command[] = [
   inviteDisableCommand,
   relayRequestCrawlCommand,
   relayStatusCommand,
+  clusterStatusCommand,
   ceremonyListCommand,
   recoveryListCommand,
   transferListCommand,

@@ -18,14 +18,16 @@ export interface ReverseProxy extends AsyncDisposable {
 
 const usual: ProxyHabits = { forwardedFor: 'append', maxBodyBytes: Infinity, upgrades: true, ownPaths: null }
 
-export async function startReverseProxy(target: string, given: Partial<ProxyHabits> = {}): Promise<ReverseProxy> {
+/** `target` may be asked anew for each request. */
+export async function startReverseProxy(target: string | (() => string), given: Partial<ProxyHabits> = {}): Promise<ReverseProxy> {
   const habits = { ...usual, ...given }
-  const { hostname, port } = new URL(target)
+  const next = () => new URL(typeof target === 'string' ? target : target())
   const server = createServer((incoming, answer) => {
     const path = incoming.url ?? '/'
     const own = (status: number) => answer.writeHead(status, { 'content-type': 'text/html', connection: 'close' }).end('<h1>proxy</h1>')
     if (habits.ownPaths !== null && path.startsWith(habits.ownPaths)) return own(404)
     if (Number(incoming.headers['content-length'] ?? 0) > habits.maxBodyBytes) return own(413)
+    const { hostname, port } = next()
     const outgoing = request({ host: hostname, port, path, method: incoming.method, headers: passedOn(incoming, habits) }, (upstream) => {
       answer.writeHead(upstream.statusCode ?? 502, upstream.headers)
       upstream.pipe(answer)
@@ -35,6 +37,7 @@ export async function startReverseProxy(target: string, given: Partial<ProxyHabi
   })
   server.on('upgrade', (incoming, socket, head) => {
     if (!habits.upgrades) return socket.end('HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n')
+    const { hostname, port } = next()
     const upstream = connect(Number(port), hostname, () => {
       const headers = Object.entries(passedOn(incoming, habits)).map(([name, value]) => `${name}: ${String(value)}`)
       upstream.write([`${incoming.method} ${incoming.url} HTTP/1.1`, ...headers, '', ''].join('\r\n'))

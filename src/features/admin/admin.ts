@@ -4,6 +4,7 @@ import { stepSweep } from '../../platform/running/step-sweep.ts'
 import { accountAdminRoutes } from './account-admin-routes.ts'
 import { accountReportRoutes } from './account-report-routes.ts'
 import { accountRepairRoutes } from './account-repair-routes.ts'
+import { clusterRoutes } from './cluster-routes.ts'
 import { claimCodeRoutes } from './claim-code-routes.ts'
 import { consentEventRoutes } from './consent-event-routes.ts'
 import { serviceReportRoutes } from './service-report-routes.ts'
@@ -20,6 +21,7 @@ export const admin: Feature = {
     ...claimCodeRoutes,
     ...consentEventRoutes,
     ...serviceReportRoutes,
+    ...clusterRoutes,
     ...stepRoutes,
   ],
   sweeps: [stepSweep],

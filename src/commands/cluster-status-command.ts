@@ -1,0 +1,36 @@
+import { operated } from './operated.ts'
+import { minute, table } from './report.ts'
+
+interface ClusterView {
+  database: 'sqlite' | 'postgres'
+  node: string | null
+  nodes: { id: string; name: string; version: string; startedAt: string; heartbeatAt: string; isAlive: boolean }[]
+  leases: { name: string; holder: { id: string; name: string | null } | null; takenAt: string; fence: number }[]
+}
+
+export const clusterStatusCommand = operated({
+  name: 'cluster status',
+  summary: 'List the nodes of this server, and which of them does what only one may do.',
+  details: 'Exits with 1 if a node gives no sign of life, or if nobody holds a lease.',
+  async run({ server }) {
+    const state = await server.get<ClusterView>('/v1/admin/cluster')
+    if (state.database === 'sqlite') return { value: state, text: 'This server keeps its data in SQLite, so it is the only node.' }
+    const nodes = state.nodes.map(({ id, name, version, startedAt, heartbeatAt, isAlive }) => [
+      name,
+      id,
+      version,
+      minute(startedAt)!,
+      isAlive ? 'alive' : `silent since ${minute(heartbeatAt)}`,
+    ])
+    const leases = state.leases.map(({ name, holder, takenAt }) => [
+      name,
+      holder === null ? 'nobody' : (holder.name ?? holder.id),
+      minute(takenAt)!,
+    ])
+    return {
+      value: state,
+      text: [table(['NODE', 'ID', 'VERSION', 'STARTED', 'STATE'], nodes), table(['LEASE', 'HOLDER', 'SINCE'], leases)].join('\n\n'),
+      failed: state.nodes.some(({ isAlive }) => !isAlive) || state.leases.some(({ holder }) => holder === null),
+    }
+  },
+})

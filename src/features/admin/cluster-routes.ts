@@ -1,0 +1,37 @@
+/** What operators see of a service that consists of several nodes. */
+import { route } from '../../http/endpoint.ts'
+import type { Cluster } from '../../platform/database/database.ts'
+import { wireTime } from '../../protocol/identifiers.ts'
+import { operator } from '../operators/operators.ts'
+
+export const clusterRoutes = [
+  /** On SQLite there is one node, which needs no list: `node` is null and the lists are empty. */
+  route('GET', '/v1/admin/cluster', {
+    auth: operator(),
+    async handler({ ctx: { db } }) {
+      const { cluster } = db
+      const state = cluster === null ? { node: null, nodes: [], leases: [] } : await stateOf(cluster)
+      return { database: db.dialect.name, ...state }
+    },
+  }),
+]
+
+async function stateOf(cluster: Cluster) {
+  const [nodes, leases] = await Promise.all([cluster.nodes(), cluster.leases()])
+  const nameOf = new Map(nodes.map(({ id, name }) => [id, name]))
+  return {
+    /** Id of the node that answers. */
+    node: cluster.node.id,
+    nodes: nodes.map(({ startedAt, heartbeatAt, ...node }) => ({
+      ...node,
+      startedAt: wireTime(startedAt),
+      heartbeatAt: wireTime(heartbeatAt),
+    })),
+    leases: leases.map(({ name, fence, holder, takenAt, isHeld }) => ({
+      name,
+      fence,
+      holder: isHeld ? { id: holder, name: nameOf.get(holder) ?? null } : null,
+      takenAt: wireTime(takenAt),
+    })),
+  }
+}
