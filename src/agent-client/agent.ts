@@ -11,7 +11,7 @@ import { ID_JAG } from '../protocol/agent-names.ts'
 import { parseDid, type Did, type Millis } from '../protocol/identifiers.ts'
 import { decodeJws } from '../protocol/jws.ts'
 import { freshAgent, type AgentContents, type ClaimCode } from './agent-contents.ts'
-import { ended, isRefused, isTokenOver, NotConfirmed, scopeWords } from './agent-faults.ts'
+import { AgentEnded, ended, isRefused, isTokenOver, NotConfirmed, scopeWords } from './agent-faults.ts'
 import { AgentServer, claimCodeOf, type XrpcCall } from './agent-server.ts'
 
 /** An access token that ends sooner than this is not used any more. */
@@ -224,6 +224,7 @@ export class Agent {
 
   /** Credentials of one server never go to another: a program may have registered at another one meanwhile. */
   async #readAgain(): Promise<void> {
+    if (this.#file.isGone()) throw new AgentEnded(`the agent was ended on this machine, where ${this.#file.path} was deleted`)
     this.#contents = await this.#file.read()
     const { server } = this.#contents
     if (server === this.#server.url) return
@@ -236,6 +237,7 @@ export class Agent {
    * now on. Throws OperatorError then.
    */
   async #write(contents: AgentContents): Promise<void> {
+    if (this.#file.isGone()) this.#file.forget()
     if (!this.#file.isUnchanged()) {
       const own = this.#contents.registration?.id
       await this.#readAgain()

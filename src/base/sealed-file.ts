@@ -115,6 +115,14 @@ export class SealedFile<Contents extends { format: number }> {
     return current === null || this.#sealed === null ? current === this.#sealed : Buffer.from(current).equals(this.#sealed)
   }
 
+  /** Whether there was a file when it was read or written last, and there is none now. */
+  isGone = (): boolean => this.#sealed !== null && readOrNull(this.path) === null
+
+  /** What was there does not count any more: what is written next makes a new file. */
+  forget(): void {
+    this.#sealed = null
+  }
+
   /** Durable when it returns. Throws OperatorError if another program has written the file since it was read. */
   async write(contents: Contents): Promise<void> {
     const sealed = await sealText(JSON.stringify(contents, null, 2), this.#seal)

@@ -192,6 +192,23 @@ test('a program that runs while another one registers at another server sends th
   expect(server.requests.slice(before)).toEqual([])
 })
 
+test('a program whose file is deleted while it runs acts no longer, until somebody has it register again', async () => {
+  await user.do(['register', '--server', server.url])
+  await user.do(['wait'])
+  const file = new SealedFile<AgentContents>(user.path, { name: 'agent', format: 1 }, { key: keyOf(user.path) })
+  const running = new Agent(file, await file.read(), user)
+  await running.access()
+  rmSync(user.path)
+  user.clock.advance({ secs: 300 })
+  const before = server.requests.length
+  for (let i = 0; i < 2; i++) await expect(running.access()).rejects.toThrow('the agent was ended on this machine')
+  expect(server.requests).toHaveLength(before)
+  expect(existsSync(user.path)).toBe(false)
+  await running.register()
+  expect((await running.access()).token).toStartWith('eyJ')
+  expect((await contentsOf(user.path)).registration!.id).toBe(running.contents.registration!.id)
+})
+
 test(`after ${KILLS} kills of a program that writes it, the file holds the old registration or the new one`, async () => {
   expect((await agent(['register', '--server', server.url])).code).toBe(0)
   let before = (await contentsOf(path())).registration!.id

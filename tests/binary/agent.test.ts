@@ -85,6 +85,21 @@ test('an assistant posts with a picture, until the account holder ends it', asyn
       embed: { images: [{ alt: 'a pixel' }] },
     })
 
+    const revoked = await runProgram(
+      ['agent', 'revoke', '--account', 'alice.test', '--file', file('assistant')],
+      { HOME: scratch },
+      [executable],
+      PASSWORD,
+    )
+    expect(revoked).toMatchObject({ code: 0, err: '' })
+    for (const text of ['still here?', 'and now?']) {
+      const refused = await use('post', { text })
+      expect(refused.failed).toBe(true)
+      expect(refused.text).toMatch(/ended on this machine.* Tell the person; if they want it, "authorize" asks for a new confirmation/)
+    }
+    expect((await confirmAgent(server, alice, shownCode((await use('authorize')).text))).status).toBe(200)
+    expect((await use('authorize')).text).toContain(`you act for ${alice.did}`)
+
     await revokeAll()
     for (const text of ['still here?', 'and now?'])
       expect(await use('post', { text })).toEqual({ text: expect.stringContaining('may no longer act for the account'), failed: true })
