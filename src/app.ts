@@ -18,6 +18,7 @@ import { openData } from './platform/files/data-directory.ts'
 import { Metrics } from './platform/running/metrics.ts'
 import { createOutbound } from './platform/network/outbound.ts'
 import { systemResolver } from './platform/network/resolver.ts'
+import { OperatorError } from './base/operator-error.ts'
 import { Signal } from './base/signal.ts'
 import { requireDatabase } from './platform/database/open-database.ts'
 import { startReclaiming } from './platform/running/reclaiming.ts'
@@ -104,6 +105,8 @@ export async function withContext<T>(config: Config, work: (ctx: Context) => Pro
 async function openContext(config: Config, overrides: Overrides, undos: Undo[]): Promise<Context> {
   const clock = overrides.clock ?? systemClock
   const log = overrides.log ?? processLog(config)
+  if (overrides.sharesDatabase && config.signingKeyMasterKey === null)
+    throw new OperatorError('servers that share a database need the same master key: set signing_key_master_key')
   const { db, applied, close } = await openData(config, {
     log,
     now: clock.now(),

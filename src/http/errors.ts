@@ -3,7 +3,7 @@
  * decides how it looks on the wire. Any other error is a bug or an outage, and becomes a 500 without its message.
  */
 
-import { TextNotStorable } from '../platform/database/database.ts'
+import { DatabaseUnavailable, TextNotStorable } from '../platform/database/database.ts'
 import { PlcDirectoryError } from '../platform/network/directory-client.ts'
 import { BucketUnavailable } from '../platform/network/bucket-faults.ts'
 import { LookupsFull } from '../platform/network/resolver.ts'
@@ -57,8 +57,9 @@ export const internalError = () => new Refusal(500, 'InternalServerError', 'Inte
 
 /**
  * Returns the refusal that an error stands for, or null if it is a bug or an outage: a `Refusal` itself,
- * `ServiceUnavailable` when too many names are being looked up or the bucket of blobs does not work, `InvalidRequest` for text that the database cannot
- * store or for a request that the PLC directory refuses, and `UpstreamFailure` when the directory fails.
+ * `ServiceUnavailable` when too many names are being looked up, or the database or the bucket of blobs does not work,
+ * `InvalidRequest` for text that the database cannot store or for a request that the PLC directory refuses, and
+ * `UpstreamFailure` when the directory fails.
  */
 export function refusalOf(error: unknown): Refusal | null {
   if (error instanceof Refusal) return error
@@ -68,6 +69,10 @@ export function refusalOf(error: unknown): Refusal | null {
     })
   if (error instanceof BucketUnavailable)
     return new Refusal(503, 'ServiceUnavailable', 'Blobs can be neither stored nor read at the moment', {
+      headers: { 'Retry-After': String(error.retryAfterSecs) },
+    })
+  if (error instanceof DatabaseUnavailable)
+    return new Refusal(503, 'ServiceUnavailable', `Try again later: ${error.message}`, {
       headers: { 'Retry-After': String(error.retryAfterSecs) },
     })
   if (error instanceof TextNotStorable) return invalidRequest(error.message)

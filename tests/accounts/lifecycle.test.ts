@@ -165,7 +165,7 @@ test('whoever has the password and the mailed code deletes the account, and noth
 
 test('what is on its way when an account is deleted leaves nothing behind', async () => {
   const { db } = pds.ctx
-  const transaction = db.transaction.bind(db)
+  const { transaction, transactionOn } = db
   const requests: [nsid: string, init: Parameters<TestAccount['call']>[1], table: Sql][] = [
     ['app.bsky.actor.putPreferences', { json: { preferences: [] } }, sql`preference`],
     ['com.atproto.server.createAppPassword', { json: { name: 'late' } }, sql`app_password`],
@@ -174,7 +174,14 @@ test('what is on its way when an account is deleted leaves nothing behind', asyn
   for (const [nsid, init, table] of requests) {
     const leaving = await createAccount(pds, `leaving${++names}`)
     using transactions = spyOn(db, 'transaction')
-    transactions.mockImplementationOnce((work) => deleteWithoutAsking(pds, leaving.did as Did).then(() => transaction(work)))
+    using others = spyOn(db, 'transactionOn')
+    const leave = () => {
+      transactions.mockRestore()
+      others.mockRestore()
+      return deleteWithoutAsking(pds, leaving.did as Did)
+    }
+    transactions.mockImplementationOnce((work) => leave().then(() => transaction(work)))
+    others.mockImplementationOnce((lock, work) => leave().then(() => transactionOn(lock, work)))
     expect([nsid, await leaving.call(nsid, init)]).toMatchObject([nsid, { status: 403, body: { error: 'AccountNotFound' } }])
     expect(await db.get(sql`SELECT 1 FROM ${table} WHERE did = ${leaving.did}`)).toBeNull()
   }

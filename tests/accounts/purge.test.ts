@@ -41,6 +41,7 @@ const staying: Record<string, string> = {
 const aboutNobody: readonly string[] = [
   'blob_removal',
   'clock_seen',
+  'commit_mark',
   'kek_generation',
   'lease',
   'node',

@@ -1,7 +1,7 @@
 /** One service on several servers: whatever two of them are asked at once has one outcome, as on one. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { verifyEverything } from '../../src/features/backup/backup.ts'
-import { createAccount, holder, xrpc, type TestAccount } from '../harness/account.ts'
+import { createAccount, holder, logIn, xrpc, type TestAccount } from '../harness/account.ts'
 import { startCluster, type TestCluster } from '../harness/cluster.ts'
 import { bearer } from '../harness/http.ts'
 
@@ -60,6 +60,23 @@ test('of many who want one handle at two nodes, one has it', async () => {
   )
   expect(statuses(answers)).toEqual([200, ...Array(7).fill(400)])
   await expectSound()
+})
+
+test('a mailed code that is used at two nodes at once is used once', async () => {
+  const [first] = cluster.nodes
+  await xrpc(first!, 'com.atproto.server.requestPasswordReset', { json: { email: alice.email } })
+  await first!.runSteps()
+  const token = first!.mails.at(-1)!.text.match(/\b[A-Z2-7]{5}-[A-Z2-7]{5}\b/)![0]
+  const answers = await everywhere(8, (node, i) =>
+    xrpc(node, 'com.atproto.server.resetPassword', { json: { token, password: `a new password ${i}` } }),
+  )
+  expect(statuses(answers)).toEqual([200, ...Array(7).fill(400)])
+  const right = answers.findIndex(({ status }) => status === 200)
+  alice = await logIn(cluster.nodes[1]!, alice, `a new password ${right}`)
+})
+
+test('a node without a configured master key is refused', async () => {
+  await expect(cluster.add({ signingKeyMasterKey: null })).rejects.toThrow('signing_key_master_key')
 })
 
 test('a refresh token that is used at two nodes at once has one successor', async () => {

@@ -111,22 +111,22 @@ test('after the connections were cut, the next transaction and the next read fin
 })
 
 test('a second server on a database is refused, until the first one ends', async () => {
-  const first = await openPostgres({ url: place.databaseUrl, exclusive: true })
-  await expect(openPostgres({ url: place.databaseUrl, exclusive: true })).rejects.toThrow('the database is in use by another server')
+  const first = await openPostgres({ url: place.databaseUrl, access: 'exclusive' })
+  await expect(openPostgres({ url: place.databaseUrl, access: 'exclusive' })).rejects.toThrow('the database is in use by another server')
   await first.close()
-  await (await openPostgres({ url: place.databaseUrl, exclusive: true })).close()
+  await (await openPostgres({ url: place.databaseUrl, access: 'exclusive' })).close()
 })
 
 test('a server whose connections were cut is alone again, or writes no more', async () => {
   const write = (server: Database) => server.run(sql`INSERT INTO item (name) VALUES ('of one server') ON CONFLICT DO NOTHING`)
-  const first = await openPostgres({ url: place.databaseUrl, exclusive: true })
+  const first = await openPostgres({ url: place.databaseUrl, access: 'exclusive' })
   await cutConnections()
   await Promise.allSettled([write(first)])
   await write(first)
-  await expect(openPostgres({ url: place.databaseUrl, exclusive: true })).rejects.toThrow('the database is in use by another server')
+  await expect(openPostgres({ url: place.databaseUrl, access: 'exclusive' })).rejects.toThrow('the database is in use by another server')
 
   await cutConnections()
-  const second = await openPostgres({ url: place.databaseUrl, exclusive: true })
+  const second = await openPostgres({ url: place.databaseUrl, access: 'exclusive' })
   await Promise.allSettled([write(first)])
   await expect(write(first)).rejects.toThrow('the database is in use by another server')
   expect(first.writeFault).not.toBeNull()

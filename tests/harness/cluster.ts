@@ -19,9 +19,8 @@ export async function startCluster(size: number, config: ConfigOverrides = {}): 
   const clock = new TestClock()
   const nodes: TestPds[] = []
   const add = async (more: ConfigOverrides = {}) => {
-    const publicUrl = nodes[0]?.url
-    const shared = { signingKeyMasterKey: MASTER_KEY, databaseUrl, ...(publicUrl !== undefined && { publicUrl }) }
-    const node = await startPds({ ...shared, ...config, ...more }, { clock, sharesDatabase: true })
+    const shared = { signingKeyMasterKey: MASTER_KEY, databaseUrl }
+    const node = await startPds({ ...shared, ...config, ...more }, { clock, sharesDatabase: true, publicUrl: nodes[0]?.url })
     nodes.push(node)
     return node
   }

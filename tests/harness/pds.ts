@@ -23,8 +23,11 @@ export const ADMIN_TOKEN = 'test-admin-token-of-more-than-32-characters'
 /** A configured master key, for what exists under one only. */
 export const MASTER_KEY = new Secret(new Uint8Array(32).fill(7))
 
-/** `onFile`: what is tested is the database's file, so it is one whichever database the suite runs on. */
-type StartOptions = Overrides & { onFile?: boolean }
+/**
+ * `onFile`: what is tested is the database's file, so it is one whichever database the suite runs on. `publicUrl`: the
+ * address of the service, if requests are not sent there.
+ */
+type StartOptions = Overrides & { onFile?: boolean; publicUrl?: string }
 
 export interface TestPds extends AsyncDisposable {
   /** Where to send requests; also the public address, if the test configures no other. */
@@ -48,10 +51,10 @@ export interface TestPds extends AsyncDisposable {
   stop(): Promise<void>
 }
 
-export async function startPds(config: ConfigOverrides = {}, { onFile = false, ...overrides }: StartOptions = {}): Promise<TestPds> {
+export async function startPds(config: ConfigOverrides = {}, { onFile = false, ...options }: StartOptions = {}): Promise<TestPds> {
   const dataDir = mkdtempSync(join(tmpdir(), 'holdfast-test-'))
   const port = await freePort()
-  const clock = overrides.clock instanceof TestClock ? overrides.clock : new TestClock()
+  const clock = options.clock instanceof TestClock ? options.clock : new TestClock()
   const dns = fakeDns()
   const database = onPostgres && !onFile && config.databaseUrl === undefined ? await testDatabase() : null
   const bucket = blobsInBucket && config.blobs?.store === undefined && config.blobMirror === undefined ? await startBucket() : null
@@ -64,10 +67,11 @@ export async function startPds(config: ConfigOverrides = {}, { onFile = false, .
     check: async () => null,
   }
   const url = `http://localhost:${port}`
+  const { publicUrl = url, ...overrides } = options
   const start = (changes: ConfigOverrides) =>
     startApp(
       testConfig(
-        { dataDir, port, publicUrl: config.publicUrl ?? url },
+        { dataDir, port, publicUrl },
         {
           adminToken: new Secret(ADMIN_TOKEN),
           ...(database && { databaseUrl: database.databaseUrl }),

@@ -5,7 +5,7 @@ import { OAuthError } from '../../http/errors.ts'
 import { charge } from '../../http/limiting.ts'
 import { wantsAgents } from '../../platform/configuration/capabilities.ts'
 import { perContext, type Context } from '../../platform/context.ts'
-import type { Tx } from '../../platform/database/database.ts'
+import { lockOn, type Tx } from '../../platform/database/database.ts'
 import { CLAIM_GRANT, JWT_BEARER_GRANT } from '../../protocol/agent-names.ts'
 import { wireTime, type Did, type Millis } from '../../protocol/identifiers.ts'
 import { accountStatus } from '../accounts/accounts.ts'
@@ -86,7 +86,7 @@ async function exchangeAssertion(exchange: Exchange, parameters: Parameters): Pr
   if (assertion === null) throw invalidGrant('The assertion is not valid')
   chargeToken(exchange, assertion.registrationId)
   const now = clock.now()
-  const paid = await db.transaction(async (tx) => {
+  const paid = await db.transactionOn(lockOn('agent', assertion.registrationId), async (tx) => {
     const registration = await findRegistration(tx, assertion.registrationId)
     if (registration === null) throw invalidGrant('There is no such registration')
     if (registration.status === 'revoked') throw revoked()
@@ -130,7 +130,7 @@ async function pollClaim(exchange: Exchange, parameters: Parameters): Promise<ob
   if (found.status === 'active') await refuseWaiting(ctx, found)
   chargeToken(exchange, found.id)
   const now = clock.now()
-  const paid = await db.transaction(async (tx) => {
+  const paid = await db.transactionOn(lockOn('agent', found.id), async (tx) => {
     const registration = await findRegistration(tx, found.id)
     if (registration === null) throw invalidGrant('There is no such registration')
     if (registration.status === 'revoked') throw revoked()

@@ -1,5 +1,6 @@
 /** com.atproto.server.createSession, refreshSession, deleteSession and getSession. */
 import { type Exchange, procedure, query } from '../../http/endpoint.ts'
+import { accountLock } from '../../platform/database/database.ts'
 import { authenticationRequired } from '../../http/errors.ts'
 import { originOf } from '../../http/origin.ts'
 import {
@@ -48,7 +49,7 @@ async function logIn(
   }
   const credential = match?.appPassword ?? null
   const origin = originOf(exchange)
-  const tokenId = await ctx.db.transaction(async (tx) => {
+  const tokenId = await ctx.db.transactionOn(accountLock(account.did), async (tx) => {
     if (!(await stillHolds(tx))) throw wrongCredentials()
     refuseTakendown(await accountStatus(tx, account.did))
     return openSession(tx, account.did, credential, origin)

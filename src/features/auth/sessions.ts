@@ -9,7 +9,7 @@ import { randomBytes } from 'node:crypto'
 import { expiredToken, invalidRequest } from '../../http/errors.ts'
 import type { Origin } from '../../http/origin.ts'
 import type { Context } from '../../platform/context.ts'
-import type { Tx } from '../../platform/database/database.ts'
+import { accountLock, type Tx } from '../../platform/database/database.ts'
 import type { Did, Millis } from '../../protocol/identifiers.ts'
 import { accountOf, accountTakedown, activityOf, type Account } from '../accounts/accounts.ts'
 import { INVALID_HANDLE } from '../identity/identity.ts'
@@ -84,7 +84,7 @@ type TokenExchange =
  * `ExpiredToken` if the session has ended.
  */
 export async function refreshSession(ctx: Context, caller: RefreshCaller): Promise<{ account: Account; tokens: Tokens }> {
-  const exchange = await ctx.db.transaction((tx) => exchangeToken(ctx, tx, caller))
+  const exchange = await ctx.db.transactionOn(accountLock(caller.did), (tx) => exchangeToken(ctx, tx, caller))
   if (exchange.ok) return { account: exchange.account, tokens: await sessionTokens(ctx, caller.did, exchange.credential, exchange.tokenId) }
   switch (exchange.fault) {
     case 'no-account':
@@ -127,7 +127,7 @@ function successorOf(session: Session, tokenId: string, now: Millis): string | n
 
 /** End the session of the refresh token. Does nothing if it has already ended. */
 export async function endSession(ctx: Context, { did, tokenId }: RefreshCaller): Promise<void> {
-  await ctx.db.transaction(async (tx) => {
+  await ctx.db.transactionOn(accountLock(did), async (tx) => {
     const session = await findSession(tx, sessionIdOf(tokenId), did)
     if (session) await deleteSession(tx, session.id)
   })

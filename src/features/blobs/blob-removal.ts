@@ -12,7 +12,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Refusal } from '../../http/errors.ts'
 import type { Context } from '../../platform/context.ts'
-import type { Tx } from '../../platform/database/database.ts'
+import { lockOn, type Lock, type Tx } from '../../platform/database/database.ts'
 import type { IncomingBlob } from './blob-storage.ts'
 import { hasOwner } from './blob-store.ts'
 import { blobStorage } from './open-storage.ts'
@@ -42,8 +42,8 @@ export class Overtaken extends Error {}
 const beingRemoved = () =>
   new Refusal(503, 'ServiceUnavailable', 'The same blob is being removed at the moment', { headers: { 'Retry-After': '10' } })
 
-/** Place a received blob and write its row with `write`, or leave neither. */
-export async function keepBlob(ctx: Context, incoming: IncomingBlob, write: (tx: Tx) => Promise<void>): Promise<void> {
+/** Place a received blob and write its row with `write`, under a lock, or leave neither. */
+export async function keepBlob(ctx: Context, incoming: IncomingBlob, lock: Lock, write: (tx: Tx) => Promise<void>): Promise<void> {
   const storage = blobStorage(ctx)
   const { cid } = incoming
   await storage.alone(cid, async () => {
@@ -51,7 +51,7 @@ export async function keepBlob(ctx: Context, incoming: IncomingBlob, write: (tx:
       const lastTaker = storage.isShared ? await endedRemoval(ctx, cid) : null
       await incoming.place()
       try {
-        await ctx.db.transaction(async (tx) => {
+        await ctx.db.transactionOn([lock, lockOn('blob', cid)], async (tx) => {
           if (storage.isShared) await cancelRemoval(tx, cid, lastTaker)
           await write(tx)
         })

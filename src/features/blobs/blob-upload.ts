@@ -2,7 +2,7 @@
 import { payloadTooLarge, Refusal } from '../../http/errors.ts'
 import type { RequestBody } from '../../http/body.ts'
 import type { Context } from '../../platform/context.ts'
-import type { Reader, Tx } from '../../platform/database/database.ts'
+import { accountLock, type Reader, type Tx } from '../../platform/database/database.ts'
 import type { Did } from '../../protocol/identifiers.ts'
 import { accountStatus, refuseTakendown } from '../accounts/accounts.ts'
 import { keepBlob } from './blob-removal.ts'
@@ -31,7 +31,7 @@ export async function uploadBlob(ctx: Context, did: Did, body: RequestBody, { pe
   const blob: BlobRow = { did, cid, size, mimeType: await mimeTypeOf(incoming.head, body.contentType) }
   permit(blob.mimeType)
   await admitUpload(ctx, ctx.db, blob)
-  await keepBlob(ctx, incoming, async (tx) => {
+  await keepBlob(ctx, incoming, accountLock(did), async (tx) => {
     // An upload may take long; its account may have been deleted in the meantime.
     refuseTakendown(await accountStatus(tx, did))
     await admitUpload(ctx, tx, blob)

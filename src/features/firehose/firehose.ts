@@ -7,7 +7,7 @@
  * process.
  */
 import type { Context } from '../../platform/context.ts'
-import type { Tx } from '../../platform/database/database.ts'
+import { lockOn, type Tx } from '../../platform/database/database.ts'
 import { crawlersOf, type CrawlAnswer } from './crawlers.ts'
 import { countEvents, deleteEventsOf, headSeq, insertEvents, type EventRow } from './event-log.ts'
 import { tailOf } from './tail.ts'
@@ -15,6 +15,9 @@ import { eventFrame, type RepoEvent } from '../../protocol/frames.ts'
 
 export { headSeq, raiseSeq, sequencedAt } from './event-log.ts'
 export type { RepoEvent } from '../../protocol/frames.ts'
+
+/** The next number is decided by the last one. Taken last, because it is held until the commit. */
+const numberLock = lockOn('event numbers', '')
 
 /**
  * Append events to the log, in the caller's transaction. Once the transaction is durable, subscribers receive them and
@@ -24,6 +27,7 @@ export type { RepoEvent } from '../../protocol/frames.ts'
  */
 export async function sequenceEvents(ctx: Context, tx: Tx, events: readonly RepoEvent[]): Promise<void> {
   const { clock, metrics } = ctx
+  if (tx.lock) await tx.lock(numberLock)
   const head = await headSeq(tx)
   const sequencedAt = clock.now()
   const rows: EventRow[] = []

@@ -2,7 +2,7 @@
 import { randomBytes } from 'node:crypto'
 import { OAuthError } from '../../http/errors.ts'
 import { perContext, type Context } from '../../platform/context.ts'
-import type { Tx } from '../../platform/database/database.ts'
+import { accountLock, lockOn, type Tx } from '../../platform/database/database.ts'
 import { LineBudget } from '../../platform/running/line-budget.ts'
 import type { Did, Millis } from '../../protocol/identifiers.ts'
 import { opaqueTokenHash } from '../../protocol/opaque-token.ts'
@@ -70,7 +70,8 @@ export async function redeemAuthorizationCode(ctx: Context, requester: Requester
   const hash = opaqueTokenHash(required(parameters, 'code'))
   const grant = hash && (await findAuthorizationCode(db, hash, clock.now()))
   const scope = grant ? await effectiveScope(ctx, grant.scopes.join(' '), { isFixed: grant.scopeIsFixed }) : ''
-  const outcome = await db.transaction((tx) => exchangeCode(ctx, tx, hash, requester, parameters))
+  const locks = [lockOn('authorization code', hash ?? ''), ...(grant ? [accountLock(grant.did)] : [])]
+  const outcome = await db.transactionOn(locks, (tx) => exchangeCode(ctx, tx, hash, requester, parameters))
   return answered(ctx, requester, scope, outcome)
 }
 
@@ -165,7 +166,9 @@ export async function refreshTokens(ctx: Context, requester: Requester, paramete
   const isKeyGone = bound !== null && bound.jkt !== requester.key?.jkt && !(await isKeyPublished(ctx, requester.client, bound))
   const scope = await effectiveScope(ctx, known.scope, { isFixed: known.scopeIsFixed })
   const secret = await refreshSecret(ctx)
-  const outcome = await db.transaction((tx) => exchangeRefreshToken(ctx, tx, { id: known.id, text, requester, isKeyGone, secret }))
+  const outcome = await db.transactionOn(accountLock(known.did), (tx) =>
+    exchangeRefreshToken(ctx, tx, { id: known.id, text, requester, isKeyGone, secret }),
+  )
   return answered(ctx, requester, scope, outcome)
 }
 

@@ -1,5 +1,6 @@
 /** App preferences (app.bsky.actor.getPreferences and putPreferences). The PDS stores them, not the AppView. */
 import { procedure, query, type Exchange } from '../../http/endpoint.ts'
+import { accountLock } from '../../platform/database/database.ts'
 import { invalidRequest } from '../../http/errors.ts'
 import type { Feature } from '../../http/feature.ts'
 import { parseDid } from '../../protocol/identifiers.ts'
@@ -48,7 +49,7 @@ export const preferences: Feature = {
         const { ctx, caller, input } = call
         const other = otherAppview(call)
         if (other) return forward(call, { service: other, caller, json: input })
-        await ctx.db.transaction(async (tx) => {
+        await ctx.db.transactionOn(accountLock(caller.did), async (tx) => {
           refuseTakendown(await accountStatus(tx, caller.did))
           if (isAgent(caller)) await refuseEndedAgent(ctx, tx, caller)
           const outcome = putPreferences(await findPreferences(tx, caller.did), input.preferences, caller)

@@ -1,7 +1,7 @@
 /** Writes of account holders, apps and agents. */
 import { authenticationRequired, invalidRequest } from '../../http/errors.ts'
 import type { Context } from '../../platform/context.ts'
-import type { Tx } from '../../platform/database/database.ts'
+import { accountLock, type Tx } from '../../platform/database/database.ts'
 import { type Cid, parseCid } from '../../protocol/cid.ts'
 import { parseDid, parseRecordKey, recordUri, type AtUri, type Did, type Nsid, type RecordKey } from '../../protocol/identifiers.ts'
 import { accountAt, accountNotFound, onceSettled, requireActive, statusOf } from '../accounts/accounts.ts'
@@ -65,10 +65,10 @@ export async function writeRecords(ctx: Context, caller: AccessCaller, did: Did,
   const apply = isAgent(caller) ? (tx: Tx) => commitOfAgent(ctx, tx, caller, job) : (tx: Tx) => applyCommit(ctx, tx, job)
   let commit: CommitMeta | null
   try {
-    commit = await ctx.db.transaction(apply)
+    commit = await ctx.db.transactionOn(accountLock(did), apply)
   } catch (error) {
     await onceSettled(ctx, did, error)
-    commit = await ctx.db.transaction(apply)
+    commit = await ctx.db.transactionOn(accountLock(did), apply)
   }
   return {
     commit,

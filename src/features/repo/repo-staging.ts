@@ -22,7 +22,7 @@ const stagedUntil = ({ clock }: Context): Millis => clock.now() + STAGING_SECS *
 
 /** Run `build` with the id of a new repository, which it fills and adopts. If it throws, the rows are left to the sweep. */
 export async function stageRepo<T>(ctx: Context, rev: Tid, build: (id: number) => Promise<T>): Promise<T> {
-  const id = await ctx.db.transaction((tx) => insertStagedRepo(tx, rev, stagedUntil(ctx), FreshNodes.none.packed))
+  const id = await ctx.db.transactionOn([], (tx) => insertStagedRepo(tx, rev, stagedUntil(ctx), FreshNodes.none.packed))
   try {
     return await build(id)
   } catch (error) {
@@ -47,11 +47,11 @@ export async function stageBlocks(
 ): Promise<void> {
   const now = ctx.clock.now()
   await Promise.all([
-    ctx.db.transaction(async (tx) => {
+    ctx.db.transactionOn([], async (tx) => {
       if (!(await extendStaging(tx, id, stagedUntil(ctx)))) throw serviceUnavailable('The import took too long')
     }),
-    ...slices(nodes).map((some) => ctx.db.transaction((tx) => addNodes(tx, id, rev, some))),
-    ...slices(records).map((some) => ctx.db.transaction((tx) => addRecords(tx, id, rev, now, some))),
+    ...slices(nodes).map((some) => ctx.db.transactionOn([], (tx) => addNodes(tx, id, rev, some))),
+    ...slices(records).map((some) => ctx.db.transactionOn([], (tx) => addRecords(tx, id, rev, now, some))),
   ])
 }
 

@@ -24,7 +24,7 @@ export interface Reader {
   get<Row>(query: Sql): Promise<Row | null>
 }
 
-/** The database, where each statement is its own transaction, or an open transaction. */
+/** The database, where each statement is its own transaction and runs beside those with locks, or an open transaction. */
 export interface Writer {
   /** Returns how many rows the statement changed. */
   run(query: Sql): Promise<number>
@@ -37,6 +37,12 @@ export class TextNotStorable extends Error {
   constructor() {
     super('text must not contain NUL characters')
   }
+}
+
+/** The database cannot be reached, or not in time. What was asked has not happened, unless the message says otherwise. */
+export class DatabaseUnavailable extends Error {
+  override name = 'DatabaseUnavailable'
+  readonly retryAfterSecs = 2
 }
 
 /** A row has changed since the transaction read it. An adapter that runs transactions concurrently runs this one again. */
@@ -62,6 +68,8 @@ export interface Tx extends Reader, Writer {
    * are made in the order of transactions, and in one go for those that become durable together.
    */
   afterCommit(act: () => void): void
+  /** Wait for one more lock, and hold it until the end. Missing if no other transaction can run beside this one. */
+  readonly lock?: (lock: Lock) => Promise<void>
 }
 
 /** Differences between the databases beneath the shared subset of SQL. */
@@ -71,9 +79,26 @@ export interface Dialect {
   definition(statement: string): string
 }
 
+/** Stands for rows that belong together, such as those of an account. */
+export type Lock = string & { readonly kind: 'lock' }
+
+export const lockOn = (what: string, key: string): Lock => `${what} ${key}` as Lock
+/** Stands for all rows of an account. */
+export const accountLock = (did: string): Lock => lockOn('account', did)
+
 export interface Database extends Reader, Writer {
   readonly dialect: Dialect
+  /** Throws `DatabaseUnavailable` if the database cannot be reached. */
   transaction<T>(work: (tx: Tx) => Promise<T>): Promise<T>
+  /**
+   * Like `transaction`, but runs beside others of this kind that name other locks. It must then decide by, and change,
+   * only rows that its locks stand for, except where a single statement decides: a unique key, `ON CONFLICT`, `DELETE …
+   * RETURNING`, an `UPDATE` whose condition says what it expects. No lock at all says that all its statements do.
+   *
+   * What such transactions read of other rows, like the status of an account, is only changed in `transaction`, which runs
+   * alone. SQLite runs one transaction at a time anyway.
+   */
+  transactionOn<T>(lock: Lock | readonly Lock[], work: (tx: Tx) => Promise<T>): Promise<T>
   /**
    * Run reads that all see one state of the database, on a connection of their own. `work` may yield to other work, but
    * must not wait for anything outside the process: the write-ahead log grows until it ends.
@@ -105,6 +130,8 @@ export interface DatabaseCounters {
   transactions: number
   /** Durable commits; several transactions may share one. */
   commits: number
+  /** Times that a transaction had to wait for an answer of the database server; 0 without a server. */
+  roundTrips: number
 }
 
 /** What servers that share a database do together: wake each other up, and agree on who does what only one may do. */

@@ -52,6 +52,7 @@ import formerSubjects from '../../../migrations/0112-former-subjects.sql' with {
 import nodes from '../../../migrations/0113-nodes.sql' with { type: 'text' }
 import senderKeys from '../../../migrations/0108-sender-keys.sql' with { type: 'text' }
 import removalTombstones from '../../../migrations/0116-removal-tombstones.sql' with { type: 'text' }
+import commitMarks from '../../../migrations/0114-commit-marks.sql' with { type: 'text' }
 import type { Migration } from './migrations.ts'
 
 const migration = (number: number, name: string, text: string, postgres?: string): Migration => ({ number, name, text, postgres })
@@ -108,4 +109,5 @@ export const migrations: readonly Migration[] = [
   migration(110, 'step-order', stepOrder),
   migration(120, 'holders', holders),
   migration(116, 'removal-tombstones', removalTombstones),
+  migration(114, 'commit-marks', commitMarks),
 ]

@@ -6,7 +6,6 @@
  * so its transactions check the fence: a number in the row of the lease that each new holder raises. They lock that row
  * until they end, and so a new holder waits for the last transaction of the one before.
  */
-import { randomUUID } from 'node:crypto'
 import type { SQL } from 'bun'
 import { setTimeout as pause } from 'node:timers/promises'
 import { outsideRequests } from '../running/request-scope.ts'
@@ -22,9 +21,14 @@ import {
   type Reader,
   type Tx,
 } from './database.ts'
-import { Session, type Connect } from './postgres-session.ts'
+import { Line, type Connect } from './postgres-line.ts'
+import { readerOn, send, statementOf } from './postgres-statements.ts'
 
 const HEARTBEAT_MILLIS = 3000
+/** PostgreSQL ends a session that is silent for longer than `idle_session_timeout`. */
+const settings = { idle_session_timeout: 10_000, lock_timeout: 5000 }
+/** The node gives up a session without answers earlier than that. */
+const SILENCE_MILLIS = 8000
 /** Between tries to take a lease, and to listen. */
 const RETRY_MILLIS = 1000
 /** Rows of nodes that were killed are kept for this long. */
@@ -33,9 +37,14 @@ const KEPT_MILLIS = 24 * 3600 * 1000
 const nowMillis = sql`CAST(extract(epoch FROM clock_timestamp()) * 1000 AS BIGINT)`
 const lockOf = (lease: string) => sql`hashtextextended(${`lease ${lease}`}, 0)`
 
+export interface ClusterHooks {
+  onJoin(): void
+  /** Called with every sign of life, from `join` on. */
+  onBeat(): void
+}
+
 export class PostgresCluster implements Cluster {
-  readonly node: ClusterNode
-  readonly #session: Session
+  readonly #session: Line
   /** Notifications are sent on one connection and received on another, which the driver opens again if it is lost. */
   readonly #wakes: SQL
   readonly #held = new Map<string, HeldLease>()
@@ -46,28 +55,43 @@ export class PostgresCluster implements Cluster {
   #heartbeat: Timer | null = null
   #isClosed = false
 
-  constructor(connect: Connect, name: string) {
-    this.node = { id: randomUUID(), name }
+  constructor(
+    connect: Connect,
+    readonly node: ClusterNode,
+    readonly hooks: ClusterHooks,
+  ) {
     this.#wakes = connect(1)
-    this.#session = new Session(connect, () => {
-      for (const lease of this.#held.values()) lease.end()
-      this.#held.clear()
+    this.#session = new Line({
+      open: (onclose) => connect(1, { connection: settings, onclose }),
+      silenceMillis: SILENCE_MILLIS,
+      onEnd: () => {
+        for (const lease of this.#held.values()) lease.end()
+        this.#held.clear()
+      },
     })
+  }
+
+  /** Runs `work` on the session. Its statements are on two connections if the first is lost in between. */
+  #ask<T>(work: (session: Reader) => Promise<T>): Promise<T> {
+    return this.#session.use((pool) => work(readerOn((query) => send(pool, statementOf(query)))))
   }
 
   async join(version: string): Promise<void> {
     this.#version = version
-    await this.#session.ask((session) => session.all(sql`DELETE FROM node WHERE heartbeat_at < ${nowMillis} - ${KEPT_MILLIS}`))
+    await this.#ask((session) => session.all(sql`DELETE FROM node WHERE heartbeat_at < ${nowMillis} - ${KEPT_MILLIS}`))
+    await this.#ask((session) => session.all(sql`DELETE FROM commit_mark WHERE node NOT IN (SELECT id FROM node)`))
     await this.#beat()
+    this.hooks.onJoin()
     this.#heartbeat = outsideRequests(() => setInterval(() => void this.#beat().catch(() => undefined), HEARTBEAT_MILLIS))
     this.#heartbeat.unref()
   }
 
   /** Gives the sign of life that keeps the session. Whoever misses it finds out from the row. */
   async #beat(): Promise<void> {
-    this.#session.endIfSilent()
+    this.#session.renewIfSilent()
+    this.hooks.onBeat()
     const { id, name } = this.node
-    await this.#session.ask((session) =>
+    await this.#ask((session) =>
       session.all(sql`
         INSERT INTO node (id, name, version, started_at, heartbeat_at) VALUES (${id}, ${name}, ${this.#version}, ${nowMillis}, ${nowMillis})
         ON CONFLICT (id) DO UPDATE SET heartbeat_at = excluded.heartbeat_at`),
@@ -75,7 +99,7 @@ export class PostgresCluster implements Cluster {
   }
 
   async nodes(): Promise<NodeState[]> {
-    return this.#session.ask((session) =>
+    return this.#ask((session) =>
       session.all<NodeState>(sql`
         SELECT id, name, version, started_at AS "startedAt", heartbeat_at AS "heartbeatAt",
           heartbeat_at > ${nowMillis} - ${ALIVE_MILLIS} AS "isAlive" FROM node ORDER BY started_at, id`),
@@ -127,7 +151,7 @@ export class PostgresCluster implements Cluster {
     const lease: HeldLease = new HeldLease(name, () => this.#release(lease))
     this.#held.set(name, lease)
     try {
-      lease.fence = await this.#session.ask((session) => this.#acquire(session, name))
+      lease.fence = await this.#ask((session) => this.#acquire(session, name))
     } catch (error) {
       this.#forget(lease)
       await this.#unlock(name).catch(() => undefined)
@@ -165,7 +189,7 @@ export class PostgresCluster implements Cluster {
   }
 
   #unlock(name: string): Promise<unknown> {
-    return this.#session.ask((session) => session.all(sql`SELECT pg_advisory_unlock(${lockOf(name)})`))
+    return this.#ask((session) => session.all(sql`SELECT pg_advisory_unlock(${lockOf(name)})`))
   }
 
   whileHolding(name: string, work: (lease: Lease) => Promise<void>, report: (error: unknown) => void): () => Promise<void> {
@@ -201,7 +225,7 @@ export class PostgresCluster implements Cluster {
   }
 
   async leases(): Promise<LeaseState[]> {
-    return this.#session.ask((session) =>
+    return this.#ask((session) =>
       session.all<LeaseState>(sql`
         SELECT name, fence, holder, taken_at AS "takenAt", EXISTS (
           SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND granted AND objsubid = 1
@@ -216,7 +240,7 @@ export class PostgresCluster implements Cluster {
     await Promise.all([...this.#ends].map((end) => end()))
     if (this.#heartbeat !== null) {
       clearInterval(this.#heartbeat)
-      await this.#session.ask((session) => session.all(sql`DELETE FROM node WHERE id = ${this.node.id}`)).catch(() => undefined)
+      await this.#ask((session) => session.all(sql`DELETE FROM node WHERE id = ${this.node.id}`)).catch(() => undefined)
     }
     await this.#session.close()
     await this.#sending

@@ -1,16 +1,24 @@
 /** Statements on a connection or a pool of PostgreSQL: texts, parameters and values as the database seam has them. */
 import type { SQL } from 'bun'
-import { TextNotStorable, type DatabaseCounters, type Reader, type Sql, type SqlValue } from './database.ts'
+import { TextNotStorable, type Reader, type Sql, type SqlValue } from './database.ts'
 
-/** Statement texts with numbered parameters (`$1`), by the texts of their template. */
-const numbered = new WeakMap<readonly string[], string>()
+interface Text {
+  /** With numbered parameters (`$1`). */
+  text: string
+  /** Whether the statement changes nothing. */
+  isRead: boolean
+}
 
-function textOf({ texts }: Sql): string {
-  const known = numbered.get(texts)
-  if (known !== undefined) return known
+/** By the texts of their template. */
+const known = new WeakMap<readonly string[], Text>()
+
+function textOf({ texts }: Sql): Text {
+  const before = known.get(texts)
+  if (before !== undefined) return before
   const text = texts.reduce((all, piece, i) => `${all}$${i}${piece}`).replaceAll(' AS BLOB)', ' AS BYTEA)')
-  if ('raw' in texts) numbered.set(texts, text)
-  return text
+  const made = { text, isRead: /^\s*SELECT\b/.test(text) }
+  if ('raw' in texts) known.set(texts, made)
+  return made
 }
 
 /** Without this check, `undefined` would silently be bound as NULL, and numbers beyond 2^53 would silently lose digits. */
@@ -24,7 +32,7 @@ function parameterOf(value: SqlValue): SqlValue | bigint {
 }
 
 type Row = Record<string, unknown>
-type Rows = Row[] & { count: number }
+export type Rows = Row[] & { count: number; command: string }
 
 /** Converts 64-bit integers, which arrive as bigints, and bytes, which arrive as buffers. */
 function decoded(row: Row): Row {
@@ -42,17 +50,19 @@ function safeNumber(value: bigint): number {
   return number
 }
 
-export async function ask(connection: SQL, query: Sql, counters: DatabaseCounters): Promise<Rows> {
-  counters.statements++
-  return connection.unsafe(textOf(query), query.values.map(parameterOf))
+export interface Statement extends Text {
+  values: (SqlValue | bigint)[]
 }
 
-export function readerOn(connection: SQL, counters: DatabaseCounters): Reader {
-  return {
-    all: async <T>(query: Sql) => (await ask(connection, query, counters)).map(decoded) as T[],
-    async get<T>(query: Sql) {
-      const [row] = await ask(connection, query, counters)
-      return row === undefined ? null : (decoded(row) as T)
-    },
-  }
-}
+/** Throws if a value cannot be stored. */
+export const statementOf = (query: Sql): Statement => ({ ...textOf(query), values: query.values.map(parameterOf) })
+
+export const send = (connection: SQL, { text, values }: Statement): Promise<Rows> => connection.unsafe(text, values)
+
+export const readerOn = (ask: (query: Sql) => Promise<Rows>): Reader => ({
+  all: async <T>(query: Sql) => (await ask(query)).map(decoded) as T[],
+  async get<T>(query: Sql) {
+    const [row] = await ask(query)
+    return row === undefined ? null : (decoded(row) as T)
+  },
+})

@@ -1,33 +1,33 @@
 /**
- * The PostgreSQL adapter: pools of read connections, and one write connection behind a queue.
+ * The PostgreSQL adapter: pools of connections that read, and a few that write, behind a queue.
  *
- * As in the SQLite adapter, a group of waiting transactions shares one BEGIN … COMMIT. Each runs in its own savepoint:
- * a failed one rolls back alone, and a single flush of the server's log makes all of them durable.
+ * | File | What it knows |
+ * | --- | --- |
+ * | `postgres-statements.ts` | texts, parameters and values |
+ * | `postgres-line.ts` | a pool that does not wait forever |
+ * | `postgres-faults.ts` | what an error means |
+ * | `postgres-readers.ts` | reads and snapshots |
+ * | `postgres-writer.ts` | the queue of transactions: which run together, beside others, and again |
+ * | `postgres-connection.ts` | a connection that writes, and whether an interrupted COMMIT was made |
+ * | `postgres-group.ts` | one BEGIN … COMMIT |
+ * | `postgres-cluster.ts` | notifications and leases |
  */
 import { SQL, type ReservedSQL } from 'bun'
+import { randomUUID } from 'node:crypto'
 import { hostname } from 'node:os'
-import { setImmediate as nextTurn } from 'node:timers/promises'
-import type { Database, DatabaseCounters, Dialect, Reader, Tx, WriteFault } from './database.ts'
 import { OperatorError } from '../../base/operator-error.ts'
+import type { Database, DatabaseCounters, Dialect } from './database.ts'
 import { PostgresCluster } from './postgres-cluster.ts'
-import type { Connect } from './postgres-session.ts'
-import { ask, readerOn } from './postgres-statements.ts'
-import { outsideRequests } from '../running/request-scope.ts'
+import { PostgresWriter, type Access, type WriterState } from './postgres-connection.ts'
+import type { Connect } from './postgres-line.ts'
+import { PostgresReaders } from './postgres-readers.ts'
+import { WriterQueue } from './postgres-writer.ts'
 
-/** Connections for single reads and short series of them. */
-const READER_CONNECTIONS = 8
-/** Connections for long reads, each of which sees one state of the database. */
-const SNAPSHOT_CONNECTIONS = 4
-/** Most transactions in one COMMIT; the bound keeps the first of them from waiting long. */
-const MAX_GROUP = 512
-const CONNECT_TIMEOUT_SECS = 10
-/** Key of the server's advisory lock: the bytes of "holdfast" without the first. */
-const LOCK = 0x6f_6c_64_66_61_73_74n
-const LOCK_TIMEOUT_SECS = 3
-/** Key of the lock that transactions of all nodes take, one after another. */
-const TRANSACTION_LOCK = LOCK + 1n
-/** SQLSTATE `lock_not_available`. */
-const LOCK_NOT_AVAILABLE = '55P03'
+/** Connections on which transactions run beside each other. */
+const WRITER_CONNECTIONS = 4
+const CONNECT_TIMEOUT_SECS = 5
+/** Of every connection: PostgreSQL finds out within half a minute that a node is gone without a word. */
+const settings = { application_name: 'holdfast', tcp_keepalives_idle: 10, tcp_keepalives_interval: 5, tcp_keepalives_count: 3 }
 /** Characters in byte order, which is no language's order. Every range read relies on byte order. */
 const BYTE_ORDER = '-/0BZ_az~é'
 
@@ -36,8 +36,8 @@ export interface PostgresOptions {
   url: string
   /** For tests: enforce the contract of transactions by running each twice and rolling back the first run. */
   strict?: boolean
-  /** Take an advisory lock, to be the only server on the database. `OperatorError` is thrown if another server holds it. */
-  exclusive?: boolean
+  /** The lock of a server is an advisory lock. `OperatorError` is thrown if another server's lock excludes it. */
+  access?: Access
 }
 
 export const isPostgresUrl = (databaseUrl: string): boolean => /^postgres(?:ql)?:\/\//.test(databaseUrl)
@@ -56,43 +56,48 @@ const dialect: Dialect = {
 }
 
 /** Throws `OperatorError` if the server cannot be reached or does not order text by bytes. */
-export async function openPostgres({ url, strict = false, exclusive = false }: PostgresOptions): Promise<Database> {
-  const counters: DatabaseCounters = { statements: 0, rows: 0, transactions: 0, commits: 0 }
-  const connect: Connect = (max, options) =>
-    new SQL({ adapter: 'postgres', url, max, bigint: true, connectionTimeout: CONNECT_TIMEOUT_SECS, ...options })
-  const writer = new WriterConnection((onconnect) => connect(1, { onconnect }), exclusive)
-  const pools = { readers: connect(READER_CONNECTIONS), snapshots: connect(SNAPSHOT_CONNECTIONS) }
-  const cluster = new PostgresCluster(connect, hostname())
-  const closeAll = () => Promise.all([writer, pools.readers, pools.snapshots].map((each) => each.close()))
+export async function openPostgres({ url, strict = false, access = 'onlooker' }: PostgresOptions): Promise<Database> {
+  const counters: DatabaseCounters = { statements: 0, rows: 0, transactions: 0, commits: 0, roundTrips: 0 }
+  const connect: Connect = (max, { connection, ...options } = {}) =>
+    new SQL({
+      adapter: 'postgres',
+      url,
+      max,
+      bigint: true,
+      connectionTimeout: CONNECT_TIMEOUT_SECS,
+      connection: { ...settings, ...connection },
+      ...options,
+    })
+  const node = { id: randomUUID(), name: hostname() }
+  const state: WriterState = { node: node.id, access, replaced: null, hasMarks: false }
+  const exclusive = access === 'exclusive'
+  const writers = Array.from({ length: exclusive ? 1 : WRITER_CONNECTIONS }, () => new PostgresWriter(connect, state))
+  const readers = new PostgresReaders(connect, counters)
+  const cluster = new PostgresCluster(connect, node, {
+    onJoin: () => (state.hasMarks = true),
+    onBeat: () => [...readers.lines, ...writers.map(({ line }) => line)].forEach((line) => line.renewIfSilent()),
+  })
+  const queue = new WriterQueue({ writers, counters, strict, exclusive })
+  const closeAll = () => Promise.all([cluster, ...writers, readers].map((each) => each.close()))
   try {
-    await checkOrder(writer.pool)
-    await writer.use(async () => {})
+    await writers[0]!.use(({ connection }) => checkOrder(connection))
   } catch (error) {
     await closeAll()
     if (error instanceof OperatorError) throw error
     throw new OperatorError(`the database at ${withoutPassword(url)} cannot be used: ${(error as Error).message}`)
-  }
-  const reads = readerOn(pools.readers, counters)
-  const queue = new WriterQueue(writer, counters, strict, exclusive)
-  const steady = async <T>(pool: SQL, work: (reader: Reader) => Promise<T>): Promise<T> => {
-    const connection = await pool.reserve()
-    try {
-      await connection.unsafe('BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY')
-      return await work(readerOn(connection, counters))
-    } finally {
-      await connection.unsafe('ROLLBACK').finally(() => connection.release())
-    }
   }
 
   return {
     dialect,
     counters,
     cluster,
-    ...reads,
-    run: (query) => queue.enter((tx) => tx.run(query)),
+    all: readers.all,
+    get: readers.get,
+    run: (query) => queue.enter((tx) => tx.run(query), []),
     transaction: (work) => queue.enter(work),
-    shortSnapshot: (work) => steady(pools.readers, work),
-    snapshot: (work) => steady(pools.snapshots, work),
+    transactionOn: (lock, work) => queue.enter(work, lock),
+    shortSnapshot: (work) => readers.shortSnapshot(work),
+    snapshot: (work) => readers.snapshot(work),
     // PostgreSQL's own tools look for damage.
     integrityFaults: async () => [],
     get writeFault() {
@@ -106,59 +111,10 @@ export async function openPostgres({ url, strict = false, exclusive = false }: P
   }
 }
 
-/**
- * The write connection. An exclusive one also holds the server's advisory lock: after a disconnect it must take the
- * lock again before it writes. If another server took it first, this one never writes again, because its caches are
- * stale.
- */
-class WriterConnection {
-  readonly pool: SQL
-  #isLocked = false
-  #replaced: OperatorError | null = null
-
-  constructor(
-    connect: (onconnect: () => void) => SQL,
-    readonly exclusive: boolean,
-  ) {
-    this.pool = connect(() => (this.#isLocked = false))
-  }
-
-  async use(work: (connection: ReservedSQL) => Promise<void>): Promise<void> {
-    if (this.#replaced) throw this.#replaced
-    const connection = await this.pool.reserve()
-    try {
-      if (this.exclusive && !this.#isLocked) await this.#lock(connection)
-      await work(connection)
-    } finally {
-      connection.release()
-    }
-  }
-
-  async #lock(connection: ReservedSQL): Promise<void> {
-    // A server that has just ended, or our own lost connection, may hold the lock for a moment longer.
-    await connection.unsafe(`SET lock_timeout = '${LOCK_TIMEOUT_SECS}s'`)
-    try {
-      await connection.unsafe('SELECT pg_advisory_lock($1)', [LOCK])
-    } catch (error) {
-      if ((error as { errno?: unknown }).errno !== LOCK_NOT_AVAILABLE) throw error
-      throw (this.#replaced = new OperatorError('the database is in use by another server'))
-    } finally {
-      await connection.unsafe('SET lock_timeout = 0')
-    }
-    this.#isLocked = true
-  }
-
-  /** Releases the lock at once instead of when PostgreSQL notices that the connection is gone. */
-  async close(): Promise<void> {
-    if (this.#isLocked) await this.pool.unsafe('SELECT pg_advisory_unlock_all()').catch(() => undefined)
-    await this.pool.close()
-  }
-}
-
-async function checkOrder(pool: SQL): Promise<void> {
-  const [row] = await pool.unsafe(
+async function checkOrder(connection: ReservedSQL): Promise<void> {
+  const [row] = await connection.unsafe(
     "SELECT current_database() AS name, string_agg(letter, '' ORDER BY letter) AS letters FROM unnest($1::text[]) AS letter",
-    [pool.array([...BYTE_ORDER], 'TEXT')],
+    [connection.array([...BYTE_ORDER], 'TEXT')],
   )
   if (row.letters === BYTE_ORDER) return
   throw new OperatorError(
@@ -173,137 +129,4 @@ export function withoutPassword(databaseUrl: string): string {
   if (parsed === null) return 'postgres://…'
   parsed.password = ''
   return parsed.href
-}
-
-interface Waiting {
-  work: (tx: Tx) => Promise<unknown>
-  resolve(value: unknown): void
-  reject(error: unknown): void
-}
-
-type Outcome = { ok: true; value: unknown } | { ok: false; error: unknown }
-
-class WriterQueue {
-  readonly #waiting: Waiting[] = []
-  #running: Promise<void> | null = null
-  fault: WriteFault | null = null
-
-  constructor(
-    readonly writer: WriterConnection,
-    readonly counters: DatabaseCounters,
-    readonly strict: boolean,
-    readonly exclusive: boolean,
-  ) {}
-
-  enter<T>(work: (tx: Tx) => Promise<T>): Promise<T> {
-    const { promise, resolve, reject } = Promise.withResolvers<T>()
-    this.#waiting.push({ work, resolve: resolve as (value: unknown) => void, reject })
-    // Waiting one turn of the event loop lets the requests of one tick share a commit.
-    this.#running ??= outsideRequests(() => nextTurn().then(() => this.#drain()))
-    return promise
-  }
-
-  async close(): Promise<void> {
-    while (this.#running) await this.#running
-  }
-
-  async #drain(): Promise<void> {
-    while (this.#waiting.length > 0) {
-      const group = this.#waiting.splice(0, MAX_GROUP)
-      try {
-        await this.writer.use((connection) => new Group(connection, this.counters, this.strict, this.exclusive).run(group))
-        this.fault = null
-      } catch (error) {
-        this.fault = { error, at: performance.now() }
-        for (const { reject } of group) reject(error)
-      }
-    }
-    this.#running = null
-  }
-}
-
-/** One BEGIN … COMMIT. */
-class Group {
-  readonly #afterCommit: (() => void)[] = []
-  readonly #tx: Tx
-
-  constructor(
-    readonly connection: ReservedSQL,
-    readonly counters: DatabaseCounters,
-    readonly strict: boolean,
-    readonly exclusive: boolean,
-  ) {
-    this.#tx = {
-      ...readerOn(connection, counters),
-      run: async (query) => {
-        const { count } = await ask(connection, query, counters)
-        counters.rows += count
-        return count
-      },
-      afterCommit: (act) => void this.#afterCommit.push(act),
-    }
-  }
-
-  /** Resolves or rejects each member once the COMMIT is durable. Throws if the whole group failed. */
-  async run(members: readonly Waiting[]): Promise<void> {
-    const outcomes: Outcome[] = []
-    await this.#command('BEGIN')
-    try {
-      if (!this.exclusive) await this.#command(`SELECT pg_advisory_xact_lock(${TRANSACTION_LOCK})`)
-      for (const { work } of members) outcomes.push(await this.#member(work))
-      await this.#command('COMMIT')
-    } catch (error) {
-      // If the connection is lost, there is nothing to roll back. Callers get the first error.
-      await this.#command('ROLLBACK').catch(() => undefined)
-      throw error
-    }
-    this.counters.commits++
-    // Called before the members continue. An error in one becomes an unhandled rejection; it ends neither the queue nor the process.
-    for (const act of this.#afterCommit) void Promise.resolve().then(act)
-    members.forEach(({ resolve, reject }, i) => {
-      const outcome = outcomes[i]!
-      if (outcome.ok) resolve(outcome.value)
-      else reject(outcome.error)
-    })
-  }
-
-  /** Runs a member in a savepoint. Its failure undoes only its own changes, even if `work` caught the error of a statement. */
-  async #member(work: Waiting['work']): Promise<Outcome> {
-    if (this.strict) await this.#rehearse(work)
-    await this.#command('SAVEPOINT member')
-    const outcome = await this.#attempt(async (tx) => {
-      const value = await work(tx)
-      // PostgreSQL refuses this after a failed statement, even if `work` caught its error.
-      await this.#command('RELEASE member')
-      return value
-    })
-    if (!outcome.ok) await this.#command('ROLLBACK TO member')
-    return outcome
-  }
-
-  /** Runs the work and rolls it back. The outcome is ignored: the second run must have the same one. */
-  async #rehearse(work: Waiting['work']): Promise<void> {
-    const counted = { ...this.counters }
-    const others = this.#afterCommit.length
-    await this.#command('SAVEPOINT rehearsal')
-    await this.#attempt(work)
-    await this.#command('ROLLBACK TO rehearsal')
-    this.#afterCommit.length = others
-    Object.assign(this.counters, counted)
-  }
-
-  async #attempt(work: Waiting['work']): Promise<Outcome> {
-    this.counters.transactions++
-    const others = this.#afterCommit.length
-    try {
-      return { ok: true, value: await work(this.#tx) }
-    } catch (error) {
-      this.#afterCommit.length = others
-      return { ok: false, error }
-    }
-  }
-
-  async #command(text: string): Promise<void> {
-    await this.connection.unsafe(text)
-  }
 }

@@ -71,7 +71,7 @@ export function existingSqlitePath(databaseUrl: string): string {
 }
 
 export function openSqlite({ path, strict = false }: SqliteOptions): Database {
-  const counters: DatabaseCounters = { statements: 0, rows: 0, transactions: 0, commits: 0 }
+  const counters: DatabaseCounters = { statements: 0, rows: 0, transactions: 0, commits: 0, roundTrips: 0 }
   const writer = new Prepared(new Connection(path, { create: true, strict: true }), counters)
   for (const pragma of writerPragmas) writer.connection.run(`PRAGMA ${pragma}`)
   const reader = new SteadyReader(new Prepared(new Connection(path, { readonly: true, strict: true }), counters))
@@ -90,6 +90,7 @@ export function openSqlite({ path, strict = false }: SqliteOptions): Database {
     ...reads,
     run: (query) => queue.enter((tx) => tx.run(query)),
     transaction: (work) => queue.enter(work),
+    transactionOn: (_, work) => queue.enter(work),
     async shortSnapshot(work) {
       reader.pin()
       try {

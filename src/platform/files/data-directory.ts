@@ -78,7 +78,7 @@ export async function openData(place: DataPlace, { log, now, strict, shared = fa
   try {
     keepPrivate(place, log)
     if (path !== undefined && !isDatabaseThere(path)) refuseLoss(place, existsSync(path) ? 'is empty' : 'is missing')
-    const db = await openDatabase({ databaseUrl: place.databaseUrl, strict, exclusive: !shared })
+    const db = await openDatabase({ databaseUrl: place.databaseUrl, strict, access: shared ? 'shared' : 'exclusive' })
     try {
       const applied = await migrate(db, migrations, now, () => refuseLoss(place, 'holds nothing'))
       await db.cluster?.join(VERSION)

@@ -240,7 +240,7 @@ export class StepRunner implements Steps {
   #taken(due: readonly StepRow[]): Promise<StepRow[]> {
     const { db, clock } = this.ctx
     const now = clock.now()
-    return db.transaction(async (tx) => {
+    return db.transactionOn([], async (tx) => {
       const taken: StepRow[] = []
       for (const row of due)
         if (!this.#running.has(row.id) && (await takeStep(tx, row, now, holderOf(db))) > 0) taken.push({ ...row, tries: row.tries + 1 })

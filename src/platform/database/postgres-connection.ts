@@ -1,0 +1,198 @@
+/** A connection that writes. It holds the server's lock on the database, and leaves a mark in what it commits. */
+import type { ReservedSQL } from 'bun'
+import { randomUUID } from 'node:crypto'
+import { setTimeout as pause } from 'node:timers/promises'
+import { OperatorError } from '../../base/operator-error.ts'
+import { isLost } from './postgres-faults.ts'
+import { Line, type Connect, type Question } from './postgres-line.ts'
+import { DatabaseUnavailable } from './database.ts'
+
+/** Key of the server's advisory lock: the bytes of "holdfast" without the first. */
+const SERVER_LOCK = 0x6f_6c_64_66_61_73_74n
+const SERVER_LOCK_TIMEOUT_SECS = 3
+/** SQLSTATE `lock_not_available`. */
+const LOCK_NOT_AVAILABLE = '55P03'
+/** Between looks whether a COMMIT was made. */
+const LOOK_MILLIS = 200
+
+/**
+ * What PostgreSQL ends by itself, so that nobody holds locks for long: a node may freeze, or its line be cut without a
+ * sign.
+ */
+const settings = {
+  lock_timeout: 10_000,
+  statement_timeout: 60_000,
+  idle_in_transaction_session_timeout: 15_000,
+}
+/** More than the longest statement. */
+const SILENCE_MILLIS = 75_000
+
+export interface Writing {
+  connection: ReservedSQL
+  question: Question
+  /** Null before the schema has a table of marks. */
+  mark: Mark | null
+}
+
+/**
+ * Tells a COMMIT that was made from one that was not. The row of the writer counts its commits; a transaction that finds
+ * another count than the one before fails.
+ */
+export interface Mark {
+  leave(connection: ReservedSQL): Promise<unknown>
+  /** Call it after the COMMIT. */
+  made(): void
+}
+
+/** The only server on the database; a server that shares it with others; or a command that looks at it. */
+export type Access = 'exclusive' | 'shared' | 'onlooker'
+
+export interface WriterState {
+  readonly node: string
+  /** As in `PostgresOptions`. */
+  readonly access: Access
+  /** Another server took the lock while the connection was lost: this one never writes again, because its caches are stale. */
+  replaced: OperatorError | null
+  /** Whether the schema has the table of marks. */
+  hasMarks: boolean
+}
+
+/** A connection to PostgreSQL, as its server knows it. */
+interface Backend {
+  pid: number
+  started: string
+}
+
+export class PostgresWriter {
+  readonly line: Line
+  readonly #id = randomUUID()
+  readonly #mark: Mark = {
+    leave: (connection) =>
+      connection.unsafe('UPDATE commit_mark SET mark = mark + 1 / CASE WHEN mark = $2 THEN 1 ELSE 0 END WHERE writer = $1', [
+        this.#id,
+        BigInt(this.#commits),
+      ]),
+    made: () => this.#commits++,
+  }
+  #commits = 0
+  #isReady = false
+  #hasRow = false
+  #backend: Backend | null = null
+
+  /** `state` is shared by the writers of a process. */
+  constructor(
+    connect: Connect,
+    readonly state: WriterState,
+  ) {
+    const onconnect = () => (this.#isReady = false)
+    this.line = new Line({
+      open: (onclose) => connect(1, { connection: settings, onconnect, onclose }),
+      silenceMillis: SILENCE_MILLIS,
+    })
+  }
+
+  use<T>(work: (writing: Writing) => Promise<T>): Promise<T> {
+    return this.line.use(async (pool, question) => {
+      if (this.state.replaced) throw this.state.replaced
+      const connection = await pool.reserve()
+      try {
+        if (!this.#isReady) await this.#prepare(connection)
+        if (this.state.hasMarks && !this.#hasRow) await this.#insertMark(connection)
+        question.answered()
+        return await work({ connection, question, mark: this.#hasRow ? this.#mark : null })
+      } finally {
+        connection.release()
+      }
+    })
+  }
+
+  async #prepare(connection: ReservedSQL): Promise<void> {
+    const { state } = this
+    await this.#endFormer(connection)
+    if (state.access !== 'onlooker') await this.#takeServerLock(connection, state.access === 'exclusive' ? '' : '_shared')
+    this.#isReady = true
+  }
+
+  async #takeServerLock(connection: ReservedSQL, suffix: string): Promise<void> {
+    // A server that has just ended, or our own lost connection, may hold the lock for a moment longer.
+    await connection.unsafe(`SET lock_timeout = '${SERVER_LOCK_TIMEOUT_SECS}s'`)
+    try {
+      await connection.unsafe(`SELECT pg_advisory_lock${suffix}(${SERVER_LOCK})`)
+    } catch (error) {
+      if (!isLockTimeout(error)) throw error
+      throw (this.state.replaced = new OperatorError('the database is in use by another server'))
+    } finally {
+      await connection.unsafe('RESET lock_timeout')
+    }
+  }
+
+  /** A connection whose line was cut may still hold locks. */
+  async #endFormer(connection: ReservedSQL): Promise<void> {
+    const [own, former] = ['pid = pg_backend_pid()', 'pid = $1 AND CAST(backend_start AS TEXT) = $2']
+    if (this.#backend)
+      await connection.unsafe(`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE ${former}`, [
+        this.#backend.pid,
+        this.#backend.started,
+      ])
+    const [backend] = await connection.unsafe(`SELECT pid, CAST(backend_start AS TEXT) AS started FROM pg_stat_activity WHERE ${own}`)
+    this.#backend = backend
+  }
+
+  async #insertMark(connection: ReservedSQL): Promise<void> {
+    await connection.unsafe('INSERT INTO commit_mark (writer, node, mark) VALUES ($1, $2, $3) ON CONFLICT (writer) DO NOTHING', [
+      this.#id,
+      this.state.node,
+      BigInt(this.#commits),
+    ])
+    this.#hasRow = true
+  }
+
+  /**
+   * Whether the COMMIT was made whose answer was lost. After the answer it cannot be made any more. Throws
+   * `DatabaseUnavailable` if that cannot be found out until `end`, on the monotonic clock.
+   */
+  async wasCommitted(end: number): Promise<boolean> {
+    for (;;) {
+      try {
+        return await this.use(({ connection }) => this.#settle(connection))
+      } catch (error) {
+        if (!isLost(error) && !isLockTimeout(error)) throw error
+        if (performance.now() > end) throw unknownOutcome(error)
+        await pause(LOOK_MILLIS)
+      }
+    }
+  }
+
+  async #settle(connection: ReservedSQL): Promise<boolean> {
+    const [before, made, refused] = [0, 1, 2].map((more) => BigInt(this.#commits + more))
+    // Waits for the transaction if it has not ended. Afterwards, its mark would be a division by zero.
+    const { count } = await connection.unsafe('UPDATE commit_mark SET mark = $3 WHERE writer = $1 AND mark = $2', [
+      this.#id,
+      before,
+      refused,
+    ])
+    if (count === 1) {
+      this.#commits += 2
+      return false
+    }
+    const { count: found } = await connection.unsafe('SELECT 1 FROM commit_mark WHERE writer = $1 AND mark = $2', [this.#id, made])
+    if (found !== 1) throw unknownOutcome(null)
+    this.#mark.made()
+    return true
+  }
+
+  /** Releases the server's lock at once, instead of when PostgreSQL notices that the connection is gone. */
+  async close(): Promise<void> {
+    if (this.#isReady) {
+      const { pool } = this.line
+      if (this.#hasRow) await pool.unsafe('DELETE FROM commit_mark WHERE writer = $1', [this.#id]).catch(() => undefined)
+      await pool.unsafe('SELECT pg_advisory_unlock_all()').catch(() => undefined)
+    }
+    await this.line.close()
+  }
+}
+
+const isLockTimeout = (error: unknown): boolean => (error as { errno?: unknown }).errno === LOCK_NOT_AVAILABLE
+
+const unknownOutcome = (cause: unknown) =>
+  new DatabaseUnavailable('the connection to the database was lost during a change, which may have been made or not', { cause })

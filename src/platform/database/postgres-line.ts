@@ -1,0 +1,83 @@
+/**
+ * A pool of connections that does not wait forever. A line may be cut without a sign, and the driver would wait for
+ * answers until the system gives up, after a quarter of an hour. PostgreSQL ends every statement that takes too long, so
+ * an answer that is still missing after that shows that the line is dead: the pool is closed and another one opened.
+ */
+import type { SQL } from 'bun'
+
+/** Opens a pool of at most `max` connections. */
+export type Connect = (max: number, options?: Pick<SQL.PostgresOrMySQLOptions, 'onconnect' | 'onclose' | 'connection'>) => SQL
+
+export interface LineOptions {
+  open(onClose: () => void): SQL
+  /** Longest time until an answer, in milliseconds; more than what PostgreSQL allows a statement. */
+  silenceMillis: number
+  /** Called when a connection has ended. */
+  onEnd?: () => void
+}
+
+/** Statements of a pool that was given up have this long to finish. */
+const LAST_ANSWERS_SECS = 5
+
+/** Work on a connection that waits for answers. */
+export class Question {
+  #askedAt = performance.now()
+
+  /** Call it after each answer. */
+  answered(): void {
+    this.#askedAt = performance.now()
+  }
+
+  isSilent(millis: number): boolean {
+    return performance.now() - this.#askedAt > millis
+  }
+}
+
+export class Line {
+  #pool: SQL
+  readonly #outstanding = new Set<Question>()
+
+  constructor(readonly options: LineOptions) {
+    this.#pool = this.#open()
+  }
+
+  get pool(): SQL {
+    return this.#pool
+  }
+
+  get outstanding(): number {
+    return this.#outstanding.size
+  }
+
+  async use<T>(work: (pool: SQL, question: Question) => Promise<T>): Promise<T> {
+    const question = new Question()
+    this.#outstanding.add(question)
+    try {
+      return await work(this.#pool, question)
+    } finally {
+      this.#outstanding.delete(question)
+    }
+  }
+
+  /** Call it from time to time. */
+  renewIfSilent(): void {
+    if (!this.#outstanding.values().some((question) => question.isSilent(this.options.silenceMillis))) return
+    const silent = this.#pool
+    this.#outstanding.clear()
+    this.#pool = this.#open()
+    this.options.onEnd?.()
+    // Rejects what was not answered.
+    void silent.close({ timeout: LAST_ANSWERS_SECS }).catch(() => undefined)
+  }
+
+  close(): Promise<void> {
+    return this.#pool.close()
+  }
+
+  #open(): SQL {
+    const pool: SQL = this.options.open(() => {
+      if (pool === this.#pool) this.options.onEnd?.()
+    })
+    return pool
+  }
+}

@@ -1,0 +1,106 @@
+/** Reads of committed data on PostgreSQL, on pools of connections. A read whose connection was lost is made again. */
+import type { SQL } from 'bun'
+import { DatabaseUnavailable, type DatabaseCounters, type Reader, type Sql } from './database.ts'
+import { faultOf, isLost } from './postgres-faults.ts'
+import { Line, type Connect } from './postgres-line.ts'
+import { readerOn, send, statementOf, type Rows } from './postgres-statements.ts'
+
+/** Connections for single reads and short series of them. */
+const READER_CONNECTIONS = 8
+/** Connections for long reads, each of which sees one state of the database. */
+const SNAPSHOT_CONNECTIONS = 4
+/** Most single reads that wait for an answer. */
+const MAX_READS = 10_000
+/** Longest wait for a connection of its own. */
+const RESERVE_MILLIS = 10_000
+
+/** A statement, and the pause between two of a snapshot. PostgreSQL ends what takes longer. */
+const settings = { statement_timeout: 20_000, idle_in_transaction_session_timeout: 300_000 }
+/** More than the longest statement. */
+const SILENCE_MILLIS = 30_000
+
+export class PostgresReaders implements Reader {
+  readonly #single: Line
+  readonly #long: Line
+  readonly #reader: Reader
+
+  constructor(
+    connect: Connect,
+    readonly counters: DatabaseCounters,
+  ) {
+    const line = (connections: number) =>
+      new Line({ open: (onclose) => connect(connections, { connection: settings, onclose }), silenceMillis: SILENCE_MILLIS })
+    this.#single = line(READER_CONNECTIONS)
+    this.#long = line(SNAPSHOT_CONNECTIONS)
+    this.#reader = readerOn((query) => this.#read(query))
+  }
+
+  get lines(): Line[] {
+    return [this.#single, this.#long]
+  }
+
+  readonly all = <Row>(query: Sql): Promise<Row[]> => this.#reader.all<Row>(query)
+  readonly get = <Row>(query: Sql): Promise<Row | null> => this.#reader.get<Row>(query)
+
+  async #read(query: Sql): Promise<Rows> {
+    const statement = statementOf(query)
+    if (this.#single.outstanding >= MAX_READS) throw new DatabaseUnavailable('too many reads are waiting')
+    this.counters.statements++
+    const ask = () => this.#single.use((pool) => send(pool, statement))
+    try {
+      return await ask().catch((error: unknown) => {
+        if (!isLost(error)) throw error
+        return ask()
+      })
+    } catch (error) {
+      throw faultOf(error)
+    }
+  }
+
+  shortSnapshot<T>(work: (reader: Reader) => Promise<T>): Promise<T> {
+    return this.#steady(this.#single, work)
+  }
+
+  snapshot<T>(work: (reader: Reader) => Promise<T>): Promise<T> {
+    return this.#steady(this.#long, work)
+  }
+
+  async #steady<T>(line: Line, work: (reader: Reader) => Promise<T>): Promise<T> {
+    const connection = await reserved(line.pool)
+    const reader = readerOn(async (query) => {
+      const statement = statementOf(query)
+      this.counters.statements++
+      try {
+        return await line.use(() => send(connection, statement))
+      } catch (error) {
+        throw faultOf(error)
+      }
+    })
+    try {
+      // Sent with the first statement of the work, which fails if this does.
+      connection.unsafe('BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY').catch(() => undefined)
+      return await work(reader)
+    } finally {
+      void connection
+        .unsafe('ROLLBACK')
+        .catch(() => undefined)
+        .finally(() => connection.release())
+    }
+  }
+
+  async close(): Promise<void> {
+    await Promise.all(this.lines.map((line) => line.close()))
+  }
+}
+
+async function reserved(pool: SQL) {
+  const waiting = new AbortController()
+  const timer = setTimeout(() => waiting.abort(new DatabaseUnavailable('all connections of the database are in use')), RESERVE_MILLIS)
+  try {
+    return await pool.reserve({ signal: waiting.signal })
+  } catch (error) {
+    throw faultOf(error)
+  } finally {
+    clearTimeout(timer)
+  }
+}

@@ -1,0 +1,195 @@
+/**
+ * The queue of transactions on PostgreSQL, and the connections that carry them out.
+ *
+ * Transactions that wait form groups, each with one COMMIT. A transaction without locks runs in a group that is alone in
+ * the cluster; those with locks share the cluster with others, and keep those out that name the same lock. What this
+ * process can see of that is decided here, so that no connection waits for another one of the same process; PostgreSQL's
+ * advisory locks decide it between processes. Transactions that exclude each other run in the order in which they came.
+ *
+ * `work` may run again, so whatever went wrong before COMMIT was sent is tried again for a while: another transaction was
+ * in the way, the connection was lost, the server restarts. If the connection is lost during COMMIT, the mark that the
+ * transaction left says whether it was made.
+ */
+import type { ReservedSQL } from 'bun'
+import { setImmediate as nextTurn, setTimeout as pause } from 'node:timers/promises'
+import { OperatorError } from '../../base/operator-error.ts'
+import { outsideRequests } from '../running/request-scope.ts'
+import { DatabaseUnavailable, type DatabaseCounters, type Lock, type Tx, type WriteFault } from './database.ts'
+import { faultOf, isConflict, isLost } from './postgres-faults.ts'
+import { CommitInterrupted, Group, SavepointsNeeded, type GroupOptions, type Outcome, type Work } from './postgres-group.ts'
+import type { PostgresWriter } from './postgres-connection.ts'
+
+/** Most transactions in one COMMIT; the bound keeps the first of them from waiting long. */
+const MAX_GROUP = 64
+/** Most transactions that wait. More would only wait in vain. */
+const MAX_WAITING = 20_000
+/** How long a transaction is tried again while the connection is lost. */
+const PATIENCE_MILLIS = 8000
+/** Longest pause before a transaction is tried again. */
+const MAX_PAUSE_MILLIS = 250
+/** Times that transactions beside others may conflict before they run alone. */
+const MAX_CONFLICTS = 2
+
+interface Waiting {
+  work: Work
+  /** Null: runs alone. */
+  locks: readonly Lock[] | null
+  since: number
+  resolve(value: unknown): void
+  reject(error: unknown): void
+}
+
+export interface WriterQueueOptions {
+  writers: readonly PostgresWriter[]
+  counters: DatabaseCounters
+  strict: boolean
+  /** No other process uses the database, so transactions need no locks. */
+  exclusive: boolean
+}
+
+export class WriterQueue {
+  #waiting: Waiting[] = []
+  readonly #idle: PostgresWriter[]
+  readonly #running = new Set<Promise<void>>()
+  /** Locks of the groups that run. */
+  readonly #taken = new Set<Lock>()
+  #isAlone = false
+  #isStarting = false
+  fault: WriteFault | null = null
+
+  constructor(readonly options: WriterQueueOptions) {
+    this.#idle = options.writers.toReversed()
+  }
+
+  enter<T>(work: (tx: Tx) => Promise<T>, lock?: Lock | readonly Lock[]): Promise<T> {
+    const { promise, resolve, reject } = Promise.withResolvers<T>()
+    if (this.#waiting.length >= MAX_WAITING) throw new DatabaseUnavailable('too many transactions are waiting')
+    const locks = this.options.exclusive || lock === undefined ? null : typeof lock === 'string' ? [lock] : lock
+    this.#waiting.push({ work, locks, since: performance.now(), resolve: resolve as (value: unknown) => void, reject })
+    if (!this.#isStarting && this.#idle.length > 0) {
+      this.#isStarting = true
+      // Waiting one turn of the event loop lets the requests of one tick share a commit.
+      void outsideRequests(() => nextTurn().then(() => this.#start()))
+    }
+    return promise
+  }
+
+  async close(): Promise<void> {
+    while (this.#waiting.length > 0 || this.#running.size > 0) {
+      await nextTurn()
+      await Promise.all(this.#running)
+    }
+  }
+
+  #start(): void {
+    this.#isStarting = false
+    while (this.#waiting.length > 0 && this.#idle.length > 0) {
+      const members = this.#nextGroup()
+      if (members.length === 0) return
+      const writer = this.#idle.pop()!
+      const locks = members[0]!.locks === null ? null : [...new Set(members.flatMap((member) => member.locks!))]
+      this.#isAlone = locks === null
+      for (const lock of locks ?? []) this.#taken.add(lock)
+      const running = this.#carryOut(writer, members, locks).finally(() => {
+        this.#running.delete(running)
+        this.#isAlone = false
+        for (const lock of locks ?? []) this.#taken.delete(lock)
+        this.#idle.push(writer)
+        this.#start()
+      })
+      this.#running.add(running)
+    }
+  }
+
+  /** Takes the transactions out of the queue that may run now, together; none if those that run are in the way. */
+  #nextGroup(): Waiting[] {
+    const waiting = this.#waiting
+    if (this.#isAlone) return []
+    if (waiting[0]!.locks === null) {
+      if (this.#running.size > 0) return []
+      const end = waiting.findIndex(({ locks }, i) => i === MAX_GROUP || locks !== null)
+      return waiting.splice(0, end < 0 ? waiting.length : end)
+    }
+    // Each idle connection gets its share.
+    const size = Math.min(MAX_GROUP, Math.ceil(waiting.length / this.#idle.length))
+    const members: Waiting[] = []
+    const passed: Waiting[] = []
+    const unavailable = new Set(this.#taken)
+    let i = 0
+    for (; i < waiting.length && members.length < size; i++) {
+      const next = waiting[i]!
+      if (next.locks === null) break
+      if (!next.locks.some((lock) => unavailable.has(lock))) members.push(next)
+      else {
+        passed.push(next)
+        for (const lock of next.locks) unavailable.add(lock)
+      }
+    }
+    this.#waiting = [...passed, ...waiting.slice(i)]
+    return members
+  }
+
+  async #carryOut(writer: PostgresWriter, members: readonly Waiting[], locks: readonly Lock[] | null): Promise<void> {
+    try {
+      const outcomes = await this.#persistently(writer, members, locks)
+      this.fault = null
+      members.forEach(({ resolve, reject }, i) => {
+        const outcome = outcomes[i]!
+        if (outcome.ok) resolve(outcome.value)
+        else reject(faultOf(outcome.error))
+      })
+    } catch (error) {
+      const fault = faultOf(error)
+      this.fault = { error, at: performance.now() }
+      for (const { reject } of members) reject(fault)
+      this.#giveUpOld(fault)
+    }
+  }
+
+  /** Those who have waited for long are not made to wait for another try. */
+  #giveUpOld(fault: unknown): void {
+    const isOld = ({ since }: Waiting) => performance.now() - since > PATIENCE_MILLIS
+    for (const { reject } of this.#waiting.filter(isOld)) reject(fault)
+    this.#waiting = this.#waiting.filter((waiting) => !isOld(waiting))
+  }
+
+  async #persistently(writer: PostgresWriter, members: readonly Waiting[], locks: readonly Lock[] | null): Promise<Outcome[]> {
+    const { counters, strict, exclusive } = this.options
+    const works = members.map(({ work }) => work)
+    const end = Math.min(...members.map(({ since }) => since)) + PATIENCE_MILLIS
+    let hasSavepoints = false
+    for (let conflicts = 0, tries = 0; ; tries++) {
+      const isAlone = exclusive || locks === null || conflicts >= MAX_CONFLICTS
+      const lock = (connection: ReservedSQL) => (exclusive ? Promise.resolve() : takeLocks(connection, isAlone ? null : locks))
+      try {
+        return await writer.use((writing) => {
+          const options: GroupOptions = { ...writing, counters, strict, hasSavepoints, isAlone, lock }
+          return new Group(options).run(works)
+        })
+      } catch (error) {
+        if (error instanceof SavepointsNeeded) {
+          hasSavepoints = true
+          continue
+        }
+        if (error instanceof OperatorError) throw error
+        if (error instanceof CommitInterrupted && (await writer.wasCommitted(end))) return error.committed()
+        const isInterrupted = error instanceof CommitInterrupted || isLost(error)
+        if (isInterrupted ? performance.now() > end : !isConflict(error) || ++conflicts > MAX_CONFLICTS) throw error
+        await pause(Math.random() * Math.min(MAX_PAUSE_MILLIS, 10 * 2 ** tries))
+      }
+    }
+  }
+}
+
+/** Key of the lock that every transaction takes: shared, or alone. */
+const CLUSTER_LOCK = 0x6f_6c_64_66_61_73_75n
+
+/** In one order, so that no two transactions wait for each other. */
+function takeLocks(connection: ReservedSQL, locks: readonly Lock[] | null): Promise<unknown> {
+  if (locks === null) return connection.unsafe(`SELECT pg_advisory_xact_lock(${CLUSTER_LOCK})`)
+  return connection.unsafe(
+    `SELECT pg_advisory_xact_lock_shared(${CLUSTER_LOCK}), (SELECT count(pg_advisory_xact_lock(key))
+       FROM (SELECT DISTINCT hashtextextended(name, 0) AS key FROM unnest($1::text[]) AS name ORDER BY key) AS keys)`,
+    [connection.array([...locks], 'TEXT')],
+  )
+}
