@@ -29,6 +29,7 @@ import { mcpCommand } from './mcp-command.ts'
 import { pushKeysCommand } from './push-keys-command.ts'
 import { pushRetireKeyCommand } from './push-retire-key-command.ts'
 import { pushRevokeKeyCommand } from './push-revoke-key-command.ts'
+import { pushTestCommand } from './push-test-command.ts'
 import { pushRotateKeyCommand } from './push-rotate-key-command.ts'
 import { recoveryListCommand } from './recovery-list-command.ts'
 import { relayRequestCrawlCommand } from './relay-request-crawl-command.ts'
@@ -88,6 +89,7 @@ export const commands: readonly Command[] = [
   recoveryListCommand,
   transferListCommand,
   transferCancelCommand,
+  pushTestCommand,
   pushKeysCommand,
   pushRotateKeyCommand,
   pushRetireKeyCommand,

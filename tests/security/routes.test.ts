@@ -162,6 +162,7 @@ const routes: Record<string, For> = {
   'POST /v1/notifications/register': 'owner',
   'DELETE /v1/notifications/register/:deviceUuid': 'owner',
   'POST /v1/admin/notifications/register': 'operator',
+  'POST /v1/admin/notifications/test': 'operator',
   'POST /v1/repo-keys/rotation': 'owner',
   'POST /v1/repo-keys/rotation/complete': 'owner',
 

@@ -8,6 +8,7 @@ import type { StepSummary } from '../../platform/running/step-store.ts'
 import { wireTime } from '../../protocol/identifiers.ts'
 import { askCrawlers, firehoseReadout, headSeq, sequencedAt } from '../firehose/firehose.ts'
 import { irohReadout } from '../iroh/iroh.ts'
+import { relayReadout } from '../notifications/notifications.ts'
 import { countFlaggedAccounts } from '../labels/labels.ts'
 import { actorOf, logOperator, operator, recordAudit } from '../operators/operators.ts'
 import { countAccounts, countBlocks } from './account-report-store.ts'
@@ -103,6 +104,7 @@ export const serviceReportRoutes = [
       const { db, clock, sweeps } = ctx
       const now = clock.now()
       const { backfillWindowSecs: backfillWindowSeconds, ...firehose } = await firehoseReadout(ctx)
+      const pushes = await relayReadout(ctx)
       return {
         version: VERSION,
         uptimeSeconds: Math.floor((clock.monotonic() - ctx.startedAt) / 1000),
@@ -117,7 +119,8 @@ export const serviceReportRoutes = [
         ),
         steps: await stepTotals(ctx),
         iroh: irohReadout(ctx),
-        notifyQueueDepth: null,
+        notifications: pushes,
+        notifyQueueDepth: pushes && pushes.queue.depth,
       }
     },
   }),

@@ -14,6 +14,7 @@ export const serviceChecks: readonly Check[] = [
   { name: 'plc', run: checkPlc },
   { name: 'relay', run: checkRelay },
   { name: 'steps', needs: 'server', run: checkSteps },
+  { name: 'pushes', needs: 'server', run: checkPushes },
 ]
 
 /** Compare the clock with the PLC directory, or with the AppView if the directory runs inside this process. */
@@ -87,17 +88,23 @@ interface StepKindView {
   lastError: string | null
 }
 
-/** Check the running server for durable steps that have failed or are overdue. */
-async function checkSteps({ config, upstream, now }: Patient): Promise<Finding> {
-  if (config.adminToken === null) return skipped('needs the admin token')
-  const headers = { authorization: `Bearer ${config.adminToken.reveal()}` }
-  const response = await upstream.fetch(`${ownUrl(config)}/v1/admin/steps?limit=1`, {
-    headers,
+/** Ask the running server as the operator. Returns why that is not possible if it is not. */
+async function askAsOperator<T>({ config, upstream }: Patient, path: string): Promise<T | string> {
+  if (config.adminToken === null) return 'needs the admin token'
+  const response = await upstream.fetch(ownUrl(config) + path, {
+    headers: { authorization: `Bearer ${config.adminToken.reveal()}` },
     headersTimeoutMillis: TIMEOUT_MILLIS,
     bodyTimeoutMillis: TIMEOUT_MILLIS,
   })
-  const answer = parsed(await response.text()) as { kinds?: StepKindView[] } | undefined
-  if (!response.ok || !Array.isArray(answer?.kinds)) return skipped(`the running server returns ${response.status}`)
+  const answer = parsed(await response.text())
+  return response.ok && typeof answer === 'object' && answer !== null ? (answer as T) : `the running server returns ${response.status}`
+}
+
+/** Check the running server for durable steps that have failed or are overdue. */
+async function checkSteps(patient: Patient): Promise<Finding> {
+  const { now } = patient
+  const answer = await askAsOperator<{ kinds: StepKindView[] }>(patient, '/v1/admin/steps?limit=1')
+  if (typeof answer === 'string') return skipped(answer)
   const minutesOf = ({ oldestAt }: StepKindView) => (oldestAt === null ? 0 : Math.floor((now() - Date.parse(oldestAt)) / 60_000))
   const late = answer.kinds.filter((kind) => kind.failed > 0 || minutesOf(kind) >= STEP_WARNING_MINUTES)
   if (late.length === 0) return ok('no step has failed or is overdue')
@@ -108,4 +115,29 @@ async function checkSteps({ config, upstream, now }: Patient): Promise<Finding> 
     return `${kind.kind}: ${[...failed, ...waiting].join(', ')}${kind.lastError === null ? '' : ` (${kind.lastError})`}`
   })
   return warning(told.join('; '), 'fix what the messages say, then run "holdfast step retry" or "holdfast step drop" with the kind')
+}
+
+interface PushesView {
+  connected: boolean
+  lastAnswerAt: string | null
+  failingSince: string | null
+  lastError: string | null
+  queue: { depth: number }
+}
+
+/** Ask the running server how it gets along with the push relay. */
+async function checkPushes(patient: Patient): Promise<Finding> {
+  if (patient.config.notifications.relay === null) return ok('no push relay is configured')
+  const answer = await askAsOperator<{ notifications: PushesView | null }>(patient, '/v1/admin/health')
+  if (typeof answer === 'string') return skipped(answer)
+  const { notifications } = answer
+  if (notifications === null) return warning('the running server has no push relay', 'restart it, so that it reads its configuration again')
+  const { queue, lastAnswerAt, failingSince, lastError } = notifications
+  const waiting = queue.depth === 0 ? 'nothing waits for it' : `${queue.depth} pushes or registrations wait`
+  if (failingSince !== null)
+    return warning(
+      `since ${failingSince}: ${lastError}; ${waiting}`,
+      'run "holdfast push test" with an account that has a device, which shows the step that fails; check notifications.* in the configuration',
+    )
+  return ok(lastAnswerAt === null ? `the push relay has not been asked since the start; ${waiting}` : `the push relay answers; ${waiting}`)
 }

@@ -77,7 +77,7 @@ export async function obtainHandle(ctx: Context, { courier, pacing }: Relay, { t
   const { registrations } = pacing
   if (!registrations.take(clock.monotonic()))
     throw new RelayWait('devices register no faster than the push relay allows', registrations.waitMillis(clock.monotonic()))
-  const answer = await courier.ask({ type: 'registerHandle', apnsToken: token, apnsTopic: topic }, watch)
+  const answer = await courier.ask({ type: 'registerHandle', apnsToken: token, apnsTopic: topic }, { watch })
   if (answer.type === 'throttled')
     throw new RelayWait('the push relay registers no more devices at the moment', registrations.empty(clock.monotonic()))
   if (answer.type !== 'handle') throw new RelayRefused(`the push relay answered a registration with ${answer.type}`)

@@ -7,3 +7,4 @@
 export { enqueuePush } from './push-steps.ts'
 export { registrationsOf as pushDevicesOf, type PushRegistration } from './push-registration-store.ts'
 export { removeRegistration, removeRegistrationsOf } from './push-registrations.ts'
+export { relayReadout } from './queue-readout.ts'

@@ -2,7 +2,7 @@
 import type { Context } from '../../platform/context.ts'
 import { ageOf } from '../../platform/running/clock.ts'
 import type { Millis } from '../../protocol/identifiers.ts'
-import type { PushMessage, SealedPush } from '../../protocol/push/push-message.ts'
+import { relayedBody, type PushMessage, type SealedPush } from '../../protocol/push/push-message.ts'
 import type { PushOutcome, RelayPush } from '../../protocol/push/relay-frames.ts'
 import { fanOutSender, sealFor, senderNumbered } from '../sender-keys/sender-keys.ts'
 import { isHandleOrdered, obtainHandle, orderHandle } from './handle-steps.ts'
@@ -14,7 +14,7 @@ import {
   type PushRegistration,
   type RegistrationKey,
 } from './push-registration-store.ts'
-import { RelayRefused, RelayUnanswered, RelayWait, type Watch } from './relay-courier.ts'
+import { type RelayCourier, RelayRefused, RelayTooLate, RelayUnanswered, RelayWait, type Watch } from './relay-courier.ts'
 import type { Relay } from './relay.ts'
 
 export interface OrderedPush {
@@ -43,27 +43,32 @@ const RENEWAL_MILLIS = 60 * 60 * 1000
 export async function deliver(ctx: Context, relay: Relay, push: OrderedPush, watch?: DeliveryWatch): Promise<PushResult> {
   const { clock, db } = ctx
   if (clock.now() >= push.goodUntil) return 'expired'
+  const waitMillis = relay.pacing.pushes.waitMillis(clock.monotonic())
+  if (waitMillis > 0) throw new RelayWait('pushes are sent no faster than the push relay allows', waitMillis)
+  await relay.courier.connect(watch)
+  // To connect may have taken a while. The device may have left since.
+  if (clock.now() >= push.goodUntil) return 'expired'
   const registration = await findRegistration(db, push.device)
   const handle = registration && (registration.handle ?? (await awaitedHandle(ctx, relay, registration)))
   if (registration === null || handle === null) return 'unreachable'
 
-  const waitMillis = relay.pacing.pushes.waitMillis(clock.monotonic())
-  if (waitMillis > 0) throw new RelayWait('pushes are sent no faster than the push relay allows', waitMillis)
   if (!relay.pacing.takeOf(handle)) return 'throttled'
   const content = await contentFor(ctx, registration, push)
   if (typeof content === 'string') return content
-  watch?.('sealed', registration.isPing ? 'a ping, without content' : `${content.ct.length} characters of ciphertext, key ${content.kid}`)
-
+  watch?.(
+    'sealed',
+    registration.isPing ? 'a ping, without content' : `${relayedBody(content).length} bytes for Apple, with key ${content.kid}`,
+  )
   relay.pacing.pushes.take(clock.monotonic())
   const ttlSecs = Math.ceil((push.goodUntil - clock.now()) / 1000)
   const frame: RelayPush = { type: 'push', handle, ...content, priority: null, ttlSecs, ping: registration.isPing ? true : null }
-  const result = await answerTo(relay, frame, watch)
+  const result = await answerTo(relay, frame, { watch, goodUntil: push.goodUntil })
   await follow(ctx, relay, { ...registration, handle }, result)
   return result
 }
 
 /** As `Watch`; `sealed` says how large the message is. */
-export type DeliveryWatch = (step: Parameters<Watch>[0] | 'sealed', detail: string) => void
+export type DeliveryWatch = (step: Parameters<Watch>[0] | 'register' | 'sealed', detail: string) => void
 
 /** A device that has just registered is not missed: its handle is asked for before the push. Returns null if it has none. */
 async function awaitedHandle(ctx: Context, relay: Relay, registration: PushRegistration): Promise<string | null> {
@@ -87,13 +92,14 @@ async function contentFor(
   return 'tooLarge'
 }
 
-async function answerTo({ courier }: Relay, frame: RelayPush, watch?: Watch): Promise<PushResult> {
+async function answerTo({ courier }: Relay, frame: RelayPush, options: Parameters<RelayCourier['ask']>[1]): Promise<PushResult> {
   try {
-    const answer = await courier.ask(frame, watch)
+    const answer = await courier.ask(frame, options)
     return answer.type === 'pushed' ? answer.outcome : answer.type === 'throttled' ? 'throttled' : 'malformed'
   } catch (error) {
     if (error instanceof RelayUnanswered) return 'unanswered'
     if (error instanceof RelayRefused) return 'malformed'
+    if (error instanceof RelayTooLate) return 'expired'
     throw error
   }
 }

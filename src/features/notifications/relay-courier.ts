@@ -29,6 +29,8 @@ export class RelayUnreachable extends Error {}
 export class RelayUnanswered extends Error {}
 /** The relay answered, but nothing that answers the request. */
 export class RelayRefused extends Error {}
+/** The request became pointless before it was sent. */
+export class RelayTooLate extends Error {}
 /** Nothing may be asked now. */
 export class RelayWait extends Error {
   constructor(
@@ -75,6 +77,14 @@ interface CourierOptions {
 /** Told what is done, for people who watch. */
 export type Watch = (step: 'dial' | 'enroll', detail: string) => void
 
+interface AskOptions {
+  watch?: Watch
+  goodUntil?: Millis
+}
+
+/** A request on its way. `deadline` is on the monotonic clock. */
+type Job = Required<AskOptions> & { deadline: number }
+
 export interface RelayState {
   isConnected: boolean
   answeredAt: Millis | null
@@ -110,24 +120,36 @@ export class RelayCourier {
     this.#deniedUntil = -Infinity
   }
 
+  /** Connect to the relay, unless there is a connection. Call it in one's turn. Throws `RelayUnreachable` or `RelayWait`. */
+  async connect(watch: Watch = () => {}): Promise<void> {
+    await this.#noting((deadline) => this.#connected({ deadline, watch }))
+  }
+
   /**
-   * Returns the answer to a request. Call it in one's turn. Throws `RelayUnreachable`, `RelayUnanswered`, `RelayRefused`
-   * or `RelayWait`.
+   * Returns the answer to a request. Call it in one's turn. From `goodUntil` on it is not sent any more. Throws
+   * `RelayUnreachable`, `RelayUnanswered`, `RelayRefused`, `RelayWait` or `RelayTooLate`.
    */
-  async ask(request: RelayRequest, watch: Watch = () => {}): Promise<RelayAnswer> {
+  async ask(request: RelayRequest, { watch = () => {}, goodUntil = Infinity }: AskOptions = {}): Promise<RelayAnswer> {
+    const answer = await this.#noting(async (deadline) => {
+      const job = { deadline, watch, goodUntil }
+      const first = await this.#request(request, job)
+      if (!saysNotEnrolled(first)) return first
+      await this.#enroll(job)
+      return this.#request(request, job)
+    })
+    this.#failure = null
+    return answer
+  }
+
+  /** Do something with the relay, unless it is to be left alone, and note why it fails. */
+  async #noting<T>(work: (deadline: number) => Promise<T>): Promise<T> {
     const { clock, timing } = this.#options
     const deniedMillis = this.#deniedUntil - clock.monotonic()
     if (deniedMillis > 0) throw new RelayWait('the push relay has refused to enroll this server', deniedMillis)
-    const deadline = clock.monotonic() + timing.requestMillis
     try {
-      let answer = await this.#request(request, deadline, watch)
-      if (saysNotEnrolled(answer)) {
-        await this.#enroll(deadline, watch)
-        answer = await this.#request(request, deadline, watch)
-      }
-      this.#failure = null
-      return answer
+      return await work(clock.monotonic() + timing.requestMillis)
     } catch (error) {
+      if (error instanceof RelayTooLate) throw error
       this.#failure = { reason: (error as Error).message, since: this.#failure?.since ?? clock.now() }
       throw error
     }
@@ -139,13 +161,13 @@ export class RelayCourier {
     this.#connection = null
   }
 
-  async #enroll(deadline: number, watch: Watch): Promise<void> {
+  async #enroll(job: Job): Promise<void> {
     const { enrollmentCode, clock, log, timing } = this.#options
     const request = { type: 'enroll', claimCode: enrollmentCode?.reveal() ?? null } as const
-    const { type } = await this.#request(request, deadline, watch).catch((error: unknown) => {
+    const { type } = await this.#request(request, job).catch((error: unknown) => {
       throw error instanceof RelayUnanswered ? new RelayUnreachable(error.message) : error
     })
-    watch('enroll', type)
+    job.watch('enroll', type)
     if (type === 'throttled') throw new RelayWait('the push relay lets nobody enroll at the moment', ENROLL_WAIT_MILLIS)
     if (type === 'denied') {
       this.#deniedUntil = clock.monotonic() + timing.deniedMillis
@@ -157,10 +179,10 @@ export class RelayCourier {
     log.info('enrolled at the push relay')
   }
 
-  async #request(request: RelayRequest, deadline: number, watch: Watch): Promise<RelayAnswer> {
+  async #request(request: RelayRequest, job: Job): Promise<RelayAnswer> {
     const { clock, log } = this.#options
     const bytes = formatRelayRequest(request)
-    const answer = (await this.#exchange(bytes, deadline, watch)) ?? (await this.#exchange(bytes, deadline, watch))
+    const answer = (await this.#exchange(bytes, job)) ?? (await this.#exchange(bytes, job))
     if (answer === null) throw new RelayUnanswered('the connection to the push relay was lost twice')
     this.#answeredAt = clock.now()
     const read = readRelayAnswer(answer)
@@ -170,10 +192,11 @@ export class RelayCourier {
   }
 
   /** Returns null if the connection was lost before the answer was there. */
-  async #exchange(bytes: Uint8Array, deadline: number, watch: Watch): Promise<Uint8Array | null> {
+  async #exchange(bytes: Uint8Array, job: Job): Promise<Uint8Array | null> {
     const { clock, log, timing } = this.#options
-    const connection = await this.#connected(deadline, watch)
-    const timeoutMillis = this.#within(deadline, timing.exchangeMillis)
+    const connection = await this.#connected(job)
+    if (clock.now() >= job.goodUntil) throw new RelayTooLate('the time for the request was over')
+    const timeoutMillis = this.#within(job.deadline, timing.exchangeMillis)
     const overAt = clock.monotonic() + timeoutMillis
     try {
       return await connection.exchange(bytes, { maxBytes: MAX_FRAME_BYTES, timeoutMillis })
@@ -186,7 +209,7 @@ export class RelayCourier {
     }
   }
 
-  async #connected(deadline: number, watch: Watch): Promise<PeerConnection> {
+  async #connected({ deadline, watch }: Pick<Job, 'deadline' | 'watch'>): Promise<PeerConnection> {
     if (this.#connection !== null) return this.#connection
     const { peers, relay, timing } = this.#options
     const endpoint = peers()

@@ -113,6 +113,7 @@ type UnauditedAction =
   | 'invites_disabled'
   | 'invites_enabled'
   | 'sweep_run'
+  | 'push_tested'
 
 export const unauthorized = () => authenticationRequired('Operator credentials are missing or wrong')
 

@@ -25,8 +25,6 @@ interface Notes {
   env?: readonly string[]
   /** A key that the contract assumes without listing it. */
   addition?: boolean
-  /** Belongs to a feature that this version lacks: read and checked, then ignored. */
-  unused?: boolean
   /** Warning shown if the key is set in the file. */
   inFile?: string
 }
@@ -67,10 +65,6 @@ export const required = <T>(kind: Kind<T>, { development, ...notes }: Notes & { 
   development,
   ...notes,
 })
-
-/** Marks fields as `unused`. */
-export const unused = <Fields extends Record<string, Field<unknown>>>(fields: Fields): Fields =>
-  Object.fromEntries(Object.entries(fields).map(([name, declaration]) => [name, { ...declaration, unused: true }])) as Fields
 
 /** The keys of one TOML table. */
 export class Section<Fields> {

@@ -2,7 +2,7 @@
 import { logLevels } from '../running/log-line.ts'
 import { trustedIssuers } from './trusted-issuers.ts'
 import { watchedLabelers } from './watched-labelers.ts'
-import { derived, field, fileOnly, optional, required, section, unused } from './config-fields.ts'
+import { derived, field, fileOnly, optional, required, section } from './config-fields.ts'
 import {
   boolean,
   bytes,
@@ -384,17 +384,15 @@ export const declared = {
     endpoint: optional(text, { doc: "Node id to advertise instead of this server's own, even if the endpoint is disabled." }),
   }),
 
-  notifications: section(
-    unused({
-      relay: optional(nodeId, { doc: 'Node id of the push relay. Unset: no notifications.' }),
-      relayAddresses: field(listOf(socketAddress), {
-        default: [],
-        addition: true,
-        doc: 'Where the push relay can be reached, each `address:port`, in addition to what discovery finds.',
-      }),
-      enrollmentCode: optional(secret(text), { doc: 'Code for a relay that requires one to enroll.' }),
+  notifications: section({
+    relay: optional(nodeId, { doc: 'Node id of the push relay. Unset: no notifications.' }),
+    relayAddresses: field(listOf(socketAddress), {
+      default: [],
+      addition: true,
+      doc: 'Where the push relay can be reached, each `address:port`, in addition to what discovery finds.',
     }),
-  ),
+    enrollmentCode: optional(secret(text), { doc: 'Code for a relay that requires one to enroll.' }),
+  }),
 
   telemetry: section({
     enabled: field(boolean, { default: false, doc: 'Export traces.' }),

@@ -12,7 +12,7 @@ export function configTable(): string {
 const row = (...cells: string[]) => `| ${cells.map((cell) => cell.replaceAll('|', '\\|')).join(' | ')} |`
 const code = (text: string) => `\`${text}\``
 
-const nameOf = ({ name, field }: Key) => [code(name), ...(field.addition ? ['†'] : []), ...(field.unused ? ['‡'] : [])].join(' ')
+const nameOf = ({ name, field }: Key) => [code(name), ...(field.addition ? ['†'] : [])].join(' ')
 const typeOf = ({ field }: Key) => (field.kind.secret === true ? `${field.kind.name}, secret` : field.kind.name)
 
 function defaultOf({ field }: Key): string {
