@@ -59,6 +59,7 @@ const aboutNobody: readonly string[] = [
   'repo_seq_past',
   'schema_migration',
   'server_secret',
+  'sweep_report',
   'waitlist_entry',
 ]
 

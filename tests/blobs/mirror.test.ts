@@ -143,13 +143,13 @@ test('a bucket that is down, or cannot list, loses nothing and leaves the last r
   await mirror()
   await forget(ref.$link)
   await mirror()
-  const last = pds.ctx.sweeps.last.get('blob-mirror')
+  const last = (await pds.ctx.sweeps.lastPasses()).get('blob-mirror')
   for (const fault of ['down', 'list'] as const) {
     bucket.fault = fault
     await expect(mirror()).rejects.toThrow()
     expect(bucket.keys()).toContain(keyOf(ref.$link))
   }
-  expect(pds.ctx.sweeps.last.get('blob-mirror')).toEqual(last)
+  expect((await pds.ctx.sweeps.lastPasses()).get('blob-mirror')).toEqual(last)
 })
 
 test('the scrub finds nothing where nothing is wrong', async () => {

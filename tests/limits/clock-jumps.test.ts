@@ -123,6 +123,7 @@ describe('what deletes by age skips a pass', () => {
       'firehose-gc',
       'blob-gc',
       'blob-scrub',
+      'blob-scrub-full',
       'account-reaper',
       'expired-sessions',
       'oauth-expiry',

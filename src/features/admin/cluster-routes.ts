@@ -1,6 +1,7 @@
 /** What operators see of a service that consists of several nodes. */
 import { route } from '../../http/endpoint.ts'
 import type { Cluster } from '../../platform/database/database.ts'
+import { isOfPass } from '../../platform/running/sweep-passes.ts'
 import { wireTime } from '../../protocol/identifiers.ts'
 import { operator } from '../operators/operators.ts'
 
@@ -27,11 +28,14 @@ async function stateOf(cluster: Cluster) {
       startedAt: wireTime(startedAt),
       heartbeatAt: wireTime(heartbeatAt),
     })),
-    leases: leases.map(({ name, fence, holder, takenAt, isHeld }) => ({
-      name,
-      fence,
-      holder: isHeld ? { id: holder, name: nameOf.get(holder) ?? null } : null,
-      takenAt: wireTime(takenAt),
-    })),
+    // Between the passes of a sweep, nobody is to hold its lease.
+    leases: leases
+      .filter(({ name, isHeld }) => isHeld || !isOfPass(name))
+      .map(({ name, fence, holder, takenAt, isHeld }) => ({
+        name,
+        fence,
+        holder: isHeld ? { id: holder, name: nameOf.get(holder) ?? null } : null,
+        takenAt: wireTime(takenAt),
+      })),
   }
 }

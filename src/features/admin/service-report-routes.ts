@@ -103,6 +103,7 @@ export const serviceReportRoutes = [
     async handler({ ctx }) {
       const { db, clock, sweeps } = ctx
       const now = clock.now()
+      const passes = await sweeps.lastPasses()
       const { backfillWindowSecs: backfillWindowSeconds, ...firehose } = await firehoseReadout(ctx)
       const pushes = await relayReadout(ctx)
       return {
@@ -113,7 +114,7 @@ export const serviceReportRoutes = [
         firehose: { ...firehose, backfillWindowSeconds },
         sweeps: Object.fromEntries(
           sweeps.sweeps.map(({ name }) => {
-            const last = sweeps.last.get(name)
+            const last = passes.get(name)
             return [camelCase(name), last ? { completedAt: Math.floor(last.completedAt / 1000), ...last.report } : null]
           }),
         ),

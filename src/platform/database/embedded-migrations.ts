@@ -46,6 +46,7 @@ import browserSignIns from '../../../migrations/0087-browser-sign-ins.sql' with 
 import hostingChanges from '../../../migrations/0093-hosting-changes.sql' with { type: 'text' }
 import pushRegistrations from '../../../migrations/0109-push-registrations.sql' with { type: 'text' }
 import holders from '../../../migrations/0120-holders.sql' with { type: 'text' }
+import sweepReports from '../../../migrations/0121-sweep-reports.sql' with { type: 'text' }
 import stepOrder from '../../../migrations/0110-step-order.sql' with { type: 'text' }
 import unansweredSubmissions from '../../../migrations/0106-unanswered-submissions.sql' with { type: 'text' }
 import formerSubjects from '../../../migrations/0112-former-subjects.sql' with { type: 'text' }
@@ -110,4 +111,5 @@ export const migrations: readonly Migration[] = [
   migration(120, 'holders', holders),
   migration(116, 'removal-tombstones', removalTombstones),
   migration(114, 'commit-marks', commitMarks),
+  migration(121, 'sweep-reports', sweepReports),
 ]

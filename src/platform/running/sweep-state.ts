@@ -10,10 +10,10 @@ export interface SweepState {
 
 export interface Sweeps {
   readonly sweeps: readonly { readonly name: string; readonly destructive?: boolean }[]
-  /** The last completed pass of each sweep, by name. */
-  readonly last: ReadonlyMap<string, SweepState>
+  /** The last completed pass of each sweep, by name; on a cluster, of whichever node made it. */
+  lastPasses(): Promise<ReadonlyMap<string, SweepState>>
   start(): void
-  /** Run one pass now, or join the one in progress. Throws if no sweep has this name. */
+  /** Run one pass now, or join the one in progress, whichever node makes it. Throws if no sweep has this name. */
   run(name: string): Promise<SweepReport>
   stop(): Promise<void>
 }

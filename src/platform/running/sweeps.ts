@@ -5,14 +5,23 @@
  * failed pass leaves the last report as it was: a stale timestamp is the alarm. If the clock was set, a destructive
  * sweep skips one pass and leaves its report too, so the operator has one interval to notice and correct a wrong clock.
  * The next pass trusts the clock.
+ *
+ * On a cluster, one node at a time makes a pass of a sweep, and none begins one that another has made within the
+ * interval. Reports are rows, so that every node tells the same.
  */
+import { setTimeout as pause } from 'node:timers/promises'
 import { ClockWatch } from './clock-watch.ts'
 import type { Config } from '../configuration/config.ts'
 import type { Context } from '../context.ts'
+import { sweepPasses, type SweepPasses } from './sweep-passes.ts'
 import type { Sweeps, SweepReport, SweepState } from './sweep-state.ts'
 
 /** The longest delay that a timer accepts; with a longer one it would fire at once. */
 const MAX_TIMER_MILLIS = 2 ** 31 - 1
+/** While another node makes a pass: time until this one looks again whether it has to make one, because the other may fail. */
+const HELD_MILLIS = 60_000
+/** The same for somebody who waits for the report. */
+const JOINED_MILLIS = 100
 
 export interface Sweep {
   /** Kebab-case; unique. `holdfast sweep <name>` takes it; metrics and health use it in their own spelling. */
@@ -33,10 +42,10 @@ export interface Sweep {
 const skippedPass: SweepReport = { skipped: 1 }
 
 export class SweepRunner implements Sweeps {
-  readonly #running = new Map<string, Promise<SweepReport>>()
+  readonly #running = new Map<string, Promise<SweepReport | null>>()
   readonly #timers = new Map<string, Timer>()
   readonly #tallies = new Map<string, (by: number) => void>()
-  readonly last = new Map<string, SweepState>()
+  readonly #passes: SweepPasses
   readonly #clockWatch: ClockWatch
   /** How many jumps of the clock each sweep has taken into account. */
   readonly #heeded = new Map<string, number>()
@@ -47,14 +56,15 @@ export class SweepRunner implements Sweeps {
     readonly sweeps: readonly Sweep[],
   ) {
     this.#clockWatch = new ClockWatch(ctx.db, ctx.clock)
+    this.#passes = sweepPasses(ctx, this.#stopping.signal)
     for (const { name, counts = {} } of sweeps) {
       for (const [field, counter] of Object.entries(counts))
         this.#tallies.set(counter, ctx.metrics.tally(counter, `Sum of "${field}" in the reports of the ${name} sweep`))
       ctx.metrics.gauge(
         `${name.replaceAll('-', '_')}_last_run_timestamp`,
         `Completion time of the last pass of the ${name} sweep, in Unix seconds`,
-        () => {
-          const last = this.last.get(name)
+        async () => {
+          const last = await this.#passes.last(name)
           return last ? Math.floor(last.completedAt / 1000) : null
         },
       )
@@ -64,16 +74,27 @@ export class SweepRunner implements Sweeps {
   start(): void {
     for (const sweep of this.sweeps) {
       if (sweep.intervalSecs(this.ctx.config) === 0) continue
-      if (sweep.atStart) void this.#tick(sweep)
+      if (sweep.atStart) void this.#tick(sweep, true)
       else this.#schedule(sweep)
     }
   }
 
+  lastPasses(): Promise<ReadonlyMap<string, SweepState>> {
+    return this.#passes.all()
+  }
+
   /** Run one pass now, or join the one in progress. Throws if no sweep has this name. */
-  run(name: string): Promise<SweepReport> {
+  async run(name: string): Promise<SweepReport> {
     const sweep = this.sweeps.find((one) => one.name === name)
     if (!sweep) throw new Error(`there is no sweep named ${name}`)
-    return this.#pass(sweep)
+    const before = this.ctx.db.cluster === null ? null : await this.#passes.last(name)
+    for (;;) {
+      const report = await this.#pass(sweep)
+      if (report !== null) return report
+      await pause(JOINED_MILLIS, undefined, { signal: this.#stopping.signal })
+      const last = await this.#passes.last(name)
+      if (last !== null && last.completedAt !== before?.completedAt) return last.report
+    }
   }
 
   async stop(): Promise<void> {
@@ -82,39 +103,64 @@ export class SweepRunner implements Sweeps {
     await Promise.allSettled(this.#running.values())
   }
 
-  #schedule(sweep: Sweep): void {
+  #schedule(sweep: Sweep, waitMillis = this.#intervalMillis(sweep)): void {
     if (this.#stopping.signal.aborted) return
-    const timer = setTimeout(() => void this.#tick(sweep), Math.min(sweep.intervalSecs(this.ctx.config) * 1000, MAX_TIMER_MILLIS))
+    const timer = setTimeout(() => void this.#tick(sweep), Math.min(waitMillis, MAX_TIMER_MILLIS))
     timer.unref()
     this.#timers.set(sweep.name, timer)
   }
 
-  async #tick(sweep: Sweep): Promise<void> {
+  #intervalMillis(sweep: Sweep): number {
+    return sweep.intervalSecs(this.ctx.config) * 1000
+  }
+
+  async #tick(sweep: Sweep, isFirst = false): Promise<void> {
+    let waitMillis = this.#intervalMillis(sweep)
     try {
-      await this.#pass(sweep)
+      if ((await this.#pass(sweep, !isFirst)) === null) {
+        const earlyMillis = await this.#earlyMillis(sweep)
+        waitMillis = earlyMillis > 0 ? earlyMillis : Math.min(waitMillis, HELD_MILLIS)
+      }
     } catch (error) {
       if (!this.#stopping.signal.aborted) this.ctx.log.error('sweep failed', { sweep: sweep.name, error })
     }
-    this.#schedule(sweep)
+    this.#schedule(sweep, waitMillis)
   }
 
-  #pass(sweep: Sweep): Promise<SweepReport> {
+  /** On a cluster: time until a pass is due, because another node has made one. */
+  async #earlyMillis(sweep: Sweep): Promise<number> {
+    const { clock, db } = this.ctx
+    if (db.cluster === null) return 0
+    const last = await this.#passes.last(sweep.name)
+    const sinceMillis = last === null ? Infinity : clock.now() - last.completedAt
+    // A pass in the future was made by a node whose clock was ahead.
+    return sinceMillis < 0 ? 0 : Math.max(0, this.#intervalMillis(sweep) - sinceMillis)
+  }
+
+  /** Returns null if another node makes a pass, or has made one so lately that no regular one is due. */
+  #pass(sweep: Sweep, isRegular = false): Promise<SweepReport | null> {
     const running = this.#running.get(sweep.name)
     if (running) return running
-    const pass = this.#make(sweep).finally(() => this.#running.delete(sweep.name))
+    const pass = this.#make(sweep, isRegular).finally(() => this.#running.delete(sweep.name))
     this.#running.set(sweep.name, pass)
     return pass
   }
 
-  async #make(sweep: Sweep): Promise<SweepReport> {
+  async #make(sweep: Sweep, isRegular: boolean): Promise<SweepReport | null> {
+    if (isRegular && (await this.#earlyMillis(sweep)) > 0) return null
     if (sweep.destructive && (await this.#clockWasSet(sweep))) {
       this.ctx.log.warn('sweep skipped a pass: the clock was set, or this server was stopped for long', { sweep: sweep.name })
       return skippedPass
     }
-    const report = await sweep.run(this.ctx, this.#stopping.signal)
-    this.last.set(sweep.name, { completedAt: this.ctx.clock.now(), report })
-    for (const [field, counter] of Object.entries(sweep.counts ?? {})) this.#tallies.get(counter)!(report[field] ?? 0)
-    return report
+    const { name, counts = {} } = sweep
+    return this.#passes.exclusively(name, async (signal) => {
+      // The pass of another node may have ended in between.
+      if (isRegular && (await this.#earlyMillis(sweep)) > 0) return null
+      const report = await sweep.run(this.ctx, signal)
+      await this.#passes.record(name, { completedAt: this.ctx.clock.now(), report })
+      for (const [field, counter] of Object.entries(counts)) this.#tallies.get(counter)!(report[field] ?? 0)
+      return report
+    })
   }
 
   /** Returns whether the clock was set since the sweep's last pass. Each sweep learns of a jump once, whichever detected it. */
