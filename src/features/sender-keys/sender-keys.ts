@@ -32,7 +32,8 @@ export { skipSenderKeyNumbers } from './sender-key-store.ts'
 /**
  * Returns the key that seals all pushes of one event, and makes it if there is none. Returns null if there can be none,
  * because no master key is configured or because the stored key does not open: nothing can be sealed then. Call it only
- * if there is something to seal, in the transaction that queues the pushes.
+ * if there is something to seal, in the transaction that queues the pushes. It must be one that runs alone, because two
+ * beside each other would make two keys of one number.
  */
 export async function fanOutSender(ctx: Context, tx: Tx): Promise<PushSenderSecret | null> {
   if (ctx.config.signingKeyMasterKey === null) return null
