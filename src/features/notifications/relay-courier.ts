@@ -44,8 +44,10 @@ export class RelayWait extends Error {
 export interface RelayTiming {
   dialMillis: number
   exchangeMillis: number
-  /** Of a request with all that it takes: connections, enrollment, repetition. Less than a try of a step may take. */
-  requestMillis: number
+  /** How long one's turn is: with connections, enrollment and repetition. */
+  turnMillis: number
+  /** How long one may wait for it. Both together are less than a try of a step may take. */
+  waitMillis: number
   /** How long nothing is asked after the relay refused to enroll this server. */
   deniedMillis: number
 }
@@ -53,7 +55,8 @@ export interface RelayTiming {
 export const relayTiming: RelayTiming = {
   dialMillis: 15_000,
   exchangeMillis: 30_000,
-  requestMillis: 100_000,
+  turnMillis: 95_000,
+  waitMillis: 15_000,
   deniedMillis: 60 * 60 * 1000,
 }
 
@@ -61,6 +64,7 @@ export const relayTiming: RelayTiming = {
 const MAX_WAITING = 20
 /** After the relay said that this server enrolls too often. */
 const ENROLL_WAIT_MILLIS = 60_000
+const BUSY_MILLIS = 1000
 /** A timer may be early by this much. */
 const TIMER_SLACK_MILLIS = 10
 
@@ -82,8 +86,7 @@ interface AskOptions {
   goodUntil?: Millis
 }
 
-/** A request on its way. `deadline` is on the monotonic clock. */
-type Job = Required<AskOptions> & { deadline: number }
+type Job = Required<AskOptions>
 
 export interface RelayState {
   isConnected: boolean
@@ -97,6 +100,8 @@ export class RelayCourier {
   readonly #turns = new Semaphore(1, MAX_WAITING)
   #connection: PeerConnection | null = null
   #isStopped = false
+  /** Of the turn, on the monotonic clock. */
+  #deadline = -Infinity
   /** On the monotonic clock. */
   #deniedUntil = -Infinity
   #answeredAt: Millis | null = null
@@ -110,9 +115,16 @@ export class RelayCourier {
     return { isConnected: this.#connection !== null, answeredAt: this.#answeredAt, failure: this.#failure }
   }
 
-  /** Do something with the relay when it is its turn. */
+  /** Do something with the relay when it is its turn. Throws `RelayWait` if that takes too long. */
   alone<T>(work: () => Promise<T>): Promise<T> {
-    return this.#turns.run(work)
+    const { clock, timing } = this.#options
+    const latest = clock.monotonic() + timing.waitMillis
+    return this.#turns.run(() => {
+      const now = clock.monotonic()
+      if (now > latest) throw new RelayWait('others were talking to the push relay', BUSY_MILLIS)
+      this.#deadline = now + timing.turnMillis
+      return work()
+    })
   }
 
   /** Ask even though the relay refused to enroll this server: somebody says that the reason is gone. */
@@ -122,7 +134,7 @@ export class RelayCourier {
 
   /** Connect to the relay, unless there is a connection. Call it in one's turn. Throws `RelayUnreachable` or `RelayWait`. */
   async connect(watch: Watch = () => {}): Promise<void> {
-    await this.#noting((deadline) => this.#connected({ deadline, watch }))
+    await this.#noting(() => this.#connected(watch))
   }
 
   /**
@@ -130,8 +142,8 @@ export class RelayCourier {
    * `RelayUnreachable`, `RelayUnanswered`, `RelayRefused`, `RelayWait` or `RelayTooLate`.
    */
   async ask(request: RelayRequest, { watch = () => {}, goodUntil = Infinity }: AskOptions = {}): Promise<RelayAnswer> {
-    const answer = await this.#noting(async (deadline) => {
-      const job = { deadline, watch, goodUntil }
+    const answer = await this.#noting(async () => {
+      const job = { watch, goodUntil }
       const first = await this.#request(request, job)
       if (!saysNotEnrolled(first)) return first
       await this.#enroll(job)
@@ -142,12 +154,12 @@ export class RelayCourier {
   }
 
   /** Do something with the relay, unless it is to be left alone, and note why it fails. */
-  async #noting<T>(work: (deadline: number) => Promise<T>): Promise<T> {
-    const { clock, timing } = this.#options
+  async #noting<T>(work: () => Promise<T>): Promise<T> {
+    const { clock } = this.#options
     const deniedMillis = this.#deniedUntil - clock.monotonic()
     if (deniedMillis > 0) throw new RelayWait('the push relay has refused to enroll this server', deniedMillis)
     try {
-      return await work(clock.monotonic() + timing.requestMillis)
+      return await work()
     } catch (error) {
       if (error instanceof RelayTooLate) throw error
       this.#failure = { reason: (error as Error).message, since: this.#failure?.since ?? clock.now() }
@@ -165,7 +177,7 @@ export class RelayCourier {
     const { enrollmentCode, clock, log, timing } = this.#options
     const request = { type: 'enroll', claimCode: enrollmentCode?.reveal() ?? null } as const
     const { type } = await this.#request(request, job).catch((error: unknown) => {
-      throw error instanceof RelayUnanswered ? new RelayUnreachable(error.message) : error
+      throw error instanceof RelayUnanswered || error instanceof RelayRefused ? new RelayUnreachable(error.message) : error
     })
     job.watch('enroll', type)
     if (type === 'throttled') throw new RelayWait('the push relay lets nobody enroll at the moment', ENROLL_WAIT_MILLIS)
@@ -175,7 +187,7 @@ export class RelayCourier {
       log.error('the push relay refuses to enroll this server: check notifications.enrollment_code', { reason })
       throw new RelayWait('the push relay has refused to enroll this server', timing.deniedMillis)
     }
-    if (type !== 'ok') throw new RelayRefused(`the push relay answered an enrollment with ${type}`)
+    if (type !== 'ok') throw new RelayUnreachable(`the push relay answered an enrollment with ${type}`)
     log.info('enrolled at the push relay')
   }
 
@@ -194,9 +206,9 @@ export class RelayCourier {
   /** Returns null if the connection was lost before the answer was there. */
   async #exchange(bytes: Uint8Array, job: Job): Promise<Uint8Array | null> {
     const { clock, log, timing } = this.#options
-    const connection = await this.#connected(job)
+    const connection = await this.#connected(job.watch)
     if (clock.now() >= job.goodUntil) throw new RelayTooLate('the time for the request was over')
-    const timeoutMillis = this.#within(job.deadline, timing.exchangeMillis)
+    const timeoutMillis = this.#within(timing.exchangeMillis)
     const overAt = clock.monotonic() + timeoutMillis
     try {
       return await connection.exchange(bytes, { maxBytes: MAX_FRAME_BYTES, timeoutMillis })
@@ -209,13 +221,13 @@ export class RelayCourier {
     }
   }
 
-  async #connected({ deadline, watch }: Pick<Job, 'deadline' | 'watch'>): Promise<PeerConnection> {
+  async #connected(watch: Watch): Promise<PeerConnection> {
     if (this.#connection !== null) return this.#connection
     const { peers, relay, timing } = this.#options
     const endpoint = peers()
     if (endpoint === null || this.#isStopped) throw new RelayUnreachable('this server has no QUIC endpoint')
     try {
-      const connection = await endpoint.dial(relay, RELAY_ALPN, this.#within(deadline, timing.dialMillis))
+      const connection = await endpoint.dial(relay, RELAY_ALPN, this.#within(timing.dialMillis))
       this.#keep(connection)
       watch('dial', 'connected')
       return connection
@@ -234,9 +246,9 @@ export class RelayCourier {
     this.#connection = connection
   }
 
-  /** Returns how long something may take, in milliseconds. Throws `RelayUnreachable` if the time is over. */
-  #within(deadline: number, millis: number): number {
-    const left = Math.min(millis, deadline - this.#options.clock.monotonic())
+  /** Returns how long something may take, in milliseconds. Throws `RelayUnreachable` if the turn is over. */
+  #within(millis: number): number {
+    const left = Math.min(millis, this.#deadline - this.#options.clock.monotonic())
     if (left <= 0) throw new RelayUnreachable('the push relay took too long')
     return left
   }

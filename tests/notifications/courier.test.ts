@@ -1,0 +1,172 @@
+/** The connection to the relay: how it is opened, lost and given up. Against a real relay, with times that are short. */
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { peersOf } from '../../src/features/iroh/iroh.ts'
+import {
+  RelayCourier,
+  RelayTooLate,
+  relayTiming,
+  RelayUnanswered,
+  RelayUnreachable,
+  RelayWait,
+  type RelayTiming,
+} from '../../src/features/notifications/relay-courier.ts'
+import { startPds, type TestPds } from '../harness/pds.ts'
+import { PushRelay } from '../harness/push-relay.ts'
+import { startQuicPeer } from '../harness/quic-peer.ts'
+import { until } from '../harness/until.ts'
+
+let pds: TestPds
+beforeAll(async () => {
+  pds = await startPds({ iroh: { enabled: true, discovery: false } })
+})
+afterAll(() => pds[Symbol.asyncDispose]())
+
+const courierTo = ({ nodeId, config }: Pick<PushRelay, 'nodeId' | 'config'>, timing: Partial<RelayTiming> = {}) => {
+  const { ctx } = pds
+  return new RelayCourier({
+    peers: () => peersOf(ctx),
+    relay: { nodeId, addresses: config.notifications.relayAddresses },
+    enrollmentCode: null,
+    clock: ctx.clock,
+    log: ctx.log,
+    timing: { ...relayTiming, ...timing },
+  })
+}
+const drop = { type: 'dropHandle', handle: 'wPaEUCGbsPDUro7ihqEDug' } as const
+const ask = (courier: RelayCourier, goodUntil?: number) =>
+  courier.alone(() => courier.ask(drop, goodUntil === undefined ? {} : { goodUntil }))
+const admitted = async () => {
+  const relay = await PushRelay.start({ codes: null })
+  relay.enrolled.add(peersOf(pds.ctx)!.nodeId)
+  return relay
+}
+
+test('a burst opens one connection, and is asked one after the other', async () => {
+  await using relay = await admitted()
+  const courier = courierTo(relay)
+  let asking = 0
+  let most = 0
+  const turns = Array.from({ length: 15 }, () =>
+    courier.alone(async () => {
+      most = Math.max(most, ++asking)
+      await courier.ask(drop)
+      asking--
+    }),
+  )
+  await Promise.all(turns)
+  expect({ connections: relay.connections, requests: relay.requests.length, most }).toEqual({ connections: 1, requests: 15, most: 1 })
+  courier.close()
+})
+
+test('a request that takes all its time is given up and not repeated, and the next goes over a new connection', async () => {
+  await using relay = await admitted()
+  const courier = courierTo(relay, { exchangeMillis: 100 })
+  const { promise, resolve } = Promise.withResolvers<void>()
+  relay.held = promise
+  expect(ask(courier)).rejects.toBeInstanceOf(RelayUnanswered)
+  await until(() => courier.state.failure !== null)
+  expect(relay.requests).toHaveLength(1)
+  expect(courier.state).toMatchObject({ isConnected: false, failure: { reason: 'the push relay took too long to answer' } })
+  relay.held = null
+  resolve()
+  expect(await ask(courier)).toEqual({ type: 'ok' })
+  expect(relay.connections).toBe(2)
+  expect(courier.state).toMatchObject({ isConnected: true, failure: null })
+  courier.close()
+})
+
+test('a request whose connection is lost is repeated once', async () => {
+  let lost = 0
+  await using peer = await startQuicPeer({
+    alpn: 'ezpds/notify/0',
+    answer: (_request, { connection }) => {
+      if (lost++ > 0) return Buffer.from('{"type":"ok"}')
+      connection.close(1n, [])
+      return new Promise<Uint8Array>(() => {})
+    },
+  })
+  const courier = courierTo({
+    nodeId: peer.nodeId,
+    config: { notifications: { relayAddresses: [...peer.addresses] } } as PushRelay['config'],
+  })
+  expect(await ask(courier)).toEqual({ type: 'ok' })
+  expect({ requests: lost, connections: peer.accepted.length }).toEqual({ requests: 2, connections: 2 })
+  courier.close()
+})
+
+test('a request whose connection is lost twice is not repeated again', async () => {
+  let requests = 0
+  await using peer = await startQuicPeer({
+    alpn: 'ezpds/notify/0',
+    answer: (_request, { connection }) => {
+      requests++
+      connection.close(1n, [])
+      return new Promise<Uint8Array>(() => {})
+    },
+  })
+  const courier = courierTo({
+    nodeId: peer.nodeId,
+    config: { notifications: { relayAddresses: [...peer.addresses] } } as PushRelay['config'],
+  })
+  const fault = await ask(courier).catch((error: unknown) => error)
+  expect(fault).toBeInstanceOf(RelayUnanswered)
+  expect(requests).toBe(2)
+  courier.close()
+})
+
+test('a relay that nobody finds is given up in time, and whoever waits for a turn for too long comes later', async () => {
+  await using relay = await admitted()
+  await relay.disappear()
+  const courier = courierTo(relay, { dialMillis: 100, waitMillis: 20 })
+  const [first, second] = await Promise.all([1, 2].map(() => ask(courier).catch((error: unknown) => error)))
+  expect(first).toBeInstanceOf(RelayUnreachable)
+  expect(second).toBeInstanceOf(RelayWait)
+  await relay.comeBack()
+  expect(await ask(courier)).toEqual({ type: 'ok' })
+  courier.close()
+})
+
+test('a turn is bounded, whatever the relay does', async () => {
+  await using relay = await admitted()
+  await relay.disappear()
+  const courier = courierTo(relay, { turnMillis: 50 })
+  expect(await ask(courier).catch((error: unknown) => error)).toBeInstanceOf(RelayUnreachable)
+  courier.close()
+})
+
+test('what is too old when the connection is there is not sent', async () => {
+  await using relay = await admitted()
+  const courier = courierTo(relay)
+  expect(await ask(courier, pds.clock.now()).catch((error: unknown) => error)).toBeInstanceOf(RelayTooLate)
+  expect(relay.requests).toEqual([])
+  expect(courier.state).toMatchObject({ isConnected: true, failure: null })
+  courier.close()
+})
+
+test('after it was closed it opens no connection, and whoever waited is told', async () => {
+  await using relay = await admitted()
+  const courier = courierTo(relay)
+  const { promise, resolve } = Promise.withResolvers<void>()
+  relay.held = promise
+  const waiting = ask(courier).catch((error: unknown) => error)
+  await until(() => relay.requests.length === 1)
+  courier.close()
+  expect(await waiting).toBeInstanceOf(RelayUnreachable)
+  expect(await ask(courier).catch((error: unknown) => error)).toBeInstanceOf(RelayUnreachable)
+  expect(relay.connections).toBe(1)
+  resolve()
+})
+
+test('without an endpoint there is no relay', async () => {
+  await using relay = await admitted()
+  await using quiet = await startPds()
+  const courier = new RelayCourier({
+    peers: () => peersOf(quiet.ctx),
+    relay: { nodeId: relay.nodeId, addresses: [] },
+    enrollmentCode: null,
+    clock: quiet.clock,
+    log: quiet.ctx.log,
+    timing: relayTiming,
+  })
+  expect(await ask(courier).catch((error: unknown) => error)).toBeInstanceOf(RelayUnreachable)
+})
