@@ -8,57 +8,101 @@
  * import becomes a chunk of its own, which takes no memory before it is loaded. The executable reads no .env and no
  * bunfig.toml from its working directory: its configuration has one place.
  */
-import { rmSync, statSync } from 'node:fs'
+import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
+import type { BunPlugin } from 'bun'
 import { SOFTWARE } from './src/base/version.ts'
 
-/** The platforms to build for, as Bun names them without the prefix `bun-`. */
-const targets = [
-  'linux-x64',
-  'linux-x64-baseline',
-  'linux-x64-musl',
-  'linux-arm64',
-  'linux-arm64-musl',
-  'darwin-x64',
-  'darwin-arm64',
-  'windows-x64',
-] as const
-type Target = (typeof targets)[number]
+/** The platforms to build for, as Bun names them without the prefix `bun-`, and as npm names them. */
+const targets = {
+  'linux-x64': ['--os=linux', '--cpu=x64', '--libc=glibc'],
+  'linux-x64-baseline': ['--os=linux', '--cpu=x64', '--libc=glibc'],
+  'linux-x64-musl': ['--os=linux', '--cpu=x64', '--libc=musl'],
+  'linux-arm64': ['--os=linux', '--cpu=arm64', '--libc=glibc'],
+  'linux-arm64-musl': ['--os=linux', '--cpu=arm64', '--libc=musl'],
+  'darwin-x64': ['--os=darwin', '--cpu=x64'],
+  'darwin-arm64': ['--os=darwin', '--cpu=arm64'],
+  'windows-x64': ['--os=win32', '--cpu=x64'],
+} as const
+type Target = keyof typeof targets
+
+/** Libraries of which npm installs the native build for one platform, in a package of its own. */
+const nativeLibraries = ['@node-rs/argon2', '@number0/iroh'] as const
+const nativeBuild = /^@(?:node-rs\/argon2|number0\/iroh)-/
 
 const MEBIBYTE = 1024 * 1024
 
 /** Build one executable at `outfile`. Returns whether that succeeded; errors are written to standard error. */
 export async function buildExecutable(outfile: string, target: Target | null): Promise<boolean> {
-  const { success, logs, outputs } = await Bun.build({
-    entrypoints: ['src/main.ts', 'src/platform/database/checkpoint-worker.ts'].map((path) => join(import.meta.dir, path)),
-    // The entry points are placed side by side, so that the program finds the worker by the same relative name as in the source.
-    naming: { entry: '[name].[ext]' },
-    target: 'bun',
-    format: 'esm',
-    minify: true,
-    bytecode: true,
-    splitting: true,
-    // Native libraries are embedded as files, which the program unpacks: `native-library.ts` says why.
-    loader: { '.node': 'file' },
-    sourcemap: 'inline',
-    define: { 'process.env.NODE_ENV': '"production"' },
-    compile: { outfile, autoloadDotenv: false, autoloadBunfig: false, ...(target !== null && { target: `bun-${target}` }) },
-    throw: false,
-  })
-  for (const message of logs) console.error(message)
-  // The source maps are also inside the executable, so that stack traces name the source.
-  for (const { path } of outputs) if (path.endsWith('.map')) rmSync(path, { force: true })
-  return success
+  const folder = target === null ? null : await installNativeLibraries(target)
+  try {
+    const { success, logs, outputs } = await Bun.build({
+      entrypoints: ['src/main.ts', 'src/platform/database/checkpoint-worker.ts'].map((path) => join(import.meta.dir, path)),
+      // The entry points are placed side by side, so that the program finds the worker by the same relative name as in the source.
+      naming: { entry: '[name].[ext]' },
+      target: 'bun',
+      format: 'esm',
+      minify: true,
+      bytecode: true,
+      splitting: true,
+      // Native libraries are embedded as files, which the program unpacks: `native-library.ts` says why.
+      loader: { '.node': 'file' },
+      plugins: folder === null ? [] : [nativeBuildsIn(folder)],
+      sourcemap: 'inline',
+      define: { 'process.env.NODE_ENV': '"production"' },
+      compile: { outfile, autoloadDotenv: false, autoloadBunfig: false, ...(target !== null && { target: `bun-${target}` }) },
+      throw: false,
+    })
+    for (const message of logs) console.error(message)
+    // The source maps are also inside the executable, so that stack traces name the source.
+    for (const { path } of outputs) if (path.endsWith('.map')) rmSync(path, { force: true })
+    return success
+  } finally {
+    if (folder !== null) rmSync(folder, { recursive: true, force: true })
+  }
 }
+
+interface Lock {
+  packages: Record<string, { version: string; integrity?: string }>
+}
+
+const lockAt = (path: string): Lock => JSON.parse(readFileSync(path, 'utf8')) as Lock
+
+/**
+ * npm installs native builds for its own machine only. Installs those for the target in a new folder, which is returned.
+ * Throws if npm cannot, or if one of them is not what the lock file names.
+ */
+async function installNativeLibraries(target: Target): Promise<string> {
+  const { packages } = lockAt(join(import.meta.dir, 'package-lock.json'))
+  const folder = mkdtempSync(join(tmpdir(), 'holdfast-build-'))
+  writeFileSync(join(folder, 'package.json'), '{ "private": true }')
+  const versions = nativeLibraries.map((name) => `${name}@${packages[`node_modules/${name}`]!.version}`)
+  const words = ['install', '--no-save', '--ignore-scripts', '--no-audit', '--no-fund', '--loglevel=error', ...targets[target], ...versions]
+  const npm = Bun.spawn(['npm', ...words], { cwd: folder, stdout: 'ignore', stderr: 'inherit' })
+  if ((await npm.exited) !== 0) throw new Error(`npm could not install the native libraries for ${target}`)
+  for (const [path, { integrity }] of Object.entries(lockAt(join(folder, 'node_modules/.package-lock.json')).packages))
+    if (integrity !== packages[path]?.integrity) throw new Error(`${path} is not the one that package-lock.json names`)
+  return folder
+}
+
+/** Takes native builds from the folder instead of from those installed for this machine. Others are left out. */
+const nativeBuildsIn = (folder: string): BunPlugin => ({
+  name: 'native builds of the target',
+  setup(build) {
+    build.onResolve({ filter: nativeBuild }, ({ path }) =>
+      existsSync(join(folder, 'node_modules', path)) ? { path: Bun.resolveSync(path, folder) } : { path, external: true },
+    )
+  },
+})
 
 function chosenTargets(): (Target | null)[] {
   const { values } = parseArgs({ options: { target: { type: 'string' } } })
   if (values.target === undefined) return [null]
   return values.target.split(',').map((name) => {
-    const target = targets.find((each) => each === name)
-    if (target === undefined) throw new Error(`no target "${name}"; there are ${targets.join(', ')}`)
-    return target
+    if (!Object.hasOwn(targets, name)) throw new Error(`no target "${name}"; there are ${Object.keys(targets).join(', ')}`)
+    return name as Target
   })
 }
 

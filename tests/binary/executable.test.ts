@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { buildExecutable } from '../../build.ts'
 import { commands } from '../../src/commands/commands.ts'
+import { hasIroh } from '../../src/platform/network/iroh-library.ts'
 import { createAccount, type TestAccount } from '../harness/account.ts'
 import { startBucket, type BucketHost } from '../harness/bucket-host.ts'
 import { testAuthority } from '../harness/certificates.ts'
@@ -13,6 +14,8 @@ import { bearer, request } from '../harness/http.ts'
 import { startMailbox, type Mailbox } from '../harness/mailbox.ts'
 import { ADMIN_TOKEN, freePort } from '../harness/pds.ts'
 import { runProgram, startProgram, type RunningServer } from '../harness/program.ts'
+import { startQuicPeer } from '../harness/quic-peer.ts'
+import { addressOf, ECHO, echoed } from '../iroh/endpoint.ts'
 
 const scratch = mkdtempSync(join(tmpdir(), 'holdfast-binary-'))
 const executable = join(scratch, 'holdfast')
@@ -199,6 +202,31 @@ test('brings native libraries along, and loads them from nowhere that others can
   expect(watched[0]).toMatch(/^holdfast-\w{6}$/)
   expect(readdirSync(temporary)).toEqual([])
   expect(other.output()).not.toContain('native library')
+})
+
+test.skipIf(!hasIroh)('brings the endpoint for QUIC along, with nothing installed beside it', async () => {
+  const temporary = place('temporary of the endpoint')
+  mkdirSync(temporary)
+  const iroh = { SERVICE_IROH_ENABLED: 'true', SERVICE_IROH_DISCOVERY: 'false', SERVICE_SIGNING_KEY_MASTER_KEY: '07'.repeat(32) }
+  const changes = { SERVICE_DATA_DIR: place('reachable'), SERVICE_PORT: String(await freePort()), TMPDIR: temporary, ...iroh }
+  await using other = await startProgram(['dev'], { ...env, ...changes }, folder, { program: [executable] })
+  expect(readdirSync(temporary)).toEqual([])
+  await using peer = await startQuicPeer()
+  const connection = await peer.dial(await addressOf(other), ECHO)
+  expect(Buffer.from(await echoed(connection, Buffer.from('compiled'))).toString()).toBe('compiled')
+  // Unlike the other libraries, nothing takes its place.
+  const unwritable = {
+    ...changes,
+    SERVICE_DATA_DIR: place('unreachable'),
+    SERVICE_PORT: String(await freePort()),
+    TMPDIR: place('nowhere'),
+  }
+  expect(await runProgram(['dev'], { ...env, ...unwritable }, [executable])).toMatchObject({
+    code: 1,
+    err: expect.stringMatching(
+      /the QUIC library cannot be loaded from .*: set TMPDIR to a folder that can be written and from which programs/,
+    ),
+  })
 })
 
 test('does without native libraries where nothing can be unpacked, and says so', async () => {

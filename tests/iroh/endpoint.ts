@@ -24,12 +24,12 @@ export async function echoed(connection: Connection, bytes: Uint8Array): Promise
 }
 
 /** Streams that are left open. The library would finish one that nothing refers to any more. */
-const leftOpen = new WeakMap<Connection, BiStream[]>()
+const leftOpen: BiStream[] = []
 
 /** Opens a stream and sends bytes, but does not end it. */
 export async function opened(connection: Connection, bytes: Uint8Array): Promise<BiStream> {
   const stream = await connection.openBi()
-  leftOpen.set(connection, [...(leftOpen.get(connection) ?? []), stream])
+  leftOpen.push(stream)
   await stream.send.writeAll([...bytes])
   return stream
 }
