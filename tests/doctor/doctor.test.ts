@@ -6,11 +6,12 @@ import { join } from 'node:path'
 import { makeBackup, openArchive } from '../../src/features/backup/backup.ts'
 import { checks, examine, examineAll, type Finding, type Patient } from '../../src/features/doctor/doctor.ts'
 import { createOutbound } from '../../src/platform/network/outbound.ts'
+import { hasIroh } from '../../src/platform/network/iroh-library.ts'
 import type { Resolver } from '../../src/platform/network/resolver.ts'
 import { systemResolver } from '../../src/platform/network/resolver.ts'
 import { Secret } from '../../src/base/secret.ts'
 import { bearer, request } from '../harness/http.ts'
-import { ADMIN_TOKEN, startPds, freePort, type TestPds } from '../harness/pds.ts'
+import { ADMIN_TOKEN, MASTER_KEY, startPds, freePort, type TestPds } from '../harness/pds.ts'
 import { onPostgres } from '../harness/postgres.ts'
 import { startReverseProxy, type ProxyHabits } from '../harness/reverse-proxy.ts'
 import { startUpstream } from '../harness/upstream.ts'
@@ -67,6 +68,7 @@ test('a server that is reached, with its names in order, is well', async () => {
     'websocket',
     'oauth',
     'plc',
+    'quic',
   ]
   for (const name of well) expect([name, await find(name, patient)]).toEqual([name, { state: 'ok', text: expect.any(String) }])
   expect(await find('tls', patient)).toMatchObject({ state: 'warning', remedy: expect.stringContaining('https') })
@@ -355,5 +357,26 @@ test('a mailer that would refuse is a fault', async () => {
   expect(await find('mail', patientOf(pds, { config, mailer: { send: async () => {}, check: async () => '535 no' } }))).toMatchObject({
     state: 'fault',
     text: 'smtp: 535 no',
+  })
+})
+
+test.skipIf(!hasIroh)('the endpoint for QUIC is told apart from one that is missing or changes its name', async () => {
+  await using pds = await startPds({ iroh: { enabled: true, discovery: false }, signingKeyMasterKey: MASTER_KEY })
+  expect(await find('quic', patientOf(pds))).toMatchObject({
+    state: 'ok',
+    text: expect.stringMatching(/^node [0-9a-f]{64} at 127\.0\.0\.1:\d+, \[::1\]:\d+: 0 connections open, 0 echoes served$/),
+  })
+  await pds.restart({ iroh: { enabled: true, discovery: false }, signingKeyMasterKey: MASTER_KEY, adminToken: null })
+  expect(await find('quic', patientOf(pds))).toEqual({ state: 'skipped', text: 'needs the admin token' })
+  await pds.restart({ iroh: { enabled: false } })
+  const { config } = pds.ctx
+  expect(await find('quic', patientOf(pds, { config: { ...config, iroh: { ...config.iroh, enabled: true } } }))).toMatchObject({
+    state: 'fault',
+    remedy: expect.stringContaining('restart'),
+  })
+  await using other = await startPds({ iroh: { enabled: true, discovery: false } })
+  expect(await find('quic', patientOf(other))).toMatchObject({
+    state: 'warning',
+    remedy: expect.stringContaining('signing_key_master_key'),
   })
 })

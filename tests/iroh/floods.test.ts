@@ -81,14 +81,13 @@ test('a connection of which nothing can be expected any more is closed', async (
 test('requests that do not end share a bounded memory, and leave it when they are given up', async () => {
   await using echo = await echoWith({ maxHeldBytes: 100_000 })
   const connection = await echo.dial()
-  const first = await opened(connection, randomBytes(60_000))
-  // Read completely, so that the second is the one for which there is no room.
-  await until(() => isServed(connection))
-  const second = await opened(connection, randomBytes(60_000))
-  expect(await refusalOf(second)).toBe(REFUSED)
+  const both = await Promise.all([60_000, 60_000].map((length) => opened(connection, randomBytes(length))))
+  // Either may be the one for which there is no room.
+  const [refused, code] = await Promise.race(both.map(async (stream) => [stream, await refusalOf(stream)] as const))
+  expect(code).toBe(REFUSED)
   expect(await isServed(connection)).toBe(true)
-  await first.send.reset(0n)
-  await until(async () => echo.tally.streams.failed === 1)
+  await both.find((stream) => stream !== refused)!.send.reset(0n)
+  await until(() => echo.tally.streams.failed === 1)
   expect(await echoed(connection, randomBytes(60_000))).toHaveLength(60_000)
 })
 
@@ -117,16 +116,16 @@ test('a server that is full of connections in use refuses others', async () => {
 })
 
 test('an address that keeps connecting is refused for a while', async () => {
-  const { nodeId, addresses } = await addressOf(pds)
-  // One of the two, because each counts for itself.
-  const server = { nodeId, addresses: addresses.slice(0, 1) }
+  const server = await addressOf(pds)
   pds.clock.advance({ secs: 20 })
   const dialAll = async (count: number) => {
     const all = await Promise.allSettled(Array.from({ length: count }, () => peer.dial(server, ECHO)))
     return all.flatMap((each) => (each.status === 'fulfilled' ? [each.value] : []))
   }
-  const connected = await dialAll(80)
-  expect(connected).toHaveLength(60)
+  const connected = await dialAll(150)
+  // The server has two addresses, and the peer comes from one of its own to each.
+  expect(connected.length).toBeGreaterThanOrEqual(60)
+  expect(connected.length).toBeLessThanOrEqual(120)
   expect(await isServed(connected[0]!)).toBe(true)
   pds.clock.advance({ secs: 20 })
   expect(await dialAll(1)).toHaveLength(1)

@@ -1,5 +1,6 @@
 /** Checks of the services that this server needs, and of its clock against theirs. */
 import { ownUrl } from '../../platform/configuration/own-url.ts'
+import type { IrohReadout } from '../iroh/iroh.ts'
 import { ask, fault, ok, parsed, skipped, TIMEOUT_MILLIS, warning, wordsOf, type Check, type Finding, type Patient } from './finding.ts'
 
 /** Relays reject commits dated more than 5 minutes in the future. Report a fault well before that. */
@@ -14,6 +15,7 @@ export const serviceChecks: readonly Check[] = [
   { name: 'plc', run: checkPlc },
   { name: 'relay', run: checkRelay },
   { name: 'steps', needs: 'server', run: checkSteps },
+  { name: 'quic', needs: 'server', run: checkQuic },
   { name: 'pushes', needs: 'server', run: checkPushes },
 ]
 
@@ -140,4 +142,19 @@ async function checkPushes(patient: Patient): Promise<Finding> {
       'run "holdfast push test" with an account that has a device, which shows the step that fails; check notifications.* in the configuration',
     )
   return ok(lastAnswerAt === null ? `the push relay has not been asked since the start; ${waiting}` : `the push relay answers; ${waiting}`)
+}
+
+/** Whether the endpoint is open. Nobody can tell from here whether it is reached from outside. */
+async function checkQuic(patient: Patient): Promise<Finding> {
+  const { iroh, signingKeyMasterKey } = patient.config
+  if (!iroh.enabled) return ok('iroh.enabled is false')
+  const answer = await askAsOperator<{ iroh: IrohReadout | null }>(patient, '/v1/admin/health')
+  if (typeof answer === 'string') return skipped(answer)
+  if (answer.iroh === null)
+    return fault('the running server has no endpoint for QUIC', 'restart it: iroh.enabled has been set since it started')
+  const { nodeId, sockets, openConnections, echoesServed } = answer.iroh
+  const text = `node ${nodeId} at ${sockets.join(', ')}: ${openConnections} connections open, ${echoesServed} echoes served`
+  return signingKeyMasterKey === null
+    ? warning(text, 'set signing_key_master_key: without it the node id changes with every start')
+    : ok(text)
 }

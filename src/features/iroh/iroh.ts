@@ -20,14 +20,28 @@ export const peersOf = (ctx: Context): Peers | null => stateOf(ctx).endpoint
 /** Returns the node id by which others should know this server, or null if there is none. */
 export const advertisedNodeId = (ctx: Context): string | null => ctx.config.iroh.endpoint ?? peersOf(ctx)?.nodeId ?? null
 
-/** Returns the state of the endpoint for operators, or null if there is none. */
-export function irohReadout(ctx: Context) {
+/** The state of the endpoint, for operators. */
+export interface IrohReadout {
+  nodeId: string
+  /** The open sockets, each `address:port`. */
+  sockets: readonly string[]
+  /** Connections that peers have opened. */
+  openConnections: number
+  /** Since the start, like all that follow. */
+  echoesServed: number
+  /** Streams that exceeded a bound. */
+  echoesRefused: number
+  connectionsRefused: number
+}
+
+/** Returns null if there is no endpoint. */
+export function irohReadout(ctx: Context): IrohReadout | null {
   const { endpoint, tally } = stateOf(ctx)
   return endpoint === null
     ? null
     : {
         nodeId: endpoint.nodeId,
-        sockets: [...endpoint.sockets],
+        sockets: endpoint.sockets,
         openConnections: endpoint.connections,
         echoesServed: tally.streams.served,
         echoesRefused: tally.streams.refused,
