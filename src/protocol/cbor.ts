@@ -52,6 +52,13 @@ export function encodeSequence(values: Data[]): Uint8Array {
   return bytes
 }
 
+/** Encode the head of a map, which so many keys and values follow, the keys in the order of `sortKeys`. */
+export function mapHead(entries: number): Uint8Array {
+  end = 0
+  writeHead(major.map, entries)
+  return new Uint8Array(out.subarray(0, end))
+}
+
 function reserve(length: number): void {
   if (end + length <= out.length) return
   const larger = Buffer.allocUnsafe(Math.max(out.length * 2, end + length))
@@ -160,7 +167,7 @@ function writeMap(map: DataObject, depth: number): void {
 const INSERTION_SORT_LIMIT = 24
 
 /** Sorts keys in place in DAG-CBOR order: shorter keys first, then by bytes. Keys are few and mostly ASCII. */
-function sortKeys(keys: string[]): string[] {
+export function sortKeys(keys: string[]): string[] {
   if (keys.length > INSERTION_SORT_LIMIT || !keys.every(isAscii)) return keys.sort(compareKeys)
   for (let i = 1; i < keys.length; i++) {
     const key = keys[i] as string

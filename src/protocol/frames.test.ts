@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'bun:test'
 import { lexicons } from '@atproto/api'
 import { ipldToLex } from '@atproto/lexicon'
-import { type Data, type DataObject, decode, decodeFirst } from './cbor.ts'
+import { type Data, type DataObject, decode, decodeFirst, encode } from './cbor.ts'
 import { cidOfCbor } from './cid.ts'
-import { errorFrame, eventFrame, infoFrame, type RepoEvent } from './frames.ts'
+import { errorFrame, eventFrame, framePieces, frameTime, infoFrame, type RepoEvent } from './frames.ts'
 import type { Did, Handle, Tid } from './identifiers.ts'
 
 const did = 'did:plc:7iza6de2dwap2sbkpav7c6c6' as Did
@@ -81,6 +81,26 @@ test('#account has a status exactly when it is not active', () => {
     active: false,
     status: 'deleted',
   })
+})
+
+test('the pieces of a frame, around its number and its time, are the frame', () => {
+  const op = { action: 'create', path: 'a.b.c/seq', cid, prev: null } as const
+  const events: RepoEvent[] = [
+    { type: 'commit', did, commit: cid, rev, blocks, since: null, prevData: null, ops: [] },
+    { type: 'commit', did, commit: cid, rev, blocks, since: rev, prevData: cid, ops: [op, op] },
+    { type: 'sync', did, rev, blocks },
+    { type: 'identity', did },
+    { type: 'identity', did, handle: 'a.test' as Handle },
+    { type: 'account', did, status: 'active' },
+    { type: 'account', did, status: 'deleted' },
+  ]
+  for (const event of events) {
+    const { head, middle, rest } = framePieces(event)
+    for (const number of [0, 23, 24, 255, 256, 65_535, 65_536, 2 ** 32, Number.MAX_SAFE_INTEGER]) {
+      const whole = Buffer.concat([head, encode(number), middle, frameTime(Date.parse(time)), rest])
+      expect(whole.equals(eventFrame(event, number, Date.parse(time)))).toBe(true)
+    }
+  }
 })
 
 test('#info has no place in the sequence', () => {

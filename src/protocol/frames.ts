@@ -1,13 +1,13 @@
 /**
  * Events of the firehose, as plain data and as frames.
  *
- * A frame is two consecutive CBOR values: a header that names the type, and a body. It is encoded once, when its event
- * is numbered, and every subscriber gets the same bytes. Optional fields are absent, never null, except where the
+ * A frame is two consecutive CBOR values: a header that names the type, and a body. It is encoded once, and every
+ * subscriber gets the same bytes. If its event is numbered later, it is encoded without number and time. Optional fields are absent, never null, except where the
  * lexicon says null (`since`, the `cid` of a deletion).
  *
  * Source: atproto "Event Stream"; lexicon com.atproto.sync.subscribeRepos.
  */
-import { type DataObject, encodeSequence } from './cbor.ts'
+import { type DataObject, encode, encodeSequence, mapHead, sortKeys } from './cbor.ts'
 import type { Cid } from './cid.ts'
 import type { RepoOp } from './commit.ts'
 import { wireTime, type Did, type Handle, type Millis, type Tid } from './identifiers.ts'
@@ -59,6 +59,30 @@ function bodyFields(event: RepoEvent): DataObject {
       return event.status === 'active' ? { did: event.did, active: true } : { did: event.did, active: false, status: event.status }
   }
 }
+
+/** A frame without its number and its time: the pieces before, between and after them. */
+export interface FramePieces {
+  head: Uint8Array
+  middle: Uint8Array
+  rest: Uint8Array
+}
+
+/** Encodes an event that gets its number later. `head`, the encoded number, `middle`, the encoded time and `rest` are the frame. */
+export function framePieces(event: RepoEvent): FramePieces {
+  const body = bodyFields(event)
+  const names = sortKeys([...Object.keys(body), 'seq', 'time'])
+  // A map is its head, and then keys and values in turn.
+  const fields = (start: number, end: number) => names.slice(start, end).flatMap((name) => [name, body[name]!])
+  const [seqAt, timeAt] = [names.indexOf('seq'), names.indexOf('time')]
+  return {
+    head: Buffer.concat([encode({ op: 1, t: `#${event.type}` }), mapHead(names.length), encodeSequence([...fields(0, seqAt), 'seq'])]),
+    middle: encodeSequence([...fields(seqAt + 1, timeAt), 'time']),
+    rest: encodeSequence(fields(timeAt + 1, names.length)),
+  }
+}
+
+/** The time of a frame, encoded. It has the same length in all frames. */
+export const frameTime = (sequencedAt: Millis): Uint8Array => encode(wireTime(sequencedAt))
 
 const opFields = ({ action, path, cid, prev }: RepoOp): DataObject => (prev === null ? { action, path, cid } : { action, path, cid, prev })
 

@@ -9,6 +9,7 @@ import { genesisDid, type Operation } from '../../src/protocol/plc.ts'
 import { createAccount, PASSWORD, xrpc, type TestAccount } from '../harness/account.ts'
 import { confirmedAgent, exchangeAgent } from '../harness/agent.ts'
 import { bring, reserveKey, type Bringing } from '../harness/brought.ts'
+import { allNumbered } from '../harness/events.ts'
 import { brokenByPost, startFaultyLine, type FaultyLine } from '../harness/faulty-line.ts'
 import { bearer, request, type Answer } from '../harness/http.ts'
 import { ADMIN_TOKEN, MASTER_KEY, startPds, type TestPds } from '../harness/pds.ts'
@@ -82,6 +83,7 @@ const failed = (status: number, code: string) => ({ status, body: { error: { cod
 const statusOf = async (did: string) => (await xrpc(pds, `com.atproto.sync.getRepoStatus?did=${did}`)).body
 /** What the log of events says of an account, in order. */
 async function eventsAbout(did: string): Promise<string[]> {
+  await allNumbered(pds)
   const rows = await pds.ctx.db.all<{ type: string; frame: Uint8Array }>(
     sql`SELECT event_type AS type, frame FROM repo_seq WHERE did = ${did} ORDER BY seq`,
   )

@@ -58,6 +58,7 @@ test('a server that is reached, with its names in order, is well', async () => {
     'owners',
     'database',
     'master-key',
+    'event-numbers',
     'dns',
     'handles',
     'server',

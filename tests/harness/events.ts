@@ -1,13 +1,25 @@
 /** Events that belong to no repository, put into the log of a running server. */
 import { headSeq } from '../../src/features/firehose/event-log.ts'
+import { unnumberedEvents } from '../../src/features/firehose/numbering-store.ts'
 import { sequenceEvents, type RepoEvent } from '../../src/features/firehose/firehose.ts'
 import type { TestPds } from './pds.ts'
 
-/** Append events in one transaction. Returns their numbers, in order. */
-export function sequence({ ctx }: TestPds, ...events: RepoEvent[]): Promise<number[]> {
-  return ctx.db.transaction(async (tx) => {
+const MAX_WAIT_MILLIS = 20_000
+
+/** Waits until every event that is committed by now has a number, which takes a moment on PostgreSQL. */
+export async function allNumbered({ ctx }: Pick<TestPds, 'ctx'>): Promise<void> {
+  for (const deadline = performance.now() + MAX_WAIT_MILLIS; (await unnumberedEvents(ctx.db)).count > 0; await Bun.sleep(2))
+    if (performance.now() > deadline) throw new Error('nobody numbers the events')
+}
+
+/** Append events in one transaction. Returns their numbers, in order, if no others are written meanwhile. */
+export async function sequence(pds: TestPds, ...events: RepoEvent[]): Promise<number[]> {
+  const { ctx } = pds
+  const last = await ctx.db.transaction(async (tx) => {
     await sequenceEvents(ctx, tx, events)
-    const last = await headSeq(tx)
-    return events.map((_, i) => last - events.length + 1 + i)
+    return headSeq(tx)
   })
+  await allNumbered(pds)
+  const head = ctx.db.cluster === null ? last : await headSeq(ctx.db)
+  return events.map((_, i) => head - events.length + 1 + i)
 }

@@ -5,11 +5,12 @@
 import { dataChecks } from './data-checks.ts'
 import { fault, skipped, wordsOf, type Check, type Finding, type Patient } from './finding.ts'
 import { networkChecks } from './network-checks.ts'
+import { numberingCheck } from './numbering-check.ts'
 import { serviceChecks } from './service-checks.ts'
 
 export type { Finding, Patient } from './finding.ts'
 
-export const checks: readonly Check[] = [...dataChecks, ...networkChecks, ...serviceChecks]
+export const checks: readonly Check[] = [...dataChecks, numberingCheck, ...networkChecks, ...serviceChecks]
 
 export interface Examined {
   name: string

@@ -56,10 +56,19 @@ export class Crawlers {
     this.#crawlers = options.urls.map((url) => new Crawler(url, options))
   }
 
-  /** Call when the server accepts connections. Nothing is announced before: commands add events without a server. */
+  /**
+   * Call when the server accepts connections and is the one that announces events. Nothing is announced before: commands
+   * add events without a server.
+   */
   start(): void {
     this.#isStarted = true
     this.announce()
+  }
+
+  /** Announce nothing until the next `start`, because another server does. */
+  rest(): void {
+    this.#isStarted = false
+    for (const crawler of this.#crawlers) crawler.rest()
   }
 
   /** Announce new events. Returns at once. */
@@ -104,6 +113,10 @@ class Crawler {
       return
     }
     this.#begin()
+  }
+
+  rest(): void {
+    this.#isDirty = false
   }
 
   async retry(): Promise<void> {

@@ -1,5 +1,5 @@
 /** The SQL of the event log. */
-import { sql, sqlRows, type Reader, type Tx } from '../../platform/database/database.ts'
+import { lockOn, sql, sqlRows, type Reader, type Tx } from '../../platform/database/database.ts'
 import type { Did, Millis } from '../../protocol/identifiers.ts'
 import type { EventType } from '../../protocol/frames.ts'
 
@@ -14,6 +14,9 @@ export interface EventRow extends StoredEvent {
   did: Did
   sequencedAt: Millis
 }
+
+/** Stands for the numbers and for all rows of the log, in the transactions that number events or delete old ones. */
+export const logLock = lockOn('event numbers', '')
 
 /** The highest sequence number ever assigned; 0 if none was. */
 export async function headSeq(reader: Reader): Promise<number> {
@@ -70,7 +73,8 @@ export async function pruneEvents(tx: Tx, through: number, maxRows: number): Pro
   const page = await tx.get<{ last: number | null }>(sql`
     SELECT max(seq) AS last FROM (SELECT seq FROM repo_seq WHERE seq <= ${through} ORDER BY seq LIMIT ${maxRows}) AS oldest`)
   if (page!.last === null) return 0
-  await tx.run(sql`UPDATE repo_seq_past SET spent_through = ${await headSeq(tx)}, pruned_through = ${page!.last}`)
+  await raiseSeq(tx, await headSeq(tx))
+  await tx.run(sql`UPDATE repo_seq_past SET pruned_through = ${page!.last}`)
   return tx.run(sql`DELETE FROM repo_seq WHERE seq <= ${page!.last}`)
 }
 

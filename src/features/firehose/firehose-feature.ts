@@ -1,9 +1,12 @@
 /** The firehose's routes, sweeps and metrics. */
 import { subscription } from '../../http/endpoint.ts'
 import type { Feature } from '../../http/feature.ts'
+import type { Context } from '../../platform/context.ts'
 import { crawlersOf, crawlStep } from './crawlers.ts'
 import { backfillWindowSecs } from './firehose.ts'
 import { Outbox } from './outbox.ts'
+import { numbererOf, type Numberer } from './numbering.ts'
+import { unnumberedEvents } from './numbering-store.ts'
 import { retentionSweep } from './retention-sweep.ts'
 import { tailOf } from './tail.ts'
 
@@ -17,10 +20,26 @@ export const firehose: Feature = {
     ctx.metrics.gauge('firehose_backfill_window_seconds', 'Age of the oldest event that a cursor can still replay', () =>
       backfillWindowSecs(ctx),
     )
+    const numberer = numbererOf(ctx)
+    if (numberer !== null) declareNumbering(ctx, numberer)
   },
   start(ctx) {
     const crawlers = crawlersOf(ctx)
-    crawlers.start()
-    return () => crawlers.stop()
+    const endNumbering = numbererOf(ctx)?.start()
+    if (endNumbering === undefined) crawlers.start()
+    return async () => {
+      await endNumbering?.()
+      crawlers.stop()
+    }
   },
+}
+
+function declareNumbering({ metrics, db, clock }: Context, numberer: Numberer): void {
+  metrics.gauge('firehose_unnumbered_events', 'Events of all nodes that have no number yet', async () => (await unnumberedEvents(db)).count)
+  metrics.gauge('firehose_numbering_lag_seconds', 'Age of the oldest event of all nodes that has no number yet', async () => {
+    const { oldestAt } = await unnumberedEvents(db)
+    return oldestAt === null ? 0 : Math.max(0, (clock.now() - oldestAt) / 1000)
+  })
+  metrics.gauge('firehose_numberer', 'Whether this node numbers the events of all nodes', () => (numberer.isHolding ? 1 : 0))
+  metrics.gauge('firehose_numbering_batches', 'Batches of events that this node has numbered', () => numberer.batches)
 }

@@ -1,33 +1,43 @@
 /**
- * The door of the firehose: numbers events and announces them to crawlers.
+ * The door of the firehose: writes events and announces them to crawlers.
  *
- * An event is a row of the log, written in the same transaction as the change that it reports. Transactions take effect
- * one after another: numbers are in the order of commits, and a reader who has seen a number has seen all lower ones.
- * The next number is read from the log itself, which is correct after a rollback, a restart, or a command of another
- * process.
+ * An event is a row, written in the same transaction as the change that it reports. Numbers are in the order of
+ * commits, and a reader who has seen a number has seen all lower ones.
+ *
+ * On SQLite, transactions run one after another, and an event gets its number as it is written. The next number is read
+ * from the log itself, which is correct after a rollback, a restart, or a command of another process. On PostgreSQL,
+ * events get their numbers after the commit: see `numbering.ts`.
  */
 import type { Context } from '../../platform/context.ts'
-import { lockOn, type Tx } from '../../platform/database/database.ts'
+import type { Tx } from '../../platform/database/database.ts'
 import { crawlersOf, type CrawlAnswer } from './crawlers.ts'
+import { leaveToNumberer } from './numbering.ts'
 import { countEvents, deleteEventsOf, headSeq, insertEvents, type EventRow } from './event-log.ts'
 import { tailOf } from './tail.ts'
 import { eventFrame, type RepoEvent } from '../../protocol/frames.ts'
 
 export { headSeq, raiseSeq, sequencedAt } from './event-log.ts'
+export { EVENT_NUMBERS } from './numbering.ts'
+export { unnumberedEvents } from './numbering-store.ts'
 export type { RepoEvent } from '../../protocol/frames.ts'
 
-/** The next number is decided by the last one. Taken last, because it is held until the commit. */
-const numberLock = lockOn('event numbers', '')
-
 /**
- * Append events to the log, in the caller's transaction. Once the transaction is durable, subscribers receive them and
+ * Add events to the log, with the caller's transaction. Once the transaction is durable, subscribers receive them and
  * crawlers are told that there are new events.
  *
  * Call it last in the transaction. An `#account` event with status `deleted` deletes the account's earlier events.
  */
 export async function sequenceEvents(ctx: Context, tx: Tx, events: readonly RepoEvent[]): Promise<void> {
-  const { clock, metrics } = ctx
-  if (tx.lock) await tx.lock(numberLock)
+  const { db, metrics } = ctx
+  tx.afterCommit(() => {
+    for (const { type } of events) metrics.count('firehose_events_total', { frame: type })
+  })
+  if (db.cluster === null) await appendNumbered(ctx, tx, events)
+  else await leaveToNumberer(ctx, db.cluster, tx, events)
+}
+
+async function appendNumbered(ctx: Context, tx: Tx, events: readonly RepoEvent[]): Promise<void> {
+  const { clock } = ctx
   const head = await headSeq(tx)
   const sequencedAt = clock.now()
   const rows: EventRow[] = []
@@ -38,7 +48,6 @@ export async function sequenceEvents(ctx: Context, tx: Tx, events: readonly Repo
   }
   await insertEvents(tx, rows)
   tx.afterCommit(() => {
-    for (const { type } of rows) metrics.count('firehose_events_total', { frame: type })
     tailOf(ctx).take(rows)
     crawlersOf(ctx).announce()
   })

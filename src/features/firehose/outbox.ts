@@ -12,6 +12,7 @@ import type { Context } from '../../platform/context.ts'
 import { decodeParams } from '../../protocol/lexicons/lexicons.ts'
 import { eventsAfter, headSeq, PAGE_EVENTS, prunedThrough, type StoredEvent } from './event-log.ts'
 import { errorFrame, infoFrame } from '../../protocol/frames.ts'
+import { writtenSeq } from './numbering-store.ts'
 import { takePlace } from './subscribers.ts'
 import { tailOf } from './tail.ts'
 
@@ -152,7 +153,8 @@ async function startOf({ db }: Context, params: URLSearchParams): Promise<Start>
   const decoded = decodeParams('com.atproto.sync.subscribeRepos', params)
   if (!decoded.ok) return { ok: false, error: 'InvalidRequest', message: decoded.message }
   const { cursor: wanted } = decoded.value as { cursor?: number }
-  const head = await headSeq(db)
+  // What was written before is not new to a client without a cursor, even if it has no number yet.
+  const head = await (wanted === undefined && db.cluster !== null ? writtenSeq(db) : headSeq(db))
   if (wanted === undefined) return { ok: true, cursor: head, head, isOutdated: false }
   // A cursor below the first number asks for everything that is retained.
   const cursor = Math.max(wanted, 0)

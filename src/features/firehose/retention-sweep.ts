@@ -1,7 +1,7 @@
 /** Deletes old events, by age and by count. Deleted events are always a prefix of the log, and the newest event is kept. */
 import type { Context } from '../../platform/context.ts'
 import type { Sweep } from '../../platform/running/sweeps.ts'
-import { firstSeqSince, headSeq, pruneEvents } from './event-log.ts'
+import { firstSeqSince, headSeq, logLock, pruneEvents } from './event-log.ts'
 
 /** Rows deleted in one transaction; the bound keeps writers from waiting long. */
 const CHUNK_ROWS = 1000
@@ -15,7 +15,7 @@ export const retentionSweep: Sweep = {
     const through = await watermark(ctx)
     const report = { swept: 0, errors: 0 }
     for (;;) {
-      const deleted = await ctx.db.transaction((tx) => pruneEvents(tx, through, CHUNK_ROWS))
+      const deleted = await ctx.db.transactionOn(logLock, (tx) => pruneEvents(tx, through, CHUNK_ROWS))
       report.swept += deleted
       if (deleted < CHUNK_ROWS) return report
     }

@@ -2,11 +2,14 @@
  * Keeps the newest frames in memory, which lets any number of live subscribers follow without reading the log.
  *
  * While it has followers, writers pass it their events once these are durable. It reads the log when it starts and when
- * a number is missing. A subscriber that is behind the kept events reads the log itself: no event is ever in neither
- * place.
+ * a number is missing. On PostgreSQL, where events get their numbers later and perhaps from another node, it reads the
+ * log whenever the numberer says that there are new ones. A subscriber that is behind the kept events reads the log
+ * itself: no event is ever in neither place.
  */
 import { perContext, type Context } from '../../platform/context.ts'
+import { outsideRequests } from '../../platform/running/request-scope.ts'
 import { eventsAfter, headSeq, type StoredEvent } from './event-log.ts'
+import { channels, POLL_MILLIS } from './wake-ups.ts'
 
 /** Bytes of frames kept in memory. Beyond this, the older half is dropped. */
 const KEPT_BYTES = 16 * 1024 * 1024
@@ -14,6 +17,8 @@ const KEPT_BYTES = 16 * 1024 * 1024
 export class Tail {
   readonly #ctx: Pick<Context, 'db' | 'log'>
   readonly #followers = new Set<() => void>()
+  /** Ends listening for notifications. */
+  #unlisten: (() => void) | null = null
   #reading = false
   #stale = false
   /** Holds all events after `#floor` up to `#head`. */
@@ -41,6 +46,7 @@ export class Tail {
    */
   follow(onNews: () => void): () => void {
     this.#followers.add(onNews)
+    this.#unlisten ??= this.#listen()
     this.#wake()
     return () => {
       this.#followers.delete(onNews)
@@ -67,6 +73,17 @@ export class Tail {
     if (this.#floor === null || events[0]!.seq !== this.#head + 1) return this.#wake()
     this.#append(events)
     this.#tell()
+  }
+
+  #listen(): (() => void) | null {
+    const { cluster } = this.#ctx.db
+    if (cluster === null) return null
+    const unlisten = cluster.listen(channels.numbered, () => this.#wake())
+    const poll = outsideRequests(() => setInterval(() => this.#wake(), POLL_MILLIS))
+    return () => {
+      unlisten()
+      clearInterval(poll)
+    }
   }
 
   #tell(): void {
@@ -126,6 +143,8 @@ export class Tail {
 
   /** Without followers, forget everything and start again with the next one. */
   #rest(): void {
+    this.#unlisten?.()
+    this.#unlisten = null
     this.#events = []
     this.#bytes = 0
     this.#floor = null

@@ -3,6 +3,8 @@ import server from '../../../migrations/0001-server.sql' with { type: 'text' }
 import repo from '../../../migrations/0002-repo.sql' with { type: 'text' }
 import accounts from '../../../migrations/0003-accounts.sql' with { type: 'text' }
 import firehose from '../../../migrations/0004-firehose.sql' with { type: 'text' }
+import unnumberedEvents from '../../../migrations/0118-unnumbered-events.sql' with { type: 'text' }
+import unnumberedEventsPostgres from '../../../migrations/0118-unnumbered-events.postgres.sql' with { type: 'text' }
 import blobs from '../../../migrations/0005-blobs.sql' with { type: 'text' }
 import labels from '../../../migrations/0008-labels.sql' with { type: 'text' }
 import operators from '../../../migrations/0009-operators.sql' with { type: 'text' }
@@ -63,6 +65,7 @@ export const migrations: readonly Migration[] = [
   migration(2, 'repo', repo),
   migration(3, 'accounts', accounts),
   migration(4, 'firehose', firehose),
+  migration(118, 'unnumbered-events', unnumberedEvents, unnumberedEventsPostgres),
   migration(5, 'blobs', blobs),
   migration(8, 'labels', labels),
   migration(9, 'operators', operators),

@@ -1,0 +1,33 @@
+/** Checks that a server numbers the events of a PostgreSQL database: without numbers, subscribers do not see them. */
+import { openDatabase } from '../../platform/database/open-database.ts'
+import { sql } from '../../platform/database/database.ts'
+import { isPostgresUrl } from '../../platform/database/postgres.ts'
+import { EVENT_NUMBERS, unnumberedEvents } from '../firehose/firehose.ts'
+import { fault, ok, skipped, warning, type Check, type Finding, type Patient } from './finding.ts'
+
+/** Another server takes over within seconds. Events that wait for longer than this wait for a person. */
+const LATE_MILLIS = 60_000
+
+export const numberingCheck: Check = { name: 'event-numbers', needs: 'database', run: checkNumbering }
+
+async function checkNumbering({ config, now }: Patient): Promise<Finding> {
+  if (!isPostgresUrl(config.databaseUrl)) return ok('events get their numbers as they are written')
+  const db = await openDatabase(config)
+  try {
+    const table = await db.get(sql`SELECT 1 FROM pg_tables WHERE tablename = 'unnumbered_event' AND schemaname = current_schema()`)
+    if (table === null) return skipped('the database has not been migrated yet')
+    const { count, oldestAt } = await unnumberedEvents(db)
+    const [nodes, leases] = [await db.cluster!.nodes(), await db.cluster!.leases()]
+    const lease = leases.find(({ name, isHeld }) => name === EVENT_NUMBERS && isHeld)
+    const holder = nodes.find(({ id }) => id === lease?.holder)?.name
+    const waiting = `${count} events wait for a number`
+    if (oldestAt === null || now() - oldestAt < LATE_MILLIS)
+      return ok(holder === undefined ? waiting : `${holder} numbers events; ${waiting}`)
+    const late = `${waiting}, the oldest for ${Math.floor((now() - oldestAt) / 1000)} seconds`
+    return lease === undefined
+      ? warning(`${late}: no server is running that numbers them`, 'start a server; until then, subscribers do not see these events')
+      : fault(`${late}, although ${holder ?? 'a server'} should number them`, 'read its log for "events could not be numbered"')
+  } finally {
+    await db.close()
+  }
+}

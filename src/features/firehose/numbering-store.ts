@@ -1,0 +1,97 @@
+/** The SQL of events that have no number yet. For PostgreSQL alone: see `numbering.ts`. */
+import { accountLock, Sql, sql, type Reader, type Tx } from '../../platform/database/database.ts'
+import { framePieces, frameTime, type RepoEvent } from '../../protocol/frames.ts'
+import type { Millis } from '../../protocol/identifiers.ts'
+
+/**
+ * Store events, to be numbered once the transaction has committed. The order of their ids is the order in which
+ * transactions with events of one account commit: the lock of the account, which most of them hold already, makes the
+ * second wait for the end of the first. The transaction gets its own id before its events get theirs, as `Floor`
+ * requires.
+ */
+export async function insertUnnumbered(tx: Tx, events: readonly RepoEvent[], writtenAt: Millis): Promise<void> {
+  const rows = events.map((event, place) => {
+    const { head, middle, rest } = framePieces(event)
+    const erases = erasesEarlier(event) ? 1 : 0
+    return sql`(CAST(${place} AS INTEGER), CAST(${event.did} AS TEXT), CAST(${event.type} AS TEXT), CAST(${erases} AS BIGINT),
+      CAST(${head} AS BYTEA), CAST(${middle} AS BYTEA), CAST(${rest} AS BYTEA))`
+  })
+  await tx.run(sql`
+    WITH event (place, did, event_type, erases, head, middle, rest) AS (VALUES ${joined(rows)}),
+      locked AS MATERIALIZED (
+        SELECT count(pg_advisory_xact_lock(hashtextextended(${accountLock('')} || did, 0))), pg_current_xact_id()
+        FROM (SELECT DISTINCT did FROM event ORDER BY did) AS account)
+    INSERT INTO unnumbered_event (did, event_type, erases, written_at, head, middle, rest)
+    SELECT did, event_type, erases, ${writtenAt}, head, middle, rest FROM locked, event ORDER BY place`)
+}
+
+const joined = (rows: readonly Sql[]): Sql => rows.reduce((all, row) => sql`${all}, ${row}`)
+
+/** Whether the event ends the account, whose earlier events are then deleted. */
+const erasesEarlier = (event: RepoEvent): boolean => event.type === 'account' && event.status === 'deleted'
+
+/** Most events in one batch, and most bytes before the last of them. A batch is a transaction, which subscribers wait for. */
+const BATCH_EVENTS = 1000
+const BATCH_BYTES = 8 * 1024 * 1024
+
+/** What a batch found and did. `lastId` is null if there was nothing to do. */
+export interface Batch {
+  events: number
+  lastId: number | null
+  /** Transactions below `xmin` have ended; none had begun from `xmax` on. */
+  xmin: number
+  xmax: number
+}
+
+/** A number as the CBOR of a frame: its head in the fewest bytes. */
+const encodedSeq = sql`CASE
+  WHEN seq < 24 THEN substring(int8send(seq) FROM 8)
+  WHEN seq < 256 THEN CAST('\\x18' AS BYTEA) || substring(int8send(seq) FROM 8)
+  WHEN seq < 65536 THEN CAST('\\x19' AS BYTEA) || substring(int8send(seq) FROM 7)
+  WHEN seq < 4294967296 THEN CAST('\\x1a' AS BYTEA) || substring(int8send(seq) FROM 5)
+  ELSE CAST('\\x1b' AS BYTEA) || int8send(seq) END`
+
+/**
+ * Number the oldest events above id `floor` and move them into the log. Events before a deletion of their account are
+ * deleted instead, in the log and in the batch. The row of `repo_seq_past` orders this after every earlier batch.
+ */
+export async function numberBatch(tx: Tx, floor: number, sequencedAt: Millis): Promise<Batch> {
+  const batch = await tx.get<Batch>(sql`
+    WITH oldest AS (SELECT id, octet_length(rest) AS bytes FROM unnumbered_event WHERE id > ${floor} ORDER BY id LIMIT ${BATCH_EVENTS}),
+      fitting AS (SELECT id FROM (SELECT id, sum(bytes) OVER (ORDER BY id) - bytes AS before FROM oldest) AS placed WHERE before < ${BATCH_BYTES}),
+      taken AS (DELETE FROM unnumbered_event USING fitting WHERE unnumbered_event.id = fitting.id RETURNING unnumbered_event.*),
+      past AS (
+        UPDATE repo_seq_past SET spent_through = greatest(spent_through, (SELECT max(seq) FROM repo_seq)) + (SELECT count(*) FROM taken)
+        WHERE EXISTS (SELECT 1 FROM taken) RETURNING spent_through),
+      numbered AS (SELECT taken.*, spent_through - (SELECT count(*) FROM taken) + row_number() OVER (ORDER BY id) AS seq FROM taken, past),
+      erasing AS (SELECT did, max(id) AS id FROM numbered WHERE erases = 1 GROUP BY did),
+      erased AS (DELETE FROM repo_seq USING erasing WHERE repo_seq.did = erasing.did),
+      stored AS (
+        INSERT INTO repo_seq (seq, did, event_type, sequenced_at, frame)
+        SELECT seq, did, event_type, ${sequencedAt}, head || ${encodedSeq} || middle || ${frameTime(sequencedAt)} || rest FROM numbered
+        WHERE NOT EXISTS (SELECT 1 FROM erasing WHERE erasing.did = numbered.did AND erasing.id > numbered.id))
+    SELECT (SELECT count(*) FROM taken) AS events, (SELECT max(id) FROM taken) AS "lastId",
+      CAST(CAST(pg_snapshot_xmin(snapshot) AS TEXT) AS BIGINT) AS xmin, CAST(CAST(pg_snapshot_xmax(snapshot) AS TEXT) AS BIGINT) AS xmax
+    FROM pg_current_snapshot() AS snapshot`)
+  return batch!
+}
+
+/** Whether there are events above id `floor`. */
+export async function isAnyUnnumbered(reader: Reader, floor: number): Promise<boolean> {
+  return (await reader.get(sql`SELECT 1 FROM unnumbered_event WHERE id > ${floor} LIMIT 1`)) !== null
+}
+
+/**
+ * The number that the newest event has, or will have if it has none yet. An event that is committed a moment later may
+ * get this number too, if its transaction was already running.
+ */
+export async function writtenSeq(reader: Reader): Promise<number> {
+  const row = await reader.get<{ seq: number }>(sql`
+    SELECT greatest(spent_through, (SELECT max(seq) FROM repo_seq)) + (SELECT count(*) FROM unnumbered_event) AS seq FROM repo_seq_past`)
+  return row!.seq
+}
+
+/** How many events wait for their number, and since when the oldest of them does. */
+export async function unnumberedEvents(reader: Reader): Promise<{ count: number; oldestAt: Millis | null }> {
+  return (await reader.get(sql`SELECT count(*) AS count, min(written_at) AS "oldestAt" FROM unnumbered_event`))!
+}

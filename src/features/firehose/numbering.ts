@@ -1,0 +1,159 @@
+/**
+ * Numbers the events that several nodes write into one PostgreSQL database.
+ *
+ * A number that is assigned in the writing transaction would let only one transaction of the whole cluster run at a
+ * time. Transactions therefore store their events without a number, and one node at a time, the **numberer**, moves
+ * what has been committed into the log, in batches. On SQLite, where transactions run one after another anyway, events
+ * get their numbers as they are written (`firehose.ts`).
+ *
+ * What holds, and why:
+ * - Numbers grow and are never used again: a batch takes them from the row of `repo_seq_past` and moves its events in
+ *   one transaction, which locks that row. Batches take effect one after another, whoever makes them.
+ * - Nobody sees a number before a lower one: the next batch begins after the one before has committed.
+ * - The events of an account keep their order: `insertUnnumbered` gives ids in the order of commits, and a batch takes
+ *   the lowest ids that it sees. An event with a lower id that is committed later is of another account.
+ * - No event is skipped or numbered twice: what waits is a set of rows, and not what lies beyond a place.
+ * - A node that has lost the lease numbers nothing more, because each batch checks the fence of the lease.
+ *
+ * Nobody waits for numbers: a writer gets its answer when its transaction is durable. Every node is woken by a
+ * notification, which may be lost, and therefore also looks by itself every second.
+ */
+import { LeaseLost, type Cluster, type Lease, type Tx } from '../../platform/database/database.ts'
+import { perContext, type Context } from '../../platform/context.ts'
+import type { RepoEvent } from '../../protocol/frames.ts'
+import { crawlersOf } from './crawlers.ts'
+import { logLock } from './event-log.ts'
+import { insertUnnumbered, isAnyUnnumbered, numberBatch, type Batch } from './numbering-store.ts'
+import { POLL_MILLIS, channels } from './wake-ups.ts'
+
+/** The lease of the numberer. */
+export const EVENT_NUMBERS = 'event-numbers'
+
+/** Store events that the numberer numbers once the transaction has committed. */
+export async function leaveToNumberer(ctx: Context, cluster: Cluster, tx: Tx, events: readonly RepoEvent[]): Promise<void> {
+  await insertUnnumbered(tx, events, ctx.clock.now())
+  cluster.notify(tx, channels.written)
+}
+
+export class Numberer {
+  readonly #ctx: Context
+  readonly #cluster: Cluster
+  #isHolding = false
+  #batches = 0
+
+  constructor(ctx: Context, cluster: Cluster) {
+    this.#ctx = ctx
+    this.#cluster = cluster
+  }
+
+  /** Whether this node numbers the events at present. */
+  get isHolding(): boolean {
+    return this.#isHolding
+  }
+
+  get batches(): number {
+    return this.#batches
+  }
+
+  /** Number events whenever this node has the lease. Returns the function that ends it. */
+  start(): () => Promise<void> {
+    const { log } = this.#ctx
+    return this.#cluster.whileHolding(
+      EVENT_NUMBERS,
+      (lease) => this.#whileHolding(lease),
+      (error) => {
+        if (error instanceof LeaseLost) log.info('another node numbers events')
+        else log.warn('events could not be numbered', { error })
+      },
+    )
+  }
+
+  async #whileHolding(lease: Lease): Promise<void> {
+    const crawlers = crawlersOf(this.#ctx)
+    const bell = new Bell()
+    const unlisten = this.#cluster.listen(channels.written, () => bell.ring())
+    const poll = setInterval(() => bell.ring(), POLL_MILLIS)
+    const end = () => bell.ring()
+    lease.lost.addEventListener('abort', end)
+    this.#isHolding = true
+    crawlers.start()
+    try {
+      await this.#numberUntilLost(lease, bell)
+    } finally {
+      crawlers.rest()
+      this.#isHolding = false
+      lease.lost.removeEventListener('abort', end)
+      clearInterval(poll)
+      unlisten()
+    }
+  }
+
+  async #numberUntilLost(lease: Lease, bell: Bell): Promise<void> {
+    const floor = new Floor()
+    while (!lease.lost.aborted) {
+      const { events } = (await isAnyUnnumbered(this.#ctx.db, floor.id)) ? await this.#batch(lease, floor) : { events: 0 }
+      if (events > 0) crawlersOf(this.#ctx).announce()
+      else await bell.rung()
+    }
+  }
+
+  async #batch(lease: Lease, floor: Floor): Promise<Batch> {
+    const { db, clock } = this.#ctx
+    const batch = await db.transactionOn(logLock, async (tx) => {
+      await lease.guard(tx)
+      this.#cluster.notify(tx, channels.numbered)
+      return numberBatch(tx, floor.id, clock.now())
+    })
+    floor.after(batch)
+    this.#batches++
+    return batch
+  }
+}
+
+/** Null on SQLite, which needs none. */
+export const numbererOf = perContext((ctx) => (ctx.db.cluster === null ? null : new Numberer(ctx, ctx.db.cluster)))
+
+/** Wakes one waiter. A ring that nobody waits for is kept. */
+class Bell {
+  #isRung = false
+  #wake: (() => void) | null = null
+
+  ring(): void {
+    this.#isRung = true
+    this.#wake?.()
+  }
+
+  async rung(): Promise<void> {
+    if (!this.#isRung) await new Promise<void>((resolve) => (this.#wake = resolve))
+    this.#isRung = false
+    this.#wake = null
+  }
+}
+
+/** The floor is given up this often, in batches, in case that something was wrong with it. */
+const FLOOR_BATCHES = 10_000
+
+/**
+ * The id up to which no event can appear any more. While an old snapshot is open, such as that of a backup, PostgreSQL
+ * keeps the index entries of all rows that were deleted since; a batch that began at the lowest id would read them all.
+ *
+ * An event with a lower id than one of a batch belongs to a transaction that had its own id when the batch began,
+ * because ids are given in order and transactions get theirs first. Once all these transactions have ended and another
+ * batch has taken what they left, nothing appears below.
+ */
+export class Floor {
+  id = 0
+  #mark: { id: number; xmax: number } | null = null
+  #batches = 0
+
+  after({ lastId, xmin, xmax }: Batch): void {
+    if (lastId === null) return
+    if (this.#mark !== null && xmin >= this.#mark.xmax) {
+      // A batch takes everything up to its last event, and perhaps nothing above it.
+      this.id = Math.min(this.#mark.id, lastId)
+      this.#mark = null
+    }
+    if (++this.#batches % FLOOR_BATCHES === 0) this.id = 0
+    this.#mark ??= { id: Math.max(lastId, this.id), xmax }
+  }
+}

@@ -1,0 +1,32 @@
+/** What the doctor says of the numbers of events on PostgreSQL, whichever database the suite runs on. */
+import { expect, test } from 'bun:test'
+import { checks, examine, type Finding, type Patient } from '../../src/features/doctor/doctor.ts'
+import { insertUnnumbered } from '../../src/features/firehose/numbering-store.ts'
+import { openPostgres } from '../../src/platform/database/postgres.ts'
+import type { Did } from '../../src/protocol/identifiers.ts'
+import { startCluster } from '../harness/cluster.ts'
+import { sequence } from '../harness/events.ts'
+
+test('the doctor says who numbers events, how many wait, and when they wait for too long', async () => {
+  await using cluster = await startCluster(1)
+  const [node] = cluster.nodes
+  const { config, clock } = node!.ctx
+  const did = 'did:plc:aliceaaaaaaaaaaaaaaaaaaa' as Did
+  const find = (now = clock.now()): Promise<Finding> => {
+    const patient = { config, now: () => now } as Patient
+    return examine(
+      checks.find(({ name }) => name === 'event-numbers')!,
+      patient,
+    )
+  }
+  await sequence(node!, { type: 'identity', did })
+  expect(await find()).toEqual({ state: 'ok', text: expect.stringMatching(/^.+ numbers events; 0 events wait for a number$/) })
+
+  await node!.stop()
+
+  const left = await openPostgres({ url: cluster.databaseUrl })
+  await left.transaction((tx) => insertUnnumbered(tx, [{ type: 'identity', did }], clock.now()))
+  await left.close()
+  expect(await find(clock.now() + 59_000)).toMatchObject({ state: 'ok', text: '1 events wait for a number' })
+  expect(await find(clock.now() + 61_000)).toMatchObject({ state: 'warning', text: expect.stringContaining('no server is running') })
+})

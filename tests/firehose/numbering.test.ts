@@ -1,0 +1,266 @@
+/** Several nodes on one PostgreSQL database, whichever database the suite runs on: who numbers their events, and how. */
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { SQL } from 'bun'
+import { eventsAfter, headSeq, insertEvents, pruneEvents, raiseSeq } from '../../src/features/firehose/event-log.ts'
+import { sequenceEvents, type RepoEvent } from '../../src/features/firehose/firehose.ts'
+import { Floor, EVENT_NUMBERS } from '../../src/features/firehose/numbering.ts'
+import { insertUnnumbered, numberBatch, writtenSeq, type Batch } from '../../src/features/firehose/numbering-store.ts'
+import { LeaseLost, sql, type Sql, type Tx } from '../../src/platform/database/database.ts'
+import { readerOn, send, statementOf } from '../../src/platform/database/postgres-statements.ts'
+import { decode, decodeFirst } from '../../src/protocol/cbor.ts'
+import { eventFrame } from '../../src/protocol/frames.ts'
+import type { Did, Handle, Tid } from '../../src/protocol/identifiers.ts'
+import { createAccount, type TestAccount } from '../harness/account.ts'
+import { startCluster, type TestCluster } from '../harness/cluster.ts'
+import { Consumer } from '../harness/consumer.ts'
+import { startCrawler } from '../harness/crawler.ts'
+import { allNumbered, sequence } from '../harness/events.ts'
+import { followRepo } from '../harness/history.ts'
+import type { TestPds } from '../harness/pds.ts'
+import { Subscriber } from '../harness/subscriber.ts'
+import { until } from '../harness/until.ts'
+
+const dids = ['a', 'b', 'c'].map((letter) => `did:plc:${letter.repeat(24)}` as Did)
+const [alice, bob] = dids as [Did, Did]
+const identity = (did: Did, name = 'some'): RepoEvent => ({ type: 'identity', did, handle: `${name}.test` as Handle })
+const sync = (did: Did): RepoEvent => ({ type: 'sync', did, rev: '3jzfcijpj2z2a' as Tid, blocks: new Uint8Array(5000).fill(7) })
+
+let cluster: TestCluster
+let [one, other] = [] as unknown as [TestPds, TestPds]
+let admin: SQL
+beforeAll(async () => {
+  cluster = await startCluster(2)
+  ;[one, other] = cluster.nodes as [TestPds, TestPds]
+  admin = new SQL({ adapter: 'postgres', url: cluster.databaseUrl, max: 1 })
+})
+afterAll(async () => {
+  await admin.close()
+  await cluster[Symbol.asyncDispose]()
+})
+
+const collection = 'com.example.note'
+const write = async (at: TestPds, { did, accessJwt }: TestAccount, text: string) => {
+  const response = await fetch(`${at.url}/xrpc/com.atproto.repo.createRecord`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${accessJwt}`, 'content-type': 'application/json' },
+    body: JSON.stringify({ repo: did, collection, record: { $type: collection, text } }),
+  })
+  expect(response.status).toBe(200)
+}
+
+const holders = async () => {
+  const pages = await Promise.all([one, other].map(({ ctx }) => ctx.metrics.render()))
+  return pages.map((page) => Number(/^firehose_numberer (\d)$/m.exec(page)?.[1]))
+}
+
+/** A transaction on a connection of its own, which is rolled back at the end unless the test commits it. */
+async function openTransaction() {
+  const connection = new SQL({ adapter: 'postgres', url: cluster.databaseUrl, max: 1, bigint: true })
+  const ask = (query: Sql) => send(connection, statementOf(query))
+  await connection.unsafe('BEGIN')
+  const tx: Tx = {
+    ...readerOn(ask),
+    run: async (query) => (await ask(query)).count,
+    afterCommit: () => undefined,
+  }
+  const commit = async () => void (await connection.unsafe('COMMIT'))
+  return { tx, commit, [Symbol.asyncDispose]: () => connection.close({ timeout: 0 }) }
+}
+
+/** Handles in the log after a number, which say which event it is. */
+const namesAfter = async (seq: number) => {
+  const events = await eventsAfter(one.ctx.db, seq, 1000)
+  return events.map(({ frame }) => (decode(decodeFirst(frame).rest) as { handle: string }).handle.split('.')[0])
+}
+
+test('one node numbers the events of all, and every subscriber of every node sees each once, in one order', async () => {
+  await until(async () => (await holders()).toSorted().join() === '0,1')
+  const accounts = await Promise.all([createAccount(one, 'ann'), createAccount(one, 'ben'), createAccount(other, 'cid')])
+  const subscribers = [one, other].map(({ url }) => new Subscriber(url, '?cursor=0'))
+  await Promise.all(Array.from({ length: 60 }, (_, i) => write([one, other][i % 2]!, accounts[i % 3]!, `note ${i}`)))
+  const [seen, seenElsewhere] = await Promise.all(subscribers.map((subscriber) => subscriber.until(3 * 4 + 60)))
+  expect(seen!.map(({ bytes }) => bytes.toString('hex'))).toEqual(seenElsewhere!.map(({ bytes }) => bytes.toString('hex')))
+  const seqs = subscribers[0]!.seqs
+  expect(seqs).toEqual(seqs.map((_, i) => seqs[0]! + i))
+  for (const { did } of accounts) {
+    const { body } = await accounts[0]!.call(`com.atproto.sync.getLatestCommit?did=${did}`)
+    expect(await followRepo(seen!, did)).toMatchObject({ commits: 21, head: body.cid })
+  }
+  for (const subscriber of subscribers) subscriber.close()
+})
+
+test('a consumer goes on at another node with the cursor of the first', async () => {
+  const dan = await createAccount(one, 'dan')
+  const texts = Array.from({ length: 10 }, (_, i) => `dan ${i}`)
+  const start = await writtenSeq(one.ctx.db)
+  const created = (consumer: Consumer) =>
+    consumer.events.flatMap((event) => (event.event === 'create' ? [(event.record as { text?: string }).text!] : []))
+  const first = new Consumer(one.url, { startCursor: start })
+  for (const text of texts.slice(0, 5)) await write(other, dan, text)
+  await first.until(() => created(first).length === 5)
+  await first.stop()
+  const second = new Consumer(other.url, { startCursor: first.runner.getCursor(), plcUrl: one.url })
+  for (const text of texts.slice(5)) await write(one, dan, text)
+  await second.until(() => created(second).length === 5)
+  await second.stop()
+  expect([...created(first), ...created(second)]).toEqual(texts)
+  expect([...first.faults, ...second.faults]).toEqual([])
+})
+
+test('what is committed late gets its number then, and keeps nobody waiting', async () => {
+  const head = await headSeq(one.ctx.db)
+  await using late = await openTransaction()
+  await insertUnnumbered(late.tx, [identity(alice, 'late')], 0)
+  await sequence(other, identity(bob, 'early'))
+  expect(await namesAfter(head)).toEqual(['early'])
+  for (let i = 0; i < 5; i++) await sequence(one, identity(bob, 'between'))
+  await late.commit()
+  await until(async () => (await namesAfter(head)).at(-1) === 'late')
+  expect(await namesAfter(head)).toEqual(['early', ...Array<string>(5).fill('between'), 'late'])
+})
+
+test('the events of one account are numbered in the order of commits, and what is rolled back leaves nothing', async () => {
+  const head = await headSeq(one.ctx.db)
+  await using first = await openTransaction()
+  await using second = await openTransaction()
+  {
+    await using third = await openTransaction()
+    await insertUnnumbered(third.tx, [identity(bob, 'third')], 0)
+  }
+  await insertUnnumbered(first.tx, [identity(alice, 'first')], 0)
+  let isWritten = false
+  const writing = insertUnnumbered(second.tx, [identity(alice, 'second')], 0).then(() => (isWritten = true))
+  await allNumbered(one)
+  expect(isWritten).toBe(false)
+  await first.commit()
+  await writing
+  await second.commit()
+  await until(async () => (await namesAfter(head)).length === 2)
+  expect(await namesAfter(head)).toEqual(['first', 'second'])
+})
+
+test('a frame that the database has numbered is the frame of its event', async () => {
+  const events: RepoEvent[] = [
+    identity(alice),
+    { type: 'identity', did: bob },
+    sync(alice),
+    { type: 'account', did: bob, status: 'active' },
+  ]
+  await using transaction = await openTransaction()
+  const { tx } = transaction
+  for (const seq of [1, 23, 24, 255, 256, 65_535, 65_536, 2 ** 32 - 1, 2 ** 32]) {
+    await tx.run(sql`DELETE FROM repo_seq`)
+    await tx.run(sql`UPDATE repo_seq_past SET spent_through = ${seq - 1}`)
+    await insertUnnumbered(tx, events, 0)
+    expect((await numberBatch(tx, 0, 1_700_000_000_123)).events).toBe(events.length)
+    expect(await eventsAfter(tx, 0)).toEqual(
+      events.map((event, i) => ({ seq: seq + i, type: event.type, frame: eventFrame(event, seq + i, 1_700_000_000_123) })),
+    )
+  }
+})
+
+test('the event of a deletion takes the earlier events of the account with it, numbered or not', async () => {
+  const head = await headSeq(one.ctx.db)
+  await sequence(one, identity(alice, 'old'), identity(bob, 'stays'))
+  const gone: RepoEvent = { type: 'account', did: alice, status: 'deleted' }
+  await sequence(other, identity(alice, 'just'), gone, identity(bob, 'after'))
+  const rows = await one.ctx.db.all<{ seq: number; type: string }>(
+    sql`SELECT seq - ${head} AS seq, event_type AS type FROM repo_seq WHERE did IN (${alice}, ${bob}) AND seq > ${head} ORDER BY seq`,
+  )
+  expect(rows).toEqual([
+    { seq: 2, type: 'identity' },
+    { seq: 4, type: 'account' },
+    { seq: 5, type: 'identity' },
+  ])
+})
+
+test('numbers go on above a raised number, above those of an earlier version, and when all rows are gone', async () => {
+  const { db } = one.ctx
+  const raised = (await headSeq(db)) + 1000
+  await db.transaction((tx) => raiseSeq(tx, raised))
+  expect(await sequence(other, identity(bob))).toEqual([raised + 1])
+  await db.transaction((tx) =>
+    insertEvents(tx, [{ seq: raised + 50, type: 'identity', did: bob, sequencedAt: 0, frame: new Uint8Array([1]) }]),
+  )
+  expect(await sequence(one, identity(bob))).toEqual([raised + 51])
+  await db.transaction((tx) => pruneEvents(tx, raised + 51, 10_000))
+  expect(await db.get(sql`SELECT count(*) AS count FROM repo_seq`)).toEqual({ count: 0 })
+  expect(await sequence(other, identity(bob))).toEqual([raised + 52])
+})
+
+test('without a cursor, a subscriber does not see what was written before it came, and has no number yet', async () => {
+  await using late = await openTransaction()
+  // Batches wait for this row.
+  await late.tx.get(sql`SELECT 1 FROM repo_seq_past FOR UPDATE`)
+  await one.ctx.db.transaction((tx) => insertUnnumbered(tx, [identity(alice), identity(alice)], 0))
+  const subscriber = new Subscriber(other.url)
+  await subscriber.opened
+  await until(() => late.tx.get(sql`SELECT 1 FROM repo_seq_past`).then(() => true))
+  const head = await writtenSeq(one.ctx.db)
+  await late.commit()
+  await sequence(one, identity(bob))
+  await subscriber.until(1)
+  expect(subscriber.seqs).toEqual([head + 1])
+  subscriber.close()
+})
+
+test('only the node with the lease asks crawlers', async () => {
+  await using crawler = startCrawler()
+  await using public_ = await startCluster(2, { crawlers: { urls: [crawler.url] }, publicUrl: 'https://pds.example.com' })
+  await crawler.until(1)
+  for (const node of [...public_.nodes, ...public_.nodes]) await sequence(node, identity(alice))
+  expect(crawler.requests).toEqual(['pds.example.com'])
+})
+
+test('a node that was cut off numbers nothing more, and another goes on', async () => {
+  const [before] = (await one.ctx.db.cluster!.leases()).filter(({ name }) => name === EVENT_NUMBERS)
+  const holder = [one, other].find(({ ctx }) => ctx.db.cluster!.node.id === before!.holder)!
+  const held = { name: EVENT_NUMBERS, fence: before!.fence }
+  await admin.unsafe(
+    "SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory' AND granted AND objsubid = 1 AND pid <> pg_backend_pid()",
+  )
+  await until(async () =>
+    (await one.ctx.db.cluster!.leases().catch(() => [])).some(({ name, fence }) => name === EVENT_NUMBERS && fence > held.fence),
+  )
+  // What the holder before may have been about to do.
+  const stale = holder.ctx.db.transaction(async (tx) => {
+    const row = await tx.get(sql`SELECT 1 FROM lease WHERE name = ${held.name} AND fence = ${held.fence} FOR SHARE`)
+    if (row === null) throw new LeaseLost(held.name)
+    await numberBatch(tx, 0, 0)
+  })
+  await expect(stale).rejects.toThrow(LeaseLost)
+  const head = await headSeq(one.ctx.db)
+  expect(await sequence(one, identity(bob))).toEqual([head + 1])
+  expect(await sequence(other, identity(bob))).toEqual([head + 2])
+})
+
+test('the floor of ids rises only when nothing can appear below it', () => {
+  const floor = new Floor()
+  const after = (lastId: number, xmin: number, xmax: number) => {
+    floor.after({ events: 1, lastId, xmin, xmax } satisfies Batch)
+    return floor.id
+  }
+  // Transaction 100 has written an event with an id below 10, and stays open.
+  expect(after(10, 100, 120)).toBe(0)
+  expect(after(20, 100, 130)).toBe(0)
+  // Its event was in this batch, or there was none.
+  expect(after(5, 140, 150)).toBe(5)
+  expect(after(30, 140, 160)).toBe(5)
+  expect(after(40, 170, 180)).toBe(5)
+  expect(after(50, 190, 200)).toBe(40)
+  floor.after({ events: 0, lastId: null, xmin: 300, xmax: 300 })
+  expect(floor.id).toBe(40)
+})
+
+test('no transaction of a writer asks for a number, whatever is written', async () => {
+  const eve = await createAccount(one, 'eve')
+  const { db } = one.ctx
+  const texts: string[] = []
+  const before = db.counters.statements
+  await db.transaction(async (tx) => {
+    const watched: Tx = { ...tx, run: (query) => (texts.push(query.texts.join('?')), tx.run(query)) }
+    await sequenceEvents(one.ctx, watched, [identity(eve.did as Did)])
+  })
+  expect(db.counters.statements - before).toBeLessThanOrEqual(2)
+  expect(texts.filter((text) => text.includes('repo_seq'))).toEqual([])
+})
