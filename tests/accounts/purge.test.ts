@@ -45,6 +45,7 @@ const aboutNobody: readonly string[] = [
   'commit_mark',
   'kek_generation',
   'lease',
+  'limit_window',
   'node',
   'oauth_client',
   'oauth_device',
@@ -60,7 +61,9 @@ const aboutNobody: readonly string[] = [
   'repo_seq_past',
   'schema_migration',
   'server_secret',
+  'sign_in_attempt',
   'sweep_report',
+  'used_proof',
   'waitlist_entry',
 ]
 

@@ -6,6 +6,7 @@ import { STALE_MILLIS } from './clients.ts'
 import { deleteAuthorizationCodesBefore } from './authorization-code-store.ts'
 import { deleteRequestsBefore } from './authorization-request-store.ts'
 import { deleteEndedOAuthSessions } from './oauth-session-store.ts'
+import { forgetOldProofs } from './shared-proofs.ts'
 import { forgetOldConsents } from './wallet-consents.ts'
 
 /** The lifetime of a pushed request, so that requests from strangers do not accumulate. */
@@ -26,6 +27,7 @@ export const expirySweep: Sweep = {
       used: await deleteUsedBefore(tx, now),
       clients: await deleteClientDocumentsBefore(tx, now - STALE_MILLIS),
     }))
+    if (db.cluster !== null) await forgetOldProofs(db.cluster)
     return { ...deleted, ...(await forgetOldConsents(ctx)) }
   },
 }

@@ -7,6 +7,7 @@ import { serverSecret } from '../../platform/secrets/vault.ts'
 import { acceptedCounters, checkDpop, dpopNonce, nonceCounter } from '../../protocol/dpop.ts'
 import type { Millis } from '../../protocol/identifiers.ts'
 import { ProofMemory } from './proof-memory.ts'
+import { SharedProofs } from './shared-proofs.ts'
 
 /**
  * The nonces that are accepted at the moment. They are computed from a secret and the time, and cached until they
@@ -49,6 +50,7 @@ export const proofState = perContext(async ({ db, vault, clock }) => ({
   // The secret is stored, so that nonces stay valid across a restart.
   nonces: new Nonces(await serverSecret(db, vault, 'dpop-nonce'), clock),
   memory: new ProofMemory(clock.monotonic()),
+  shared: db.cluster && new SharedProofs(db.cluster),
 }))
 
 /** Set the `DPoP-Nonce` header of the response, refusals included, for the client's next proof. RFC 9449, 8.2. */
@@ -57,6 +59,8 @@ export async function offerNonce({ ctx, replyHeaders }: Exchange): Promise<void>
 }
 
 export type ProofOutcome = { ok: true; jkt: string } | { ok: false; error: 'invalid_dpop_proof' | 'use_dpop_nonce'; reason: string }
+
+const usedProof: ProofOutcome = { ok: false, error: 'invalid_dpop_proof', reason: 'the proof has already been used' }
 
 /**
  * Check the request's DPoP proof and record its use. `accessTokenHash` is the expected `ath`; null if the request has
@@ -69,7 +73,7 @@ export type ProofOutcome = { ok: true; jkt: string } | { ok: false; error: 'inva
  */
 export async function useProof(exchange: Exchange, accessTokenHash: string | null): Promise<ProofOutcome> {
   const { ctx, request, rawPath } = exchange
-  const { nonces, memory } = await proofState(ctx)
+  const { nonces, memory, shared } = await proofState(ctx)
   const outcome = await checkDpop({
     proof: request.headers.get('dpop'),
     method: request.method,
@@ -81,9 +85,9 @@ export async function useProof(exchange: Exchange, accessTokenHash: string | nul
   if (!outcome.ok) return outcome
   switch (memory.use(outcome.jkt, outcome.jti, ctx.clock.monotonic())) {
     case 'fresh':
-      return { ok: true, jkt: outcome.jkt }
+      return shared === null || (await shared.use(outcome.jkt, outcome.jti)) ? { ok: true, jkt: outcome.jkt } : usedProof
     case 'used':
-      return { ok: false, error: 'invalid_dpop_proof', reason: 'the proof has already been used' }
+      return usedProof
     case 'full':
       throw new OAuthError(503, 'temporarily_unavailable', 'Too many requests at the moment')
   }

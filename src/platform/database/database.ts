@@ -165,6 +165,12 @@ export interface Cluster {
   whileHolding(lease: string, work: (lease: Lease) => Promise<void>, report: (error: unknown) => void): () => Promise<void>
   /** Every lease that was ever taken, by name. */
   leases(): Promise<LeaseState[]>
+  /**
+   * Run one statement, a change too, beside all transactions, and return its rows. For what the nodes remember together
+   * for a while, such as counters, and no transaction reads. It may have run although it fails. Throws
+   * `DatabaseUnavailable`.
+   */
+  beside<Row>(query: Sql): Promise<Row[]>
 }
 
 /** A process that uses the database. Every start is another node. */

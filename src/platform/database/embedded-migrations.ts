@@ -49,6 +49,8 @@ import hostingChanges from '../../../migrations/0093-hosting-changes.sql' with {
 import pushRegistrations from '../../../migrations/0109-push-registrations.sql' with { type: 'text' }
 import holders from '../../../migrations/0120-holders.sql' with { type: 'text' }
 import sweepReports from '../../../migrations/0121-sweep-reports.sql' with { type: 'text' }
+import sharedMemory from '../../../migrations/0122-shared-memory.sql' with { type: 'text' }
+import sharedMemoryPostgres from '../../../migrations/0122-shared-memory.postgres.sql' with { type: 'text' }
 import stepOrder from '../../../migrations/0110-step-order.sql' with { type: 'text' }
 import unansweredSubmissions from '../../../migrations/0106-unanswered-submissions.sql' with { type: 'text' }
 import formerSubjects from '../../../migrations/0112-former-subjects.sql' with { type: 'text' }
@@ -115,4 +117,5 @@ export const migrations: readonly Migration[] = [
   migration(116, 'removal-tombstones', removalTombstones),
   migration(114, 'commit-marks', commitMarks),
   migration(121, 'sweep-reports', sweepReports),
+  migration(122, 'shared-memory', sharedMemory, sharedMemoryPostgres),
 ]

@@ -19,8 +19,10 @@ import {
   type LeaseState,
   type NodeState,
   type Reader,
+  type Sql,
   type Tx,
 } from './database.ts'
+import { faultOf } from './postgres-faults.ts'
 import { Line, type Connect } from './postgres-line.ts'
 import { readerOn, send, statementOf } from './postgres-statements.ts'
 
@@ -29,6 +31,9 @@ const HEARTBEAT_MILLIS = 3000
 const settings = { idle_session_timeout: 10_000, lock_timeout: 5000 }
 /** The node gives up a session without answers earlier than that. */
 const SILENCE_MILLIS = 8000
+/** For statements beside transactions. Each is short, and requests wait for some of them. */
+const BESIDE_CONNECTIONS = 2
+const besideSettings = { statement_timeout: 5000 }
 /** Between tries to take a lease, and to listen. */
 const RETRY_MILLIS = 1000
 /** Rows of nodes that were killed are kept for this long. */
@@ -47,6 +52,7 @@ export class PostgresCluster implements Cluster {
   readonly #session: Line
   /** Notifications are sent on one connection and received on another, which the driver opens again if it is lost. */
   readonly #wakes: SQL
+  readonly #beside: Line
   readonly #held = new Map<string, HeldLease>()
   readonly #due = new Set<string>()
   readonly #ends = new Set<() => Promise<void>>()
@@ -61,6 +67,10 @@ export class PostgresCluster implements Cluster {
     readonly hooks: ClusterHooks,
   ) {
     this.#wakes = connect(1)
+    this.#beside = new Line({
+      open: (onclose) => connect(BESIDE_CONNECTIONS, { connection: besideSettings, onclose }),
+      silenceMillis: SILENCE_MILLIS,
+    })
     this.#session = new Line({
       open: (onclose) => connect(1, { connection: settings, onclose }),
       silenceMillis: SILENCE_MILLIS,
@@ -76,6 +86,14 @@ export class PostgresCluster implements Cluster {
     return this.#session.use((pool) => work(readerOn((query) => send(pool, statementOf(query)))))
   }
 
+  async beside<Row>(query: Sql): Promise<Row[]> {
+    try {
+      return await this.#beside.use((pool) => readerOn((one) => send(pool, statementOf(one))).all<Row>(query))
+    } catch (error) {
+      throw faultOf(error)
+    }
+  }
+
   async join(version: string): Promise<void> {
     this.#version = version
     await this.#ask((session) => session.all(sql`DELETE FROM node WHERE heartbeat_at < ${nowMillis} - ${KEPT_MILLIS}`))
@@ -89,6 +107,7 @@ export class PostgresCluster implements Cluster {
   /** Gives the sign of life that keeps the session. Whoever misses it finds out from the row. */
   async #beat(): Promise<void> {
     this.#session.renewIfSilent()
+    this.#beside.renewIfSilent()
     this.hooks.onBeat()
     const { id, name } = this.node
     await this.#ask((session) =>
@@ -242,7 +261,7 @@ export class PostgresCluster implements Cluster {
       clearInterval(this.#heartbeat)
       await this.#ask((session) => session.all(sql`DELETE FROM node WHERE id = ${this.node.id}`)).catch(() => undefined)
     }
-    await this.#session.close()
+    await Promise.all([this.#session.close(), this.#beside.close()])
     await this.#sending
     await this.#wakes.close()
   }
