@@ -79,7 +79,8 @@ test('a connection of which nothing can be expected any more is closed', async (
 })
 
 test('requests that do not end share a bounded memory, and leave it when they are given up', async () => {
-  await using echo = await echoWith({ maxHeldBytes: 100_000 })
+  // Exactly as much as one of them takes, so that not a byte is left while it is there.
+  await using echo = await echoWith({ maxHeldBytes: 59_000, freeBytes: 1000 })
   const connection = await echo.dial()
   const both = await Promise.all([60_000, 60_000].map((length) => opened(connection, randomBytes(length))))
   // Either may be the one for which there is no room.

@@ -10,8 +10,9 @@ export const ECHO_ALPN = 'ezpds/iroh/0'
 const MAX_ECHO_BYTES = 64 * 1024
 const MAX_CONNECTIONS = 256
 const MAX_STREAMS_PER_CONNECTION = 16
-/** Probes are far shorter than they may be. This is room for 64 of the longest at a time. */
+/** Probes are far shorter than they may be. This is room for 64 of the longest at a time, beside all that are short. */
 const MAX_HELD_BYTES = 64 * MAX_ECHO_BYTES
+const SHORT_BYTES = 1024
 const HANDSHAKE_MILLIS = 10_000
 const STREAM_MILLIS = 30_000
 
@@ -36,6 +37,7 @@ export function livenessEcho({ limits, metrics }: Pick<Context, 'limits' | 'metr
     maxStreams: MAX_STREAMS_PER_CONNECTION,
     maxRequestBytes: MAX_ECHO_BYTES,
     maxHeldBytes: MAX_HELD_BYTES,
+    freeBytes: SHORT_BYTES,
     handshakeMillis: HANDSHAKE_MILLIS,
     streamMillis: STREAM_MILLIS,
     admits: (source) =>

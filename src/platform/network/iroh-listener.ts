@@ -20,8 +20,10 @@ export interface Service {
   /** Per connection, at a time. */
   maxStreams: number
   maxRequestBytes: number
-  /** Requests and responses that are in memory at a time, of all connections. */
+  /** Requests and responses that are in memory at a time, of all connections. The first bytes of each do not count. */
   maxHeldBytes: number
+  /** How many bytes of each request do not count, so that short ones are served even while others fill the memory. */
+  freeBytes: number
   handshakeMillis: number
   /** From the opening of a stream until the response is on its way. */
   streamMillis: number
@@ -205,10 +207,15 @@ class HeldBytes {
 
   /** Returns false if there is no memory for it. */
   add(piece: readonly number[]): boolean {
-    if (!this.#listener.hold(piece.length)) return false
+    const length = this.length + piece.length
+    if (!this.#listener.hold(this.#counted(length) - this.#counted(this.length))) return false
     this.#pieces.push(Uint8Array.from(piece))
-    this.length += piece.length
+    this.length = length
     return true
+  }
+
+  #counted(length: number): number {
+    return Math.max(0, length - this.#listener.service.freeBytes)
   }
 
   bytes(): Uint8Array {
@@ -217,7 +224,7 @@ class HeldBytes {
 
   /** May be called more than once. */
   release(): void {
-    this.#listener.release(this.length)
+    this.#listener.release(this.#counted(this.length))
     this.#pieces = []
     this.length = 0
   }
