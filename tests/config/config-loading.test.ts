@@ -535,6 +535,26 @@ describe('keys that need each other', () => {
     expect(problemsOf(withEnv({ ...relay, SERVICE_IROH_ENABLED: 'true' }))).toEqual([])
   })
 
+  test('a push relay is named by its id, in lower case, and by the addresses that are known', () => {
+    const relayOf = (changes: Record<string, string>) =>
+      configOf(withEnv({ SERVICE_IROH_ENABLED: 'true', SERVICE_NOTIFICATIONS_RELAY: 'A'.repeat(64), ...changes })).notifications
+    expect(relayOf({}).relay).toBe('a'.repeat(64))
+    expect(relayOf({ SERVICE_NOTIFICATIONS_RELAY: 'Q'.repeat(52) }).relay).toBe('q'.repeat(52))
+    const addresses = ['192.0.2.1:4433', '[2001:db8::1]:1', '[::1]:65535']
+    expect(relayOf({ SERVICE_NOTIFICATIONS_RELAY_ADDRESSES: addresses.join(',') }).relayAddresses).toEqual(addresses)
+    for (const address of [
+      '192.0.2.1',
+      '192.0.2:1',
+      '192.0.2.1:0',
+      '192.0.2.1:65536',
+      '2001:db8::1:1',
+      '[192.0.2.1]:1',
+      'relay.example.com:1',
+      '[::1]',
+    ])
+      expect(problemsOf(withEnv({ SERVICE_NOTIFICATIONS_RELAY_ADDRESSES: address })).join()).toContain('expected an IP address and a port')
+  })
+
   test('notifications that nothing can seal are said', () => {
     const relay = { SERVICE_NOTIFICATIONS_RELAY: 'a'.repeat(64), SERVICE_IROH_ENABLED: 'true' }
     const said = expect.stringContaining('signing_key_master_key (SERVICE_SIGNING_KEY_MASTER_KEY): is not set, so no push')

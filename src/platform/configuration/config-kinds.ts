@@ -48,8 +48,10 @@ export const path = textual('path', good)
 /** Text for a mail header or a single line of a page. */
 export const line = matching('string', /^[^\p{Cc}]+$/u, 'text on one line')
 export const emailAddress = matching('e-mail address', /^[^\s@]+@[^\s@]+$/, 'an e-mail address')
-/** An iroh node id in either of its text forms. */
-export const nodeId = matching('node id', /^(?:[0-9a-f]{64}|[a-z2-7]{52})$/i, '64 hexadecimal or 52 base32 characters')
+/** An iroh node id in either of its text forms, in lower case: the library reads no hexadecimal in upper case. */
+export const nodeId = textual('node id', (given) =>
+  /^(?:[0-9a-f]{64}|[a-z2-7]{52})$/i.test(given) ? good(given.toLowerCase()) : bad('expected 64 hexadecimal or 52 base32 characters'),
+)
 export const didKey = matching('did:key', /^did:key:z[1-9A-HJ-NP-Za-km-z]+$/, 'a did:key')
 export const ipAddress = textual('IP address', (given) => (isIP(given) ? good(given) : bad('expected an IP address')))
 
