@@ -13,9 +13,9 @@ export interface TestCluster extends AsyncDisposable {
   add(config?: ConfigOverrides): Promise<TestPds>
 }
 
-/** Starts `size` nodes, one after another. */
-export async function startCluster(size: number, config: ConfigOverrides = {}): Promise<TestCluster> {
-  const { databaseUrl, drop } = await testDatabase()
+/** Starts `size` nodes, one after another. Without `at`, the database is one that goes with the cluster. */
+export async function startCluster(size: number, config: ConfigOverrides = {}, at?: string): Promise<TestCluster> {
+  const { databaseUrl, drop } = at === undefined ? await testDatabase() : { databaseUrl: at, drop: async () => {} }
   const clock = new TestClock()
   const nodes: TestPds[] = []
   const add = async (more: ConfigOverrides = {}) => {

@@ -3,7 +3,7 @@
  * a folder of its own. It ends with the process of the tests.
  */
 import { SQL } from 'bun'
-import { chownSync, mkdtempSync } from 'node:fs'
+import { chownSync, mkdtempSync, readFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { migrate } from '../../src/platform/database/migrations.ts'
@@ -18,6 +18,7 @@ const BINARIES = join(
 /** Many servers of many tests are open at once, each with pools of its own. */
 const MAX_CONNECTIONS = 400
 const READY_TIMEOUT_MILLIS = 20_000
+const RESTART_MILLIS = 2000
 
 const NOBODY = 65_534
 
@@ -39,9 +40,15 @@ export interface PostgresServer {
   /** Make an empty database, with the order of text that the server needs. */
   createDatabase(name: string, template?: string): Promise<void>
   dropDatabase(name: string): Promise<void>
+  /** End it without a chance to do anything, as `kill -9` does. */
+  crash(): Promise<void>
+  /** Start it again on the same data. */
+  restart(): Promise<void>
+  stop(): void
 }
 
-async function startServer(): Promise<PostgresServer> {
+/** A server for a test that needs one of its own. */
+export async function startServer(): Promise<PostgresServer> {
   const folder = mkdtempSync(join(tmpdir(), 'holdfast-postgres-'))
   const data = join(folder, 'data')
   const user = asSomebody(folder)
@@ -72,15 +79,40 @@ async function startServer(): Promise<PostgresServer> {
   const options = Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`])
   // Its input ends with the process of the tests, however that ends.
   const untilInputEnds = '"$@" & server=$!; cat; kill -QUIT $server; wait $server; rm -rf "$FOLDER"'
-  Bun.spawn(['sh', '-c', untilInputEnds, 'sh', ...user, join(BINARIES, 'postgres'), '-D', data, ...options], {
-    env: { ...process.env, FOLDER: folder },
-    stdin: 'pipe',
-    stdout: 'ignore',
-    stderr: 'ignore',
-  }).unref()
+  const launch = () => {
+    const child = Bun.spawn(['sh', '-c', untilInputEnds, 'sh', ...user, join(BINARIES, 'postgres'), '-D', data, ...options], {
+      env: { ...process.env, FOLDER: folder },
+      stdin: 'pipe',
+      stdout: 'ignore',
+      stderr: 'ignore',
+    })
+    child.unref()
+    return child
+  }
+  let running = launch()
   const url = (database: string) => `postgres://postgres@127.0.0.1:${port}/${database}`
-  const admin = await connected(url('postgres'))
+  let admin = await connected(url('postgres'))
   return {
+    async crash() {
+      running.kill('SIGKILL')
+      process.kill(Number(readFileSync(join(data, 'postmaster.pid'), 'utf8').split('\n')[0]), 'SIGKILL')
+      await running.exited
+    },
+    async restart() {
+      await admin.close()
+      // The processes of connections end a moment after the server; until then another one refuses to start.
+      for (let tries = 0; tries < 10; tries++) {
+        running = launch()
+        const found = await connected(url('postgres'), RESTART_MILLIS).catch(() => null)
+        if (found !== null) {
+          admin = found
+          return
+        }
+        running.kill('SIGKILL')
+      }
+      throw new Error('PostgreSQL does not start again')
+    },
+    stop: () => void running.stdin.end(),
     url,
     async createDatabase(name, template = 'template0') {
       await admin.unsafe(`CREATE DATABASE ${name} TEMPLATE ${template}`)
@@ -91,8 +123,8 @@ async function startServer(): Promise<PostgresServer> {
   }
 }
 
-async function connected(url: string): Promise<SQL> {
-  for (const deadline = performance.now() + READY_TIMEOUT_MILLIS; ;) {
+async function connected(url: string, withinMillis = READY_TIMEOUT_MILLIS): Promise<SQL> {
+  for (const deadline = performance.now() + withinMillis; ;) {
     const admin = new SQL({ adapter: 'postgres', url, max: 1 })
     try {
       await admin.unsafe('SELECT 1')

@@ -23,7 +23,7 @@ import {
   type Tx,
 } from './database.ts'
 import { faultOf } from './postgres-faults.ts'
-import { Line, type Connect } from './postgres-line.ts'
+import { ended, Line, type Connect } from './postgres-line.ts'
 import { readerOn, send, statementOf } from './postgres-statements.ts'
 
 const HEARTBEAT_MILLIS = 3000
@@ -255,15 +255,16 @@ export class PostgresCluster implements Cluster {
   }
 
   async close(): Promise<void> {
+    if (this.#isClosed) return
     this.#isClosed = true
-    await Promise.all([...this.#ends].map((end) => end()))
+    await ended(Promise.all([...this.#ends].map((end) => end())))
     if (this.#heartbeat !== null) {
       clearInterval(this.#heartbeat)
-      await this.#ask((session) => session.all(sql`DELETE FROM node WHERE id = ${this.node.id}`)).catch(() => undefined)
+      await ended(this.#ask((session) => session.all(sql`DELETE FROM node WHERE id = ${this.node.id}`)))
     }
     await Promise.all([this.#session.close(), this.#beside.close()])
-    await this.#sending
-    await this.#wakes.close()
+    await ended(Promise.resolve(this.#sending))
+    await this.#wakes.close({ timeout: 1 })
   }
 }
 

@@ -3,9 +3,9 @@ import type { ReservedSQL } from 'bun'
 import { randomUUID } from 'node:crypto'
 import { setTimeout as pause } from 'node:timers/promises'
 import { OperatorError } from '../../base/operator-error.ts'
-import { isLost } from './postgres-faults.ts'
-import { Line, type Connect, type Question } from './postgres-line.ts'
-import { DatabaseUnavailable } from './database.ts'
+import { isLost, unknownOutcome } from './postgres-faults.ts'
+import { ended, Line, type Connect, type Question } from './postgres-line.ts'
+import type { DatabaseUnavailable } from './database.ts'
 
 /** Key of the server's advisory lock: the bytes of "holdfast" without the first. */
 const SERVER_LOCK = 0x6f_6c_64_66_61_73_74n
@@ -65,7 +65,7 @@ interface Backend {
 
 export class PostgresWriter {
   readonly line: Line
-  readonly #id = randomUUID()
+  #id = randomUUID()
   readonly #mark: Mark = {
     leave: (connection) =>
       connection.unsafe('UPDATE commit_mark SET mark = mark + 1 / CASE WHEN mark = $2 THEN 1 ELSE 0 END WHERE writer = $1', [
@@ -157,7 +157,7 @@ export class PostgresWriter {
         return await this.use(({ connection }) => this.#settle(connection))
       } catch (error) {
         if (!isLost(error) && !isLockTimeout(error)) throw error
-        if (performance.now() > end) throw unknownOutcome(error)
+        if (performance.now() > end) throw this.#unknownOutcome(error)
         await pause(LOOK_MILLIS)
       }
     }
@@ -176,23 +176,28 @@ export class PostgresWriter {
       return false
     }
     const { count: found } = await connection.unsafe('SELECT 1 FROM commit_mark WHERE writer = $1 AND mark = $2', [this.#id, made])
-    if (found !== 1) throw unknownOutcome(null)
+    if (found !== 1) throw this.#unknownOutcome(null)
     this.#mark.made()
     return true
+  }
+
+  /** Its mark says nothing about the next transaction, which leaves one of another name. */
+  #unknownOutcome(cause: unknown): DatabaseUnavailable {
+    this.#id = randomUUID()
+    this.#commits = 0
+    this.#hasRow = false
+    return unknownOutcome(cause)
   }
 
   /** Releases the server's lock at once, instead of when PostgreSQL notices that the connection is gone. */
   async close(): Promise<void> {
     if (this.#isReady) {
       const { pool } = this.line
-      if (this.#hasRow) await pool.unsafe('DELETE FROM commit_mark WHERE writer = $1', [this.#id]).catch(() => undefined)
-      await pool.unsafe('SELECT pg_advisory_unlock_all()').catch(() => undefined)
+      const forget = this.#hasRow ? pool.unsafe('DELETE FROM commit_mark WHERE writer = $1', [this.#id]) : Promise.resolve()
+      await ended(forget.finally(() => pool.unsafe('SELECT pg_advisory_unlock_all()')))
     }
     await this.line.close()
   }
 }
 
 const isLockTimeout = (error: unknown): boolean => (error as { errno?: unknown }).errno === LOCK_NOT_AVAILABLE
-
-const unknownOutcome = (cause: unknown) =>
-  new DatabaseUnavailable('the connection to the database was lost during a change, which may have been made or not', { cause })

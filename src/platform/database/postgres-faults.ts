@@ -34,3 +34,6 @@ export function faultOf(error: unknown): unknown {
   if (busyStates.test(stateOf(error))) return new DatabaseUnavailable('the database is too busy', { cause: error })
   return error
 }
+
+export const unknownOutcome = (cause: unknown) =>
+  new DatabaseUnavailable('the connection to the database was lost during a change, which may have been made or not', { cause })

@@ -9,7 +9,7 @@
  */
 import type { ReservedSQL } from 'bun'
 import { sql, WriteConflict, type DatabaseCounters, type Lock, type Sql, type Tx } from './database.ts'
-import { isConflict, isLost } from './postgres-faults.ts'
+import { isConflict, isLost, unknownOutcome } from './postgres-faults.ts'
 import type { Mark } from './postgres-connection.ts'
 import type { Question } from './postgres-line.ts'
 import { readerOn, send, statementOf, type Rows } from './postgres-statements.ts'
@@ -114,7 +114,8 @@ export class Group {
       // PostgreSQL says so, and reports no error, if a statement had failed.
       if (done.command !== 'COMMIT') throw new Error('the transaction was rolled back')
     } catch (error) {
-      throw mark !== null && isLost(error) ? new CommitInterrupted(() => this.#committed(outcomes), error) : error
+      if (!isLost(error) || !this.#hasWritten) throw error
+      throw mark === null ? unknownOutcome(error) : new CommitInterrupted(() => this.#committed(outcomes), error)
     }
     mark?.made()
     this.#committed(outcomes)

@@ -16,8 +16,8 @@ export interface LineOptions {
   onEnd?: () => void
 }
 
-/** Statements of a pool that was given up have this long to finish. */
-const LAST_ANSWERS_SECS = 5
+/** Statements of a pool that is closed, or was given up, have this long to finish. */
+const LAST_ANSWERS_SECS = 1
 
 /** Work on a connection that waits for answers. */
 export class Question {
@@ -31,6 +31,17 @@ export class Question {
   isSilent(millis: number): boolean {
     return performance.now() - this.#askedAt > millis
   }
+}
+
+/** Most time that each part of closing may take: the line to the database may be dead. */
+const CLOSING_MILLIS = 2000
+
+/** Waits for the end of something, whatever it is, but not for ever. */
+export async function ended(work: Promise<unknown>): Promise<void> {
+  const { promise: late, resolve } = Promise.withResolvers<void>()
+  const timer = setTimeout(resolve, CLOSING_MILLIS)
+  await Promise.race([work.catch(() => undefined), late])
+  clearTimeout(timer)
 }
 
 export class Line {
@@ -71,7 +82,7 @@ export class Line {
   }
 
   close(): Promise<void> {
-    return this.#pool.close()
+    return this.#pool.close({ timeout: LAST_ANSWERS_SECS })
   }
 
   #open(): SQL {

@@ -1,5 +1,6 @@
 /** Reads of committed data on PostgreSQL, on pools of connections. A read whose connection was lost is made again. */
 import type { SQL } from 'bun'
+import { setTimeout as pause } from 'node:timers/promises'
 import { DatabaseUnavailable, type DatabaseCounters, type Reader, type Sql } from './database.ts'
 import { faultOf, isLost } from './postgres-faults.ts'
 import { Line, type Connect } from './postgres-line.ts'
@@ -11,6 +12,9 @@ const READER_CONNECTIONS = 8
 const SNAPSHOT_CONNECTIONS = 4
 /** Most single reads that wait for an answer. */
 const MAX_READS = 10_000
+/** How long a read is made again while connections are lost, and how often. */
+const PATIENCE_MILLIS = 1000
+const PAUSE_MILLIS = 50
 /** Longest wait for a connection of its own. */
 const RESERVE_MILLIS = 10_000
 
@@ -47,13 +51,13 @@ export class PostgresReaders implements Reader {
     if (this.#single.outstanding >= MAX_READS) throw new DatabaseUnavailable('too many reads are waiting')
     this.counters.statements++
     const ask = () => this.#single.use((pool) => send(pool, statement))
-    try {
-      return await ask().catch((error: unknown) => {
-        if (!isLost(error)) throw error
-        return ask()
-      })
-    } catch (error) {
-      throw faultOf(error)
+    for (const end = performance.now() + PATIENCE_MILLIS; ;) {
+      try {
+        return await ask()
+      } catch (error) {
+        if (!isLost(error) || performance.now() > end) throw faultOf(error)
+        await pause(PAUSE_MILLIS)
+      }
     }
   }
 

@@ -19,7 +19,7 @@ import { OperatorError } from '../../base/operator-error.ts'
 import type { Database, DatabaseCounters, Dialect } from './database.ts'
 import { PostgresCluster } from './postgres-cluster.ts'
 import { PostgresWriter, type Access, type WriterState } from './postgres-connection.ts'
-import type { Connect } from './postgres-line.ts'
+import { ended, type Connect } from './postgres-line.ts'
 import { PostgresReaders } from './postgres-readers.ts'
 import { WriterQueue } from './postgres-writer.ts'
 
@@ -105,7 +105,7 @@ export async function openPostgres({ url, strict = false, access = 'onlooker' }:
     },
     async close() {
       await cluster.close()
-      await queue.close()
+      await ended(queue.close())
       await closeAll()
     },
   }

@@ -1,0 +1,81 @@
+/** PostgreSQL is killed with -9 and started again under load: no answered write is lost, and none is made twice. */
+import { expect, test } from 'bun:test'
+import { verifyEverything } from '../../src/features/backup/backup.ts'
+import { createAccount, holder, xrpc, type TestAccount } from '../harness/account.ts'
+import { startCluster } from '../harness/cluster.ts'
+import type { Answer } from '../harness/http.ts'
+import { startServer } from '../harness/postgres.ts'
+import { until } from '../harness/until.ts'
+
+const KILLS = Number(process.env['DATABASE_KILLS'] ?? 2)
+const WRITERS = 8
+
+test(
+  `after ${KILLS} kills of the database every answered write is there once, at both nodes`,
+  async () => {
+    const server = await startServer()
+    await server.createDatabase('holdfast')
+    const databaseUrl = server.url('holdfast')
+    try {
+      await using cluster = await startCluster(2, { rateLimit: { enabled: false } }, databaseUrl)
+      const accounts = await Promise.all(Array.from({ length: 3 }, (_, i) => createAccount(cluster.nodes[0]!, `writer${i}`)))
+      const written: { account: TestAccount; text: string; answer: Answer }[] = []
+      let isOver = false
+      const writing = Promise.all(
+        Array.from({ length: WRITERS }, async (_, w) => {
+          for (let i = 0; !isOver; i++) {
+            const account = accounts[(w + i) % accounts.length]!
+            const text = `${w} ${i}`
+            const record = { text, createdAt: new Date().toISOString() }
+            const answer = await holder(cluster.nodes[(w + i) % 2]!, account).call('com.atproto.repo.createRecord', {
+              json: { repo: account.did, collection: 'app.bsky.feed.post', record },
+            })
+            written.push({ account, text, answer })
+            // A client that is told to come back does not come at once.
+            if (answer.status === 503) await Bun.sleep(50)
+          }
+        }),
+      )
+      writing.catch(() => undefined)
+      const accepted = () => written.filter(({ answer }) => answer.status === 200).length
+      for (let kill = 0; kill < KILLS; kill++) {
+        const before = accepted()
+        await until(() => accepted() >= before + 40)
+        await server.crash()
+        if (kill === 0) await until(async () => (await xrpc(cluster.nodes[1]!, '_health')).status === 503)
+        await server.restart()
+        await until(async () => (await xrpc(cluster.nodes[1]!, '_health')).status === 200)
+      }
+      const before = accepted()
+      await until(() => accepted() >= before + 40)
+      isOver = true
+      await writing
+
+      for (const { answer } of written) {
+        expect([200, 503]).toContain(answer.status)
+        if (answer.status === 503) expect(Number(answer.headers.get('retry-after'))).toBeGreaterThan(0)
+      }
+      const stored = new Map<string, number>()
+      for (const { did } of accounts)
+        for (let cursor: string | undefined = ''; cursor !== undefined;) {
+          const { body } = await xrpc(
+            cluster.nodes[1]!,
+            `com.atproto.repo.listRecords?repo=${did}&collection=app.bsky.feed.post&limit=100&cursor=${cursor}`,
+          )
+          for (const { value } of body.records) stored.set(`${did} ${value.text}`, (stored.get(`${did} ${value.text}`) ?? 0) + 1)
+          cursor = body.cursor
+        }
+      for (const { account, text, answer } of written) {
+        const times = stored.get(`${account.did} ${text}`) ?? 0
+        if (answer.status === 200) expect([text, times]).toEqual([text, 1])
+        else expect(times).toBeLessThanOrEqual(1)
+      }
+      const faults: string[] = []
+      await verifyEverything(cluster.nodes[0]!.ctx, { onFault: (fault) => faults.push(fault), quick: true })
+      expect(faults).toEqual([])
+    } finally {
+      server.stop()
+    }
+  },
+  KILLS * 60_000,
+)

@@ -1,0 +1,94 @@
+/** A line to a PostgreSQL server that is cut, or stops carrying anything, as a test says. */
+import { connect, createServer, type AddressInfo, type Socket } from 'node:net'
+
+/** Looks at what a client sends, and says what becomes of it. */
+export type Watch = (bytes: Buffer) => 'pass' | 'lose' | 'lose the answer' | 'hold'
+
+export interface DatabaseLine extends AsyncDisposable {
+  /** As the given one, over this line. */
+  readonly databaseUrl: string
+  watch: Watch
+  /** Close all connections. */
+  cut(): void
+  /** Carry nothing any more, without closing anything, until told otherwise. New connections are carried. */
+  freeze(): void
+  /** Deliver to the server what was held, whose client is long gone. */
+  deliver(): void
+}
+
+export async function startDatabaseLine(databaseUrl: string): Promise<DatabaseLine> {
+  const url = new URL(databaseUrl)
+  const [host, port] = [url.hostname, Number(url.port)]
+  const pairs = new Set<Pair>()
+  const held: { to: Socket; bytes: Buffer }[] = []
+  const server = createServer((client) => {
+    const pair: Pair = { client, server: connect(port, host), isFrozen: false, isAnswerLost: false, isHeld: false }
+    pairs.add(pair)
+    client.on('data', (bytes: Buffer) => {
+      if (pair.isFrozen) return
+      const fate = pair.isHeld ? 'hold' : line.watch(bytes)
+      if (fate === 'lose') return close(pair)
+      if (fate === 'hold') {
+        held.push({ to: pair.server, bytes })
+        // The client learns nothing of what becomes of it.
+        pair.isHeld = true
+        client.destroy()
+        return
+      }
+      pair.isAnswerLost ||= fate === 'lose the answer'
+      pair.server.write(bytes)
+    })
+    pair.server.on('data', (bytes) => {
+      if (pair.isAnswerLost) close(pair)
+      else if (!pair.isFrozen && !pair.isHeld) client.write(bytes)
+    })
+    client.on('close', () => {
+      if (!pair.isHeld) close(pair)
+    })
+    pair.server.on('close', () => close(pair))
+    for (const socket of [client, pair.server]) socket.on('error', () => close(pair))
+  })
+  const close = (pair: Pair) => {
+    pairs.delete(pair)
+    pair.client.destroy()
+    pair.server.destroy()
+  }
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  url.port = String((server.address() as AddressInfo).port)
+  const line: DatabaseLine = {
+    databaseUrl: url.href,
+    watch: () => 'pass',
+    cut() {
+      for (const pair of pairs) close(pair)
+    },
+    freeze() {
+      for (const pair of pairs) pair.isFrozen = true
+    },
+    deliver() {
+      for (const { to, bytes } of held.splice(0)) to.write(bytes)
+    },
+    async [Symbol.asyncDispose]() {
+      line.cut()
+      await new Promise((resolve) => server.close(resolve))
+    },
+  }
+  return line
+}
+
+interface Pair {
+  client: Socket
+  server: Socket
+  isFrozen: boolean
+  isAnswerLost: boolean
+  isHeld: boolean
+}
+
+/** The first COMMIT has this fate; everything else passes. */
+export function onCommit(fate: ReturnType<Watch>): Watch {
+  let isDone = false
+  return (bytes) => {
+    if (isDone || !bytes.includes('COMMIT')) return 'pass'
+    isDone = true
+    return fate
+  }
+}
