@@ -17,7 +17,7 @@ export interface Feature {
   enabled?(ctx: Context): boolean
   /** Runs before the port opens: load keys, repair, restore. Returns a function that undoes it after the port was closed, if necessary. */
   prepare?(ctx: Context): Promise<(() => void | Promise<void>) | void>
-  /** On a cluster, runs every few seconds: takes over what nodes left behind that are gone. */
+  /** On a cluster, runs every few seconds: takes over or deletes what nodes left behind that are gone. */
   reclaim?(ctx: Context): Promise<void>
   /** Runs once the port is open. Returns a function that stops what it started, if anything. */
   start?(ctx: Context): (() => void | Promise<void>) | void

@@ -8,9 +8,10 @@ import { LineBudget } from '../../platform/running/line-budget.ts'
 import type { Tx } from '../../platform/database/database.ts'
 import { accountNamed, findPasswordHash, type Account } from './account-store.ts'
 import { verifyPassword } from './passwords.ts'
+import { enterShared, type SharedAttempt } from './shared-attempts.ts'
+import { WINDOW_MILLIS } from './sign-in-attempt-store.ts'
 
 const MAX_FAILURES = 5
-const WINDOW_MILLIS = 60_000
 /** Maximum number of identifiers with a count; the oldest is dropped. */
 const MAX_IDENTIFIERS = 100_000
 /** The length of the longest DID. No account has a longer identifier, so the rest is not counted. */
@@ -86,13 +87,19 @@ export async function attemptLogin<T>(
   const { ctx } = exchange
   const name = identifier.trim().toLowerCase().slice(0, MAX_IDENTIFIER_CHARS)
   const attempts = loginAttempts(ctx)
-  const entered = await attempts.enter(name)
-  if (!entered) {
+  const blocked = (): LoginOutcome<T> => {
     noteFailedSignIn(exchange, 'too many failures', null)
     return { ok: false, fault: 'blocked' }
   }
+  const entered = await attempts.enter(name)
+  if (!entered) return blocked()
   let failed: boolean | null = null
+  let shared: SharedAttempt | null = null
   try {
+    if (ctx.db.cluster !== null) {
+      shared = await enterShared(ctx, name, MAX_FAILURES)
+      if (shared === null) return blocked()
+    }
     const account = await accountNamed(ctx.db, name)
     const value = await attempt(account)
     failed = value === null
@@ -101,6 +108,7 @@ export async function attemptLogin<T>(
     return { ok: false, fault: 'wrong' }
   } finally {
     attempts.leave(entered, failed)
+    await shared?.leave(failed)
   }
 }
 
