@@ -31,13 +31,12 @@ export const startStranger = (relay: PushRelay, config: ConfigOverrides = {}): P
   startPds({ ...relay.config, signingKeyMasterKey: MASTER_KEY, rateLimit: { enabled: false }, ...config })
 
 export class Phone {
-  readonly device = new PushDevice()
-
   constructor(
     readonly pds: Pick<TestPds, 'url'>,
     readonly account: Pick<TestAccount, 'accessJwt' | 'did'>,
     readonly uuid = `phone ${randomBytes(4).toString('hex')}`,
     readonly token = randomBytes(32).toString('hex'),
+    readonly device = new PushDevice(),
   ) {}
 
   register(changes: object = {}): Promise<Answer> {
