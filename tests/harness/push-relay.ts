@@ -3,6 +3,7 @@
  * and keeps what it would send to Apple.
  */
 import { randomBytes } from 'node:crypto'
+import type { Connection } from '@number0/iroh'
 import { relayedBody, type SealedPush } from '../../src/protocol/push/push-message.ts'
 import { TokenBucket } from '../../src/base/token-bucket.ts'
 import { freeUdpPort } from './ports.ts'
@@ -52,6 +53,8 @@ export class PushRelay implements AsyncDisposable {
   clock: { monotonic(): number } | null = null
   /** Decides on topics. */
   takesTopic: (topic: string) => boolean = () => true
+  /** Requests at which the connection is lost. */
+  swallows: (request: Json) => boolean = () => false
   /** While this is pending, requests arrive and are not answered. */
   held: Promise<unknown> | null = null
   readonly #secret = randomBytes(32)
@@ -109,13 +112,14 @@ export class PushRelay implements AsyncDisposable {
       alpn: ALPN,
       secret: this.#secret,
       port,
-      answer: (bytes, { nodeId }) => this.#serve(nodeId, bytes),
+      answer: (bytes, { nodeId, connection }) => this.#serve(nodeId, bytes, connection),
     })
   }
 
-  async #serve(node: string, bytes: Uint8Array): Promise<Uint8Array> {
+  async #serve(node: string, bytes: Uint8Array, connection: Connection): Promise<Uint8Array> {
     const request = JSON.parse(Buffer.from(bytes).toString()) as Json
     this.requests.push(request)
+    if (this.swallows(request)) connection.close(1n, [])
     const answer = this.lies.shift() ?? this.#answer(node, request)
     await this.held
     return answer instanceof Uint8Array ? answer : new TextEncoder().encode(JSON.stringify(answer))

@@ -243,8 +243,8 @@ const limiters: Partial<Record<LimitName, Limiter>> = {
   },
   registerPush: {
     windows: [
-      [60, HOUR],
-      [200, DAY],
+      [30, HOUR],
+      [100, DAY],
     ],
     by: 'account',
     requests: [

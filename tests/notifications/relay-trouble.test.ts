@@ -190,6 +190,23 @@ test('a registration that the relay refuses or does not understand is left to th
   expect((await handlesIn(pds))[ben!.account.did]).toBe(relay.handleOf(ben!.token)!)
 })
 
+test('a registration that the relay never answers holds up no other', async () => {
+  let isLost = true
+  await using relay = await PushRelay.start({ codes: null })
+  await using pds = await startWith(relay)
+  const [ann, ben] = [new Phone(pds, await createAccount(pds, 'ann')), new Phone(pds, await createAccount(pds, 'ben'))]
+  relay.swallows = ({ apnsToken }) => isLost && apnsToken === ann.token
+  await ann.register()
+  await ben.register()
+  await pds.runSteps()
+  expect(await handlesIn(pds)).toEqual({ [ann.account.did]: null, [ben.account.did]: relay.handleOf(ben.token)! })
+  expect(relay.requests.filter(({ apnsToken }) => apnsToken === ann.token)).toHaveLength(2)
+  isLost = false
+  pds.clock.advance({ secs: 61 })
+  await pds.runSteps()
+  expect((await handlesIn(pds))[ann.account.did]).toBe(relay.handleOf(ann.token)!)
+})
+
 test('pushes keep to the budget of the relay, and none is lost to it', async () => {
   await using relay = await PushRelay.start({ codes: null })
   await using pds = await startWith(relay)

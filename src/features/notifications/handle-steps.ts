@@ -5,15 +5,17 @@
 import { createHash } from 'node:crypto'
 import type { Context } from '../../platform/context.ts'
 import type { Reader, Tx } from '../../platform/database/database.ts'
-import { isStepWaiting, withdrawStep, type StepKind } from '../../platform/running/steps.ts'
+import { isStepWaiting, withdrawStep, type Step, type StepKind } from '../../platform/running/steps.ts'
 import { isHandleInUse, isTokenRegistered, needsHandle, setHandle, type PushRegistration } from './push-registration-store.ts'
-import { RelayRefused, RelayWait, type Watch } from './relay-courier.ts'
+import { RelayRefused, RelayUnanswered, RelayWait, type Watch } from './relay-courier.ts'
 import { inTurn, relayOf, type Relay } from './relay.ts'
 
 /** What belongs to a token, for the relay. */
 type Addressee = Pick<PushRegistration, 'token' | 'topic'>
 
 type HandleOrder = ({ ask: 'register' } & Addressee) | { ask: 'drop'; handle: string }
+
+const UNANSWERED_WAIT_SECS = 60
 
 /**
  * A queue of its own, because the relay grants far fewer registrations than pushes: devices that register must not hold
@@ -29,11 +31,25 @@ export const handleStep: StepKind<HandleOrder> = {
   firstWaitSecs: 5,
   maxWaitSecs: 300,
   isFinal: (error) => error instanceof RelayRefused,
-  async take(ctx, { payload }) {
+  async take(ctx, step) {
     const relay = relayOf(ctx)
-    if (relay !== null)
+    if (relay === null) return
+    const { payload } = step
+    try {
       await inTurn(relay, () => (payload.ask === 'register' ? register(ctx, relay, payload) : drop(ctx, relay, payload.handle)))
+    } catch (error) {
+      if (!(error instanceof RelayUnanswered)) throw error
+      await toTheEnd(ctx, step)
+    }
   },
+}
+
+/** Asking about one device may be what the relay cannot do, so those behind it go first. */
+async function toTheEnd({ db, steps, log }: Context, { key, payload, end }: Step<HandleOrder>): Promise<void> {
+  log.warn('the push relay did not answer a registration, which will be tried again', { stepKind: handleStep.name })
+  await db.transaction(async (tx) => {
+    if (await end(tx)) await steps.add(tx, handleStep, { key, payload, waitSecs: UNANSWERED_WAIT_SECS })
+  })
 }
 
 /** The key of the step about a token or a handle, which are not for everybody who lists steps. */

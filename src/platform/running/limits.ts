@@ -90,8 +90,8 @@ const rules = {
   ],
   // Each asks the relay for a handle, which gives this server 100 in an hour.
   registerPush: [
-    { windowSecs: HOUR, points: () => 60 },
-    { windowSecs: DAY, points: () => 200 },
+    { windowSecs: HOUR, points: () => 30 },
+    { windowSecs: DAY, points: () => 100 },
   ],
   // Connections of peers over QUIC, by address and of all together: each handshake takes about a millisecond.
   irohConnection: [{ windowSecs: 10, points: () => 60 }],

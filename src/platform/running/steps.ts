@@ -40,7 +40,7 @@ import {
   type StepSummary,
 } from './step-store.ts'
 
-export { StepPostponed } from './step-kind.ts'
+export { StepPostponed, type Step } from './step-kind.ts'
 export { deleteStepsOf, hastenSteps, isStepWaiting, withdrawStep } from './step-store.ts'
 
 /** Timeout of one try, well below `LEASE_MILLIS`. */
