@@ -473,6 +473,8 @@ test('the operator lists, retries and drops steps from the command line, and the
   const listed = JSON.parse((await run('list', 'mail', '--json')).out) as { id: string }[]
   expect(listed).toMatchObject([{ kind: 'mail', status: 'waiting', tries: expect.any(Number) }, { kind: 'mail' }])
   expect(await run('drop', listed[1]!.id)).toMatchObject({ code: 0, out: '1 step dropped.\n' })
+  // The other one is due by now, and fails once more.
+  await pds.runSteps()
   await using box = await startMailbox({ tls: 'none', port })
   const arriving = box.next()
   expect(await run('retry', 'mail')).toMatchObject({ code: 0, out: '1 step will be retried now.\n' })
