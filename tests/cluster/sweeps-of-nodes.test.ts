@@ -41,7 +41,12 @@ test('whoever asks for a pass at one node joins the pass of another, and gets it
   const [one, other] = [runnerAt(here, sweep), runnerAt(there, sweep)]
   const first = one.run('joined')
   await until(() => passes.length === 1)
+  const { counters } = there.ctx.db
+  const before = counters.statements
   const second = other.run('joined')
+  // It joins what it finds, so it has looked before the pass ends.
+  await until(() => counters.statements > before)
+  await there.ctx.db.get(sql`SELECT 1`)
   passes[0]!.end(7)
   expect(await Promise.all([first, second])).toEqual([{ seen: 7 }, { seen: 7 }])
   expect(passes).toHaveLength(1)
