@@ -37,6 +37,9 @@ export type Overrides = Partial<Pick<Context, 'clock' | 'log' | 'mailer' | 'reso
   /** Share the PostgreSQL database with other servers. */
   sharesDatabase?: boolean
   stopGraceMillis?: number
+  /** As in `openData`. */
+  isLocked?: boolean
+  isCopyTarget?: boolean
 }
 
 export interface App {
@@ -91,11 +94,11 @@ export async function startApp(config: Config, overrides: Overrides = {}): Promi
 }
 
 /** Run `work` with a context but without listening, as commands do. The database must exist. Everything is closed afterwards. */
-export async function withContext<T>(config: Config, work: (ctx: Context) => Promise<T>): Promise<T> {
+export async function withContext<T>(config: Config, work: (ctx: Context) => Promise<T>, overrides: Overrides = {}): Promise<T> {
   requireDatabase(config.databaseUrl)
   const undos: Undo[] = []
   try {
-    return await work(await openContext(config, {}, undos))
+    return await work(await openContext(config, overrides, undos))
   } finally {
     await unwind(undos)
   }
@@ -112,6 +115,8 @@ async function openContext(config: Config, overrides: Overrides, undos: Undo[]):
     now: clock.now(),
     strict: overrides.strictTransactions,
     shared: overrides.sharesDatabase,
+    isLocked: overrides.isLocked,
+    isCopyTarget: overrides.isCopyTarget,
   })
   undos.push(close)
   if (applied > 0) log.info('migrations applied', { migrations: applied })

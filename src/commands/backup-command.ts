@@ -11,6 +11,10 @@ export const backupCommand = configured({
 destination share the blobs. The default destination is backup.destination. A bucket is accessed at
 blob_mirror.endpoint with the access keys of blob_mirror.
 
+Blobs that are in a bucket (blobs.store) are not copied, only listed: turn on versioning of that bucket, and keep its
+old versions for as long as backups. A PostgreSQL database is backed up by PostgreSQL's own tools: pg_dump, or base
+backups with an archive of its log, which can restore any instant.
+
 With backup.passphrase (SERVICE_BACKUP_PASSPHRASE) everything is encrypted in the age format. Without it the backup is
 as readable as the data directory, and contains the master key unless SERVICE_SIGNING_KEY_MASTER_KEY is configured.`,
   options: { keep: { value: 'n', doc: 'Delete all but the newest n backups at the destination.' } },
@@ -27,6 +31,8 @@ as readable as the data directory, and contains the master key unless SERVICE_SI
         log: processLog(config),
       },
     )
+    if (config.blobs.store === 's3')
+      terminal.out('the blobs stay in their bucket and are not part of the backup: versioning of the bucket must keep deleted ones')
     terminal.out(
       `${snapshot}: database of ${databaseBytes} bytes, ${blobsCopied} blobs copied, ${blobsKept} already there, ${missingBlobs} missing, ${snapshotsDropped} old backups deleted`,
     )

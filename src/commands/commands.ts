@@ -18,6 +18,7 @@ import { ceremonyListCommand } from './ceremony-list-command.ts'
 import { clusterStatusCommand } from './cluster-status-command.ts'
 import type { Command } from './command.ts'
 import { configCheckCommand } from './config-check-command.ts'
+import { copyCommand } from './copy-command.ts'
 import { devCommand } from './dev-command.ts'
 import { doctorCommand } from './doctor-command.ts'
 import { firehoseCommand } from './firehose-command.ts'
@@ -99,6 +100,7 @@ export const commands: readonly Command[] = [
   stepDropCommand,
   backupCommand,
   restoreCommand,
+  copyCommand,
   verifyCommand,
   sweepCommand,
   rewrapCommand,

@@ -163,6 +163,14 @@ export async function testDatabase(): Promise<TestDatabase> {
   return { databaseUrl: server.url(name), drop: () => server.dropDatabase(name) }
 }
 
+/** A database without any tables. */
+export async function emptyDatabase(): Promise<TestDatabase> {
+  const server = await postgresServer()
+  const name = `empty_${++made}`
+  await server.createDatabase(name)
+  return { databaseUrl: server.url(name), drop: () => server.dropDatabase(name) }
+}
+
 /** Copying a database is quicker than forty migrations. */
 async function makeTemplate(server: PostgresServer): Promise<void> {
   await server.createDatabase(MIGRATED)

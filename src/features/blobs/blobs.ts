@@ -5,9 +5,10 @@ import { blobUsage, deleteAllBlobs } from './blob-store.ts'
 import { countReferencedCids, deleteAllReferences } from './reference-store.ts'
 
 export { applyBlobChanges, forgetBlobReferences, importBlobReferences, type AddedReference } from './blob-references.ts'
-export { blobBucket, blobFolderIn, blobStorage, openBlobBucket } from './open-storage.ts'
+export { blobFolderIn, blobStorage, openBlobBucket, openStorageOf } from './open-storage.ts'
+export type { BlobStorage, StoredBlob } from './blob-storage.ts'
 export type { BlobFolder } from './blob-folder.ts'
-export { blobTakedown, findReadable, setBlobTakedown, storedBlobs } from './blob-store.ts'
+export { blobTakedown, findReadable, ownedAmong, setBlobTakedown, storedBlobs } from './blob-store.ts'
 export { removeBlobFiles } from './blob-removal.ts'
 
 /** Counts of referenced and of stored blobs, and stored bytes. */

@@ -38,6 +38,10 @@ export function openBlobBucket({ dataDir, blobs }: StorageConfig, ctx: { clock: 
   })
 }
 
+/** The storage of a process that does not run the server. */
+export const openStorageOf = (config: StorageConfig, ctx: { clock: Pick<Clock, 'monotonic'>; log: Log }): BlobStorage =>
+  openBlobBucket(config, ctx) ?? blobFolderIn(config.dataDir)
+
 /** The bucket of a running server; null if its blobs are in the folder. */
 export const blobBucket = perContext((ctx) => openBlobBucket(ctx.config, ctx))
 

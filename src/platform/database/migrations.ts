@@ -27,19 +27,13 @@ export async function migrate(
   migrations: readonly Migration[],
   now: Millis,
   beforeFirst: () => void = () => {},
+  { isCopyTarget = false } = {},
 ): Promise<string[]> {
   const { dialect } = db
-  await db.run(
-    new Sql(
-      [
-        dialect.definition(
-          'CREATE TABLE IF NOT EXISTS schema_migration (number INTEGER PRIMARY KEY, name TEXT NOT NULL, applied_at INTEGER NOT NULL)',
-        ),
-      ],
-      [],
-    ),
-  )
+  await db.run(historyTable(db))
   const applied = new Set((await db.all<{ number: number }>(sql`SELECT number FROM schema_migration`)).map((row) => row.number))
+  if (applied.delete(COPY_MARK) && !isCopyTarget)
+    throw new OperatorError('a copy to this database has not ended: run "holdfast copy" again, which begins it anew')
   if (applied.size === 0) beforeFirst()
   const known = new Set(migrations.map((migration) => migration.number))
   if (known.size < migrations.length) throw new Error('two migrations have the same number')
@@ -58,6 +52,36 @@ export async function migrate(
     })
   }
   return missing.map((migration) => migration.name)
+}
+
+const historyTable = ({ dialect }: Pick<Database, 'dialect'>): Sql =>
+  new Sql(
+    [
+      dialect.definition(
+        'CREATE TABLE IF NOT EXISTS schema_migration (number INTEGER PRIMARY KEY, name TEXT NOT NULL, applied_at INTEGER NOT NULL)',
+      ),
+    ],
+    [],
+  )
+
+/** Number of no migration: versions that do not know it take it for that of a newer version, and refuse the database too. */
+const COPY_MARK = 999_999_999
+
+/** Mark an empty database as the target of a copy: no server starts with it until `unmarkCopy`. */
+export async function markCopy(db: Database, now: Millis): Promise<void> {
+  await db.transaction(async (tx) => {
+    await tx.run(historyTable(db))
+    await tx.run(sql`INSERT INTO schema_migration (number, name, applied_at) VALUES (${COPY_MARK}, 'copy-under-way', ${now})`)
+  })
+}
+
+export async function unmarkCopy(db: Database): Promise<void> {
+  await db.run(sql`DELETE FROM schema_migration WHERE number = ${COPY_MARK}`)
+}
+
+/** Whether the database is the target of a copy that has not ended. It must have the table of migrations. */
+export async function isCopyMarked(db: Database): Promise<boolean> {
+  return (await db.get(sql`SELECT 1 FROM schema_migration WHERE number = ${COPY_MARK}`)) !== null
 }
 
 function statements(text: string): string[] {

@@ -61,6 +61,10 @@ interface OpenOptions {
   strict?: boolean
   /** Other servers may use the database too, if it is on PostgreSQL. */
   shared?: boolean
+  /** The caller has locked the directory. */
+  isLocked?: boolean
+  /** The database is the target of a copy that the caller makes. */
+  isCopyTarget?: boolean
 }
 
 /** Returns the paths of the database's files on this disk; empty if a PostgreSQL server holds it. */
@@ -71,16 +75,19 @@ export const databaseFiles = (databaseUrl: string): string[] =>
  * Lock the directory for this process, and open its database with the schema of this version. Throws `OperatorError` if
  * another process holds the lock, the database was lost, or the system refuses access.
  */
-export async function openData(place: DataPlace, { log, now, strict, shared = false }: OpenOptions): Promise<OpenData> {
+export async function openData(
+  place: DataPlace,
+  { log, now, strict, shared = false, isLocked = false, isCopyTarget = false }: OpenOptions,
+): Promise<OpenData> {
   makeDataDirectory(place)
   const [path] = databaseFiles(place.databaseUrl)
-  const unlock = lockDirectory(place.dataDir)
+  const unlock = isLocked ? () => {} : lockDirectory(place.dataDir)
   try {
     keepPrivate(place, log)
     if (path !== undefined && !isDatabaseThere(path)) refuseLoss(place, existsSync(path) ? 'is empty' : 'is missing')
     const db = await openDatabase({ databaseUrl: place.databaseUrl, strict, access: shared ? 'shared' : 'exclusive' })
     try {
-      const applied = await migrate(db, migrations, now, () => refuseLoss(place, 'holds nothing'))
+      const applied = await migrate(db, migrations, now, () => refuseLoss(place, 'holds nothing'), { isCopyTarget })
       await db.cluster?.join(VERSION)
       mark(place)
       return {

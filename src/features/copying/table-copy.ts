@@ -1,0 +1,106 @@
+/**
+ * Copies all tables of a database into another one with the same schema, whichever of the two kinds each is. It knows
+ * no table by its meaning: columns and keys are those that the databases themselves list.
+ */
+import { OperatorError } from '../../base/operator-error.ts'
+import { continueIdentities, isTableEmpty, sqlName, sqlNames, tablesOf, type TableShape } from '../../platform/database/catalog.ts'
+import { Sql, sql, sqlRows, type Database, type SqlValue } from '../../platform/database/database.ts'
+
+/** Written by the migrations of the target, or only about the servers that use a database. */
+const notCopied = new Set(['schema_migration', 'node'])
+/** Work of a cluster that has to be done where it was begun. */
+const mustBeEmpty = new Set(['unnumbered_event'])
+const MAX_PAGE_ROWS = 500
+const FIRST_PAGE_ROWS = 16
+/** Most values in one statement; SQLite allows 32,766. */
+const MAX_VALUES = 30_000
+/** A page of more bytes makes the next one smaller. */
+const PAGE_BYTES = 4 * 1024 ** 2
+/** Most rows of a table without a key. Such tables hold a row or two. */
+const MAX_KEYLESS_ROWS = 100
+
+type Row = Record<string, SqlValue>
+
+/** Called after each page. `rows` is how many rows of the table were copied. */
+export type Progress = (table: string, rows: number) => void
+
+/** Returns the number of rows. Throws `OperatorError` if the source has something that the target cannot hold. */
+export async function copyTables(from: Database, to: Database, onProgress: Progress): Promise<number> {
+  const [source, target] = [await tablesOf(from), await tablesOf(to)]
+  for (const table of source.values()) await checkTable(from, table, target.get(table.name), to.dialect.name)
+  let rows = 0
+  for (const table of source.values()) {
+    const known = target.get(table.name)
+    if (known === undefined || notCopied.has(table.name)) continue
+    // Migrations have written first rows.
+    await to.run(sql`DELETE FROM ${sqlName(table.name)}`)
+    rows += await copyTable(from, to, { ...table, columns: table.columns.filter((column) => known.columns.includes(column)) }, onProgress)
+  }
+  await continueIdentities(to)
+  return rows
+}
+
+/** What only one of the two databases has must be empty. */
+async function checkTable(from: Database, { name, columns }: TableShape, known: TableShape | undefined, dialect: string): Promise<void> {
+  if (notCopied.has(name)) return
+  const isLeft = mustBeEmpty.has(name) && dialect === 'sqlite'
+  if (known === undefined || isLeft) {
+    if (await isTableEmpty(from, name)) return
+    throw new OperatorError(
+      isLeft
+        ? 'events were written that have no number yet: start the server once, stop it in order (SIGTERM), and copy it then'
+        : `the table ${name} has rows, and the other database has no such table`,
+    )
+  }
+  for (const column of columns.filter((each) => !known.columns.includes(each))) {
+    const used = await from.get(sql`SELECT 1 FROM ${sqlName(name)} WHERE ${sqlName(column)} IS NOT NULL LIMIT 1`)
+    if (used !== null) throw new OperatorError(`the column ${column} of ${name} is used, and the other database has no such column`)
+  }
+}
+
+async function copyTable(from: Database, to: Database, table: TableShape, onProgress: Progress): Promise<number> {
+  let copied = 0
+  for await (const page of pagesOf(from, table)) {
+    const rows = page.map((row) => table.columns.map((column) => row[column]!))
+    try {
+      await to.run(sql`INSERT INTO ${sqlName(table.name)} (${sqlNames(table.columns)}) VALUES ${sqlRows(rows)}`)
+    } catch (error) {
+      throw new Error(`rows of ${table.name} could not be copied`, { cause: error })
+    }
+    copied += page.length
+    onProgress(table.name, copied)
+  }
+  return copied
+}
+
+/** Yields all rows in the order of the key, in pages of bounded size. */
+async function* pagesOf(from: Database, { name, columns, key }: TableShape): AsyncGenerator<Row[]> {
+  const wanted = sqlNames([...new Set([...columns, ...key])])
+  if (key.length === 0) {
+    const rows = await from.all<Row>(sql`SELECT ${wanted} FROM ${sqlName(name)} LIMIT ${MAX_KEYLESS_ROWS + 1}`)
+    if (rows.length > MAX_KEYLESS_ROWS) throw new Error(`the table ${name} has many rows and no primary key`)
+    if (rows.length > 0) yield rows
+    return
+  }
+  const mostRows = Math.min(MAX_PAGE_ROWS, Math.floor(MAX_VALUES / columns.length))
+  let limit = FIRST_PAGE_ROWS
+  let last: Row | null = null
+  for (;;) {
+    const after: Sql = last === null ? sql`1 = 1` : sql`(${sqlNames(key)}) > ${sqlRows([key.map((column) => last![column]!)])}`
+    const rows: Row[] = await from.all<Row>(
+      sql`SELECT ${wanted} FROM ${sqlName(name)} WHERE ${after} ORDER BY ${sqlNames(key)} LIMIT ${limit}`,
+    )
+    if (rows.length > 0) yield rows
+    if (rows.length < limit) return
+    last = rows.at(-1)!
+    limit = bytesOf(rows) > PAGE_BYTES ? Math.max(1, limit >> 1) : Math.min(mostRows, limit * 2)
+  }
+}
+
+function bytesOf(rows: readonly Row[]): number {
+  let bytes = 0
+  for (const row of rows)
+    for (const value of Object.values(row))
+      bytes += typeof value === 'string' ? value.length : value instanceof Uint8Array ? value.byteLength : 8
+  return bytes
+}

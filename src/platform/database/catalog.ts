@@ -1,0 +1,68 @@
+/** The tables of a database, for work on all of them alike. */
+import { Sql, sql, type Database, type Reader } from './database.ts'
+
+export interface TableShape {
+  name: string
+  columns: readonly string[]
+  /** Columns of the primary key, in its order; empty if there is none. */
+  key: readonly string[]
+}
+
+/** An identifier, as a part of a statement. */
+export const sqlName = (name: string): Sql => new Sql([`"${name.replaceAll('"', '""')}"`], [])
+
+/** Identifiers with commas in between. */
+export const sqlNames = (names: readonly string[]): Sql => new Sql([names.map((name) => sqlName(name).texts[0]).join(', ')], [])
+
+interface ColumnRow {
+  table: string
+  column: string
+  /** Place in the primary key, from 1; 0 if it is not part of it. */
+  place: number
+}
+
+const columnsQuery = {
+  sqlite: sql`
+    SELECT t.name AS "table", c.name AS "column", c.pk AS place FROM sqlite_schema t, pragma_table_info(t.name) c
+    WHERE t.type = 'table' AND t.name NOT LIKE 'sqlite%' ORDER BY t.name, c.cid`,
+  // Partitions are read through their table.
+  postgres: sql`
+    SELECT t.relname AS "table", c.attname AS "column", COALESCE(array_position(CAST(k.indkey AS SMALLINT[]), c.attnum) + 1, 0) AS place
+    FROM pg_class t JOIN pg_attribute c ON c.attrelid = t.oid AND c.attnum > 0 AND NOT c.attisdropped
+    LEFT JOIN pg_index k ON k.indrelid = t.oid AND k.indisprimary
+    WHERE t.relnamespace = CAST(current_schema() AS REGNAMESPACE) AND t.relkind IN ('r', 'p') AND NOT t.relispartition
+    ORDER BY t.relname, c.attnum`,
+}
+
+/** Returns all tables by name. */
+export async function tablesOf(db: Pick<Database, 'all' | 'dialect'>): Promise<Map<string, TableShape>> {
+  const rows = await db.all<ColumnRow>(columnsQuery[db.dialect.name])
+  const tables = [...Map.groupBy(rows, ({ table }) => table)].map(([name, columns]): TableShape => {
+    const key = columns.filter(({ place }) => place > 0).toSorted((a, b) => a.place - b.place)
+    return { name, columns: columns.map(({ column }) => column), key: key.map(({ column }) => column) }
+  })
+  return new Map(tables.map((table) => [table.name, table]))
+}
+
+export async function isTableEmpty(reader: Reader, table: string): Promise<boolean> {
+  return (await reader.get(sql`SELECT 1 FROM ${sqlName(table)} LIMIT 1`)) === null
+}
+
+/** Let PostgreSQL continue its identities above the rows that were inserted with numbers of their own. Does nothing on SQLite. */
+export async function continueIdentities(db: Database): Promise<void> {
+  if (db.dialect.name === 'sqlite') return
+  const identities = await db.all<{ table: string; column: string }>(sql`
+    SELECT table_name AS "table", column_name AS "column" FROM information_schema.columns
+    WHERE table_schema = current_schema() AND is_identity = 'YES'`)
+  for (const { table, column } of identities)
+    await db.run(sql`
+      SELECT setval(pg_get_serial_sequence(${`"${table}"`}, ${column}), COALESCE(MAX(${sqlName(column)}), 0) + 1, FALSE) FROM ${sqlName(table)}`)
+}
+
+/** Delete all tables with all that is in them. */
+export async function dropAllTables(db: Database): Promise<void> {
+  const tables = await tablesOf(db)
+  await db.transaction(async (tx) => {
+    for (const name of tables.keys()) await tx.run(sql`DROP TABLE ${sqlName(name)}`)
+  })
+}
