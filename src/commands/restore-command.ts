@@ -20,7 +20,8 @@ export const restoreCommand = configured({
 database, every repository with its signature, and every blob. Then the event log continues above any sequence number
 that a relay may have seen, and every repository is signed again, so that relays continue to follow the server.
 
-Lists the blobs that are missing from the backup. If blob_mirror is configured, the next start fetches them.`,
+Lists the blobs that are missing from the backup. If blob_mirror is configured, the next start fetches them.
+Blobs that are in a bucket (blobs.store) are left there; those that only the backup has are stored in it.`,
   async run({ terminal, config, positionals: [place, wanted] }) {
     const from = place ?? config.backup.destination
     if (from === null) throw new Misuse('name the location of the backups, or set backup.destination')
@@ -28,7 +29,7 @@ Lists the blobs that are missing from the backup. If blob_mirror is configured, 
     const snapshot = wanted ?? (await listSnapshots(archive)).at(-1)
     if (snapshot === undefined) throw new OperatorError('there are no backups at this destination')
     const fetched = await fetchSnapshot(config, archive, await unsealOf(archive, config.backup.passphrase?.reveal() ?? null), snapshot)
-    for (const cid of fetched.missingBlobs) terminal.err(`blob ${cid} is not in the backup`)
+    for (const cid of fetched.missingBlobs) terminal.err(`blob ${cid} is not in the ${config.blobs.store === 's3' ? 'bucket' : 'backup'}`)
 
     await withContext({ ...config, databaseUrl: fetched.databasePath }, async (ctx) => {
       const { repos, blobs, faults } = await verifyEverything(ctx, {

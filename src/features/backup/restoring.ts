@@ -16,10 +16,12 @@ import { inPages, type Tx } from '../../platform/database/database.ts'
 import { OperatorError } from '../../base/operator-error.ts'
 import { isPostgresUrl } from '../../platform/database/postgres.ts'
 import { isDatabaseThere, sqlitePath } from '../../platform/database/sqlite.ts'
+import { systemClock } from '../../platform/running/clock.ts'
+import { processLog } from '../../platform/running/log.ts'
 import { masterKeyFile } from '../../platform/secrets/vault.ts'
 import type { Did } from '../../protocol/identifiers.ts'
 import { accountOf, isSigningHeld, signingKeyOf, statusOf } from '../accounts/accounts.ts'
-import { blobFolderIn, type BlobFolder } from '../blobs/blobs.ts'
+import { openStorageOf, type BlobStorage } from '../blobs/blobs.ts'
 import { headSeq, raiseSeq, sequenceEvents, type RepoEvent } from '../firehose/firehose.ts'
 import { deleteAllClaims } from '../identity/identity.ts'
 import { repoHeads, resignHead } from '../repo/repo.ts'
@@ -38,7 +40,7 @@ const MAX_LOST_SENDER_KEYS = 100
 export interface Fetched {
   /** The path of the fetched database, which does not have its final name yet. */
   databasePath: string
-  /** CIDs of the blobs that are missing from the backup, or damaged in it. */
+  /** CIDs of the blobs that are missing from the backup, or damaged in it; of those in a bucket, the ones that it lacks. */
   missingBlobs: string[]
 }
 
@@ -73,14 +75,16 @@ export async function fetchSnapshot(config: Config, archive: Archive, unseal: Un
   const masterKey = await part(inSnapshot(snapshot, 'master-key'))
   if (masterKey !== null && config.signingKeyMasterKey === null) await placeMasterKey(masterKeyFile(config.dataDir), masterKey)
 
-  const files = blobFolderIn(config.dataDir)
-  await files.prepare()
+  const storage = openStorageOf(config, { clock: systemClock, log: processLog(config) })
+  await storage.prepare()
   const missingBlobs: string[] = []
   const list = await part(inSnapshot(snapshot, 'blobs'))
   if (list !== null) {
     for await (const cid of linesOf(list)) {
+      // A bucket outlives the server, and its blobs are in no backup.
+      if (storage.isShared && (await storage.sizeOf(cid)) !== null) continue
       const content = await part(blobName(cid))
-      if (content === null || !(await placeBlob(files, cid, content))) missingBlobs.push(cid)
+      if (content === null || !(await placeBlob(storage, cid, content))) missingBlobs.push(cid)
     }
   }
   return { databasePath, missingBlobs }
@@ -94,11 +98,11 @@ async function placeMasterKey(path: string, content: AsyncIterable<Uint8Array>):
   await spoolWhole(path, bytesOf(key))
 }
 
-/** Store the content of a blob as its file. Returns false, and stores nothing, if the content has another CID. */
-async function placeBlob(files: BlobFolder, cid: string, content: AsyncIterable<Uint8Array>): Promise<boolean> {
-  await using file = await files.receive(content)
-  if (file.cid !== cid) return false
-  await file.place()
+/** Store the content of a blob. Returns false, and stores nothing, if the content has another CID. */
+async function placeBlob(storage: BlobStorage, cid: string, content: AsyncIterable<Uint8Array>): Promise<boolean> {
+  await using incoming = await storage.receive(content)
+  if (incoming.cid !== cid) return false
+  await incoming.place()
   return true
 }
 
