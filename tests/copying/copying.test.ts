@@ -95,7 +95,18 @@ const blobAt = async (url: string, cid: string) => (await fetch(`${url}/xrpc/com
 
 /** All rows of all tables, those that a copy changes on purpose left out. */
 async function contentOf(db: Database): Promise<Record<string, unknown[]>> {
-  const changed = new Set(['schema_migration', 'node', 'lease', 'repo_seq', 'repo_seq_past', 'repo', 'clock_seen', 'push_sender_key'])
+  const changed = new Set([
+    'schema_migration',
+    'node',
+    'commit_mark',
+    'lease',
+    'clock_seen',
+    'repo',
+    'repo_seq',
+    'repo_seq_past',
+    'unnumbered_event',
+    'push_sender_key',
+  ])
   const content: Record<string, unknown[]> = {}
   for (const { name, columns } of (await tablesOf(db)).values()) {
     if (changed.has(name)) continue
@@ -151,6 +162,12 @@ test('a server moves to PostgreSQL and a bucket, goes on there, and comes back t
     expect(seen.every(({ body }) => Number(body['seq']) > Date.now() - 600_000)).toBe(true)
   }
 
+  // As a kill leaves it: an event without a number.
+  await inspect(databaseUrl, (db) =>
+    db.run(sql`
+      INSERT INTO unnumbered_event (did, event_type, erases, written_at, head, middle, rest)
+      SELECT did, 'identity', 0, 1, CAST('\\xa1' AS BYTEA), CAST('\\xa2' AS BYTEA), CAST('\\xa3' AS BYTEA) FROM account LIMIT 1`),
+  )
   const folder = join(scratch, 'back')
   const afterwards = await inspect(databaseUrl, contentOf)
   const env = {
@@ -162,6 +179,11 @@ test('a server moves to PostgreSQL and a bucket, goes on there, and comes back t
   const back = await copy(pds.dataDir, ['--to', folder], env)
   expect(back).toMatchObject({ code: 0 })
   expect(await inspect(join(folder, 'holdfast.db'), contentOf)).toEqual(afterwards)
+  const left = await inspect(join(folder, 'holdfast.db'), (db) => db.all(sql`SELECT 1 FROM unnumbered_event`))
+  const numbered = await inspect(join(folder, 'holdfast.db'), (db) =>
+    db.all(sql`SELECT 1 FROM repo_seq WHERE substr(frame, 1, 1) = X'a1' AND length(frame) < 60`),
+  )
+  expect([left.length, numbered.length]).toEqual([0, 1])
   expect(readFileSync(join(folder, 'master.key'))).toEqual(readFileSync(join(pds.dataDir, 'master.key')))
   await using server = await startOn(folder, {})
   expect((await notes(server.url)).map(({ cid }) => cid)).toContain(written.cid)

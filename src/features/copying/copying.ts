@@ -24,6 +24,7 @@ import { systemClock } from '../../platform/running/clock.ts'
 import type { Log } from '../../platform/running/log.ts'
 import { masterKeyFile } from '../../platform/secrets/vault.ts'
 import { openStorageOf, ownedAmong, type BlobStorage } from '../blobs/blobs.ts'
+import { numberRest } from '../firehose/firehose.ts'
 import { copyBlobs, type BlobCopies } from './blob-copy.ts'
 import { copyTables } from './table-copy.ts'
 
@@ -69,7 +70,7 @@ export async function copyServer(copying: Copying): Promise<Copied> {
   const { from, to, log } = copying
   const source = await openData(from, { log, now: systemClock.now(), isLocked: true })
   try {
-    await refuseRunningNodes(source.db)
+    await numberRest(source.db, systemClock.now())
     const [storage, other] = [from, to].map((config) => openStorageOf(config, { clock: systemClock, log })) as [BlobStorage, BlobStorage]
     const isSameStorage = storage.place === other.place
     if (!isSameStorage) await prepareStorage(source.db, other)
@@ -80,15 +81,6 @@ export async function copyServer(copying: Copying): Promise<Copied> {
   } finally {
     await source.close()
   }
-}
-
-/** Servers that share a PostgreSQL database hold no lock of a directory of this machine. */
-async function refuseRunningNodes({ cluster }: Database): Promise<void> {
-  const others = (await cluster?.nodes())?.filter(({ id, isAlive }) => isAlive && id !== cluster!.node.id) ?? []
-  if (others.length > 0)
-    throw new OperatorError(
-      `servers use the database (${others.map(({ name }) => name).join(', ')}): stop them; one that was killed counts for some seconds`,
-    )
 }
 
 async function copyDatabase(source: Database, copying: Copying): Promise<number> {
@@ -122,7 +114,7 @@ async function emptyDatabase({ from, to }: Copying): Promise<Database> {
   const traces = resolve(from.dataDir) === resolve(to.dataDir) ? [] : tracesOf(to)
   if (!isThere && traces.length > 0)
     throw new OperatorError(`${to.dataDir} is not empty (${traces.join(', ')}): a copy needs an empty folder`)
-  const database = await openDatabase({ databaseUrl: to.databaseUrl, exclusive: true })
+  const database = await openDatabase({ databaseUrl: to.databaseUrl, access: 'exclusive' })
   try {
     const tables = await tablesOf(database)
     if (tables.size > 0) {
@@ -145,7 +137,7 @@ async function emptyDatabase({ from, to }: Copying): Promise<Database> {
 }
 
 async function markedDatabase({ databaseUrl }: Config): Promise<Database> {
-  const database = await openDatabase({ databaseUrl, exclusive: true })
+  const database = await openDatabase({ databaseUrl, access: 'exclusive' })
   await markCopy(database, systemClock.now())
   return database
 }
@@ -173,7 +165,7 @@ function placeMasterKey(from: Config, to: Config): void {
 
 /** Let servers use the database of the target. Call it when everything is verified. */
 export async function releaseTarget({ to }: Pick<Copying, 'to'>): Promise<void> {
-  const database = await openDatabase({ databaseUrl: to.databaseUrl, exclusive: true })
+  const database = await openDatabase({ databaseUrl: to.databaseUrl, access: 'exclusive' })
   try {
     await unmarkCopy(database)
   } finally {

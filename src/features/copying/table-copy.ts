@@ -7,9 +7,7 @@ import { continueIdentities, isTableEmpty, sqlName, sqlNames, tablesOf, type Tab
 import { Sql, sql, sqlRows, type Database, type SqlValue } from '../../platform/database/database.ts'
 
 /** Written by the migrations of the target, or only about the servers that use a database. */
-const notCopied = new Set(['schema_migration', 'node'])
-/** Work of a cluster that has to be done where it was begun. */
-const mustBeEmpty = new Set(['unnumbered_event'])
+const notCopied = new Set(['schema_migration', 'node', 'commit_mark'])
 const MAX_PAGE_ROWS = 500
 const FIRST_PAGE_ROWS = 16
 /** Most values in one statement; SQLite allows 32,766. */
@@ -27,7 +25,7 @@ export type Progress = (table: string, rows: number) => void
 /** Returns the number of rows. Throws `OperatorError` if the source has something that the target cannot hold. */
 export async function copyTables(from: Database, to: Database, onProgress: Progress): Promise<number> {
   const [source, target] = [await tablesOf(from), await tablesOf(to)]
-  for (const table of source.values()) await checkTable(from, table, target.get(table.name), to.dialect.name)
+  for (const table of source.values()) await checkTable(from, table, target.get(table.name))
   let rows = 0
   for (const table of source.values()) {
     const known = target.get(table.name)
@@ -41,16 +39,11 @@ export async function copyTables(from: Database, to: Database, onProgress: Progr
 }
 
 /** What only one of the two databases has must be empty. */
-async function checkTable(from: Database, { name, columns }: TableShape, known: TableShape | undefined, dialect: string): Promise<void> {
+async function checkTable(from: Database, { name, columns }: TableShape, known: TableShape | undefined): Promise<void> {
   if (notCopied.has(name)) return
-  const isLeft = mustBeEmpty.has(name) && dialect === 'sqlite'
-  if (known === undefined || isLeft) {
+  if (known === undefined) {
     if (await isTableEmpty(from, name)) return
-    throw new OperatorError(
-      isLeft
-        ? 'events were written that have no number yet: start the server once, stop it in order (SIGTERM), and copy it then'
-        : `the table ${name} has rows, and the other database has no such table`,
-    )
+    throw new OperatorError(`the table ${name} has rows, and the other database has no such table`)
   }
   for (const column of columns.filter((each) => !known.columns.includes(each))) {
     const used = await from.get(sql`SELECT 1 FROM ${sqlName(name)} WHERE ${sqlName(column)} IS NOT NULL LIMIT 1`)

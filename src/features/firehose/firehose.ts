@@ -18,7 +18,7 @@ import { eventFrame, type RepoEvent } from '../../protocol/frames.ts'
 
 export { headSeq, raiseSeq, sequencedAt } from './event-log.ts'
 export { EVENT_NUMBERS } from './numbering.ts'
-export { unnumberedEvents } from './numbering-store.ts'
+export { numberRest, unnumberedEvents } from './numbering-store.ts'
 export type { RepoEvent } from '../../protocol/frames.ts'
 
 /**

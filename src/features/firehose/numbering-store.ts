@@ -1,5 +1,5 @@
 /** The SQL of events that have no number yet. For PostgreSQL alone: see `numbering.ts`. */
-import { accountLock, Sql, sql, type Reader, type Tx } from '../../platform/database/database.ts'
+import { type Database, accountLock, Sql, sql, type Reader, type Tx } from '../../platform/database/database.ts'
 import { framePieces, frameTime, type RepoEvent } from '../../protocol/frames.ts'
 import type { Millis } from '../../protocol/identifiers.ts'
 
@@ -74,6 +74,12 @@ export async function numberBatch(tx: Tx, floor: number, sequencedAt: Millis): P
       CAST(CAST(pg_snapshot_xmin(snapshot) AS TEXT) AS BIGINT) AS xmin, CAST(CAST(pg_snapshot_xmax(snapshot) AS TEXT) AS BIGINT) AS xmax
     FROM pg_current_snapshot() AS snapshot`)
   return batch!
+}
+
+/** Number what a stopped cluster has left, in a database that no server uses. Does nothing on SQLite. */
+export async function numberRest(db: Pick<Database, 'dialect' | 'transaction'>, sequencedAt: Millis): Promise<void> {
+  if (db.dialect.name === 'sqlite') return
+  while ((await db.transaction((tx) => numberBatch(tx, 0, sequencedAt))).events > 0);
 }
 
 /** Whether there are events above id `floor`. */
