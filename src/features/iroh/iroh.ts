@@ -7,8 +7,8 @@ import type { Config } from '../../platform/configuration/config.ts'
 import { perContext, type Context } from '../../platform/context.ts'
 import type { IrohEndpoint } from '../../platform/network/iroh-endpoint.ts'
 import type { Peers } from '../../platform/network/peers.ts'
-import { ECHO_ALPN, emptyTally, livenessEcho, type EchoTally } from './liveness-echo.ts'
 import { SecretDoesNotOpen, serverSecret } from '../../platform/secrets/vault.ts'
+import { ECHO_ALPN, emptyTally, livenessEcho, type EchoTally } from './liveness-echo.ts'
 
 const SECRET_NAME = 'iroh-endpoint'
 

@@ -83,11 +83,11 @@ export class Listener {
       )
     }
     this.service.count('connection', 'refused')
-    await incoming.refuse()
+    await incoming.refuse().catch(isOver)
     return null
   }
 
-  /** When all places are taken, the connection that has been of no use for longest gives up its own. */
+  /** When all places are taken, the oldest connection that is idle gives up its own. */
   #hasRoom(): boolean {
     if (this.#connections.size + this.#handshakes <= this.service.maxConnections) return true
     const idle = this.#connections.values().find((connection) => connection.isIdle)
