@@ -86,7 +86,7 @@ export async function copyServer(copying: Copying): Promise<Copied> {
 async function copyDatabase(source: Database, copying: Copying): Promise<number> {
   const target = await emptyDatabase(copying)
   try {
-    await migrate(target, migrations, systemClock.now(), undefined, { isCopyTarget: true })
+    await migrate(target, migrations, systemClock.now(), { isCopyTarget: true })
     const tell = new Map<string, (count: number) => void>()
     return await copyTables(source, target, (table, rows) => {
       if (!tell.has(table)) tell.set(table, everyThousand(copying, `rows of ${table}`))

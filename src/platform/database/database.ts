@@ -68,13 +68,13 @@ export interface Tx extends Reader, Writer {
    * are made in the order of transactions, and in one go for those that become durable together.
    */
   afterCommit(act: () => void): void
-  /** Wait for one more lock, and hold it until the end. Missing if no other transaction can run beside this one. */
-  readonly lock?: (lock: Lock) => Promise<void>
 }
 
 /** Differences between the databases beneath the shared subset of SQL. */
 export interface Dialect {
   readonly name: 'sqlite' | 'postgres'
+  /** Statements that a transaction with a migration begins with. */
+  readonly beforeMigration: readonly string[]
   /** Translates a migration's statement to the types of this database. */
   definition(statement: string): string
 }

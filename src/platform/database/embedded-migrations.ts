@@ -57,6 +57,8 @@ import formerSubjects from '../../../migrations/0112-former-subjects.sql' with {
 import nodes from '../../../migrations/0113-nodes.sql' with { type: 'text' }
 import senderKeys from '../../../migrations/0108-sender-keys.sql' with { type: 'text' }
 import removalTombstones from '../../../migrations/0116-removal-tombstones.sql' with { type: 'text' }
+import tableSettings from '../../../migrations/0115-table-settings.sql' with { type: 'text' }
+import tableSettingsPostgres from '../../../migrations/0115-table-settings.postgres.sql' with { type: 'text' }
 import commitMarks from '../../../migrations/0114-commit-marks.sql' with { type: 'text' }
 import type { Migration } from './migrations.ts'
 
@@ -116,6 +118,7 @@ export const migrations: readonly Migration[] = [
   migration(120, 'holders', holders),
   migration(116, 'removal-tombstones', removalTombstones),
   migration(114, 'commit-marks', commitMarks),
+  migration(115, 'table-settings', tableSettings, tableSettingsPostgres),
   migration(121, 'sweep-reports', sweepReports),
   migration(122, 'shared-memory', sharedMemory, sharedMemoryPostgres),
 ]

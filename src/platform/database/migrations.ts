@@ -1,10 +1,11 @@
 /**
  * The schema's history: numbered SQL files, embedded in the binary, each applied once and in one transaction.
  *
- * A file is never edited once released. An older binary refuses a database that a newer one has migrated.
+ * A file is never edited once released. An older binary refuses a database that a newer one has migrated, unless servers
+ * share the database and are upgraded one after another: then it runs if the newer migrations only added something.
  */
 import type { Millis } from '../../protocol/identifiers.ts'
-import { sql, Sql, type Database } from './database.ts'
+import { sql, Sql, type Database, type Dialect, type Tx } from './database.ts'
 import { OperatorError } from '../../base/operator-error.ts'
 
 export interface Migration {
@@ -14,54 +15,88 @@ export interface Migration {
   text: string
   /** What PostgreSQL runs instead, if the statements are outside the shared subset. */
   postgres?: string
+  /**
+   * Number of a migration that a server must know to use the schema after this one, for a migration that takes something
+   * away: that of the one whose version stopped using it. The column `needs` exists since migration 115.
+   */
+  needs?: number
 }
 
 export class SchemaTooNew extends OperatorError {}
 
+export interface MigrateOptions {
+  /** Called first if the database has no schema yet. */
+  beforeFirst?: () => void
+  /** Servers of the next version may use the database too, and have migrated it already. */
+  isShared?: boolean
+  /** Go on with the target of a copy that has not ended. */
+  isCopyTarget?: boolean
+}
+
 /**
- * Bring the schema up to date. Calls `beforeFirst` first if the database has no schema yet. Returns the names of the
- * migrations that were applied. Throws `SchemaTooNew` if a newer version has migrated the database.
+ * Bring the schema up to date; several servers may do it at once. Returns the names of the migrations that were applied.
+ *
+ * Throws `SchemaTooNew` if a newer version has migrated the database. A shared one may have migrations that this version
+ * does not know, as long as none of them `needs` another one that it does not know either.
  */
 export async function migrate(
   db: Database,
   migrations: readonly Migration[],
   now: Millis,
-  beforeFirst: () => void = () => {},
-  { isCopyTarget = false } = {},
+  { beforeFirst, isShared = false, isCopyTarget = false }: MigrateOptions = {},
 ): Promise<string[]> {
   const { dialect } = db
-  await db.run(historyTable(db))
-  const applied = new Set((await db.all<{ number: number }>(sql`SELECT number FROM schema_migration`)).map((row) => row.number))
-  if (applied.delete(COPY_MARK) && !isCopyTarget)
+  await db.transaction((tx) => tx.run(historyTable(db)))
+  // All columns, because the newest one was added by a migration.
+  const rows = await db.all<Applied>(sql`SELECT * FROM schema_migration`)
+  const applied = rows.filter(({ number }) => number !== COPY_MARK)
+  if (applied.length < rows.length && !isCopyTarget)
     throw new OperatorError('a copy to this database has not ended: run "holdfast copy" again, which begins it anew')
-  if (applied.size === 0) beforeFirst()
-  const known = new Set(migrations.map((migration) => migration.number))
-  if (known.size < migrations.length) throw new Error('two migrations have the same number')
-  const foreign = [...applied].filter((number) => !known.has(number)).sort((a, b) => a - b)
-  if (foreign.length > 0)
-    throw new SchemaTooNew(
-      `the database has migration ${foreign.join(', ')}, which this version does not know; start the newer version that wrote it`,
-    )
+  if (applied.length === 0) beforeFirst?.()
+  refuseNewer(applied, migrations, isShared)
 
-  const missing = migrations.filter((migration) => !applied.has(migration.number)).sort((a, b) => a.number - b.number)
-  for (const { number, name, text, postgres = text } of missing) {
-    await db.transaction(async (tx) => {
-      for (const statement of statements(dialect.name === 'postgres' ? postgres : text))
-        await tx.run(new Sql([dialect.definition(statement)], []))
-      await tx.run(sql`INSERT INTO schema_migration (number, name, applied_at) VALUES (${number}, ${name}, ${now})`)
-    })
+  const names: string[] = []
+  for (const migration of migrations.toSorted((a, b) => a.number - b.number)) {
+    if (applied.some(({ number }) => number === migration.number)) continue
+    if (await db.transaction((tx) => apply(tx, dialect, migration, now))) names.push(migration.name)
   }
-  return missing.map((migration) => migration.name)
+  return names
 }
 
+interface Applied {
+  number: number
+  /** Missing before the migration that adds it. */
+  needs?: number
+}
+
+function refuseNewer(applied: readonly Applied[], migrations: readonly Migration[], isShared: boolean): void {
+  const known = new Set(migrations.map(({ number }) => number))
+  if (known.size < migrations.length) throw new Error('two migrations have the same number')
+  const unusable = ({ number, needs = 0 }: Applied) => !known.has(number) && (!isShared || (needs > 0 && !known.has(needs)))
+  const foreign = applied.filter(unusable).map(({ number }) => number)
+  if (foreign.length > 0)
+    throw new SchemaTooNew(
+      `the database has migration ${foreign.toSorted((a, b) => a - b).join(', ')}, which this version does not know; start the newer version that wrote it`,
+    )
+}
+
+/** Returns false if another server has applied it meanwhile. */
+async function apply(tx: Tx, dialect: Dialect, { number, name, text, postgres = text, needs }: Migration, now: Millis): Promise<boolean> {
+  if ((await tx.get(sql`SELECT 1 FROM schema_migration WHERE number = ${number}`)) !== null) return false
+  for (const statement of dialect.beforeMigration) await tx.run(plain(statement))
+  for (const statement of statements(dialect.name === 'postgres' ? postgres : text)) await tx.run(plain(dialect.definition(statement)))
+  await tx.run(sql`INSERT INTO schema_migration (number, name, applied_at) VALUES (${number}, ${name}, ${now})`)
+  if (needs !== undefined) await tx.run(sql`UPDATE schema_migration SET needs = ${needs} WHERE number = ${number}`)
+  return true
+}
+
+const plain = (text: string) => new Sql([text], [])
+
 const historyTable = ({ dialect }: Pick<Database, 'dialect'>): Sql =>
-  new Sql(
-    [
-      dialect.definition(
-        'CREATE TABLE IF NOT EXISTS schema_migration (number INTEGER PRIMARY KEY, name TEXT NOT NULL, applied_at INTEGER NOT NULL)',
-      ),
-    ],
-    [],
+  plain(
+    dialect.definition(
+      'CREATE TABLE IF NOT EXISTS schema_migration (number INTEGER PRIMARY KEY, name TEXT NOT NULL, applied_at INTEGER NOT NULL)',
+    ),
   )
 
 /** Number of no migration: versions that do not know it take it for that of a newer version, and refuse the database too. */

@@ -8,7 +8,7 @@
  * later, the group is rolled back and runs again with savepoints, in which it falls alone.
  */
 import type { ReservedSQL } from 'bun'
-import { sql, WriteConflict, type DatabaseCounters, type Lock, type Sql, type Tx } from './database.ts'
+import { WriteConflict, type DatabaseCounters, type Sql, type Tx } from './database.ts'
 import { isConflict, isLost, unknownOutcome } from './postgres-faults.ts'
 import type { Mark } from './postgres-connection.ts'
 import type { Question } from './postgres-line.ts'
@@ -70,7 +70,6 @@ export class Group {
         return count
       },
       afterCommit: (act) => void this.#afterCommit.push(act),
-      ...(!options.isAlone && { lock: (lock) => this.#lock(lock) }),
     }
   }
 
@@ -177,10 +176,6 @@ export class Group {
     } catch (error) {
       return { ok: false, error }
     }
-  }
-
-  async #lock(lock: Lock): Promise<void> {
-    await this.#follow(sql`SELECT pg_advisory_xact_lock(hashtextextended(${lock}, 0))`)
   }
 
   async #follow(query: Sql): Promise<Rows> {

@@ -52,6 +52,8 @@ const columnTypes: readonly [RegExp, string][] = [
 
 const dialect: Dialect = {
   name: 'postgres',
+  // An index of a large table takes its time.
+  beforeMigration: ['SET LOCAL statement_timeout = 0'],
   definition: (statement) => columnTypes.reduce((text, [pattern, type]) => text.replace(pattern, type), statement),
 }
 

@@ -81,7 +81,7 @@ export function openSqlite({ path, strict = false }: SqliteOptions): Database {
   const reads: Reader = { all: async <Row>(query: Sql) => reader.all<Row>(query), get: async <Row>(query: Sql) => reader.get<Row>(query) }
 
   return {
-    dialect: { name: 'sqlite', definition: (statement) => statement },
+    dialect: { name: 'sqlite', beforeMigration: [], definition: (statement) => statement },
     counters,
     cluster: null,
     get writeFault() {

@@ -87,7 +87,11 @@ export async function openData(
     if (path !== undefined && !isDatabaseThere(path)) refuseLoss(place, existsSync(path) ? 'is empty' : 'is missing')
     const db = await openDatabase({ databaseUrl: place.databaseUrl, strict, access: shared ? 'shared' : 'exclusive' })
     try {
-      const applied = await migrate(db, migrations, now, () => refuseLoss(place, 'holds nothing'), { isCopyTarget })
+      const applied = await migrate(db, migrations, now, {
+        beforeFirst: () => refuseLoss(place, 'holds nothing'),
+        isShared: shared,
+        isCopyTarget,
+      })
       await db.cluster?.join(VERSION)
       mark(place)
       return {
