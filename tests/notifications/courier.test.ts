@@ -10,10 +10,12 @@ import {
   RelayWait,
   type RelayTiming,
 } from '../../src/features/notifications/relay-courier.ts'
+import { readRelayAnswer } from '../../src/protocol/push/relay-frames.ts'
 import { startPds, type TestPds } from '../harness/pds.ts'
 import { PushRelay } from '../harness/push-relay.ts'
 import { startQuicPeer } from '../harness/quic-peer.ts'
 import { until } from '../harness/until.ts'
+import vectors from '../vectors/contract/push-relay-frames.json' with { type: 'json' }
 
 let pds: TestPds
 beforeAll(async () => {
@@ -40,6 +42,33 @@ const admitted = async () => {
   relay.enrolled.add(peersOf(pds.ctx)!.nodeId)
   return relay
 }
+
+test('the relay of these tests takes every published request, with members that are null and with members that are absent', async () => {
+  await using relay = await PushRelay.start({ codes: ['example-claim-code'] })
+  await using server = await startQuicPeer()
+  const connection = await server.dial({ nodeId: relay.nodeId, addresses: relay.config.notifications.relayAddresses }, vectors.alpn)
+  const say = async (text: string) => {
+    const { send, recv } = await connection.openBi()
+    await send.writeAll([...Buffer.from(text)])
+    await send.finish()
+    return JSON.parse(Buffer.from(await recv.readToEnd(vectors.maxMessageBytes)).toString())
+  }
+  let handle = ''
+  for (const { json, alsoAccepted = [] } of vectors.requests)
+    for (const text of [json, ...alsoAccepted]) {
+      const answer = await say(text.replaceAll('wPaEUCGbsPDUro7ihqEDug', handle))
+      expect(readRelayAnswer(Buffer.from(JSON.stringify(answer)))).toMatchObject({ ok: true })
+      if (answer.type === 'handle') handle = answer.handle
+      const { type } = JSON.parse(text)
+      if (type === 'dropHandle') handle = (await say(vectors.requests.find(({ name }) => name === 'register a device token')!.json)).handle
+      expect({ text, type: answer.type }).toEqual({
+        text,
+        type: { enroll: 'ok', registerHandle: 'handle', dropHandle: 'ok', push: 'pushed' }[type as string]!,
+      })
+      if (type === 'push') expect(answer.outcome).toBe('delivered')
+    }
+  connection.close(0n, [])
+})
 
 test('a burst opens one connection, and is asked one after the other', async () => {
   await using relay = await admitted()

@@ -68,6 +68,22 @@ test('requests are answered and other steps are performed while the relay takes 
   expect(relay.sent).toHaveLength(2)
 })
 
+test('a server stops at once although the relay takes its time, and goes on after its start', async () => {
+  await using relay = await PushRelay.start({ codes: null })
+  await using pds = await startWith(relay)
+  const ann = await phoneOf(pds, 'ann')
+  relay.held = new Promise(() => {})
+  await tell(pds, ann, { title: 'first' })
+  await until(() => relay.sent.length > 0)
+  await tell(pds, ann, { title: 'second' })
+  await pds.stop()
+  relay.held = null
+  await pds.restart()
+  await pds.runSteps()
+  // The relay had the first, but this server does not know.
+  expect(await titles(ann, relay)).toEqual(['first', 'first', 'second'])
+})
+
 test('a push that is too old is not sent, and neither does it hold up the next', async () => {
   await using relay = await PushRelay.start({ codes: null })
   await using pds = await startWith(relay)
