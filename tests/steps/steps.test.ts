@@ -102,8 +102,8 @@ test('the same is written for an address with an account and for one without', a
   const ann = await createAccount(pds, 'ann')
   await pds.runSteps()
   const written = async (email: string) => {
-    const { statements, rows } = pds.ctx.db.counters
     await pds.ctx.steps.stop()
+    const { statements, rows } = pds.ctx.db.counters
     expect((await requestReset(pds, email)).status).toBe(200)
     const after = pds.ctx.db.counters
     return [after.statements - statements, after.rows - rows]
