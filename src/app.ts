@@ -18,9 +18,8 @@ import { openData } from './platform/files/data-directory.ts'
 import { Metrics } from './platform/running/metrics.ts'
 import { createOutbound } from './platform/network/outbound.ts'
 import { systemResolver } from './platform/network/resolver.ts'
-import { OperatorError } from './base/operator-error.ts'
 import { Signal } from './base/signal.ts'
-import { requireDatabase } from './platform/database/open-database.ts'
+import { requireDatabase, sharesDatabase } from './platform/database/open-database.ts'
 import { startReclaiming } from './platform/running/reclaiming.ts'
 import { SweepRunner } from './platform/running/sweeps.ts'
 import { startTracing } from './platform/running/tracing.ts'
@@ -34,7 +33,7 @@ const STOP_GRACE_MILLIS = 30_000
 export type Overrides = Partial<Pick<Context, 'clock' | 'log' | 'mailer' | 'resolver' | 'outbound' | 'plc'>> & {
   listen?: typeof listen
   strictTransactions?: boolean
-  /** Share the PostgreSQL database with other servers. */
+  /** Share the database as `sharesDatabase` permits it, but with blobs in folders. */
   sharesDatabase?: boolean
   stopGraceMillis?: number
   /** As in `openData`. */
@@ -108,13 +107,12 @@ export async function withContext<T>(config: Config, work: (ctx: Context) => Pro
 async function openContext(config: Config, overrides: Overrides, undos: Undo[]): Promise<Context> {
   const clock = overrides.clock ?? systemClock
   const log = overrides.log ?? processLog(config)
-  if (overrides.sharesDatabase && config.signingKeyMasterKey === null)
-    throw new OperatorError('servers that share a database need the same master key: set signing_key_master_key')
   const { db, applied, close } = await openData(config, {
     log,
     now: clock.now(),
     strict: overrides.strictTransactions,
-    shared: overrides.sharesDatabase,
+    shared: overrides.sharesDatabase ?? sharesDatabase(config),
+    nodeName: config.node.name,
     isLocked: overrides.isLocked,
     isCopyTarget: overrides.isCopyTarget,
   })

@@ -33,7 +33,7 @@ export class SharedProofs {
       .digest('hex')
       .slice(0, 2 * DIGEST_BYTES)
     this.#waiting.push({ digest, resolve, reject })
-    this.#sending ??= outsideRequests(() => this.#send())
+    if (this.#sending === null) this.#sending = outsideRequests(() => this.#send())
     return promise
   }
 

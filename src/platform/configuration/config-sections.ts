@@ -72,7 +72,7 @@ export const declared = {
   dataDir: required(path, { development: './data', doc: 'Data directory. Created if it does not exist.' }),
   databaseUrl: field(databaseLocation, {
     default: derived('`{data_dir}/holdfast.db`', ({ dataDir }) => `${dataDir.replace(/\/+$/, '')}/holdfast.db`),
-    doc: 'Database location: a path, a `sqlite:` URL, or the `postgres://` URL of a database that no other server uses.',
+    doc: 'Database location: a path, a `sqlite:` URL, or a `postgres://` URL.',
   }),
   publicUrl: required(originUrl, {
     development: derived('`http://localhost:{port}`', ({ port }) => `http://localhost:${port}`),

@@ -1,4 +1,5 @@
 /** Opens the database that `database_url` names: a path, a `sqlite:` URL or a `postgres://` URL. */
+import type { Config } from '../configuration/config.ts'
 import type { Database } from './database.ts'
 import type { Access } from './postgres-connection.ts'
 import { isPostgresUrl, openPostgres } from './postgres.ts'
@@ -10,14 +11,27 @@ export interface OpenOptions {
   strict?: boolean
   /** On PostgreSQL: who else may use the database. A SQLite file is protected by the lock of its directory. */
   access?: Access
+  /** As in `PostgresOptions`. */
+  nodeName?: string | null
 }
 
 /** Creates a missing file. Throws `OperatorError` if the database cannot be used. */
-export async function openDatabase({ databaseUrl, strict, access }: OpenOptions): Promise<Database> {
+export async function openDatabase({ databaseUrl, strict, access, nodeName }: OpenOptions): Promise<Database> {
   return isPostgresUrl(databaseUrl)
-    ? openPostgres({ url: databaseUrl, strict, access })
+    ? openPostgres({ url: databaseUrl, strict, access, nodeName })
     : openSqlite({ path: sqlitePath(databaseUrl), strict })
 }
+
+/**
+ * Whether several servers may use the database: it is on PostgreSQL, and they can read each other's keys and blobs. A
+ * server that may not share it refuses to run beside another one.
+ */
+export const sharesDatabase = ({
+  databaseUrl,
+  signingKeyMasterKey,
+  blobs,
+}: Pick<Config, 'databaseUrl' | 'signingKeyMasterKey' | 'blobs'>): boolean =>
+  isPostgresUrl(databaseUrl) && signingKeyMasterKey !== null && blobs.store === 's3'
 
 /** Throws `OperatorError` if the file does not exist. Opening would create it, and a command would report an empty database as sound. */
 export function requireDatabase(databaseUrl: string): void {

@@ -120,7 +120,9 @@ export class PostgresWriter {
       await connection.unsafe(`SELECT pg_advisory_lock${suffix}(${SERVER_LOCK})`)
     } catch (error) {
       if (!isLockTimeout(error)) throw error
-      throw (this.state.replaced = new OperatorError('the database is in use by another server'))
+      throw (this.state.replaced = new OperatorError(
+        'the database is in use by another server: to share it, every server needs the same signing_key_master_key and blobs.store = "s3"',
+      ))
     } finally {
       await connection.unsafe('RESET lock_timeout')
     }

@@ -38,6 +38,8 @@ export interface PostgresOptions {
   strict?: boolean
   /** The lock of a server is an advisory lock. `OperatorError` is thrown if another server's lock excludes it. */
   access?: Access
+  /** For operators; the host name if it is not given. */
+  nodeName?: string | null
 }
 
 export const isPostgresUrl = (databaseUrl: string): boolean => /^postgres(?:ql)?:\/\//.test(databaseUrl)
@@ -58,7 +60,7 @@ const dialect: Dialect = {
 }
 
 /** Throws `OperatorError` if the server cannot be reached or does not order text by bytes. */
-export async function openPostgres({ url, strict = false, access = 'onlooker' }: PostgresOptions): Promise<Database> {
+export async function openPostgres({ url, strict = false, access = 'onlooker', nodeName = null }: PostgresOptions): Promise<Database> {
   const counters: DatabaseCounters = { statements: 0, rows: 0, transactions: 0, commits: 0, roundTrips: 0 }
   const connect: Connect = (max, { connection, ...options } = {}) =>
     new SQL({
@@ -70,7 +72,7 @@ export async function openPostgres({ url, strict = false, access = 'onlooker' }:
       connection: { ...settings, ...connection },
       ...options,
     })
-  const node = { id: randomUUID(), name: hostname() }
+  const node = { id: randomUUID(), name: nodeName ?? hostname() }
   const state: WriterState = { node: node.id, access, replaced: null, hasMarks: false }
   const exclusive = access === 'exclusive'
   const writers = Array.from({ length: exclusive ? 1 : WRITER_CONNECTIONS }, () => new PostgresWriter(connect, state))

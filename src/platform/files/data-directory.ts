@@ -61,6 +61,8 @@ interface OpenOptions {
   strict?: boolean
   /** Other servers may use the database too, if it is on PostgreSQL. */
   shared?: boolean
+  /** As in `PostgresOptions`. */
+  nodeName?: string | null
   /** The caller has locked the directory. */
   isLocked?: boolean
   /** The database is the target of a copy that the caller makes. */
@@ -77,7 +79,7 @@ export const databaseFiles = (databaseUrl: string): string[] =>
  */
 export async function openData(
   place: DataPlace,
-  { log, now, strict, shared = false, isLocked = false, isCopyTarget = false }: OpenOptions,
+  { log, now, strict, nodeName, shared = false, isLocked = false, isCopyTarget = false }: OpenOptions,
 ): Promise<OpenData> {
   makeDataDirectory(place)
   const [path] = databaseFiles(place.databaseUrl)
@@ -85,7 +87,7 @@ export async function openData(
   try {
     keepPrivate(place, log)
     if (path !== undefined && !isDatabaseThere(path)) refuseLoss(place, existsSync(path) ? 'is empty' : 'is missing')
-    const db = await openDatabase({ databaseUrl: place.databaseUrl, strict, access: shared ? 'shared' : 'exclusive' })
+    const db = await openDatabase({ databaseUrl: place.databaseUrl, strict, access: shared ? 'shared' : 'exclusive', nodeName })
     try {
       const applied = await migrate(db, migrations, now, {
         beforeFirst: () => refuseLoss(place, 'holds nothing'),

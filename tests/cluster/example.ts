@@ -1,0 +1,97 @@
+/**
+ * The example of docs/cluster.md on one machine: PostgreSQL, an S3 server, three nodes and a load balancer, all from npm
+ * packages.
+ *
+ *   bun tests/cluster/example.ts            start it, and leave it running until Ctrl-C
+ *   bun tests/cluster/example.ts --smoke    start it, run the smoke tests against the balancer, and end
+ */
+import { randomBytes } from 'node:crypto'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { startBalancer } from '../harness/balancer.ts'
+import { startBucket } from '../harness/bucket-host.ts'
+import { freePort } from '../harness/ports.ts'
+import { testDatabase } from '../harness/postgres.ts'
+import { type RunningServer, startProgram } from '../harness/program.ts'
+
+const NODES = ['one', 'two', 'three']
+
+export interface ExampleNode {
+  readonly name: string
+  readonly server: RunningServer
+  /** Start it again after it ended. */
+  restart(): Promise<void>
+}
+
+export interface Example extends AsyncDisposable {
+  /** The address of the balancer, which is the public one. */
+  readonly url: string
+  readonly nodes: readonly ExampleNode[]
+  /** Wait until the balancer has so many nodes to choose from. */
+  untilReady(count: number): Promise<void>
+}
+
+/** `program`: an executable, instead of the source. `env`: more configuration for all nodes. */
+export async function startExample({ program, env = {} }: { program?: string[]; env?: Record<string, string> } = {}): Promise<Example> {
+  await using resources = new AsyncDisposableStack()
+  const folder = mkdtempSync(join(tmpdir(), 'holdfast-cluster-'))
+  resources.defer(() => rmSync(folder, { recursive: true, force: true }))
+  const { databaseUrl, drop } = await testDatabase()
+  resources.defer(drop)
+  const { mirror: bucket } = resources.use(await startBucket())
+  const ports = await Promise.all(NODES.map(() => freePort()))
+  const balancer = resources.use(await startBalancer(ports.map((port) => `http://127.0.0.1:${port}`)))
+
+  // What all nodes share. A node has a name, a port and a data directory of its own.
+  const shared = {
+    SERVICE_PUBLIC_URL: balancer.url,
+    SERVICE_AVAILABLE_USER_DOMAINS: 'test',
+    SERVICE_DATABASE_URL: databaseUrl,
+    SERVICE_SIGNING_KEY_MASTER_KEY: randomBytes(32).toString('hex'),
+    SERVICE_ADMIN_TOKEN: 'admin token of the example',
+    SERVICE_BLOBS_STORE: 's3',
+    SERVICE_BLOBS_S3_BUCKET: bucket.bucket,
+    SERVICE_BLOBS_S3_ENDPOINT: bucket.endpoint,
+    SERVICE_BLOBS_S3_ACCESS_KEY_ID: bucket.accessKeyId,
+    SERVICE_BLOBS_S3_SECRET_ACCESS_KEY: bucket.secretAccessKey.reveal(),
+    SERVICE_BLOBS_S3_FORCE_PATH_STYLE: 'true',
+    ...env,
+  }
+  const start = (name: string, port: number) => {
+    const own = { SERVICE_NODE_NAME: name, SERVICE_PORT: String(port), SERVICE_DATA_DIR: join(folder, name) }
+    // `dev` because it brings a PLC directory, which the nodes share with their database.
+    return startProgram(['dev'], { ...shared, ...own }, folder, program && { program })
+  }
+  const nodes = await Promise.all(
+    NODES.map(async (name, i) => {
+      let server = await start(name, ports[i]!)
+      resources.defer(() => server[Symbol.asyncDispose]())
+      return {
+        name,
+        get server() {
+          return server
+        },
+        async restart() {
+          server = await start(name, ports[i]!)
+        },
+      }
+    }),
+  )
+  await balancer.untilReady(nodes.length)
+  const held = resources.move()
+  return { url: balancer.url, nodes, untilReady: balancer.untilReady, [Symbol.asyncDispose]: () => held.disposeAsync() }
+}
+
+if (import.meta.main) {
+  await using example = await startExample()
+  const places = example.nodes.map(({ name, server }) => `${name} at ${server.url}`)
+  console.log(`The service is at ${example.url}; its nodes are ${places.join(', ')}.`)
+  if (process.argv.includes('--smoke')) {
+    const smoke = Bun.spawn([process.execPath, 'test', '--timeout', '30000', join(import.meta.dir, '../smoke')], {
+      env: { ...process.env, SMOKE_URL: example.url },
+      stdio: ['ignore', 'inherit', 'inherit'],
+    })
+    process.exitCode = await smoke.exited
+  } else await new Promise((resolve) => process.once('SIGINT', resolve).once('SIGTERM', resolve))
+}
