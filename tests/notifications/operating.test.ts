@@ -9,7 +9,7 @@ import { ADMIN_TOKEN, startPds, type TestPds } from '../harness/pds.ts'
 import { runProgram } from '../harness/program.ts'
 import { PushRelay } from '../harness/push-relay.ts'
 import { until } from '../harness/until.ts'
-import { Phone, phoneOf, startStranger, startWith, tell } from './phone.ts'
+import { Phone, phoneOf, startStranger, startWith, tell, waitingSteps } from './phone.ts'
 
 const headers = bearer(ADMIN_TOKEN)
 const healthOf = async (pds: TestPds) => (await request(`${pds.url}/v1/admin/health`, { headers })).body
@@ -120,6 +120,9 @@ test('a push is tried with every device, step by step', async () => {
     'watch | outcome | delivered',
     '',
   ])
+  // What had waited for the relay goes on.
+  await pds.runSteps()
+  expect(await waitingSteps(pds, 'push-handle')).toBe(0)
   expect(await phone.read(relay.sent[0]!)).toMatchObject({ type: 'test', title: expect.stringContaining('localhost') })
   expect(relay.sent[1]).toMatchObject({ token: watch.token, ping: true })
 

@@ -1,8 +1,10 @@
 /** A push to every device of an account at an operator's request, with each step of it. It passes by the queue. */
 import type { Context } from '../../platform/context.ts'
+import { hastenSteps } from '../../platform/running/steps.ts'
 import type { Did } from '../../protocol/identifiers.ts'
-import { obtainHandle } from './handle-steps.ts'
+import { handleStep, obtainHandle } from './handle-steps.ts'
 import { deliver, type DeliveryWatch } from './push-delivery.ts'
+import { pushStep } from './push-steps.ts'
 import { registrationsOf, type PushRegistration } from './push-registration-store.ts'
 import { RelayRefused, RelayUnanswered, RelayUnreachable, RelayWait } from './relay-courier.ts'
 import type { Relay } from './relay.ts'
@@ -38,7 +40,14 @@ export async function tryPushes(ctx: Context, relay: Relay, did: Did): Promise<D
         }))
     trials.push({ deviceId, steps, outcome })
   }
+  if (trials.length > 0 && fault === null) await goOn(ctx)
   return trials
+}
+
+/** The relay can be used, so nothing goes on waiting for it. */
+async function goOn({ db, clock, steps }: Context): Promise<void> {
+  for (const kind of [handleStep, pushStep]) await hastenSteps(db, kind, clock.now())
+  steps.wake()
 }
 
 async function tryDevice(ctx: Context, relay: Relay, registration: PushRegistration, watch: DeliveryWatch): Promise<string> {
