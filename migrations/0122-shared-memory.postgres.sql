@@ -7,12 +7,10 @@ CREATE UNLOGGED TABLE used_proof (
 );
 
 CREATE UNLOGGED TABLE limit_window (
-  -- Name of the limit and length of the window.
-  rule TEXT NOT NULL,
-  key TEXT NOT NULL,
+  -- Hash of the limit, the length of the window and whom it limits.
+  id TEXT PRIMARY KEY,
   ends_at INTEGER NOT NULL,
-  used INTEGER NOT NULL,
-  PRIMARY KEY (rule, key)
+  used INTEGER NOT NULL
 );
 
 -- Attempts to sign in that are under way, or have failed lately.

@@ -12,6 +12,7 @@ import type { Config } from './platform/configuration/config.ts'
 import type { Context } from './platform/context.ts'
 import { remotePlcDirectory } from './platform/network/directory-client.ts'
 import { Limits } from './platform/running/limits.ts'
+import { SharedLimits } from './platform/running/shared-limits.ts'
 import { processLog } from './platform/running/log.ts'
 import { createMailer } from './platform/network/mailer.ts'
 import { openData } from './platform/files/data-directory.ts'
@@ -127,6 +128,8 @@ async function openContext(config: Config, overrides: Overrides, undos: Undo[]):
 
   const background = new Background(log)
   undos.push(() => background.end(overrides.stopGraceMillis ?? STOP_GRACE_MILLIS))
+  const limits = new Limits(config, clock, db.cluster && new SharedLimits(db.cluster, clock))
+  undos.push(() => limits.stop())
   const ctx: Context = {
     config,
     startedAt: clock.monotonic(),
@@ -143,7 +146,7 @@ async function openContext(config: Config, overrides: Overrides, undos: Undo[]):
     plc:
       overrides.plc ??
       (config.plcDirectoryUrl === null ? localPlcDirectory({ db, clock }) : remotePlcDirectory(config.plcDirectoryUrl, upstream)),
-    limits: new Limits(config, clock),
+    limits,
     background,
     signals: { isDraining: false, stopping: new Signal() },
     get capabilities() {

@@ -14,22 +14,40 @@ const states = new WeakMap<Exchange, LimitState>()
 
 /** Charge one point of each limit to the client's address. Throws `RateLimitExceeded`. */
 export function chargeAddress(exchange: Exchange, names: readonly LimitName[]): void {
-  // Reading the address from the runtime costs more than everything that is done with it.
-  if (names.length === 0 || !exchange.ctx.config.rateLimit.enabled) return
-  const key = limitKey(exchange.ip)
-  take(
-    exchange,
-    names.map((name) => ({ name, key })),
-  )
+  const charges = ofAddress(exchange, names)
+  if (charges.length > 0) take(exchange, charges)
 }
 
-/** Charge the limits that depend on the caller or the input: all of them, or none if one is used up. Throws `RateLimitExceeded`. */
-export function chargeCall<Call extends Exchange>(call: Call, limits: readonly CallLimit<Call>[]): void {
+function ofAddress(exchange: Exchange, names: readonly LimitName[]): readonly Charge[] {
+  // Reading the address from the runtime costs more than everything that is done with it.
+  if (names.length === 0 || !exchange.ctx.config.rateLimit.enabled) return []
+  const key = limitKey(exchange.ip)
+  return names.map((name) => ({ name, key }))
+}
+
+/** The same for every request. Returns a promise if the node has to ask others first. */
+export const chargeEntry = (exchange: Exchange, names: readonly LimitName[]): void | Promise<void> =>
+  takeKnown(exchange, ofAddress(exchange, names))
+
+/**
+ * Charge the limits that depend on the caller or the input: all of them, or none if one is used up. Throws
+ * `RateLimitExceeded`. Returns a promise if the node has to ask others first.
+ */
+export function chargeCall<Call extends Exchange>(call: Call, limits: readonly CallLimit<Call>[]): void | Promise<void> {
   if (limits.length === 0 || !call.ctx.config.rateLimit.enabled) return
-  take(
+  return takeKnown(
     call,
     limits.map(({ name, key, cost }) => ({ name, key: key(call), cost: cost?.(call) })),
   )
+}
+
+function takeKnown(exchange: Exchange, charges: readonly Charge[]): void | Promise<void> {
+  if (charges.length === 0) return
+  const { limits } = exchange.ctx
+  const state = limits.charge(...charges)
+  const known = state?.allowed === false ? limits.chargeOnceKnown(...charges) : null
+  if (known === null) return applyLimit(exchange, state)
+  return known.then((later) => applyLimit(exchange, later))
 }
 
 /** Throws `RateLimitExceeded` if the address, or `key`, has used up a limit to which only failures are charged. Charges nothing. */

@@ -107,7 +107,8 @@ async function runQuery(exchange: RequestExchange, endpoint: Of<'query'>, method
   exchange.caller = await authenticate(exchange, endpoint.spec)
   // The runtime does not expose the body of a GET, so its announced length has to do.
   if ((announcedBytes(request) ?? 0) > 0) throw unexpectedBody()
-  chargeCall(exchange, limits)
+  const charged = chargeCall(exchange, limits)
+  if (charged) await charged
   return checked(exchange, method, await endpoint.handler(exchange))
 }
 
@@ -118,13 +119,15 @@ async function runProcedure(exchange: RequestExchange, endpoint: Of<'procedure'>
   exchange.params = paramsOf(exchange, method.nsid)
   exchange.caller = await authenticate(exchange, endpoint.spec)
   exchange.input = await inputOf(exchange.body, method, endpoint.spec.maxBytes ?? DEFAULT_JSON_BYTES)
-  chargeCall(exchange, limits)
+  const charged = chargeCall(exchange, limits)
+  if (charged) await charged
   return checked(exchange, method, await endpoint.handler(exchange))
 }
 
 async function runRoute(exchange: RequestExchange, { spec, handler }: Of<'route'>, limits: CallLimits): Promise<unknown> {
   exchange.caller = await authenticate(exchange, spec)
-  chargeCall(exchange, limits)
+  const charged = chargeCall(exchange, limits)
+  if (charged) await charged
   return handler(exchange)
 }
 
@@ -134,7 +137,8 @@ async function runUnserved(exchange: RequestExchange, fallback: Of<'fallback'> |
   if (!['GET', 'HEAD', 'POST'].includes(exchange.request.method)) throw invalidRequest('XRPC requests only supports GET and POST')
   if (fallback === null) throw methodNotImplemented()
   exchange.caller = await authenticate(exchange, fallback.spec)
-  chargeCall(exchange, limits)
+  const charged = chargeCall(exchange, limits)
+  if (charged) await charged
   return fallback.handler(exchange as RequestExchange & { nsid: string })
 }
 

@@ -1,6 +1,7 @@
 /** Guesses and rate limits on several servers: asking all of them gains nothing. */
-import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { createAccount, PASSWORD, xrpc, type TestAccount } from '../harness/account.ts'
+import { bearer, request } from '../harness/http.ts'
 import { startCluster, type TestCluster } from '../harness/cluster.ts'
 
 let cluster: TestCluster
@@ -40,4 +41,66 @@ test('the right password at all nodes at once signs everybody in, and clears the
   expect((await signIn(account, 0, PASSWORD)).status).toBe(200)
   const answers = await Promise.all(Array.from({ length: 18 }, (_, i) => signIn(account, i, PASSWORD)))
   expect(count(answers, 200)).toBe(18)
+})
+
+describe('a limit of 30 requests', () => {
+  let limited: TestCluster
+  const LIMIT = 30
+  beforeAll(async () => {
+    limited = await startCluster(3, { rateLimit: { createSessionPer5min: LIMIT }, trustedProxies: ['127.0.0.1', '::1'] })
+  })
+  afterAll(() => limited[Symbol.asyncDispose]())
+
+  let addresses = 0
+  let strangers = 0
+  const someAddress = () => ({ 'x-forwarded-for': `203.0.113.${++addresses}` })
+  const ask = (node: number, headers: Record<string, string>) =>
+    xrpc(limited.nodes[node % 3]!, 'com.atproto.server.createSession', {
+      json: { identifier: `nobody${++strangers}.test`, password: 'x' },
+      headers,
+    })
+  const letThrough = (answers: { status: number }[]) => answers.length - count(answers, 429)
+
+  test('is one for all nodes, whoever asks them in turn', async () => {
+    const headers = someAddress()
+    const answers = []
+    for (let i = 0; i < 60; i++) answers.push(await ask(i, headers))
+    expect(letThrough(answers)).toBeGreaterThanOrEqual(LIMIT)
+    expect(letThrough(answers)).toBeLessThanOrEqual(LIMIT * 1.1)
+    expect(answers.at(-1)!.headers.get('ratelimit-remaining')).toBe('0')
+  })
+
+  test('is one for a storm at all nodes, and none of it is refused for nothing', async () => {
+    const headers = someAddress()
+    const answers = await Promise.all(Array.from({ length: 90 }, (_, i) => ask(i, headers)))
+    expect(letThrough(answers)).toBeGreaterThanOrEqual(LIMIT)
+    expect(letThrough(answers)).toBeLessThanOrEqual(LIMIT * 1.1)
+  })
+
+  test('is all for whoever asks one node', async () => {
+    const headers = someAddress()
+    const answers = await Promise.all(Array.from({ length: 40 }, () => ask(1, headers)))
+    expect(letThrough(answers)).toBe(LIMIT)
+    // Another node may let one through before it has heard of them.
+    await ask(0, headers)
+    expect((await ask(0, headers)).status).toBe(429)
+  })
+
+  test('is new when the window has ended, at every node', async () => {
+    const headers = someAddress()
+    await Promise.all(Array.from({ length: 40 }, (_, i) => ask(i, headers)))
+    limited.clock.advance({ secs: 301 })
+    for (let i = 0; i < 3; i++) expect((await ask(i, headers)).status).toBe(401)
+  })
+})
+
+test('wrong guesses of an operator count at every node', async () => {
+  await using limited = await startCluster(2)
+  const guess = (node: number) => request(`${limited.nodes[node % 2]!.url}/v1/admin/health`, { headers: bearer(`wrong ${node}`) })
+  const answers = []
+  for (let i = 0; i < 32; i++) answers.push(await guess(i))
+  // One more for each other node, which may not have heard of the last one.
+  expect(count(answers, 401)).toBeGreaterThanOrEqual(30)
+  expect(count(answers, 401)).toBeLessThanOrEqual(31)
+  expect(answers.at(-1)!.status).toBe(429)
 })

@@ -34,6 +34,7 @@ const asking = perContext(() => new KeyedQueue())
 export function withinRefusedAddresses<T>(exchange: Exchange, ask: () => Promise<T>): Promise<T> {
   const { ctx, client } = exchange
   return asking(ctx).run(client, async () => {
+    await ctx.limits.learn('takenAddress', client)
     refuseSpent(exchange, 'takenAddress')
     try {
       return await ask()

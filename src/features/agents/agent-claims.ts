@@ -138,6 +138,7 @@ const guesses = perContext(() => new KeyedQueue())
 export const enteredCode = (exchange: Exchange, did: Did, typed: string, registrationId: string | null = null): Promise<EnteredCode> =>
   guesses(exchange.ctx).run(did, async () => {
     const { db, clock, limits } = exchange.ctx
+    await limits.learn('agentUserCode', did)
     refuseSpent(exchange, 'agentUserCode', did)
     const claim = await findClaimByCode(db, plainCode(typed))
     const registration = claim && (await findRegistration(db, claim.registrationId))

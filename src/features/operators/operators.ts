@@ -63,6 +63,7 @@ export async function operatorOf(exchange: Exchange): Promise<Operator | null> {
  * confirm it.
  */
 export async function guess<Right>(exchange: Exchange, check: () => Promise<Right | null>): Promise<Right | null> {
+  await exchange.ctx.limits.learn('operatorGuess', limitKey(exchange.ip))
   refuseSpent(exchange, 'operatorGuess')
   const right = await check()
   if (right === null) {

@@ -7,6 +7,7 @@
 import { BoundedCache } from '../../base/bounded-cache.ts'
 import type { Clock } from './clock.ts'
 import type { Config } from '../configuration/config.ts'
+import type { SharedLimits, SharedWindow } from './shared-limits.ts'
 
 interface Rule {
   windowSecs: number
@@ -123,21 +124,15 @@ export interface LimitState {
   windowSecs: number
 }
 
-interface Window {
-  used: number
-  /** On the monotonic clock. */
-  endsAt: number
-}
-
 /** The windows of one rule, by key. Rotates once all windows in the older generation have expired. */
 class Windows {
-  readonly #windows = new BoundedCache<Window>(MAX_KEYS)
+  readonly #windows = new BoundedCache<SharedWindow>(MAX_KEYS)
   #turnAt: number | null = null
 
   constructor(readonly millis: number) {}
 
   /** Returns the current window of the key, or a new one. */
-  at(key: string, now: number): Window {
+  at(key: string, now: number): SharedWindow {
     if (this.#turnAt === null || now >= this.#turnAt) {
       this.#windows.turn()
       this.#turnAt = now + this.millis
@@ -154,38 +149,81 @@ class Windows {
   }
 }
 
+/** Most sums that a request waits for. */
+const MAX_WAITS = 20
+/** Until when a request is to wait whose node has used up its share of what is left. */
+const SHARE_MILLIS = 1000
+
 export class Limits {
   readonly #windows = new Map<Rule, Windows>()
+  /** Null unless several nodes count together. */
+  readonly #shared: SharedLimits | null
 
   constructor(
     readonly config: Config,
     readonly clock: Pick<Clock, 'monotonic'>,
-  ) {}
+    shared: SharedLimits | null = null,
+  ) {
+    this.#shared = shared
+  }
 
   /**
    * Take points from every rule of the limiters, or from none if one of them has too few left. Returns the state of the
    * rule with the smallest share of points left, or null if no rule applies.
    */
   charge(...charges: readonly Charge[]): LimitState | null {
-    if (!this.config.rateLimit.enabled) return null
     const now = this.clock.monotonic()
-    const windows = charges
-      .flatMap(({ name, key, cost = 1 }) => rules[name].map((rule: Rule) => ({ name, key, cost, rule, limit: rule.points(this.config) })))
-      .filter(({ limit }) => limit > 0)
-      .map((entry) => ({ ...entry, window: this.#window(entry.rule, entry.key, now) }))
+    const windows = this.#windowsOf(charges, now)
     if (windows.length === 0) return null
-    const allowed = windows.every(({ cost, limit, window }) => window.used + cost <= limit)
-    if (allowed) for (const { cost, window } of windows) window.used += cost
+    const allowed = windows.every(({ cost, room }) => cost <= room)
+    if (allowed) for (const { name, key, cost, rule, window } of windows) this.#take(ruleName(name, rule), key, window, cost)
     return windows
-      .map(({ name, cost, rule, limit, window }) => ({
+      .map(({ name, cost, room, rule, limit, window }) => ({
         name,
-        allowed: allowed || window.used + cost <= limit,
+        allowed: allowed || cost <= room,
         limit,
         remaining: Math.max(0, limit - window.used),
-        resetMillis: window.endsAt - now,
+        resetMillis: !allowed && cost > room && cost <= limit - window.used ? SHARE_MILLIS : window.endsAt - now,
         windowSecs: rule.windowSecs,
       }))
       .reduce(tighter)
+  }
+
+  /**
+   * For charges that were refused: on a cluster, charge them once this node knows whether there are points, if it could
+   * not know at once. Returns null if it could.
+   */
+  chargeOnceKnown(...charges: readonly Charge[]): Promise<LimitState | null> | null {
+    return this.#shared !== null && this.#isShort(charges) ? this.#onceKnown(this.#shared, charges) : null
+  }
+
+  async #onceKnown(shared: SharedLimits, charges: readonly Charge[]): Promise<LimitState | null> {
+    for (let waits = 1; ; waits++) {
+      await shared.learned()
+      const state = this.charge(...charges)
+      if (state === null || state.allowed || waits === MAX_WAITS || !this.#isShort(charges)) return state
+    }
+  }
+
+  /** Whether there are points, but more than the share of this node are wanted. */
+  #isShort(charges: readonly Charge[]): boolean {
+    return this.#windowsOf(charges, this.clock.monotonic()).some(
+      ({ cost, room, limit, window }) => cost > room && cost <= limit - window.used,
+    )
+  }
+
+  /** On a cluster, learns what the other nodes have charged, for a limit to which only failures are charged. */
+  async learn(name: LimitName, key: string): Promise<void> {
+    if (this.#shared === null) return
+    const at = this.clock.monotonic()
+    for (const { rule, window } of this.#windowsOf([{ name, key }], at)) {
+      this.#shared.took(ruleName(name, rule), key, window, 0)
+      for (let waits = 0; waits < MAX_WAITS && !this.#shared.isLearned(window, at); waits++) await this.#shared.learned()
+    }
+  }
+
+  async stop(): Promise<void> {
+    await this.#shared?.stop()
   }
 
   /** Returns the state of a limiter that has no points left for the key, or null if it has some. Takes no points. */
@@ -199,12 +237,30 @@ export class Limits {
     return this.#windows.values().reduce((total, { size }) => total + size, 0)
   }
 
-  #window(rule: Rule, key: string, now: number): Window {
+  #windowsOf(charges: readonly Charge[], now: number) {
+    if (!this.config.rateLimit.enabled) return []
+    return charges
+      .flatMap(({ name, key, cost = 1 }) => rules[name].map((rule: Rule) => ({ name, key, cost, rule, limit: rule.points(this.config) })))
+      .filter(({ limit }) => limit > 0)
+      .map((entry) => {
+        const window = this.#window(entry.rule, entry.key, now)
+        return { ...entry, window, room: this.#shared?.room(window, entry.limit, now) ?? entry.limit - window.used }
+      })
+  }
+
+  #take(rule: string, key: string, window: SharedWindow, cost: number): void {
+    window.used += cost
+    if (cost > 0) this.#shared?.took(rule, key, window, cost)
+  }
+
+  #window(rule: Rule, key: string, now: number): SharedWindow {
     let windows = this.#windows.get(rule)
     if (!windows) this.#windows.set(rule, (windows = new Windows(rule.windowSecs * 1000)))
     return windows.at(key, now)
   }
 }
+
+const ruleName = (name: LimitName, { windowSecs }: Rule) => `${name} ${windowSecs}`
 
 export const tighter = (a: LimitState, b: LimitState): LimitState => {
   if (a.allowed !== b.allowed) return a.allowed ? b : a
