@@ -5,6 +5,7 @@ import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { cidOfBlob } from '../../src/protocol/cid.ts'
+import { startBucket, type BucketHost } from '../harness/bucket-host.ts'
 import { createAccount, type TestAccount } from '../harness/account.ts'
 import { bearer, request } from '../harness/http.ts'
 import { startProgram, type RunningServer } from '../harness/program.ts'
@@ -19,13 +20,21 @@ beforeAll(() => {
 })
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
-const start = (dataDir: string, limits = {}) =>
+const start = (dataDir: string, limits = {}, env: Record<string, string> = {}) =>
   startProgram(
     ['dev'],
-    { SERVICE_PORT: '0', SERVICE_PUBLIC_URL: 'http://localhost:2583', SERVICE_DATA_DIR: dataDir, SERVICE_LOG_LEVEL: 'info' },
+    { SERVICE_PORT: '0', SERVICE_PUBLIC_URL: 'http://localhost:2583', SERVICE_DATA_DIR: dataDir, SERVICE_LOG_LEVEL: 'info', ...env },
     folder,
     limits,
   )
+const inBucket = ({ primary }: BucketHost) => ({
+  SERVICE_BLOBS_STORE: primary.store,
+  SERVICE_BLOBS_S3_BUCKET: primary.s3Bucket,
+  SERVICE_BLOBS_S3_ENDPOINT: primary.s3Endpoint,
+  SERVICE_BLOBS_S3_ACCESS_KEY_ID: primary.s3AccessKeyId,
+  SERVICE_BLOBS_S3_SECRET_ACCESS_KEY: primary.s3SecretAccessKey.reveal(),
+  SERVICE_BLOBS_S3_FORCE_PATH_STYLE: 'true',
+})
 const upload = ({ url }: RunningServer, { accessJwt }: TestAccount, bytes: Uint8Array<ArrayBuffer>) =>
   request(`${url}/xrpc/com.atproto.repo.uploadBlob`, {
     method: 'POST',
@@ -87,5 +96,59 @@ test('a full disk refuses an upload, keeps nothing of it, and goes on', async ()
   expect(storedCids(dataDir)).toEqual([])
   expect((await upload(server, account, small)).status).toBe(200)
   const cid = cidOfBlob(small).toString()
+  expect(await read(server, account, cid)).toBe(cid)
+})
+
+test('killed at any instant with a bucket: what was answered is there, and no row is without its object', async () => {
+  await using bucket = await startBucket()
+  const dataDir = join(folder, 'killed-with-bucket')
+  const answered: string[] = []
+  let account: TestAccount | null = null
+  for (let round = 0; round < 3; round++) {
+    await using server = await start(dataDir, {}, inBucket(bucket))
+    account ??= await createAccount(server, 'carol')
+    const { promise: enough, resolve } = Promise.withResolvers<void>()
+    const uploads = Array.from({ length: 8 }, async (_, i) => {
+      const bytes = randomBytes(i === 7 ? 9_000_000 : 20_000 + i * 20_000)
+      const outcome = await upload(server, account!, bytes).catch(() => null)
+      if (outcome?.status === 200) answered.push(cidOfBlob(bytes).toString())
+      if (outcome === null || answered.length >= (round + 1) * 3) resolve()
+    })
+    await enough
+    server.signal('SIGKILL')
+    await Promise.all(uploads)
+  }
+  await using server = await start(dataDir, {}, inBucket(bucket))
+  expect(answered.length).toBeGreaterThanOrEqual(9)
+  for (const cid of answered) expect(await read(server, account!, cid)).toBe(cid)
+  for (const cid of storedCids(dataDir)) expect(cidOfBlob(bucket.read(`blobs/${cid.slice(7, 9)}/${cid}`)).toString()).toBe(cid)
+})
+
+test('killed between the object and its row: nobody has the blob, and its upload succeeds the next time', async () => {
+  await using bucket = await startBucket()
+  const dataDir = join(folder, 'killed-between')
+  const bytes = randomBytes(1000)
+  const cid = cidOfBlob(bytes).toString()
+  let account: TestAccount
+  {
+    await using server = await start(dataDir, {}, inBucket(bucket))
+    account = await createAccount(server, 'dave')
+    bucket.intercept = ({ method }, response, key) => {
+      if (method !== 'PUT' || !key.endsWith(cid)) return false
+      // The object is stored, and the server never hears of it.
+      response.end = (() => {
+        server.signal('SIGKILL')
+        return response
+      }) as typeof response.end
+      return false
+    }
+    expect(await upload(server, account, bytes).catch(() => null)).toBeNull()
+    expect(bucket.keys()).toHaveLength(1)
+  }
+  bucket.intercept = null
+  await using server = await start(dataDir, {}, inBucket(bucket))
+  expect(storedCids(dataDir)).toEqual([])
+  expect(await read(server, account, cid)).toBe(400)
+  expect((await upload(server, account, bytes)).status).toBe(200)
   expect(await read(server, account, cid)).toBe(cid)
 })

@@ -23,6 +23,11 @@ export class Uploader {
     return new Uploader(pds, did as Did, accessJwt)
   }
 
+  /** An account that has signed in already. */
+  static at(pds: TestPds, did: Did, token: string): Uploader {
+    return new Uploader(pds, did, token)
+  }
+
   post(body: RequestInit['body'], headers: Record<string, string> = {}): Promise<Answer> {
     return request(`${this.pds.url}/xrpc/com.atproto.repo.uploadBlob`, {
       method: 'POST',

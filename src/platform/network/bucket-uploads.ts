@@ -1,10 +1,8 @@
 /** Uploads in parts to a bucket: the parts of an object are stored one by one, and become the object in one step. */
 import type { ListMultipartUploadsOutput, ListMultipartUploadsRequest } from '@aws-sdk/client-s3'
-import { OBJECT_TIMEOUT_MILLIS, signedOver, type Bucket, type Content } from './bucket.ts'
+import { OBJECT_TIMEOUT_MILLIS, signedOver, uploadTimeoutMillis, type Bucket, type Content } from './bucket.ts'
 import { BucketRefusal } from './bucket-faults.ts'
 
-/** Timeout of one part. */
-const PART_TIMEOUT_MILLIS = 60_000
 /** Uploads per response. */
 const LIST_PAGE = 100
 
@@ -50,7 +48,7 @@ export class UploadInParts {
         command.middlewareStack.add(signedOver(sha256), { step: 'build' })
         return client.send(command, { abortSignal })
       },
-      { timeoutMillis: PART_TIMEOUT_MILLIS, signal },
+      { timeoutMillis: uploadTimeoutMillis(body), signal },
     )
     if (ETag === undefined) throw new Error('the bucket stored a part without a tag')
     this.#tags.push(ETag)

@@ -11,8 +11,10 @@ import { openStore, type BucketOptions, type S3Store } from './bucket-wire.ts'
 
 /** Timeout until a response begins. */
 const ANSWER_TIMEOUT_MILLIS = 10_000
-/** Timeout of one object, from the first byte of the request to the last byte of the response. */
+/** Longest timeout of one object, from the first byte of the request to the last byte of the response. */
 export const OBJECT_TIMEOUT_MILLIS = 300_000
+/** A slower upload counts as stalled. */
+const MIN_BYTES_PER_SEC = 128 * 1024
 /** Timeout of a read into memory, which is at most a megabyte. */
 const PIECE_TIMEOUT_MILLIS = 15_000
 /** Keys per response: the library parses this many in two milliseconds without a pause, and a thousand in fifteen. */
@@ -103,7 +105,7 @@ export class Bucket {
         command.middlewareStack.add(signedOver(sha256), { step: 'build' })
         return client.send(command, { abortSignal })
       },
-      { timeoutMillis: OBJECT_TIMEOUT_MILLIS, signal },
+      { timeoutMillis: uploadTimeoutMillis(body), signal },
     )
   }
 
@@ -195,6 +197,10 @@ export class Bucket {
     }
   }
 }
+
+/** The smaller an upload, the sooner its sender learns that the bucket stalls. */
+export const uploadTimeoutMillis = ({ size }: Blob): number =>
+  Math.min(OBJECT_TIMEOUT_MILLIS, ANSWER_TIMEOUT_MILLIS + (size / MIN_BYTES_PER_SEC) * 1000)
 
 /** Throws `BucketRefusal` if the store refuses. */
 async function inTime<T>(millis: number, signal: AbortSignal | undefined, request: (signal: AbortSignal) => Promise<T>): Promise<T> {
