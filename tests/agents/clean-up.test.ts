@@ -8,6 +8,7 @@ import { lastCode, noticesTo } from '../harness/mail.ts'
 import { ADMIN_TOKEN, startPds, type TestPds } from '../harness/pds.ts'
 import { eventsOf } from './rows.ts'
 
+const NEW_PASSWORD = 'a password of the holder alone'
 const provider = issuerKey('one')
 let pds: TestPds
 let count = 0
@@ -24,7 +25,7 @@ const agentsOf = async ({ accessJwt }: Pick<TestAccount, 'accessJwt'>) =>
 
 async function resetPassword({ email }: TestAccount): Promise<void> {
   await xrpc(pds, 'com.atproto.server.requestPasswordReset', { json: { email } })
-  const json = { token: await lastCode(pds, email), password: 'a password of the holder alone' }
+  const json = { token: await lastCode(pds, email), password: NEW_PASSWORD }
   expect((await xrpc(pds, 'com.atproto.server.resetPassword', { json })).status).toBe(200)
 }
 
@@ -46,11 +47,17 @@ async function vouchedAgent(account: TestAccount, sub: string): Promise<string> 
 describe.each([
   ['a password reset', 'password_reset', resetPassword],
   ['the revocation of all credentials by an operator', 'operator', revokeCredentials],
-] as const)('%s', (_, source, cleanUp) => {
+] as const)('%s', (_, source, end) => {
+  /** Returns the holder, who has signed in again. */
+  async function cleanUp(account: TestAccount): Promise<TestAccount> {
+    await end(account)
+    return logIn(pds, account, end === resetPassword ? NEW_PASSWORD : account.password)
+  }
+
   test('ends what was confirmed, at once and for good', async () => {
     const [alice, bob] = [await newcomer(), await newcomer()]
     const [agent, other, bobs] = [await confirmedAgent(pds, alice), await confirmedAgent(pds, alice), await confirmedAgent(pds, bob)]
-    await cleanUp(alice)
+    const back = await cleanUp(alice)
     for (const { accessToken, assertion, claimToken } of [agent, other]) {
       expect((await seen(accessToken)).status).toBe(401)
       expect(await exchangeAgent(pds, assertion)).toMatchObject({ status: 400, body: { error: 'access_denied' } })
@@ -58,27 +65,27 @@ describe.each([
       expect(await pollAgent(pds, claimToken)).toMatchObject({ status: 400, body: { error: 'access_denied' } })
     }
     expect((await eventsOf(pds, agent.registrationId)).at(-1)).toEqual({ type: 'revoked', did: alice.did, detail: { source } })
-    expect((await agentsOf(alice)).map(({ status }) => status)).toEqual(['revoked', 'revoked'])
+    expect((await agentsOf(back)).map(({ status }) => status)).toEqual(['revoked', 'revoked'])
     expect((await seen(bobs.accessToken)).status).toBe(200)
   })
 
   test('leaves a code that nobody has entered, which the holder may still enter', async () => {
     const carol = await newcomer()
     const { claim_token: claimToken } = (await registerAgent(pds, { type: 'service_auth', login_hint: carol.email })).body
-    await cleanUp(carol)
+    const back = await cleanUp(carol)
     const { user_code: code } = (await openAgentClaim(pds, claimToken)).body.claim_attempt
-    expect((await confirmAgent(pds, carol, code)).status).toBe(200)
+    expect((await confirmAgent(pds, back, code)).status).toBe(200)
   })
 
   test('lets a provider ask for the account again, who has to be confirmed again', async () => {
     const dora = await newcomer()
     const sub = `subject of ${dora.did}`
     const first = await vouchedAgent(dora, sub)
-    await cleanUp(dora)
-    const second = await vouchedAgent(dora, sub)
+    const back = await cleanUp(dora)
+    const second = await vouchedAgent(back, sub)
     expect(second).not.toBe(first)
     const known = { registrationType: 'identity_assertion', issuer: ISSUER, subject: sub }
-    expect(await agentsOf(dora)).toMatchObject([
+    expect(await agentsOf(back)).toMatchObject([
       { registrationId: second, status: 'claimed', ...known },
       { registrationId: first, status: 'revoked', ...known },
     ])

@@ -80,9 +80,9 @@ test('a session meets the demands that its kind is for', () => {
   const isLetIn = (kind: 'full' | 'privileged' | 'app' | 'takendown', demand: SessionDemand) => {
     try {
       void sessionCredential.may?.(
-        { did: 'did:web:a.test' as Did, credential: kind, permissions: null, personalDetails: false },
-        { sessions: demand },
-        {} as Exchange,
+        { did: 'did:web:a.test' as Did, credential: kind, permissions: null, personalDetails: false, sessionId: 'a' },
+        { sessions: demand, handlerAsksStanding: true },
+        { ctx: {} } as Exchange,
       )
       return true
     } catch {

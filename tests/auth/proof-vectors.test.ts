@@ -6,7 +6,6 @@ import { afterAll, beforeAll, beforeEach, expect, test } from 'bun:test'
 import { putWebDocument, setHostedSince } from '../../src/features/identity/identity.ts'
 import { createOutbound } from '../../src/platform/network/outbound.ts'
 import type { Did } from '../../src/protocol/identifiers.ts'
-import { issueAccessToken } from '../../src/features/auth/session-tokens.ts'
 import { sql } from '../../src/platform/database/database.ts'
 import { signingKey, type Curve } from '../../src/protocol/keys.ts'
 import { bearer } from '../harness/http.ts'
@@ -15,6 +14,7 @@ import { startWebHost, type WebHost } from '../harness/did-web-host.ts'
 import { fakeDns } from '../harness/dns.ts'
 import { lastCode } from '../harness/mail.ts'
 import { startPds, type TestPds } from '../harness/pds.ts'
+import { sessionToken } from '../harness/session-token.ts'
 import { askSession, deviceKey, sessionRequest, type DeviceKey } from '../harness/wallet.ts'
 import { seedAccount } from '../identity/seed-account.ts'
 import keys from '../vectors/keys.json' with { type: 'json' }
@@ -252,7 +252,7 @@ test('a did:web signs in with the one key named #device of its live document, un
 test('the example of a deletion deletes the account, with the code by mail', async () => {
   const { did } = (await pds.ctx.db.get<{ did: Did }>(sql`SELECT did FROM account WHERE did = ${proofs.accountDid}`))!
   const [{ requestBody }] = proofs.accept.filter(({ kind }) => kind === 'account-delete') as [(typeof proofs.accept)[number]]
-  const session = bearer(await issueAccessToken(pds.ctx, { did, kind: 'full', personalDetails: false }))
+  const session = bearer(await sessionToken(pds, did))
   await xrpc(pds, 'com.atproto.server.requestAccountDelete', { method: 'POST', headers: session })
   const json = { ...requestBody, token: await lastCode(pds, 'signer@mail.test') }
   const asSession = { did, ...(requestBody as unknown as Body).custos!.proof }

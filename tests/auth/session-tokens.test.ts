@@ -11,7 +11,7 @@ import type { Did } from '../../src/protocol/identifiers.ts'
 import { startPds, type TestPds } from '../harness/pds.ts'
 
 const did = 'did:plc:aaaaaaaaaaaaaaaaaaaaaaaa' as Did
-const alice = { did, kind: 'full', personalDetails: false } as const
+const alice = { did, sessionId: 'a1', kind: 'full', personalDetails: false } as const
 
 let pds: TestPds
 beforeAll(async () => {
@@ -25,14 +25,14 @@ test('an access token carries the claims that clients know, and no more', async 
   const [header, payload] = (await issueAccessToken(pds.ctx, alice)).split('.')
   expect(decode(header)).toEqual({ typ: 'at+jwt', alg: 'HS256' })
   const { iat, exp, ...claims } = decode(payload)
-  expect(claims).toEqual({ scope: 'com.atproto.access', aud: pds.ctx.config.serverDid, sub: did })
+  expect(claims).toEqual({ scope: 'com.atproto.access', aud: pds.ctx.config.serverDid, sub: did, sid: 'a1' })
   expect(exp - iat).toBe(7200)
 })
 
 test('the grant for personal details is a claim of the token', async () => {
-  const token = await issueAccessToken(pds.ctx, { did, kind: 'app', personalDetails: true })
+  const token = await issueAccessToken(pds.ctx, { did, sessionId: 'a1', kind: 'app', personalDetails: true })
   expect(decode(token.split('.')[1])).toMatchObject({ scope: 'com.atproto.appPass', personal_details: true })
-  expect(await readAccessToken(pds.ctx, token)).toEqual({ ok: true, did, kind: 'app', personalDetails: true })
+  expect(await readAccessToken(pds.ctx, token)).toEqual({ ok: true, did, sessionId: 'a1', kind: 'app', personalDetails: true })
 })
 
 test('a token is over when its time is, to the second', async () => {

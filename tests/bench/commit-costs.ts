@@ -13,6 +13,7 @@ import type { RecordWriteInput } from '../../src/features/repo/record-writing.ts
 import type { Did, Nsid, RecordKey } from '../../src/protocol/identifiers.ts'
 import { createAccount } from '../harness/account.ts'
 import { startPds } from '../harness/pds.ts'
+import { sessionCaller } from '../harness/session-token.ts'
 
 const size = Number(process.argv[2] ?? 10_000)
 const batch = 200
@@ -80,8 +81,8 @@ async function measure(): Promise<void> {
   })
 
   const pages = () => log.query<{ log: number }, []>('PRAGMA wal_checkpoint(NOOP)').get()!.log
-  const commit = (writes: RecordWriteInput[]) =>
-    writeRecords(ctx, { did, credential: 'full', permissions: null, personalDetails: true }, did, { writes })
+  const caller = await sessionCaller(pds, did)
+  const commit = (writes: RecordWriteInput[]) => writeRecords(ctx, caller, did, { writes })
   const create = (text: string): RecordWriteInput => ({ action: 'create', collection, record: post(text) })
 
   const rkeys: RecordKey[] = []

@@ -11,6 +11,7 @@ import type { Did, Nsid } from '../../src/protocol/identifiers.ts'
 import { k256InScript, signingKey, type Curve, type SigningKey } from '../../src/protocol/keys.ts'
 import { createAccount } from '../harness/account.ts'
 import { startPds } from '../harness/pds.ts'
+import { sessionCaller } from '../harness/session-token.ts'
 import { moveIn, stranger } from '../harness/stranger.ts'
 
 const size = Number(process.argv[2] ?? 10_000)
@@ -40,10 +41,8 @@ const create = (): RecordWriteInput => ({
   collection,
   record: { $type: collection, text: `${Math.random()}`.padEnd(250, ' lorem ipsum'), createdAt: '2026-01-01T00:00:00.000Z', langs: ['en'] },
 })
-const commit = (did: Did, count: number) =>
-  writeRecords(ctx, { did, credential: 'full', permissions: null, personalDetails: true }, did, {
-    writes: Array.from({ length: count }, create),
-  })
+const callers = { [accounts.p256]: await sessionCaller(pds, accounts.p256), [accounts.k256]: await sessionCaller(pds, accounts.k256) }
+const commit = (did: Did, count: number) => writeRecords(ctx, callers[did]!, did, { writes: Array.from({ length: count }, create) })
 for (const did of Object.values(accounts)) for (let written = 0; written < size; written += batch) await commit(did, batch)
 
 console.log(`| ${size.toLocaleString('en')} records, µs of processor time | P-256 | secp256k1 | ratio |\n| --- | ---: | ---: | ---: |`)

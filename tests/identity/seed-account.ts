@@ -1,12 +1,13 @@
 /** An account with a real did:plc, put in place without signing up. */
 import { insertAccount, makeAccountKey } from '../../src/features/accounts/accounts.ts'
-import { issueAccessToken, type SessionKind } from '../../src/features/auth/session-tokens.ts'
+import type { SessionKind } from '../../src/features/auth/session-tokens.ts'
 import { serverRotationKey } from '../../src/features/identity/identity.ts'
 import type { Did, Handle } from '../../src/protocol/identifiers.ts'
 import { formatDidKey, type SigningKey } from '../../src/protocol/keys.ts'
 import { genesisDid, genesisOperation, signOperation } from '../../src/protocol/plc.ts'
 import { bearer } from '../harness/http.ts'
 import type { TestPds } from '../harness/pds.ts'
+import { sessionToken } from '../harness/session-token.ts'
 
 export interface SeededAccount {
   did: Did
@@ -62,6 +63,6 @@ export async function seedAccount(
     did,
     handle,
     signingKey: key.signingKey,
-    as: async (kind) => bearer(await issueAccessToken(ctx, { did, kind, personalDetails: false })),
+    as: async (kind) => bearer(await sessionToken({ ctx }, did, kind)),
   }
 }

@@ -1,7 +1,6 @@
 /** The vector of a rotation, through the endpoint and with a real directory. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { insertAccount } from '../../src/features/accounts/accounts.ts'
-import { issueAccessToken } from '../../src/features/auth/session-tokens.ts'
 import { putStagedKey } from '../../src/features/repo-keys/staged-key-store.ts'
 import { createRepo } from '../../src/features/repo/repo.ts'
 import type { Did, Handle } from '../../src/protocol/identifiers.ts'
@@ -9,6 +8,7 @@ import { signingKey } from '../../src/protocol/keys.ts'
 import { operationCid, parseOperation, unsignedBytes } from '../../src/protocol/plc.ts'
 import { bearer, request } from '../harness/http.ts'
 import { startPds, type TestPds } from '../harness/pds.ts'
+import { sessionToken } from '../harness/session-token.ts'
 import { startPlcServer, type PlcHost } from '../harness/plc-server.ts'
 import { withMasterKey } from '../harness/recovery.ts'
 import { Subscriber } from '../harness/subscriber.ts'
@@ -51,7 +51,7 @@ afterAll(async () => {
 const complete = async (operation: unknown) =>
   request(`${pds.url}/v1/repo-keys/rotation/complete`, {
     json: { operation },
-    headers: bearer(await issueAccessToken(pds.ctx, { did, kind: 'full', personalDetails: false })),
+    headers: bearer(await sessionToken(pds, did)),
   })
 const log = async () => (await request(`${directory.url}/${did}/log/audit`)).body.map(({ cid }: { cid: string }) => cid)
 

@@ -14,7 +14,7 @@ import {
   updateActivation,
   updateTakedown,
 } from '../accounts/accounts.ts'
-import { signOutEverywhere } from '../auth/auth.ts'
+import { signOutEverywhere, signOutTakendown } from '../auth/auth.ts'
 import { sequenceEvents } from '../firehose/firehose.ts'
 import { resignHead } from '../repo/repo.ts'
 import { didFault } from './did-fitness.ts'
@@ -73,9 +73,9 @@ async function activate(ctx: Context, tx: Tx, did: Did): Promise<void> {
 
 const userNotFound = () => new Refusal(400, 'AccountNotFound', 'user not found')
 
-/** Take an account down, or lift the takedown with a null `ref`. Either way, every session ends. */
+/** Take an account down, or lift the takedown with a null `ref`, which ends the sessions from before as well. */
 export async function setTakedown(ctx: Context, tx: Tx, did: Did, ref: string | null): Promise<void> {
   await updateTakedown(tx, did, ref)
-  await signOutEverywhere(tx, did)
+  await (ref === null ? signOutEverywhere(tx, did) : signOutTakendown(tx, did))
   await sequenceStatus(ctx, tx, did)
 }

@@ -8,6 +8,7 @@ import { curveOf, formatDidKey, type Curve, type SigningKey } from '../../protoc
 import { requireActive, statusOf, type AccountStatus } from './account-status.ts'
 import { findSigner, type WrappedKey } from './account-store.ts'
 import { SigningHeld } from './signing-hold.ts'
+import { refuseFallen, type Standing } from './standing.ts'
 
 /** Maximum number of unwrapped keys in memory. */
 const MAX_SIGNING_KEYS = 20_000
@@ -39,19 +40,26 @@ export async function settledKeyOf(ctx: Context, reader: Reader, did: Did): Prom
 /** Whether the identity may name another key, so that the account must sign no commit. */
 export const isSigningHeld = async (reader: Reader, did: Did): Promise<boolean> => (await findSigner(reader, did))?.heldAt != null
 
-/** The key with the account's status, for callers that must not sign for every account. */
-export async function accountSigner(ctx: Context, reader: Reader, did: Did): Promise<{ key: SigningKey; status: AccountStatus } | null> {
-  const signer = await findSigner(reader, did)
-  return signer && { key: unwrapped(ctx, signer), status: statusOf(signer) }
+/** The key with the account's status, and whether the caller still stands, for callers that must not sign for every account. */
+export async function accountSigner(
+  ctx: Context,
+  reader: Reader,
+  did: Did,
+  standing: Standing | null = null,
+): Promise<{ key: SigningKey; status: AccountStatus; stands: number } | null> {
+  const signer = await findSigner(reader, did, standing)
+  return signer && { key: unwrapped(ctx, signer), status: statusOf(signer), stands: signer.stands }
 }
 
 /**
  * Returns the key with which an active account signs a commit. Throws `AccountNotFound`, `AccountTakedown`,
- * `AccountDeactivated`, or `SigningHeld` while the identity may name another key.
+ * `AccountDeactivated`, the refusal of a caller who no longer stands, or `SigningHeld` while the identity may name
+ * another key.
  */
-export async function activeSigningKey(ctx: Context, tx: Tx, did: Did): Promise<SigningKey> {
-  const signer = await findSigner(tx, did)
+export async function activeSigningKey(ctx: Context, tx: Tx, did: Did, standing: Standing | null): Promise<SigningKey> {
+  const signer = await findSigner(tx, did, standing)
   requireActive(signer && statusOf(signer))
+  refuseFallen(standing, signer!)
   if (signer!.heldAt !== null) throw new SigningHeld()
   return unwrapped(ctx, signer!)
 }

@@ -2,6 +2,7 @@
 import { parseDid, parseHandle, type Did, type Handle, type Millis } from '../../protocol/identifiers.ts'
 import { sql, type Reader, type Sql, type Tx } from '../../platform/database/database.ts'
 import { statusOf, type AccountStatus } from './account-status.ts'
+import { standsColumn, type Standing } from './standing.ts'
 
 export interface Account {
   did: Did
@@ -30,6 +31,12 @@ async function findBy(reader: Reader, condition: Sql): Promise<Account | null> {
 }
 
 const fromRow = (row: Row): Account => ({ ...row, invitesDisabled: row.invitesDisabled === 1, hasPassword: row.hasPassword === 1 })
+
+/** The account of a caller, and whether the caller still stands. */
+export async function accountOfCaller(reader: Reader, did: Did, standing: Standing | null): Promise<(Account & { stands: number }) | null> {
+  const row = await reader.get<Row & { stands: number }>(sql`SELECT ${columns}, ${standsColumn(standing)} FROM account WHERE did = ${did}`)
+  return row && { ...fromRow(row), stands: row.stands }
+}
 
 export const accountOf = (reader: Reader, did: Did): Promise<Account | null> => findBy(reader, sql`did = ${did}`)
 export const accountWithEmail = (reader: Reader, email: string): Promise<Account | null> =>
@@ -104,10 +111,19 @@ const summaryRow = (reader: Reader, condition: Sql) =>
 
 /** Returns null if there is no such account. */
 export async function accountStatus(reader: Reader, did: Did): Promise<AccountStatus | null> {
-  const row = await reader.get<Pick<Account, 'deactivatedAt' | 'takedownRef'>>(
-    sql`SELECT deactivated_at AS "deactivatedAt", takedown_ref AS "takedownRef" FROM account WHERE did = ${did}`,
+  return (await statusOfCaller(reader, did, null))?.status ?? null
+}
+
+/** The status of a caller's account, and whether the caller still stands. */
+export async function statusOfCaller(
+  reader: Reader,
+  did: Did,
+  standing: Standing | null,
+): Promise<{ status: AccountStatus; stands: number } | null> {
+  const row = await reader.get<Pick<Account, 'deactivatedAt' | 'takedownRef'> & { stands: number }>(
+    sql`SELECT deactivated_at AS "deactivatedAt", takedown_ref AS "takedownRef", ${standsColumn(standing)} FROM account WHERE did = ${did}`,
   )
-  return row && statusOf(row)
+  return row && { status: statusOf(row), stands: row.stands }
 }
 
 /** A key pair as stored: the private key wrapped under the master key, the public key as a did:key. */
@@ -157,12 +173,14 @@ export const updateSigningHold = (tx: Tx, did: Did, heldAt: Millis | null): Prom
 export interface AccountSigner extends WrappedKey, Pick<Account, 'deactivatedAt' | 'takedownRef'> {
   /** Since when its identity may name another key, so that it must sign no commit; null if it may sign. */
   heldAt: Millis | null
+  /** Whether the caller whose standing was asked for may still act. */
+  stands: number
 }
 
-export const findSigner = (reader: Reader, did: Did): Promise<AccountSigner | null> =>
+export const findSigner = (reader: Reader, did: Did, standing: Standing | null = null): Promise<AccountSigner | null> =>
   reader.get(sql`
     SELECT signing_key AS "signingKey", signing_key_wrapped AS wrapped, deactivated_at AS "deactivatedAt", takedown_ref AS "takedownRef",
-      signing_held_at AS "heldAt"
+      signing_held_at AS "heldAt", ${standsColumn(standing)}
     FROM account WHERE did = ${did}`)
 
 /** A null hash removes the password. */

@@ -21,6 +21,7 @@ export {
   accountAt,
   accountNamed,
   accountOf,
+  accountOfCaller,
   accountsAfter,
   accountsByEmail,
   accountStatus,
@@ -31,6 +32,7 @@ export {
   listDueForDeletion,
   setHandle,
   setInvitesDisabled,
+  statusOfCaller,
   accountSummary,
   updateActivation,
   updateEmail,
@@ -48,6 +50,7 @@ export { parseEmailAddress } from './email-address.ts'
 export { deletePlacesOf, insertPlace } from './known-place-store.ts'
 export { emailNotSupported, isLastingAddress, requireLastingAddress } from './lasting-address.ts'
 export { onceSettled, SETTLE_KEY_STEP, settledTransaction, SigningHeld } from './signing-hold.ts'
+export { refuseFallen, type Standing } from './standing.ts'
 export { AddressTaken, withinRefusedAddresses } from './taken-address.ts'
 export { attemptLogin, loginRefused, loginWithPassword, noteFailedSignIn, provePassword, type StillHolds } from './logins.ts'
 export { deleteMailedCode, deleteMailedCodesOf } from './mailed-code-store.ts'

@@ -1,15 +1,12 @@
-/**
- * Agents whose requests outlast their guard. A write, an upload or a forwarded request may take longer than it takes its
- * owner to end the agent, so each of them asks again before it takes effect. Callers that are not agents cost nothing.
- */
+/** What agents do is recorded, as far as they still may do it. */
 import type { Context } from '../../platform/context.ts'
 import type { Reader, Tx } from '../../platform/database/database.ts'
 import { insertAgentUse, scopesOf, type AgentUse } from '../agents/agents.ts'
 import { agentEnded, type AgentCaller } from './agent-credential.ts'
 
-/** Throws `InvalidToken` (401) if the caller is an agent that may no longer act. */
-export async function refuseEndedAgent(ctx: Pick<Context, 'config'>, reader: Reader, caller: { credential: string }): Promise<void> {
-  if (isAgent(caller) && (await scopesOf(ctx, reader, caller)) === null) throw agentEnded()
+/** Throws `InvalidToken` (401) if the agent may no longer act. */
+export async function refuseEndedAgent(ctx: Pick<Context, 'config'>, reader: Reader, agent: AgentCaller): Promise<void> {
+  if ((await scopesOf(ctx, reader, agent)) === null) throw agentEnded()
 }
 
 export const isAgent = (caller: { credential: string }): caller is AgentCaller => caller.credential === 'agent'

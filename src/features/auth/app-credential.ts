@@ -13,6 +13,7 @@ export interface GrantCaller {
   credential: 'oauth'
   permissions: Permissions
   personalDetails: false
+  sessionId: string
   /** Token id of the grant, for the audit log. */
   tokenId: string
 }
@@ -21,8 +22,8 @@ export const appCredential: Credential<GrantCaller> = {
   name: 'app',
   recognises: presentedAs('dpop'),
   async check(exchange, token) {
-    const { did, permissions, tokenId } = await verifyDpopToken(exchange, token)
-    return { did, credential: 'oauth', permissions, personalDetails: false, tokenId }
+    const { did, permissions, sessionId, tokenId } = await verifyDpopToken(exchange, token)
+    return { did, credential: 'oauth', permissions, personalDetails: false, sessionId, tokenId }
   },
   async may({ did, permissions }, { grants = 'refuse', refusesTakendown }, exchange) {
     // OAuth sessions are deleted on takedown, so a live one already implies that the account is not taken down.

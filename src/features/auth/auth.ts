@@ -33,6 +33,7 @@ import type { PendingCaller } from './pending-credential.ts'
 
 export type { AgentCaller } from './agent-credential.ts'
 export { isAgent, recordAgentUse, refuseEndedAgent } from './agent-use.ts'
+export { refuseEnded, standingOf } from './caller-standing.ts'
 export { createAppPassword, revokeAppPassword } from './app-passwords.ts'
 export type { Demand } from './credential.ts'
 export { deleteAppPasswordsOf, listAppPasswords, type AppPassword } from './app-password-store.ts'
@@ -49,10 +50,19 @@ export { requireVisible, requireVisibleRepo, type Viewer } from './visibility.ts
  * places from which it was used, because an intruder may have used some of them.
  */
 export async function signOutEverywhere(tx: Tx, did: Did): Promise<{ sessions: number; oauthSessions: number; oauthCodes: number }> {
+  const { sessions, ...ended } = await signOutTakendown(tx, did)
+  return { sessions: sessions + (await deleteSessionsOf(tx, did)), ...ended }
+}
+
+/**
+ * The same, when an account is taken down: as in the reference, a session from before goes on until its access token
+ * expires, as far as the status of the account allows. It cannot be extended.
+ */
+export async function signOutTakendown(tx: Tx, did: Did): Promise<{ sessions: number; oauthSessions: number; oauthCodes: number }> {
   const { sessions: oauthSessions, codes: oauthCodes } = await endOAuthSessions(tx, did)
   await deletePlacesOf(tx, did)
   await deleteShownClaimsOf(tx, did)
-  return { sessions: await endSessions(tx, did), oauthSessions, oauthCodes }
+  return { sessions: await deleteWalletSessionsOf(tx, did), oauthSessions, oauthCodes }
 }
 
 /** End every session with which somebody signed in as the account itself or with an app password. Returns how many. */

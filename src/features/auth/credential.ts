@@ -30,6 +30,11 @@ export interface Demand {
   agents?: boolean
   /** Refuse taken-down and missing accounts in the guard instead of the handler. */
   refusesTakendown?: boolean
+  /**
+   * The handler asks whether the caller still stands (`standingOf`), before anything else that counts, and with a
+   * statement that it needs anyway. Otherwise the guard looks sessions up.
+   */
+  handlerAsksStanding?: boolean
 }
 
 /**

@@ -6,10 +6,13 @@
  * one with access a `privileged` session.
  */
 import { invalidToken } from '../../http/errors.ts'
+import type { Context } from '../../platform/context.ts'
 import { isPrivilegedMethod } from '../../protocol/guarded-methods.ts'
 import type { Did } from '../../protocol/identifiers.ts'
+import { refuseFallen, refuseTakendown, statusOfCaller } from '../accounts/accounts.ts'
 import { boundTokenAsBearer, claimsToBeAccessToken } from '../oauth/oauth.ts'
-import { presentedAs, requireNotTakendown, type Credential, type SessionDemand } from './credential.ts'
+import { presentedAs, type Credential, type SessionDemand } from './credential.ts'
+import { sessionStanding, wasFoundEnded } from './session-standing.ts'
 import { acceptedToken, readAccessToken, type SessionKind } from './session-tokens.ts'
 
 interface Reach {
@@ -32,6 +35,7 @@ const reach: Readonly<Record<SessionKind, Reach>> = {
 export interface SessionCaller {
   did: Did
   credential: SessionKind
+  sessionId: string
   permissions: null
   /** Whether the caller may read and set the birth date. */
   personalDetails: boolean
@@ -43,19 +47,28 @@ export const sessionCredential: Credential<SessionCaller> = {
   async check({ ctx }, token) {
     const read = await readAccessToken(ctx, token)
     if (!read.ok && claimsToBeAccessToken(token)) throw boundTokenAsBearer()
-    const { did, kind, personalDetails: isGranted } = acceptedToken(read)
+    const { did, sessionId, kind, personalDetails: isGranted } = acceptedToken(read)
     const { personalDetails } = reach[kind]
     return {
       did,
       credential: kind,
+      sessionId,
       permissions: null,
       personalDetails: personalDetails === 'always' || (personalDetails === 'granted' && isGranted),
     }
   },
-  may({ did, credential }, { sessions = 'everyday', refusesTakendown }, exchange) {
-    if (!reach[credential].meets.includes(sessions)) throw invalidToken('Bad token scope')
-    if (refusesTakendown) return requireNotTakendown(exchange, did)
+  may(caller, { sessions = 'everyday', refusesTakendown = false, handlerAsksStanding = false }, { ctx }) {
+    if (!reach[caller.credential].meets.includes(sessions)) throw invalidToken('Bad token scope')
+    if (!handlerAsksStanding || refusesTakendown || wasFoundEnded(ctx, caller)) return requireStanding(ctx, caller, refusesTakendown)
   },
+}
+
+/** Throws `ExpiredToken` if the session has ended. Of an account that is gone, the handler says so, unless this has to. */
+async function requireStanding(ctx: Context, caller: SessionCaller, refusesTakendown: boolean): Promise<void> {
+  const standing = sessionStanding(ctx, caller)
+  const account = await statusOfCaller(ctx.db, caller.did, standing)
+  if (refusesTakendown) refuseTakendown(account?.status ?? null)
+  if (account !== null) refuseFallen(standing, account)
 }
 
 /** Whether a session may have this method of another service called on its behalf. */

@@ -4,7 +4,7 @@ import { accountLock } from '../../platform/database/database.ts'
 import { authenticationRequired } from '../../http/errors.ts'
 import { originOf } from '../../http/origin.ts'
 import {
-  accountOf,
+  accountOfCaller,
   accountStatus,
   accountTakedown,
   announceSignIn,
@@ -12,11 +12,12 @@ import {
   loginRefused,
   MAX_TRIED_PASSWORD_CHARS,
   provePassword,
+  refuseFallen,
   refuseTakendown,
   type Account,
 } from '../accounts/accounts.ts'
 import { matchAppPassword } from './app-passwords.ts'
-import { access, refresh } from './auth.ts'
+import { access, refresh, standingOf } from './auth.ts'
 import {
   endSession,
   openSession,
@@ -43,17 +44,15 @@ async function logIn(
   const stillHolds = ownHolds ?? match?.stillHolds
   const isTakendown = account !== null && account.takedownRef !== null
   if (account === null || !stillHolds || (match && isTakendown)) return null
-  if (isTakendown) {
-    if (!allowTakendown) throw accountTakedown()
-    return { account, tokens: await takendownTokens(ctx, account.did) }
-  }
+  if (isTakendown && !allowTakendown) throw accountTakedown()
   const credential = match?.appPassword ?? null
   const origin = originOf(exchange)
   const tokenId = await ctx.db.transactionOn(accountLock(account.did), async (tx) => {
     if (!(await stillHolds(tx))) throw wrongCredentials()
-    refuseTakendown(await accountStatus(tx, account.did))
+    if (!isTakendown) refuseTakendown(await accountStatus(tx, account.did))
     return openSession(tx, account.did, credential, origin)
   })
+  if (isTakendown) return { account, tokens: await takendownTokens(ctx, account.did, tokenId) }
   announceSignIn(exchange, account.did, credential === null ? 'password' : 'app password')
   return { account, tokens: await sessionTokens(ctx, account.did, credential, tokenId) }
 }
@@ -82,10 +81,12 @@ export const sessionRoutes = [
     handler: ({ ctx, caller }) => endSession(ctx, caller),
   }),
   query('com.atproto.server.getSession', {
-    auth: access({ grants: 'any', agents: true }),
+    auth: access({ grants: 'any', agents: true, handlerAsksStanding: true }),
     async handler({ ctx, caller }) {
-      const account = await accountOf(ctx.db, caller.did)
+      const standing = standingOf(ctx, caller)
+      const account = await accountOfCaller(ctx.db, caller.did, standing)
       if (!account || account.takedownRef !== null) throw userInfoNotFound(caller.did)
+      refuseFallen(standing, account)
       const seesEmail = caller.permissions?.allowsAccount({ attr: 'email', action: 'read' }) ?? true
       return sessionAccount(account, { seesEmail })
     },

@@ -1,7 +1,7 @@
 /** SQL of the `session` table. */
 import type { KnownOrigin, Origin } from '../../http/origin.ts'
 import type { Did, Millis } from '../../protocol/identifiers.ts'
-import { sql, type Reader, type Tx, type Writer } from '../../platform/database/database.ts'
+import { sql, type Reader, type Sql, type Tx, type Writer } from '../../platform/database/database.ts'
 
 export interface Session {
   id: string
@@ -27,6 +27,9 @@ export const findSession = (reader: Reader, id: string, did: Did): Promise<Sessi
   reader.get(sql`
     SELECT id, did, app_password AS "appPassword", current_token AS "currentToken", previous_token AS "previousToken", rotated_at AS "rotatedAt"
     FROM session WHERE id = ${id} AND did = ${did}`)
+
+/** Holds while the session has not ended. Does not check expiry, because no access token outlives its session. */
+export const sessionExists = (id: string, did: Did): Sql => sql`EXISTS (SELECT 1 FROM session WHERE id = ${id} AND did = ${did})`
 
 export interface ListedSession extends Pick<Session, 'id' | 'appPassword' | 'rotatedAt'>, KnownOrigin {
   byPassword: boolean

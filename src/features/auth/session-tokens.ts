@@ -2,7 +2,7 @@
  * Session tokens: HS256 JWTs that the service issues to itself.
  *
  * Only tokens with exactly one of our two headers are read, so the caller chooses neither algorithm nor type. Access
- * tokens are not stored and live for two hours; a refresh token is valid only with its row (`session-store.ts`).
+ * tokens live for two hours. Both kinds name their session and are worth nothing without its row (`session-store.ts`).
  */
 import { createHmac, createSecretKey, timingSafeEqual, type KeyObject } from 'node:crypto'
 import { expiredToken, invalidToken } from '../../http/errors.ts'
@@ -32,6 +32,7 @@ const REFRESH_HEADER = encodeObject({ typ: 'refresh+jwt', alg: 'HS256' })
 
 export interface AccessClaims {
   did: Did
+  sessionId: string
   kind: SessionKind
   /** Whether the app password grants access to the birth date. */
   personalDetails: boolean
@@ -50,13 +51,14 @@ interface Payload {
   iat: number
   exp: number
   jti?: string
+  sid?: string
   personal_details?: true
 }
 
 type Fault = 'unverifiable' | 'expired'
 
 interface VerifiedToken {
-  answer: { ok: true } & AccessClaims
+  answer: ({ ok: true } & AccessClaims) | { ok: false; fault: 'expired' }
   expiresAt: Millis
 }
 
@@ -69,12 +71,13 @@ const verifiedTokens = perContext(() => new BoundedCache<VerifiedToken>(MAX_VERI
 /** The signing key, read once at start. */
 export const sessionTokenKey = perContext(async (ctx) => createSecretKey(await serverSecret(ctx.db, ctx.vault, 'session-token')))
 
-export async function issueAccessToken(ctx: Context, { did, kind, personalDetails }: AccessClaims): Promise<string> {
+export async function issueAccessToken(ctx: Context, { did, sessionId, kind, personalDetails }: AccessClaims): Promise<string> {
   const times = lifetime(ctx.clock.now(), ACCESS_TTL_SECS)
   return issue(ACCESS_HEADER, await sessionTokenKey(ctx), {
     scope: scopes[kind],
     aud: ctx.config.serverDid,
     sub: did,
+    sid: sessionId,
     ...times,
     ...(personalDetails ? { personal_details: true as const } : {}),
   })
@@ -106,12 +109,13 @@ export async function readAccessToken(ctx: Context, token: string): Promise<({ o
 function verifiedToken(ctx: Context, key: KeyObject, token: string): VerifiedToken | null {
   const read = open(ctx, key, ACCESS_HEADER, token)
   if (!read.ok) return null
-  const { sub, scope, exp, personal_details: personalDetails } = read.payload
+  const { sub, sid, scope, exp, personal_details: personalDetails } = read.payload
   const did = parseDid(sub)
   const kind = kinds.get(scope)
-  return did === null || kind === undefined
-    ? null
-    : { answer: { ok: true, did, kind, personalDetails: personalDetails === true }, expiresAt: exp * 1000 }
+  if (did === null || kind === undefined) return null
+  // Version 0.1.0 named no session. Such a token is over, and its client gets another one with its refresh token.
+  if (sid === undefined) return { answer: { ok: false, fault: 'expired' }, expiresAt: exp * 1000 }
+  return { answer: { ok: true, did, sessionId: sid, kind, personalDetails: personalDetails === true }, expiresAt: exp * 1000 }
 }
 
 /** Returns the claims of a refresh token, even an expired one, which may still end its session; or the fault. */

@@ -55,25 +55,25 @@ export async function openSession(tx: Tx, did: Did, credential: OpenedWith, orig
 /** Returns the tokens of a stored session. */
 export async function sessionTokens(ctx: Context, did: Did, credential: OpenedWith, tokenId: string): Promise<Tokens> {
   const [accessJwt, refreshJwt] = await Promise.all([
-    issueAccessToken(ctx, claimsOf(did, credential)),
+    issueAccessToken(ctx, { did, sessionId: sessionIdOf(tokenId), ...reachOf(credential) }),
     issueRefreshToken(ctx, { did, tokenId }),
   ])
   return { accessJwt, refreshJwt }
 }
 
 /**
- * Returns tokens with which a taken-down account can fetch its data until the access token expires. The refresh token
- * cannot be exchanged.
+ * Returns the tokens of a stored session of a taken-down account, to fetch its data until the access token expires. The
+ * refresh token is not exchanged while the account is taken down, and the session ends when that is lifted.
  */
-export async function takendownTokens(ctx: Context, did: Did): Promise<Tokens> {
-  const tokenId = randomBytes(TOKEN_ID_BYTES).toString('base64')
-  const accessJwt = await issueAccessToken(ctx, { did, kind: 'takendown', personalDetails: false })
-  return { accessJwt, refreshJwt: await issueRefreshToken(ctx, { did, tokenId }) }
+export async function takendownTokens(ctx: Context, did: Did, tokenId: string): Promise<Tokens> {
+  const claims = { did, sessionId: sessionIdOf(tokenId), kind: 'takendown', personalDetails: false } as const
+  const [accessJwt, refreshJwt] = await Promise.all([issueAccessToken(ctx, claims), issueRefreshToken(ctx, { did, tokenId })])
+  return { accessJwt, refreshJwt }
 }
 
-function claimsOf(did: Did, credential: OpenedWith): AccessClaims {
-  if (credential === null) return { did, kind: 'full', personalDetails: false }
-  return { did, kind: credential.privileged ? 'privileged' : 'app', personalDetails: credential.personalDetails }
+function reachOf(credential: OpenedWith): Pick<AccessClaims, 'kind' | 'personalDetails'> {
+  if (credential === null) return { kind: 'full', personalDetails: false }
+  return { kind: credential.privileged ? 'privileged' : 'app', personalDetails: credential.personalDetails }
 }
 
 type TokenExchange =

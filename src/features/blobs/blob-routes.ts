@@ -1,6 +1,4 @@
 /** The blob methods of `com.atproto.repo` and `com.atproto.sync`. */
-import type { Context } from '../../platform/context.ts'
-import type { Tx } from '../../platform/database/database.ts'
 import { procedure, query } from '../../http/endpoint.ts'
 import { recordUri } from '../../protocol/identifiers.ts'
 import { accountStatus, refuseMissing } from '../accounts/accounts.ts'
@@ -10,21 +8,13 @@ import {
   isAgent,
   optionalAccess,
   recordAgentUse,
-  refuseEndedAgent,
+  refuseEnded,
   requirePermission,
   requireVisibleRepo,
-  type AgentCaller,
 } from '../auth/auth.ts'
-import type { BlobRow } from './blob-store.ts'
 import { downloadBlob } from './blob-download.ts'
 import { uploadBlob } from './blob-upload.ts'
 import { listMissing, listReferencedCids } from './reference-store.ts'
-
-/** Record the upload of an agent. Throws `InvalidToken` (401) if the agent was ended while it was sending. */
-async function recordUpload(ctx: Context, tx: Tx, agent: AgentCaller, { cid, mimeType, size }: BlobRow): Promise<void> {
-  await refuseEndedAgent(ctx, tx, agent)
-  await recordAgentUse(ctx, tx, agent, 'blob_upload', { cid, mime_type: mimeType, size })
-}
 
 export const blobRoutes = [
   procedure('com.atproto.repo.uploadBlob', {
@@ -38,7 +28,12 @@ export const blobRoutes = [
       const { ctx, caller, body } = call
       const { cid, mimeType, size } = await uploadBlob(ctx, caller.did, body, {
         permit: (mime) => requirePermission(caller, (granted) => granted.assertBlob({ mime })),
-        record: isAgent(caller) ? (tx, blob) => recordUpload(ctx, tx, caller, blob) : undefined,
+        async record(tx, blob) {
+          // The caller may have been ended while it was sending.
+          await refuseEnded(ctx, tx, caller)
+          if (isAgent(caller))
+            await recordAgentUse(ctx, tx, caller, 'blob_upload', { cid: blob.cid, mime_type: blob.mimeType, size: blob.size })
+        },
       })
       return { blob: { $type: 'blob' as const, ref: { $link: cid }, mimeType, size } }
     },

@@ -15,7 +15,7 @@ interface Admission {
   /** Gets the detected type. Throws if the caller may not upload it. */
   permit(mimeType: string): void
   /** Runs in the transaction that makes the blob part of the account. If it throws, the upload has not happened. */
-  record?(tx: Tx, blob: BlobRow): Promise<void>
+  record(tx: Tx, blob: BlobRow): Promise<void>
 }
 
 /**
@@ -36,7 +36,7 @@ export async function uploadBlob(ctx: Context, did: Did, body: RequestBody, { pe
     refuseTakendown(await accountStatus(tx, did))
     await admitUpload(ctx, tx, blob)
     await upsertUpload(tx, blob, ctx.clock.now())
-    if (record) await record(tx, blob)
+    await record(tx, blob)
   })
   return blob
 }

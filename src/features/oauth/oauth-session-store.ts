@@ -1,5 +1,5 @@
 /** Stores the sessions of apps, and the hashes of their refresh tokens. */
-import { sql, type Reader, type Tx } from '../../platform/database/database.ts'
+import { sql, type Reader, type Sql, type Tx } from '../../platform/database/database.ts'
 import type { Did, Millis } from '../../protocol/identifiers.ts'
 import type { ClientKey } from './client-authentication.ts'
 
@@ -92,9 +92,11 @@ export async function findOAuthSession(reader: Reader, id: string): Promise<OAut
 }
 
 /** Whether the account has this session. Does not check expiry, because no access token outlives its session. */
-export async function isOAuthSessionAlive(reader: Reader, id: string, did: Did): Promise<boolean> {
-  return (await reader.get(sql`SELECT 1 FROM oauth_session WHERE id = ${id} AND did = ${did}`)) !== null
-}
+export const isOAuthSessionAlive = async (reader: Reader, id: string, did: Did): Promise<boolean> =>
+  (await reader.get(sql`SELECT 1 WHERE ${oauthSessionExists(id, did)}`)) !== null
+
+/** The same, as a condition. */
+export const oauthSessionExists = (id: string, did: Did): Sql => sql`EXISTS (SELECT 1 FROM oauth_session WHERE id = ${id} AND did = ${did})`
 
 /** The account's sessions that have not expired, the most recently refreshed first. */
 export async function oauthSessionsOf(reader: Reader, did: Did, now: Millis): Promise<OAuthSession[]> {

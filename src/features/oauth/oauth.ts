@@ -5,11 +5,12 @@ import type { Tx } from '../../platform/database/database.ts'
 import type { Did } from '../../protocol/identifiers.ts'
 import { accessTokenHash } from '../../protocol/dpop.ts'
 import { BASE_SCOPE, permissionsOf, type Permissions } from '../../protocol/scopes.ts'
+import type { Standing } from '../accounts/accounts.ts'
 import { deleteSignInsOf } from '../web/web.ts'
 import { readOAuthAccessToken } from './oauth-access-tokens.ts'
 import { deleteAuthorizationCodesOf } from './authorization-code-store.ts'
 import { offerNonce, useProof } from './proofs.ts'
-import { deleteOAuthSessionsOf, isOAuthSessionAlive } from './oauth-session-store.ts'
+import { deleteOAuthSessionsOf, isOAuthSessionAlive, oauthSessionExists } from './oauth-session-store.ts'
 import { deleteConsentsBy } from './wallet-consent-store.ts'
 
 export { claimsToBeAccessToken, issueOAuthAccessToken, readOAuthAccessToken, type ReadOutcome } from './oauth-access-tokens.ts'
@@ -63,6 +64,12 @@ export async function verifyDpopToken(exchange: Exchange, token: string): Promis
   if (!permissions.scopes.has(BASE_SCOPE) || !(await isOAuthSessionAlive(ctx.db, sid, did))) throw invalidAccessToken()
   return { did, clientId, sessionId: sid, tokenId, permissions }
 }
+
+/** What must still hold of an app: its session, which a request may outlast. */
+export const oauthSessionStanding = ({ sessionId, did }: Pick<OAuthCaller, 'sessionId' | 'did'>): Standing => ({
+  condition: oauthSessionExists(sessionId, did),
+  fallen: invalidAccessToken,
+})
 
 /** Returns the `invalid_token` refusal for an app's access token that is sent as `Bearer`. RFC 9449, 7.2. */
 export const boundTokenAsBearer = () =>

@@ -12,8 +12,8 @@ import { invalidRequest, upstreamFailure } from '../../http/errors.ts'
 import type { CounterLabels } from '../../platform/running/metrics.ts'
 import { OutboundError, type OutboundRequest } from '../../platform/network/outbound.ts'
 import type { Did } from '../../protocol/identifiers.ts'
-import { isAgent, refuseEndedAgent, type AccessCaller } from '../auth/auth.ts'
-import { watched, watchedResponse } from './agent-watch.ts'
+import { standingOf, type AccessCaller } from '../auth/auth.ts'
+import { watched, watchedResponse, watchOn } from './caller-watch.ts'
 import type { ServiceName } from './proxy-header.ts'
 import { readJson, relayed } from './upstream-reply.ts'
 import { locate, type Located } from './upstream-services.ts'
@@ -79,13 +79,13 @@ export async function askJson(call: Exchange, forwarding: Forwarding & { path: s
  */
 export async function ask(call: Exchange, forwarding: Forwarding): Promise<Response> {
   const { ctx, request } = call
+  // First of all, because it asks whether the caller still stands.
+  const headers = await outgoingHeaders(call, forwarding)
   const located = await locate(ctx, forwarding.service)
   if (!located.ok) throw invalidRequest((forwarding.faults ?? proxyFaults)[located.fault])
   const { label, url, outbound, toldName } = located.upstream
-  const headers = await outgoingHeaders(call, forwarding)
   if (toldName !== null) headers.set('atproto-proxy', toldName)
-  const agent = forwarding.caller !== null && isAgent(forwarding.caller) ? forwarding.caller : null
-  const watch = agent && (() => refuseEndedAgent(ctx, ctx.db, agent))
+  const watch = forwarding.caller && watchOn(ctx, forwarding.caller)
   const body = watched(outgoingBody(request, forwarding, headers), watch)
   try {
     const response = await outbound.fetch(url + (forwarding.path ?? pathAndQuery(request.url)), {
@@ -119,7 +119,8 @@ async function outgoingHeaders(
   const headers = new Headers({ 'accept-encoding': acceptEncoding ?? request.headers.get('accept-encoding') ?? 'identity' })
   copy(request.headers, headers, passedHeaders)
   if (caller === null) return headers
-  const token = await upstreamToken(ctx, { iss: caller.did, aud: aud ?? service.did, lxm: lxm ?? nsid!, appeals })
+  const standing = standingOf(ctx, caller)
+  const token = await upstreamToken(ctx, { iss: caller.did, aud: aud ?? service.did, lxm: lxm ?? nsid!, appeals, standing })
   headers.set('authorization', `Bearer ${token}`)
   return headers
 }

@@ -36,7 +36,8 @@ export const relayRoutes = [
   }),
 
   query('app.bsky.feed.getFeed', {
-    auth: rpc({ also: SKELETON_METHOD }),
+    // It asks the AppView for the generator first.
+    auth: rpc({ also: SKELETON_METHOD, handlerAsksStanding: false }),
     async handler(call) {
       const { caller } = call
       const { service } = caller

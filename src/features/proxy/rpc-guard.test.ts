@@ -10,6 +10,7 @@ const caller = (scope: string): AccessCaller => ({
   credential: 'oauth',
   permissions: permissionsOf(scope),
   personalDetails: false,
+  sessionId: 's',
   tokenId: 't',
 })
 

@@ -16,7 +16,7 @@ import type { RepoEvent } from '../../protocol/frames.ts'
 import type { Did, Tid } from '../../protocol/identifiers.ts'
 import type { SigningKey } from '../../protocol/keys.ts'
 import { CLOCK_IDS, nextTid } from '../../protocol/tid.ts'
-import { activeSigningKey } from '../accounts/accounts.ts'
+import { activeSigningKey, type Standing } from '../accounts/accounts.ts'
 import { applyBlobChanges } from '../blobs/blobs.ts'
 import { sequenceEvents } from '../firehose/firehose.ts'
 import { FreshNodes } from './fresh-nodes.ts'
@@ -50,6 +50,8 @@ export interface CommitJob {
   writes: readonly Write[]
   /** CID of the head that the commit must build on; any head if undefined. */
   swapCommit?: Cid
+  /** What must hold of whoever asks for it. */
+  standing: Standing | null
 }
 
 /** The new head, and what the commit changed. */
@@ -65,8 +67,8 @@ export interface CommitMeta {
  * Refuses with the lexicon's `InvalidSwap`, with `RepoNotFound` or `RecordNotFound`, and with `InvalidRequest` if a
  * record exists, a path is written twice, or the commit is too large.
  */
-export async function applyCommit(ctx: Context, tx: Tx, { did, writes, swapCommit }: CommitJob): Promise<CommitMeta | null> {
-  const key = await activeSigningKey(ctx, tx, did)
+export async function applyCommit(ctx: Context, tx: Tx, { did, writes, swapCommit, standing }: CommitJob): Promise<CommitMeta | null> {
+  const key = await activeSigningKey(ctx, tx, did, standing)
   const head = present(did, await findTree(tx, did))
   const resolved = await resolveWrites(tx, head.id, writes)
   if (resolved.length === 0) return null

@@ -5,7 +5,15 @@ import { accountLock, type Tx } from '../../platform/database/database.ts'
 import { type Cid, parseCid } from '../../protocol/cid.ts'
 import { parseDid, parseRecordKey, recordUri, type AtUri, type Did, type Nsid, type RecordKey } from '../../protocol/identifiers.ts'
 import { accountAt, accountNotFound, onceSettled, requireActive, statusOf } from '../accounts/accounts.ts'
-import { isAgent, recordAgentUse, refuseEndedAgent, requirePermission, type AccessCaller, type AgentCaller } from '../auth/auth.ts'
+import {
+  isAgent,
+  recordAgentUse,
+  refuseEndedAgent,
+  requirePermission,
+  standingOf,
+  type AccessCaller,
+  type AgentCaller,
+} from '../auth/auth.ts'
 import { applyCommit, nextRecordKey, type CommitJob, type CommitMeta, type Write } from './commit-writer.ts'
 import { PROFILE, withPresentImages } from './profile-images.ts'
 import { prepareRecord, type ValidationStatus } from './record-preparation.ts'
@@ -52,7 +60,8 @@ const neededActions: Record<Action, readonly ('create' | 'update' | 'delete')[]>
 /**
  * Apply the writes in one commit, all or none. Results are in the order of the writes.
  *
- * Refuses what the grant does not cover, as `prepareRecord` refuses records, and as `applyCommit` refuses writes. Waits
+ * Refuses what the grant does not cover, as `prepareRecord` refuses records, and as `applyCommit` refuses writes and
+ * callers who no longer stand. Waits
  * if the account's key is being replaced, and refuses with `ServiceUnavailable` if that takes too long.
  */
 export async function writeRecords(ctx: Context, caller: AccessCaller, did: Did, input: WriteInput): Promise<WriteOutcome> {
@@ -61,7 +70,12 @@ export async function writeRecords(ctx: Context, caller: AccessCaller, did: Did,
       for (const needed of neededActions[action]) permissions.assertRepo({ collection, action: needed })
   })
   const prepared = await Promise.all(input.writes.map((write) => prepareWrite(ctx, did, write, input.validate)))
-  const job = { did, writes: prepared.map(({ write }) => write), swapCommit: cidOf(input.swapCommit) ?? undefined }
+  const job = {
+    did,
+    writes: prepared.map(({ write }) => write),
+    swapCommit: cidOf(input.swapCommit) ?? undefined,
+    standing: standingOf(ctx, caller),
+  }
   const apply = isAgent(caller) ? (tx: Tx) => commitOfAgent(ctx, tx, caller, job) : (tx: Tx) => applyCommit(ctx, tx, job)
   let commit: CommitMeta | null
   try {

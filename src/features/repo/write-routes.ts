@@ -3,11 +3,19 @@ import { invalidRequest } from '../../http/errors.ts'
 import { procedure, type CallLimit, type Exchange } from '../../http/endpoint.ts'
 import { MAX_OPS_PER_COMMIT } from '../../protocol/commit.ts'
 import type { LexMethods } from '../../protocol/lexicons/generated/types.ts'
-import { access, type AccessCaller } from '../auth/auth.ts'
+import { access, refuseEnded, type AccessCaller } from '../auth/auth.ts'
 import type { CommitMeta } from './commit-writer.ts'
-import { requireOwnRepo, writeRecords, writePoints, type RecordWriteInput, type WriteInput, type WriteResult } from './record-writing.ts'
+import {
+  requireOwnRepo,
+  writeRecords,
+  writePoints,
+  type RecordWriteInput,
+  type WriteInput,
+  type WriteOutcome,
+  type WriteResult,
+} from './record-writing.ts'
 
-const writer = access({ grants: 'any', agents: true })
+const writer = access({ grants: 'any', agents: true, handlerAsksStanding: true })
 /** Bound of the request body. Records arrive as JSON, which is longer than the stored form. */
 const MAX_BYTES = 1_000_000
 
@@ -18,8 +26,16 @@ const writesOf = <Input>(cost: (input: Input) => number): CallLimit<{ caller: Ac
   cost: ({ input }) => cost(input),
 })
 
-const write = async ({ ctx, caller }: Exchange & { caller: AccessCaller }, repo: string, input: WriteInput) =>
-  writeRecords(ctx, caller, await requireOwnRepo(ctx, caller, repo), input)
+/** The transaction asks whether the caller still stands. What fails before has been charged to the account too, so it asks then. */
+async function write({ ctx, caller }: Exchange & { caller: AccessCaller }, repo: string, input: WriteInput): Promise<WriteOutcome> {
+  try {
+    if (input.writes.length > MAX_OPS_PER_COMMIT) throw invalidRequest(`Too many writes. Max: ${MAX_OPS_PER_COMMIT}`)
+    return await writeRecords(ctx, caller, await requireOwnRepo(ctx, caller, repo), input)
+  } catch (error) {
+    await refuseEnded(ctx, ctx.db, caller)
+    throw error
+  }
+}
 
 const metaOf = (commit: CommitMeta | null) => (commit === null ? {} : { commit: { cid: commit.cid.toString(), rev: commit.rev } })
 
@@ -77,7 +93,6 @@ export const writeRoutes = [
     maxBytes: MAX_BYTES,
     async handler(call) {
       const { repo, writes, validate, swapCommit } = call.input
-      if (writes.length > MAX_OPS_PER_COMMIT) throw invalidRequest(`Too many writes. Max: ${MAX_OPS_PER_COMMIT}`)
       const { commit, results } = await write(call, repo, { writes: writes.map(inputOf), validate, swapCommit })
       return { ...metaOf(commit), results: results.map((result, i) => resultOf(writes[i]!, result)) }
     },

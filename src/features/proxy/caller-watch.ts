@@ -1,16 +1,35 @@
 /**
- * Ends what is forwarded for an agent once the agent may no longer act. A forwarded request may take most of a minute;
- * the agent is looked up for every piece that passes, so that nothing passes after the agent was ended.
+ * Ends what is forwarded for a caller who has signed out, or for an agent that may no longer act. A forwarded request may
+ * take most of a minute. An agent is looked up for every piece that passes, so that nothing passes after it was ended; a
+ * session once a second, so that most requests cost no look at all.
  */
+import type { Context } from '../../platform/context.ts'
+import { isAgent, refuseEnded, type AccessCaller } from '../auth/auth.ts'
 
-/** Throws a `Refusal` if the agent was ended. */
+/** How long a look at a session counts. */
+const LOOK_MILLIS = 1000
+
+/** Throws a `Refusal` if the caller has ended. */
 export type Watch = () => Promise<void>
 
-/** Returns the body with a look at the agent before each piece. Anything but a stream is sent at once and needs none. */
+/** Watches a caller that was looked up just now. */
+export function watchOn(ctx: Context, caller: AccessCaller): Watch {
+  const look = () => refuseEnded(ctx, ctx.db, caller)
+  if (isAgent(caller)) return look
+  let lookedAt = ctx.clock.monotonic()
+  return async () => {
+    const now = ctx.clock.monotonic()
+    if (now - lookedAt < LOOK_MILLIS) return
+    lookedAt = now
+    await look()
+  }
+}
+
+/** Returns the body with a look at the caller before each piece. Anything but a stream is sent at once and needs none. */
 export const watched = <Body>(body: Body, watch: Watch | null): Body | ReadableStream<Uint8Array> =>
   watch !== null && body instanceof ReadableStream ? watchedStream(body as ReadableStream<Uint8Array>, watch) : body
 
-/** Throws if the agent has been ended by now; the body of the returned response fails if it is ended later. */
+/** Throws if the caller has ended by now; the body of the returned response fails if that happens later. */
 export async function watchedResponse(response: Response, watch: Watch): Promise<Response> {
   try {
     await watch()
