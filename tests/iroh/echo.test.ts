@@ -100,6 +100,7 @@ test('operators see what happens', async () => {
   await until(async () => (await readout(pds)).openConnections === 1)
   expect(await readout(pds)).toEqual({
     nodeId: server.nodeId,
+    isHere: true,
     sockets: [expect.stringMatching(/^127\.0\.0\.1:\d+$/), expect.stringMatching(/^\[::1\]:\d+$/)],
     openConnections: 1,
     echoesServed: expect.any(Number),

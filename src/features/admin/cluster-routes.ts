@@ -1,23 +1,25 @@
 /** What operators see of a service that consists of several nodes. */
 import { route } from '../../http/endpoint.ts'
+import type { Config } from '../../platform/configuration/config.ts'
 import type { Cluster } from '../../platform/database/database.ts'
 import { isOfPass } from '../../platform/running/sweep-passes.ts'
 import { wireTime } from '../../protocol/identifiers.ts'
+import { isLeaseInUse } from '../iroh/iroh.ts'
 import { operator } from '../operators/operators.ts'
 
 export const clusterRoutes = [
   /** On SQLite there is one node, which needs no list: `node` is null and the lists are empty. */
   route('GET', '/v1/admin/cluster', {
     auth: operator(),
-    async handler({ ctx: { db } }) {
+    async handler({ ctx: { config, db } }) {
       const { cluster } = db
-      const state = cluster === null ? { node: null, nodes: [], leases: [] } : await stateOf(cluster)
+      const state = cluster === null ? { node: null, nodes: [], leases: [] } : await stateOf(config, cluster)
       return { database: db.dialect.name, ...state }
     },
   }),
 ]
 
-async function stateOf(cluster: Cluster) {
+async function stateOf(config: Config, cluster: Cluster) {
   const [nodes, leases] = await Promise.all([cluster.nodes(), cluster.leases()])
   const nameOf = new Map(nodes.map(({ id, name }) => [id, name]))
   return {
@@ -30,7 +32,7 @@ async function stateOf(cluster: Cluster) {
     })),
     // Between the passes of a sweep, nobody is to hold its lease.
     leases: leases
-      .filter(({ name, isHeld }) => isHeld || !isOfPass(name))
+      .filter(({ name, isHeld }) => isHeld || (!isOfPass(name) && isLeaseInUse(config, name)))
       .map(({ name, fence, holder, takenAt, isHeld }) => ({
         name,
         fence,

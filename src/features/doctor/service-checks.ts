@@ -152,8 +152,10 @@ async function checkQuic(patient: Patient): Promise<Finding> {
   if (typeof answer === 'string') return skipped(answer)
   if (answer.iroh === null)
     return fault('the running server has no endpoint for QUIC', 'restart it: iroh.enabled has been set since it started')
-  const { nodeId, sockets, openConnections, echoesServed } = answer.iroh
-  const text = `node ${nodeId} at ${sockets.join(', ')}: ${openConnections} connections open, ${echoesServed} echoes served`
+  const { nodeId, isHere, sockets, openConnections, echoesServed } = answer.iroh
+  const text = isHere
+    ? `node ${nodeId} at ${sockets.join(', ')}: ${openConnections} connections open, ${echoesServed} echoes served`
+    : `node ${nodeId}: the endpoint is at another server of the cluster ("holdfast cluster status" says which)`
   return signingKeyMasterKey === null
     ? warning(text, 'set signing_key_master_key: without it the node id changes with every start')
     : ok(text)

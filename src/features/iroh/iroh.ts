@@ -9,20 +9,37 @@ import type { IrohEndpoint } from '../../platform/network/iroh-endpoint.ts'
 import type { Peers } from '../../platform/network/peers.ts'
 import { SecretDoesNotOpen, serverSecret } from '../../platform/secrets/vault.ts'
 import { ECHO_ALPN, emptyTally, livenessEcho, type EchoTally } from './liveness-echo.ts'
+import { ENDPOINT_LEASE, shareEndpoint } from './shared-endpoint.ts'
 
 const SECRET_NAME = 'iroh-endpoint'
 
-const stateOf = perContext((): { endpoint: IrohEndpoint | null; tally: EchoTally } => ({ endpoint: null, tally: emptyTally() }))
+interface State {
+  /** Null without an endpoint, and for commands, which open none. */
+  nodeId: string | null
+  /** Null also on a cluster while another server has the endpoint. */
+  endpoint: IrohEndpoint | null
+  tally: EchoTally
+}
 
-/** Returns null if the server has no endpoint, and for commands, which open none. */
+const stateOf = perContext((): State => ({ nodeId: null, endpoint: null, tally: emptyTally() }))
+
+/** Returns null if the server has no endpoint, for commands, which open none, and while another server of a cluster has it. */
 export const peersOf = (ctx: Context): Peers | null => stateOf(ctx).endpoint
 
+/** Whether another server of the cluster has the endpoint, or is about to. */
+export const isEndpointElsewhere = (ctx: Context): boolean => stateOf(ctx).nodeId !== null && peersOf(ctx) === null
+
+/** Whether some server of a cluster should have this lease. The lease of the endpoint stays known when that is switched off. */
+export const isLeaseInUse = ({ iroh: { enabled } }: Config, lease: string): boolean => enabled || lease !== ENDPOINT_LEASE
+
 /** Returns the node id by which others should know this server, or null if there is none. */
-export const advertisedNodeId = (ctx: Context): string | null => ctx.config.iroh.endpoint ?? peersOf(ctx)?.nodeId ?? null
+export const advertisedNodeId = (ctx: Context): string | null => ctx.config.iroh.endpoint ?? stateOf(ctx).nodeId
 
 /** The state of the endpoint, for operators. */
 export interface IrohReadout {
   nodeId: string
+  /** False on a cluster while another server has the endpoint. All that follows is then that of this server: nothing. */
+  isHere: boolean
   /** The open sockets, each `address:port`. */
   sockets: readonly string[]
   /** Connections that peers have opened. */
@@ -36,13 +53,14 @@ export interface IrohReadout {
 
 /** Returns null if there is no endpoint. */
 export function irohReadout(ctx: Context): IrohReadout | null {
-  const { endpoint, tally } = stateOf(ctx)
-  return endpoint === null
+  const { nodeId, endpoint, tally } = stateOf(ctx)
+  return nodeId === null
     ? null
     : {
-        nodeId: endpoint.nodeId,
-        sockets: endpoint.sockets,
-        openConnections: endpoint.connections,
+        nodeId,
+        isHere: endpoint !== null,
+        sockets: endpoint?.sockets ?? [],
+        openConnections: endpoint?.connections ?? 0,
         echoesServed: tally.streams.served,
         echoesRefused: tally.streams.refused,
         connectionsRefused: tally.connections.refused,
@@ -54,17 +72,26 @@ export const iroh: Feature = {
   enabled: ({ config }) => config.iroh.enabled,
   async prepare(ctx) {
     ctx.metrics.gauge('iroh_connections', 'Connections of peers over QUIC that are open', () => stateOf(ctx).endpoint?.connections ?? null)
-    const { openEndpoint } = await import('../../platform/network/iroh-endpoint.ts')
+    const { nodeIdOf, openEndpoint } = await import('../../platform/network/iroh-endpoint.ts')
     const state = stateOf(ctx)
-    const endpoint = await openEndpoint({
-      secret: await endpointSecret(ctx),
-      discovery: ctx.config.iroh.discovery,
-      sockets: socketsOf(ctx.config),
-      alpn: ECHO_ALPN,
-      service: livenessEcho(ctx, state.tally),
-    })
-    state.endpoint = endpoint
-    ctx.log.info('reachable over QUIC', { nodeId: endpoint.nodeId })
+    const own = await endpointSecret(ctx)
+    const open = (secret: Uint8Array, discovery: boolean) =>
+      openEndpoint({ secret, discovery, sockets: socketsOf(ctx.config), alpn: ECHO_ALPN, service: livenessEcho(ctx, state.tally) })
+    const hold = (endpoint: IrohEndpoint | null) => {
+      state.endpoint = endpoint
+      if (endpoint === null) return
+      ctx.log.info('reachable over QUIC', { nodeId: endpoint.nodeId })
+      ctx.steps.wake()
+    }
+    state.nodeId = nodeIdOf(own)
+    const { config, db, log } = ctx
+    const openOwn = () => open(own, config.iroh.discovery)
+    if (db.cluster !== null) {
+      const rehearse = async () => (await open(randomBytes(32), false)).close()
+      return shareEndpoint({ cluster: db.cluster, log, open: openOwn, rehearse, hold })
+    }
+    const endpoint = await openOwn()
+    hold(endpoint)
     return () => endpoint.close()
   },
 }

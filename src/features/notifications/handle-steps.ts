@@ -8,7 +8,7 @@ import type { Reader, Tx } from '../../platform/database/database.ts'
 import { isStepWaiting, withdrawStep, type Step, type StepKind } from '../../platform/running/steps.ts'
 import { isHandleInUse, isTokenRegistered, needsHandle, setHandle, type PushRegistration } from './push-registration-store.ts'
 import { RelayRefused, RelayUnanswered, RelayWait, type Watch } from './relay-courier.ts'
-import { inTurn, relayOf, type Relay } from './relay.ts'
+import { inTurn, isAtRelay, relayOf, type Relay } from './relay.ts'
 
 /** What belongs to a token, for the relay. */
 type Addressee = Pick<PushRegistration, 'token' | 'topic'>
@@ -30,6 +30,7 @@ export const handleStep: StepKind<HandleOrder> = {
   maxTries: null,
   firstWaitSecs: 5,
   maxWaitSecs: 300,
+  isReady: isAtRelay,
   isFinal: (error) => error instanceof RelayRefused,
   async take(ctx, step) {
     const relay = relayOf(ctx)

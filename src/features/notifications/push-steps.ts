@@ -14,7 +14,7 @@ import type { PushMessage } from '../../protocol/push/push-message.ts'
 import { fanOutSender } from '../sender-keys/sender-keys.ts'
 import { deliver, type OrderedPush } from './push-delivery.ts'
 import { reachableDevices } from './push-registration-store.ts'
-import { inTurn, relayOf } from './relay.ts'
+import { inTurn, isAtRelay, relayOf } from './relay.ts'
 
 const DEFAULT_TTL_SECS = 3600
 /** How long a device counts as reachable after its handle was asked for and before the relay gave it. */
@@ -29,6 +29,7 @@ export const pushStep: StepKind<OrderedPush> = {
   maxTries: null,
   firstWaitSecs: 5,
   maxWaitSecs: 300,
+  isReady: isAtRelay,
   async take(ctx, { did, payload }) {
     const relay = relayOf(ctx)
     if (relay === null) return

@@ -1,13 +1,16 @@
 import { Type } from '@sinclair/typebox'
 import { route } from '../../http/endpoint.ts'
-import { invalidRequest, methodNotImplemented, notFound } from '../../http/errors.ts'
+import { invalidRequest, methodNotImplemented, notFound, Refusal } from '../../http/errors.ts'
 import { readJson } from '../../http/json-input.ts'
 import { parseDid } from '../../protocol/identifiers.ts'
 import { accountStatus } from '../accounts/accounts.ts'
-import { peersOf } from '../iroh/iroh.ts'
+import { isEndpointElsewhere, peersOf } from '../iroh/iroh.ts'
 import { actorOf, logOperator, operator } from '../operators/operators.ts'
 import { tryPushes } from './push-trial.ts'
 import { relayOf } from './relay.ts'
+
+const elsewhere = () =>
+  new Refusal(409, 'Conflict', 'Another server of the cluster has the endpoint for QUIC: ask that one ("holdfast cluster status" names it)')
 
 export const pushTrialRoutes = [
   route('POST', '/v1/admin/notifications/test', {
@@ -18,6 +21,7 @@ export const pushTrialRoutes = [
       const { ctx, caller, body } = call
       const relay = relayOf(ctx)
       if (relay === null) throw methodNotImplemented()
+      if (isEndpointElsewhere(ctx)) throw elsewhere()
       const did = parseDid((await readJson(body, Type.Object({ did: Type.String() }))).did)
       if (did === null) throw invalidRequest('did must be a DID')
       if ((await accountStatus(ctx.db, did)) === null) throw notFound('There is no such account')

@@ -1,7 +1,7 @@
 /** The push relay that the operator chose: the courier that talks to it, and the pace at which it does. */
 import { perContext, type Context } from '../../platform/context.ts'
 import { StepPostponed } from '../../platform/running/steps.ts'
-import { peersOf } from '../iroh/iroh.ts'
+import { isEndpointElsewhere, peersOf } from '../iroh/iroh.ts'
 import { RelayCourier, relayTiming, RelayWait } from './relay-courier.ts'
 import { RelayPacing } from './relay-pacing.ts'
 
@@ -21,6 +21,9 @@ export const relayOf = perContext((ctx: Context): Relay | null => {
     pacing: new RelayPacing(clock),
   }
 })
+
+/** Whether steps for the relay are performed here: only the server of a cluster that has the endpoint can talk to the relay. */
+export const isAtRelay = (ctx: Context): boolean => !isEndpointElsewhere(ctx)
 
 /** Do the work of a step with the relay in its turn. Whatever must wait postpones the step. */
 export async function inTurn<T>({ courier }: Relay, work: () => Promise<T>): Promise<T> {

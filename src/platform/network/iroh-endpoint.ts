@@ -29,6 +29,13 @@ export interface IrohEndpoint extends Peers {
   close(): Promise<void>
 }
 
+/** Returns the id of the endpoint with this secret. Throws `OperatorError` if the library cannot be loaded. */
+export const nodeIdOf = (secret: Uint8Array): string =>
+  irohLibrary()
+    .SecretKey.fromBytes([...secret])
+    .public()
+    .toString()
+
 /** Returns the endpoint once its sockets are open. Throws `OperatorError` if the library or a socket cannot be had. */
 export async function openEndpoint({ secret, discovery, sockets, alpn, service }: Binding): Promise<IrohEndpoint> {
   const { Endpoint, RelayMode } = irohLibrary()

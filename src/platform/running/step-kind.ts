@@ -46,6 +46,11 @@ export interface StepKindOf<Ctx, Payload> {
    * performed, the others wait. `concurrency` must be 1.
    */
   inOrder?: boolean
+  /**
+   * Returns whether this process can perform such steps at the moment; others of a cluster may. By default it always can.
+   * Whoever makes it true calls `wake`.
+   */
+  isReady?(ctx: Ctx): boolean
   /** Returns whether the error is permanent, so that there are no further tries. */
   isFinal?(error: unknown): boolean
   /** Perform the step. It is done when the promise resolves, even if nothing was left to do. A rejection schedules a retry. */

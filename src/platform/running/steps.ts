@@ -227,6 +227,7 @@ export class StepRunner implements Steps {
     const { db, clock } = this.ctx
     let nextAt = Infinity
     for (const kind of this.kinds) {
+      if (kind.isReady?.(this.ctx) === false) continue
       const free = kind.concurrency - Array.from(this.#running.values()).filter((one) => one.kind === kind.name).length
       // The end of each running step triggers another look.
       if (free <= 0) continue
