@@ -15,6 +15,9 @@ import { freePort } from '../harness/ports.ts'
 import { testDatabase } from '../harness/postgres.ts'
 import { type RunningServer, startProgram } from '../harness/program.ts'
 
+/** The operator's token at each node. */
+export const EXAMPLE_TOKEN = 'token-of-the-example'
+
 const NODES = ['one', 'two', 'three']
 
 export interface ExampleNode {
@@ -49,7 +52,7 @@ export async function startExample({ program, env = {} }: { program?: string[]; 
     SERVICE_AVAILABLE_USER_DOMAINS: 'test',
     SERVICE_DATABASE_URL: databaseUrl,
     SERVICE_SIGNING_KEY_MASTER_KEY: randomBytes(32).toString('hex'),
-    SERVICE_ADMIN_TOKEN: 'admin token of the example',
+    SERVICE_ADMIN_TOKEN: EXAMPLE_TOKEN,
     SERVICE_BLOBS_STORE: 's3',
     SERVICE_BLOBS_S3_BUCKET: bucket.bucket,
     SERVICE_BLOBS_S3_ENDPOINT: bucket.endpoint,

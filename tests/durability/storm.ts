@@ -43,10 +43,10 @@ export class StormAccount {
     return new StormAccount(body.did, body.accessJwt)
   }
 
-  /** Write one thing after the other until the server is gone. */
-  async writeUntilGone(url: string, writer: number): Promise<void> {
+  /** Write one thing after the other until the server is gone, or `isOver`. */
+  async writeUntilGone(url: string, writer: number, isOver = () => false): Promise<void> {
     const own: string[] = []
-    for (let step = 0; ; step++) {
+    for (let step = 0; !isOver(); step++) {
       try {
         await this.#step(url, writer, step, own)
       } catch (error) {

@@ -65,7 +65,9 @@ export interface BucketHost extends AsyncDisposable {
 
 export async function startBucket(): Promise<BucketHost> {
   const dir = mkdtempSync(join(tmpdir(), 'holdfast-bucket-'))
-  mkdirSync(join(dir, BUCKET))
+  // It removes a folder with its last object, even while another object is being written into it. This one is never empty.
+  mkdirSync(join(dir, BUCKET, 'blobs/incoming'), { recursive: true })
+  writeFileSync(join(dir, BUCKET, 'blobs/incoming/.keep'), '')
   const handler = ascending(new S3rver({ directory: dir, silent: true, configureBuckets: [{ name: BUCKET, configs: [] }] })).callback()
   const state: { fault: Fault; intercept: Interceptor | null; requests: string[] } = { fault: null, intercept: null, requests: [] }
   const fileOf = (key: string) => join(dir, BUCKET, `${key}${CONTENT_SUFFIX}`)
