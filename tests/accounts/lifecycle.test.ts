@@ -4,6 +4,7 @@ import { deleteAccount as deleteWithoutAsking, setTakedown } from '../../src/fea
 import { sql, type Sql } from '../../src/platform/database/database.ts'
 import type { Did } from '../../src/protocol/identifiers.ts'
 import { createAccount, logIn, PASSWORD, xrpc, type TestAccount } from '../harness/account.ts'
+import { allNumbered } from '../harness/events.ts'
 import { lastCode } from '../harness/mail.ts'
 import { startPds, type TestPds } from '../harness/pds.ts'
 import { Subscriber, type Message } from '../harness/subscriber.ts'
@@ -36,6 +37,7 @@ const describe = async (did: string) => (await xrpc(pds, `com.atproto.repo.descr
 
 /** Every event about the account so far. */
 async function events(): Promise<Message[]> {
+  await allNumbered(pds)
   const subscriber = new Subscriber(pds.url, '?cursor=0')
   const last = await post(await createAccount(pds, `marker${++names}`))
   while (!subscriber.messages.some(({ body }) => body['rev'] === last.body.commit.rev))

@@ -62,6 +62,7 @@ test('nothing is served before the owner says so, nor is a certificate ordered',
 })
 
 test('the owner turns it on and off, without an event, and it counts at once', async () => {
+  await allSeen()
   const seen = identityEvents(dora.did).length
   expect(await host(true)).toMatchObject({ status: 200, body: { enabled: true } })
   const served = await askHost(pds, dora.host)
@@ -128,6 +129,7 @@ test('an unknown host, an account that is not active, and one without hosting ge
 test('an edit is served, and tells the network to look again', async () => {
   await host(true)
   pointAt(pds, web, dora.host)
+  await allSeen()
   const seen = identityEvents(dora.did).length
   const edited = { ...dora.document, alsoKnownAs: ['at://dora.pds.test', 'https://dora.example'], note: 'kept' }
   expect(await edit(edited)).toMatchObject({ status: 200, body: {} })

@@ -3,8 +3,11 @@ import { expect, test } from 'bun:test'
 import { verifyEverything } from '../../src/features/backup/backup.ts'
 import { createAccount, holder, xrpc, type TestAccount } from '../harness/account.ts'
 import { startCluster } from '../harness/cluster.ts'
+import { allSeen } from '../harness/events.ts'
+import { followRepo } from '../harness/history.ts'
 import type { Answer } from '../harness/http.ts'
 import { startServer } from '../harness/postgres.ts'
+import { Subscriber } from '../harness/subscriber.ts'
 import { until } from '../harness/until.ts'
 
 const KILLS = Number(process.env['DATABASE_KILLS'] ?? 2)
@@ -17,8 +20,9 @@ test(
     await server.createDatabase('holdfast')
     const databaseUrl = server.url('holdfast')
     try {
-      await using cluster = await startCluster(2, { rateLimit: { enabled: false } }, databaseUrl)
+      await using cluster = await startCluster(2, { rateLimit: { enabled: false } }, { at: databaseUrl })
       const accounts = await Promise.all(Array.from({ length: 3 }, (_, i) => createAccount(cluster.nodes[0]!, `writer${i}`)))
+      const subscribers = cluster.nodes.map(({ url }) => new Subscriber(url, '?cursor=0'))
       const written: { account: TestAccount; text: string; answer: Answer }[] = []
       let isOver = false
       const writing = Promise.all(
@@ -69,6 +73,13 @@ test(
         const times = stored.get(`${account.did} ${text}`) ?? 0
         if (answer.status === 200) expect([text, times]).toEqual([text, 1])
         else expect(times).toBeLessThanOrEqual(1)
+      }
+      const heard = await Promise.all(subscribers.map((subscriber) => allSeen(cluster.nodes[0]!, subscriber).then(() => subscriber)))
+      const [frames, framesElsewhere] = heard.map(({ messages }) => messages.map(({ bytes }) => bytes.toString('hex')))
+      expect(frames).toEqual(framesElsewhere!)
+      for (const { did } of accounts) {
+        const { body } = await xrpc(cluster.nodes[1]!, `com.atproto.sync.getLatestCommit?did=${did}`)
+        expect((await followRepo(subscribers[0]!.messages, did)).head).toBe(body.cid)
       }
       const faults: string[] = []
       await verifyEverything(cluster.nodes[0]!.ctx, { onFault: (fault) => faults.push(fault), quick: true })

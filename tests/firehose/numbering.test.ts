@@ -4,8 +4,8 @@ import { SQL } from 'bun'
 import { eventsAfter, headSeq, insertEvents, pruneEvents, raiseSeq } from '../../src/features/firehose/event-log.ts'
 import { sequenceEvents, type RepoEvent } from '../../src/features/firehose/firehose.ts'
 import { Floor, EVENT_NUMBERS } from '../../src/features/firehose/numbering.ts'
-import { insertUnnumbered, numberBatch, writtenSeq, type Batch } from '../../src/features/firehose/numbering-store.ts'
-import { LeaseLost, sql, type Sql, type Tx } from '../../src/platform/database/database.ts'
+import { batchOf, insertUnnumbered, writtenSeq, type Batch } from '../../src/features/firehose/numbering-store.ts'
+import { sql, type Sql, type Tx } from '../../src/platform/database/database.ts'
 import { readerOn, send, statementOf } from '../../src/platform/database/postgres-statements.ts'
 import { decode, decodeFirst } from '../../src/protocol/cbor.ts'
 import { eventFrame } from '../../src/protocol/frames.ts'
@@ -51,6 +51,11 @@ const write = async (at: TestPds, { did, accessJwt }: TestAccount, text: string)
 const holders = async () => {
   const pages = await Promise.all([one, other].map(({ ctx }) => ctx.metrics.render()))
   return pages.map((page) => Number(/^firehose_numberer (\d)$/m.exec(page)?.[1]))
+}
+
+const fenceOf = async () => {
+  const leases = await one.ctx.db.cluster!.leases().catch(() => [])
+  return leases.find(({ name }) => name === EVENT_NUMBERS)?.fence ?? 0
 }
 
 /** A transaction on a connection of its own, which is rolled back at the end unless the test commits it. */
@@ -152,7 +157,11 @@ test('a frame that the database has numbered is the frame of its event', async (
     await tx.run(sql`DELETE FROM repo_seq`)
     await tx.run(sql`UPDATE repo_seq_past SET spent_through = ${seq - 1}`)
     await insertUnnumbered(tx, events, 0)
-    expect((await numberBatch(tx, 0, 1_700_000_000_123)).events).toBe(events.length)
+    const lease = { name: EVENT_NUMBERS, fence: await fenceOf() }
+    expect(await tx.get(batchOf({ lease, floor: 0, maxEvents: 100, sequencedAt: 1_700_000_000_123 }))).toMatchObject({
+      isHeld: true,
+      events: events.length,
+    })
     expect(await eventsAfter(tx, 0)).toEqual(
       events.map((event, i) => ({ seq: seq + i, type: event.type, frame: eventFrame(event, seq + i, 1_700_000_000_123) })),
     )
@@ -213,22 +222,16 @@ test('only the node with the lease asks crawlers', async () => {
 })
 
 test('a node that was cut off numbers nothing more, and another goes on', async () => {
-  const [before] = (await one.ctx.db.cluster!.leases()).filter(({ name }) => name === EVENT_NUMBERS)
-  const holder = [one, other].find(({ ctx }) => ctx.db.cluster!.node.id === before!.holder)!
-  const held = { name: EVENT_NUMBERS, fence: before!.fence }
+  const fence = await fenceOf()
   await admin.unsafe(
     "SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory' AND granted AND objsubid = 1 AND pid <> pg_backend_pid()",
   )
-  await until(async () =>
-    (await one.ctx.db.cluster!.leases().catch(() => [])).some(({ name, fence }) => name === EVENT_NUMBERS && fence > held.fence),
-  )
+  await until(async () => (await fenceOf()) > fence)
   // What the holder before may have been about to do.
-  const stale = holder.ctx.db.transaction(async (tx) => {
-    const row = await tx.get(sql`SELECT 1 FROM lease WHERE name = ${held.name} AND fence = ${held.fence} FOR SHARE`)
-    if (row === null) throw new LeaseLost(held.name)
-    await numberBatch(tx, 0, 0)
-  })
-  await expect(stale).rejects.toThrow(LeaseLost)
+  await using late = await openTransaction()
+  await insertUnnumbered(late.tx, [identity(alice)], 0)
+  const stale = await late.tx.get<Batch>(batchOf({ lease: { name: EVENT_NUMBERS, fence }, floor: 0, maxEvents: 100, sequencedAt: 0 }))
+  expect(stale).toMatchObject({ isHeld: false, events: 0 })
   const head = await headSeq(one.ctx.db)
   expect(await sequence(one, identity(bob))).toEqual([head + 1])
   expect(await sequence(other, identity(bob))).toEqual([head + 2])
@@ -237,7 +240,7 @@ test('a node that was cut off numbers nothing more, and another goes on', async 
 test('the floor of ids rises only when nothing can appear below it', () => {
   const floor = new Floor()
   const after = (lastId: number, xmin: number, xmax: number) => {
-    floor.after({ events: 1, lastId, xmin, xmax } satisfies Batch)
+    floor.after({ isHeld: true, events: 1, lastId, xmin, xmax })
     return floor.id
   }
   // Transaction 100 has written an event with an id below 10, and stays open.
@@ -248,7 +251,7 @@ test('the floor of ids rises only when nothing can appear below it', () => {
   expect(after(30, 140, 160)).toBe(5)
   expect(after(40, 170, 180)).toBe(5)
   expect(after(50, 190, 200)).toBe(40)
-  floor.after({ events: 0, lastId: null, xmin: 300, xmax: 300 })
+  floor.after({ isHeld: true, events: 0, lastId: null, xmin: 300, xmax: 300 })
   expect(floor.id).toBe(40)
 })
 

@@ -1,4 +1,5 @@
 /** Servers that share a PostgreSQL database, whichever database the suite runs on: one service at several addresses. */
+import type { Overrides } from '../../src/app.ts'
 import type { ConfigOverrides } from './config.ts'
 import { TestClock } from './clock.ts'
 import { MASTER_KEY, startPds, type TestPds } from './pds.ts'
@@ -14,13 +15,17 @@ export interface TestCluster extends AsyncDisposable {
 }
 
 /** Starts `size` nodes, one after another. Without `at`, the database is one that goes with the cluster. */
-export async function startCluster(size: number, config: ConfigOverrides = {}, at?: string): Promise<TestCluster> {
+export async function startCluster(
+  size: number,
+  config: ConfigOverrides = {},
+  { at, ...overrides }: Overrides & { at?: string } = {},
+): Promise<TestCluster> {
   const { databaseUrl, drop } = at === undefined ? await testDatabase() : { databaseUrl: at, drop: async () => {} }
   const clock = new TestClock()
   const nodes: TestPds[] = []
   const add = async (more: ConfigOverrides = {}) => {
     const shared = { signingKeyMasterKey: MASTER_KEY, databaseUrl }
-    const node = await startPds({ ...shared, ...config, ...more }, { clock, sharesDatabase: true, publicUrl: nodes[0]?.url })
+    const node = await startPds({ ...shared, ...config, ...more }, { ...overrides, clock, sharesDatabase: true, publicUrl: nodes[0]?.url })
     nodes.push(node)
     return node
   }

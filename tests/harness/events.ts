@@ -3,6 +3,7 @@ import { headSeq } from '../../src/features/firehose/event-log.ts'
 import { unnumberedEvents } from '../../src/features/firehose/numbering-store.ts'
 import { sequenceEvents, type RepoEvent } from '../../src/features/firehose/firehose.ts'
 import type { TestPds } from './pds.ts'
+import type { Subscriber } from './subscriber.ts'
 
 const MAX_WAIT_MILLIS = 20_000
 
@@ -22,4 +23,11 @@ export async function sequence(pds: TestPds, ...events: RepoEvent[]): Promise<nu
   await allNumbered(pds)
   const head = ctx.db.cluster === null ? last : await headSeq(ctx.db)
   return events.map((_, i) => head - events.length + 1 + i)
+}
+
+/** Waits until a subscriber who follows from the start has seen every event that is committed by now. */
+export async function allSeen(pds: Pick<TestPds, 'ctx'>, subscriber: Subscriber): Promise<void> {
+  await allNumbered(pds)
+  const head = await headSeq(pds.ctx.db)
+  await subscriber.untilSeen((messages) => head === 0 || (messages.at(-1)?.body.seq ?? 0) >= head)
 }

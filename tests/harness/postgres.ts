@@ -17,6 +17,8 @@ const BINARIES = join(
 )
 /** Many servers of many tests are open at once, each with pools of its own. */
 const MAX_CONNECTIONS = 400
+/** Tests lose nothing with the machine. Benches set it to `on`. */
+const flushes = process.env['TEST_POSTGRES_FSYNC'] ?? 'off'
 const READY_TIMEOUT_MILLIS = 20_000
 const RESTART_MILLIS = 2000
 
@@ -73,8 +75,8 @@ export async function startServer(): Promise<PostgresServer> {
     listen_addresses: '127.0.0.1',
     unix_socket_directories: folder,
     max_connections: MAX_CONNECTIONS,
-    fsync: 'off',
-    full_page_writes: 'off',
+    fsync: flushes,
+    full_page_writes: flushes,
   }
   const options = Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`])
   // Its input ends with the process of the tests, however that ends.

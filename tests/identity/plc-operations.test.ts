@@ -5,6 +5,7 @@ import { sequenceEvents } from '../../src/features/firehose/firehose.ts'
 import { serverRotationKey } from '../../src/features/identity/identity.ts'
 import { formatDidKey, signingKey } from '../../src/protocol/keys.ts'
 import { nextOperation, operationCid, signOperation, tombstone, type PlcState } from '../../src/protocol/plc.ts'
+import { allSeen } from '../harness/events.ts'
 import { request } from '../harness/http.ts'
 import { startPds, type TestPds } from '../harness/pds.ts'
 import { Subscriber } from '../harness/subscriber.ts'
@@ -126,6 +127,7 @@ test('a DID of another method has no operations', async () => {
 test('anybody may ask for a refresh, and the network hears of it when the document has changed', async () => {
   const refresh = () => request(`${pds.url}/xrpc/com.atproto.identity.refreshIdentity`, { json: { identifier: alice.did } })
   await refresh()
+  await allSeen(pds, events)
   const heard = events.messages.length
   await refresh()
   // Past us, straight to the directory, as a wallet does.
@@ -269,6 +271,7 @@ test('an account that is deleted while the directory takes its operation is not 
   const operation = signOperation(nextOperation(last, {})!, await serverRotationKey(pds.ctx))
   using told = spyOn(plc, 'submit')
   told.mockImplementationOnce((did, given) => deleteAccount(pds, did).then(() => plc.submit(did, given)))
+  await allSeen(pds, events)
   const seen = events.messages.length
   expect(await submit(leaving, operation)).toMatchObject({ status: 403, body: { error: 'AccountNotFound' } })
   await pds.ctx.db.transaction((tx) => sequenceEvents(pds.ctx, tx, [{ type: 'identity', did: alice.did }]))

@@ -15,8 +15,8 @@ export interface EventRow extends StoredEvent {
   sequencedAt: Millis
 }
 
-/** Stands for the numbers and for all rows of the log, in the transactions that number events or delete old ones. */
-export const logLock = lockOn('event numbers', '')
+/** Stands for the beginning of the log, where retention deletes. */
+export const logLock = lockOn('event log', '')
 
 /** The highest sequence number ever assigned; 0 if none was. */
 export async function headSeq(reader: Reader): Promise<number> {

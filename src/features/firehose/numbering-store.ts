@@ -1,5 +1,5 @@
 /** The SQL of events that have no number yet. For PostgreSQL alone: see `numbering.ts`. */
-import { type Database, accountLock, Sql, sql, type Reader, type Tx } from '../../platform/database/database.ts'
+import { accountLock, sql, type Database, type Lease, type Reader, type Sql, type Tx } from '../../platform/database/database.ts'
 import { framePieces, frameTime, type RepoEvent } from '../../protocol/frames.ts'
 import type { Millis } from '../../protocol/identifiers.ts'
 
@@ -31,11 +31,13 @@ const joined = (rows: readonly Sql[]): Sql => rows.reduce((all, row) => sql`${al
 const erasesEarlier = (event: RepoEvent): boolean => event.type === 'account' && event.status === 'deleted'
 
 /** Most events in one batch, and most bytes before the last of them. A batch is a transaction, which subscribers wait for. */
-const BATCH_EVENTS = 1000
+export const BATCH_EVENTS = 1000
 const BATCH_BYTES = 8 * 1024 * 1024
 
 /** What a batch found and did. `lastId` is null if there was nothing to do. */
 export interface Batch {
+  /** Whether the lease was still held; otherwise nothing was done. */
+  isHeld: boolean
   events: number
   lastId: number | null
   /** Transactions below `xmin` have ended; none had begun from `xmax` on. */
@@ -51,13 +53,30 @@ const encodedSeq = sql`CASE
   WHEN seq < 4294967296 THEN CAST('\\x1a' AS BYTEA) || substring(int8send(seq) FROM 5)
   ELSE CAST('\\x1b' AS BYTEA) || int8send(seq) END`
 
+const heldLease = ({ name, fence }: Pick<Lease, 'name' | 'fence'>) =>
+  sql`SELECT 1 FROM lease WHERE name = ${name} AND fence = ${fence} FOR SHARE`
+
+export interface BatchOptions {
+  /** Null if no other process can number events. */
+  lease: Pick<Lease, 'name' | 'fence'> | null
+  /** Events have ids above this one. */
+  floor: number
+  maxEvents: number
+  sequencedAt: Millis
+}
+
 /**
- * Number the oldest events above id `floor` and move them into the log. Events before a deletion of their account are
- * deleted instead, in the log and in the batch. The row of `repo_seq_past` orders this after every earlier batch.
+ * Number the oldest events and move them into the log. Events before a deletion of their account are deleted instead, in
+ * the log and in the batch. One statement, so that it is a transaction of its own.
+ *
+ * The row of the lease, locked, keeps another node from taking over before this has ended. The row of `repo_seq_past`
+ * orders it after every other change of the numbers.
  */
-export async function numberBatch(tx: Tx, floor: number, sequencedAt: Millis): Promise<Batch> {
-  const batch = await tx.get<Batch>(sql`
-    WITH oldest AS (SELECT id, octet_length(rest) AS bytes FROM unnumbered_event WHERE id > ${floor} ORDER BY id LIMIT ${BATCH_EVENTS}),
+export const batchOf = ({ lease, floor, maxEvents, sequencedAt }: BatchOptions): Sql => sql`
+    WITH held AS MATERIALIZED (${lease === null ? sql`SELECT 1` : heldLease(lease)}),
+      oldest AS (
+        SELECT id, octet_length(rest) AS bytes FROM unnumbered_event
+        WHERE id > ${floor} AND EXISTS (SELECT 1 FROM held) ORDER BY id LIMIT ${maxEvents}),
       fitting AS (SELECT id FROM (SELECT id, sum(bytes) OVER (ORDER BY id) - bytes AS before FROM oldest) AS placed WHERE before < ${BATCH_BYTES}),
       taken AS (DELETE FROM unnumbered_event USING fitting WHERE unnumbered_event.id = fitting.id RETURNING unnumbered_event.*),
       past AS (
@@ -70,22 +89,19 @@ export async function numberBatch(tx: Tx, floor: number, sequencedAt: Millis): P
         INSERT INTO repo_seq (seq, did, event_type, sequenced_at, frame)
         SELECT seq, did, event_type, ${sequencedAt}, head || ${encodedSeq} || middle || ${frameTime(sequencedAt)} || rest FROM numbered
         WHERE NOT EXISTS (SELECT 1 FROM erasing WHERE erasing.did = numbered.did AND erasing.id > numbered.id))
-    SELECT (SELECT count(*) FROM taken) AS events, (SELECT max(id) FROM taken) AS "lastId",
+    SELECT EXISTS (SELECT 1 FROM held) AS "isHeld", (SELECT count(*) FROM taken) AS events, (SELECT max(id) FROM taken) AS "lastId",
       CAST(CAST(pg_snapshot_xmin(snapshot) AS TEXT) AS BIGINT) AS xmin, CAST(CAST(pg_snapshot_xmax(snapshot) AS TEXT) AS BIGINT) AS xmax
-    FROM pg_current_snapshot() AS snapshot`)
-  return batch!
-}
+    FROM pg_current_snapshot() AS snapshot`
 
 /** Number what a stopped cluster has left, in a database that no server uses. Does nothing on SQLite. */
 export async function numberRest(db: Pick<Database, 'dialect' | 'transaction'>, sequencedAt: Millis): Promise<void> {
   if (db.dialect.name === 'sqlite') return
-  while ((await db.transaction((tx) => numberBatch(tx, 0, sequencedAt))).events > 0);
+  const rest = batchOf({ lease: null, floor: 0, maxEvents: BATCH_EVENTS, sequencedAt })
+  while ((await db.transaction((tx) => tx.get<Batch>(rest)))!.events > 0);
 }
 
-/** Whether there are events above id `floor`. */
-export async function isAnyUnnumbered(reader: Reader, floor: number): Promise<boolean> {
-  return (await reader.get(sql`SELECT 1 FROM unnumbered_event WHERE id > ${floor} LIMIT 1`)) !== null
-}
+/** Returns a row if there are events above id `floor`. */
+export const anyUnnumbered = (floor: number): Sql => sql`SELECT 1 FROM unnumbered_event WHERE id > ${floor} LIMIT 1`
 
 /**
  * The number that the newest event has, or will have if it has none yet. An event that is committed a moment later may

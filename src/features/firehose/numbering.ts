@@ -8,7 +8,7 @@
  *
  * What holds, and why:
  * - Numbers grow and are never used again: a batch takes them from the row of `repo_seq_past` and moves its events in
- *   one transaction, which locks that row. Batches take effect one after another, whoever makes them.
+ *   one statement, which locks that row. Batches take effect one after another, whoever makes them.
  * - Nobody sees a number before a lower one: the next batch begins after the one before has committed.
  * - The events of an account keep their order: `insertUnnumbered` gives ids in the order of commits, and a batch takes
  *   the lowest ids that it sees. An event with a lower id that is committed later is of another account.
@@ -22,8 +22,7 @@ import { LeaseLost, type Cluster, type Lease, type Tx } from '../../platform/dat
 import { perContext, type Context } from '../../platform/context.ts'
 import type { RepoEvent } from '../../protocol/frames.ts'
 import { crawlersOf } from './crawlers.ts'
-import { logLock } from './event-log.ts'
-import { insertUnnumbered, isAnyUnnumbered, numberBatch, type Batch } from './numbering-store.ts'
+import { anyUnnumbered, BATCH_EVENTS, batchOf, insertUnnumbered, type Batch } from './numbering-store.ts'
 import { POLL_MILLIS, channels } from './wake-ups.ts'
 
 /** The lease of the numberer. */
@@ -40,6 +39,8 @@ export class Numberer {
   readonly #cluster: Cluster
   #isHolding = false
   #batches = 0
+  /** Fewer after a batch that failed, because it may have taken too long. */
+  #maxEvents = BATCH_EVENTS
 
   constructor(ctx: Context, cluster: Cluster) {
     this.#ctx = ctx
@@ -91,22 +92,23 @@ export class Numberer {
   async #numberUntilLost(lease: Lease, bell: Bell): Promise<void> {
     const floor = new Floor()
     while (!lease.lost.aborted) {
-      const { events } = (await isAnyUnnumbered(this.#ctx.db, floor.id)) ? await this.#batch(lease, floor) : { events: 0 }
-      if (events > 0) crawlersOf(this.#ctx).announce()
-      else await bell.rung()
+      const waiting = await this.#cluster.beside(anyUnnumbered(floor.id))
+      if (waiting.length === 0) await bell.rung()
+      else await this.#batch(lease, floor)
     }
   }
 
-  async #batch(lease: Lease, floor: Floor): Promise<Batch> {
-    const { db, clock } = this.#ctx
-    const batch = await db.transactionOn(logLock, async (tx) => {
-      await lease.guard(tx)
-      this.#cluster.notify(tx, channels.numbered)
-      return numberBatch(tx, floor.id, clock.now())
-    })
-    floor.after(batch)
+  async #batch(lease: Lease, floor: Floor): Promise<void> {
+    const maxEvents = this.#maxEvents
+    this.#maxEvents = Math.ceil(maxEvents / 2)
+    const [batch] = await this.#cluster.beside<Batch>(batchOf({ lease, floor: floor.id, maxEvents, sequencedAt: this.#ctx.clock.now() }))
+    this.#maxEvents = Math.min(BATCH_EVENTS, 2 * maxEvents)
+    if (!batch!.isHeld) throw new LeaseLost(lease.name)
+    floor.after(batch!)
+    if (batch!.events === 0) return
     this.#batches++
-    return batch
+    this.#cluster.notify({ afterCommit: (act) => act() }, channels.numbered)
+    crawlersOf(this.#ctx).announce()
   }
 }
 
