@@ -44,6 +44,7 @@ const aboutNobody: readonly string[] = [
   'clock_seen',
   'commit_mark',
   'kek_generation',
+  'lane',
   'lease',
   'limit_window',
   'node',

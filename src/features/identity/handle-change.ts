@@ -4,7 +4,7 @@
  */
 import { invalidRequest, Refusal } from '../../http/errors.ts'
 import { perContext, type Context } from '../../platform/context.ts'
-import { KeyedQueue } from '../../base/keyed-queue.ts'
+import { Lane } from '../../platform/running/lane.ts'
 import { claimedHandle } from '../../protocol/did-document.ts'
 import type { Did, Handle } from '../../protocol/identifiers.ts'
 import type { SigningKey } from '../../protocol/keys.ts'
@@ -19,7 +19,7 @@ const accountNotFound = () => invalidRequest('Account not found')
 const handleTaken = (handle: Handle) => new Refusal(400, 'HandleNotAvailable', `Handle already taken: ${handle}`)
 
 /** One change at a time per account, so that its row ends up with the handle that the directory received last. */
-const changeQueue = perContext(() => new KeyedQueue())
+const changes = perContext((ctx) => new Lane(ctx, 'handle change'))
 
 /**
  * Change the handle of an account. The handle that it already has is allowed and emits another `#identity` event.
@@ -44,7 +44,7 @@ export async function changeHandle(
   const { ctx } = by
   if (!(await accountOf(ctx.db, did))) throw accountNotFound()
   const handle = await admitHandle(ctx, text, did, options)
-  await changeQueue(ctx).run(did, async () => {
+  await changes(ctx).run(did, async () => {
     const held = await claimName(ctx, { handle, did, prepared: null }, async (tx) => {
       const holder = await accountAt(tx, handle)
       if (holder && holder.did !== did) throw handleTaken(handle)

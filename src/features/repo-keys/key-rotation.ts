@@ -1,10 +1,10 @@
 /** What a wallet asks for: a new key, and that the operation which names it takes effect. */
 import { isDeepStrictEqual } from 'node:util'
-import { KeyedQueue } from '../../base/keyed-queue.ts'
 import type { Exchange } from '../../http/endpoint.ts'
 import { invalidRequest, notFound, Refusal } from '../../http/errors.ts'
 import { originOf } from '../../http/origin.ts'
 import { perContext, type Context } from '../../platform/context.ts'
+import { Lane } from '../../platform/running/lane.ts'
 import { parseCid } from '../../protocol/cid.ts'
 import type { Did } from '../../protocol/identifiers.ts'
 import { formatDidKey } from '../../protocol/keys.ts'
@@ -39,7 +39,7 @@ import { findStagedKey, putStagedKey, updateOperation } from './staged-key-store
 const MAX_SETTLING_MILLIS = 30_000
 
 /** One completion at a time for each account: a repetition finds what became of the one before. */
-const completions = perContext(() => new KeyedQueue())
+const completions = perContext((ctx) => new Lane(ctx, 'key rotation'))
 
 /** The key with which an account signs now, as a did:key; null if there is no such account. */
 async function currentKey(ctx: Context, did: Did): Promise<string | null> {

@@ -137,8 +137,11 @@ export interface DatabaseCounters {
 /** What servers that share a database do together: wake each other up, and agree on who does what only one may do. */
 export interface Cluster {
   readonly node: ClusterNode
-  /** Register this node, once the schema is there, so that others see it. Its row is deleted by `close` of the database. */
-  join(version: string): Promise<void>
+  /**
+   * Register this node, once the schema is there, so that others see it. Its row is deleted by `close` of the database.
+   * `isAlone`: the server has locked the database, so that all nodes before it are gone.
+   */
+  join(version: string, options?: { isAlone?: boolean }): Promise<void>
   /** Nodes that registered and did not leave, oldest first. */
   nodes(): Promise<NodeState[]>
   /**

@@ -51,6 +51,7 @@ import holders from '../../../migrations/0120-holders.sql' with { type: 'text' }
 import sweepReports from '../../../migrations/0121-sweep-reports.sql' with { type: 'text' }
 import sharedMemory from '../../../migrations/0122-shared-memory.sql' with { type: 'text' }
 import sharedMemoryPostgres from '../../../migrations/0122-shared-memory.postgres.sql' with { type: 'text' }
+import lanes from '../../../migrations/0123-lanes.sql' with { type: 'text' }
 import stepOrder from '../../../migrations/0110-step-order.sql' with { type: 'text' }
 import unansweredSubmissions from '../../../migrations/0106-unanswered-submissions.sql' with { type: 'text' }
 import formerSubjects from '../../../migrations/0112-former-subjects.sql' with { type: 'text' }
@@ -121,4 +122,5 @@ export const migrations: readonly Migration[] = [
   migration(115, 'table-settings', tableSettings, tableSettingsPostgres),
   migration(121, 'sweep-reports', sweepReports),
   migration(122, 'shared-memory', sharedMemory, sharedMemoryPostgres),
+  migration(123, 'lanes', lanes),
 ]

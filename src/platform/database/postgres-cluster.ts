@@ -94,9 +94,10 @@ export class PostgresCluster implements Cluster {
     }
   }
 
-  async join(version: string): Promise<void> {
+  async join(version: string, { isAlone = false } = {}): Promise<void> {
     this.#version = version
-    await this.#ask((session) => session.all(sql`DELETE FROM node WHERE heartbeat_at < ${nowMillis} - ${KEPT_MILLIS}`))
+    const gone = isAlone ? sql`1 = 1` : sql`heartbeat_at < ${nowMillis} - ${KEPT_MILLIS}`
+    await this.#ask((session) => session.all(sql`DELETE FROM node WHERE ${gone}`))
     await this.#ask((session) => session.all(sql`DELETE FROM commit_mark WHERE node NOT IN (SELECT id FROM node)`))
     await this.#beat()
     this.hooks.onJoin()

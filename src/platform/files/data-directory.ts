@@ -94,7 +94,7 @@ export async function openData(
         isShared: shared,
         isCopyTarget,
       })
-      await db.cluster?.join(VERSION)
+      await db.cluster?.join(VERSION, { isAlone: !shared })
       mark(place)
       return {
         db,

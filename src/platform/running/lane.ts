@@ -1,0 +1,60 @@
+/**
+ * Work that waits for the world outside and runs one at a time for each key, such as two operations on one identity. It
+ * must not hold a transaction meanwhile, so on a cluster a row says whose turn it is; if its node dies, the row is free.
+ */
+import { randomUUID } from 'node:crypto'
+import { setTimeout as pause } from 'node:timers/promises'
+import { KeyedQueue } from '../../base/keyed-queue.ts'
+import type { Context } from '../context.ts'
+import { sql } from '../database/database.ts'
+import { holderOf, isHolderGone } from '../database/row-holders.ts'
+
+/** Longer than any turn takes, because everything that one waits for has a time-out. */
+const MAX_TURN_MILLIS = 10 * 60_000
+/** Until a node looks again whether the turn of another has ended. */
+const LOOK_MILLIS = 100
+
+export class Lane {
+  readonly #queue = new KeyedQueue()
+
+  /** `name` tells the lanes of the server apart. */
+  constructor(
+    readonly ctx: Pick<Context, 'db' | 'clock' | 'log'>,
+    readonly name: string,
+  ) {}
+
+  /** Run `work` when no other work with the same key runs, at any node. In order at each node. */
+  run<T>(key: string, work: () => Promise<T>): Promise<T> {
+    return this.#queue.run(key, () => (this.ctx.db.cluster === null ? work() : this.#inTurn(`${this.name} ${key}`, work)))
+  }
+
+  async #inTurn<T>(name: string, work: () => Promise<T>): Promise<T> {
+    const turn = randomUUID()
+    while (!(await this.#begin(name, turn))) await pause(LOOK_MILLIS)
+    try {
+      return await work()
+    } finally {
+      await this.#end(turn)
+    }
+  }
+
+  async #begin(name: string, turn: string): Promise<boolean> {
+    const { db, clock } = this.ctx
+    const now = clock.now()
+    const begun = await db.run(sql`
+      INSERT INTO lane (name, holder, turn, until) VALUES (${name}, ${holderOf(db)}, ${turn}, ${now + MAX_TURN_MILLIS})
+      ON CONFLICT (name) DO UPDATE SET holder = excluded.holder, turn = excluded.turn, until = excluded.until
+      WHERE lane.until <= ${now} OR ${isHolderGone(db, sql`lane.holder`)}`)
+    return begun > 0
+  }
+
+  /** What the work has done stands, also if the row cannot be deleted. */
+  async #end(turn: string): Promise<void> {
+    const { db, log } = this.ctx
+    try {
+      await db.run(sql`DELETE FROM lane WHERE turn = ${turn}`)
+    } catch (error) {
+      log.warn('a turn could not be ended: it ends by itself', { action: this.name, error })
+    }
+  }
+}
