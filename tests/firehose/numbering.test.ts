@@ -17,6 +17,7 @@ import { startCrawler } from '../harness/crawler.ts'
 import { allNumbered, sequence } from '../harness/events.ts'
 import { followRepo } from '../harness/history.ts'
 import type { TestPds } from '../harness/pds.ts'
+import { testDatabase } from '../harness/postgres.ts'
 import { Subscriber } from '../harness/subscriber.ts'
 import { until } from '../harness/until.ts'
 
@@ -59,8 +60,8 @@ const fenceOf = async () => {
 }
 
 /** A transaction on a connection of its own, which is rolled back at the end unless the test commits it. */
-async function openTransaction() {
-  const connection = new SQL({ adapter: 'postgres', url: cluster.databaseUrl, max: 1, bigint: true })
+async function openTransaction(databaseUrl = cluster.databaseUrl) {
+  const connection = new SQL({ adapter: 'postgres', url: databaseUrl, max: 1, bigint: true })
   const ask = (query: Sql) => send(connection, statementOf(query))
   await connection.unsafe('BEGIN')
   const tx: Tx = {
@@ -239,20 +240,62 @@ test('a node that was cut off numbers nothing more, and another goes on', async 
 
 test('the floor of ids rises only when nothing can appear below it', () => {
   const floor = new Floor()
-  const after = (lastId: number, xmin: number, xmax: number) => {
-    floor.after({ isHeld: true, events: 1, lastId, xmin, xmax })
+  const after = (lastId: number, xmin: number, xid: number) => {
+    floor.after({ isHeld: true, events: 1, lastId, xmin, xid })
     return floor.id
   }
-  // Transaction 100 has written an event with an id below 10, and stays open.
-  expect(after(10, 100, 120)).toBe(0)
-  expect(after(20, 100, 130)).toBe(0)
+  // Transaction 120 has written an event with an id below 10, and stays open.
+  expect(after(10, 110, 110)).toBe(0)
+  expect(after(20, 120, 130)).toBe(0)
+  expect(after(20, 120, 140)).toBe(0)
   // Its event was in this batch, or there was none.
-  expect(after(5, 140, 150)).toBe(5)
+  expect(after(5, 130, 150)).toBe(5)
   expect(after(30, 140, 160)).toBe(5)
-  expect(after(40, 170, 180)).toBe(5)
-  expect(after(50, 190, 200)).toBe(40)
-  floor.after({ isHeld: true, events: 0, lastId: null, xmin: 300, xmax: 300 })
-  expect(floor.id).toBe(40)
+  expect(after(40, 159, 170)).toBe(5)
+  expect(after(50, 160, 180)).toBe(5)
+  // No transaction ran beside this batch.
+  expect(after(60, 190, 190)).toBe(50)
+  floor.after({ isHeld: true, events: 0, lastId: null, xmin: 300, xid: 300 })
+  expect(floor.id).toBe(50)
+})
+
+test('the floor stays below an event that is committed late, however young its transaction is', async () => {
+  const { databaseUrl, drop } = await testDatabase()
+  const floor = new Floor()
+  const batch = async () => {
+    await using own = await openTransaction(databaseUrl)
+    const found = await own.tx.get<Batch>(batchOf({ lease: null, floor: floor.id, maxEvents: 100, sequencedAt: 0 }))
+    await own.commit()
+    floor.after(found!)
+    return found!.events
+  }
+  const write = async (name: string) => {
+    await using own = await openTransaction(databaseUrl)
+    await insertUnnumbered(own.tx, [identity(bob, name)], 0)
+    await own.commit()
+  }
+  {
+    await using early = await openTransaction(databaseUrl)
+    await using late = await openTransaction(databaseUrl)
+    await early.tx.get(sql`SELECT pg_current_xact_id() IS NULL`)
+    // The second of the transactions has the first of the events, and is younger than all that have ended.
+    await insertUnnumbered(late.tx, [identity(alice, 'late')], 0)
+    await insertUnnumbered(early.tx, [identity(bob, 'early')], 0)
+    await early.commit()
+    expect(await batch()).toBe(1)
+    for (let i = 0; i < 3; i++) {
+      await write('between')
+      expect(await batch()).toBe(1)
+    }
+    await late.commit()
+  }
+  expect(await batch()).toBe(1)
+  for (let i = 0; i < 3; i++) {
+    await write('after')
+    expect(await batch()).toBe(1)
+  }
+  expect(floor.id).toBeGreaterThan(0)
+  await drop()
 })
 
 test('no transaction of a writer asks for a number, whatever is written', async () => {

@@ -40,9 +40,10 @@ export interface Batch {
   isHeld: boolean
   events: number
   lastId: number | null
-  /** Transactions below `xmin` have ended; none had begun from `xmax` on. */
+  /** All transactions with lower ids have ended, as the batch sees it. */
   xmin: number
-  xmax: number
+  /** Id of the batch's own transaction. */
+  xid: number
 }
 
 /** A number as the CBOR of a frame: its head in the fewest bytes. */
@@ -90,8 +91,7 @@ export const batchOf = ({ lease, floor, maxEvents, sequencedAt }: BatchOptions):
         SELECT seq, did, event_type, ${sequencedAt}, head || ${encodedSeq} || middle || ${frameTime(sequencedAt)} || rest FROM numbered
         WHERE NOT EXISTS (SELECT 1 FROM erasing WHERE erasing.did = numbered.did AND erasing.id > numbered.id))
     SELECT EXISTS (SELECT 1 FROM held) AS "isHeld", (SELECT count(*) FROM taken) AS events, (SELECT max(id) FROM taken) AS "lastId",
-      CAST(CAST(pg_snapshot_xmin(snapshot) AS TEXT) AS BIGINT) AS xmin, CAST(CAST(pg_snapshot_xmax(snapshot) AS TEXT) AS BIGINT) AS xmax
-    FROM pg_current_snapshot() AS snapshot`
+      CAST(CAST(pg_snapshot_xmin(pg_current_snapshot()) AS TEXT) AS BIGINT) AS xmin, CAST(CAST(pg_current_xact_id() AS TEXT) AS BIGINT) AS xid`
 
 /** Number what a stopped cluster has left, in a database that no server uses. Does nothing on SQLite. */
 export async function numberRest(db: Pick<Database, 'dialect' | 'transaction'>, sequencedAt: Millis): Promise<void> {

@@ -140,22 +140,28 @@ const FLOOR_BATCHES = 10_000
  * keeps the index entries of all rows that were deleted since; a batch that began at the lowest id would read them all.
  *
  * An event with a lower id than one of a batch belongs to a transaction that had its own id when the batch began,
- * because ids are given in order and transactions get theirs first. Once all these transactions have ended and another
- * batch has taken what they left, nothing appears below.
+ * because ids are given in order and transactions get theirs first. The next batch has a higher id than all these
+ * transactions. (The end of the first batch's snapshot is no such bound: it does not cover a transaction that runs but
+ * is younger than all that have ended.) Once they have ended and another batch has taken what they left, nothing appears
+ * below.
  */
 export class Floor {
   id = 0
-  #mark: { id: number; xmax: number } | null = null
+  /** `end`: id of the next batch's transaction. */
+  #mark: { id: number; end: number | null } | null = null
   #batches = 0
 
-  after({ lastId, xmin, xmax }: Batch): void {
+  after({ lastId, xmin, xid }: Batch): void {
     if (lastId === null) return
-    if (this.#mark !== null && xmin >= this.#mark.xmax) {
-      // A batch takes everything up to its last event, and perhaps nothing above it.
-      this.id = Math.min(this.#mark.id, lastId)
-      this.#mark = null
+    if (this.#mark !== null) {
+      this.#mark.end ??= xid
+      if (xmin >= this.#mark.end) {
+        // A batch takes everything up to its last event, and perhaps nothing above it.
+        this.id = Math.min(this.#mark.id, lastId)
+        this.#mark = null
+      }
     }
     if (++this.#batches % FLOOR_BATCHES === 0) this.id = 0
-    this.#mark ??= { id: Math.max(lastId, this.id), xmax }
+    this.#mark ??= { id: Math.max(lastId, this.id), end: null }
   }
 }
