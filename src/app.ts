@@ -21,7 +21,7 @@ import { createOutbound } from './platform/network/outbound.ts'
 import { systemResolver } from './platform/network/resolver.ts'
 import { Signal } from './base/signal.ts'
 import { requireDatabase, sharesDatabase } from './platform/database/open-database.ts'
-import { startReclaiming } from './platform/running/reclaiming.ts'
+import { Reclaiming } from './platform/running/reclaiming.ts'
 import { SweepRunner } from './platform/running/sweeps.ts'
 import { startTracing } from './platform/running/tracing.ts'
 import { openVault } from './platform/secrets/vault.ts'
@@ -78,8 +78,13 @@ export async function startApp(config: Config, overrides: Overrides = {}): Promi
       if (end) undos.push(end)
     }
     await ctx.steps.start()
-    if (ctx.db.cluster !== null)
-      undos.push(startReclaiming(ctx.log, [() => ctx.steps.reclaim(), ...active.map((feature) => async () => feature.reclaim?.(ctx))]))
+    const { cluster } = ctx.db
+    if (cluster !== null) {
+      const reclaims = active.map((feature) => async () => feature.reclaim?.(ctx))
+      const reclaiming = new Reclaiming({ ...ctx, cluster }, [() => ctx.steps.reclaim(), ...reclaims])
+      reclaiming.start()
+      undos.push(() => reclaiming.stop())
+    }
     ctx.sweeps.start()
     undos.push(() => ctx.sweeps.stop())
     const drain = () => {

@@ -68,6 +68,8 @@ export class BlobBucket implements BlobStorage {
   async prepare(): Promise<void> {
     const { spoolDir, log } = this.options
     await mkdir(spoolDir, { recursive: true })
+    // What lies there was left by the process before, and the scrub may always run at another node.
+    await clearFiles(spoolDir, Infinity)
     try {
       await this.probe()
     } catch (error) {

@@ -1,24 +1,48 @@
 /**
  * Takes over what other nodes leave behind: on a cluster, rows that a node held when it died are free for the others.
  * Every node looks from time to time, because any of them may be the last one.
+ *
+ * While the database is away, nobody can give a sign of life. A node that could not reach it therefore waits until the
+ * others have had time to give one.
  */
+import { ALIVE_MILLIS, type Cluster } from '../database/database.ts'
+import type { Clock } from './clock.ts'
 import type { Log } from './log.ts'
 import { outsideRequests } from './request-scope.ts'
 
 const INTERVAL_MILLIS = 3000
 
-/** Call each of `reclaims` every few seconds. Returns the function that stops it, and waits for those in progress. */
-export function startReclaiming(log: Log, reclaims: readonly (() => Promise<void>)[]): () => Promise<void> {
-  let running: Promise<void> | null = null
-  const look = async () => {
-    for (const reclaim of reclaims)
-      await reclaim().catch((error: unknown) => log.warn('what other nodes left behind could not be looked for', { error }))
-    running = null
+export class Reclaiming {
+  #looking: Promise<void> | null = null
+  #timer: Timer | null = null
+  /** When the other nodes have had time to give a sign of life, on the monotonic clock. */
+  #trustedFrom = -Infinity
+
+  constructor(
+    readonly ctx: { cluster: Pick<Cluster, 'nodes'>; clock: Pick<Clock, 'monotonic'>; log: Pick<Log, 'warn'> },
+    readonly reclaims: readonly (() => Promise<void>)[],
+  ) {}
+
+  start(): void {
+    this.#timer = outsideRequests(() => setInterval(() => (this.#looking ??= this.look()), INTERVAL_MILLIS))
+    this.#timer.unref()
   }
-  const timer = outsideRequests(() => setInterval(() => (running ??= look()), INTERVAL_MILLIS))
-  timer.unref()
-  return async () => {
-    clearInterval(timer)
-    await running
+
+  async stop(): Promise<void> {
+    if (this.#timer !== null) clearInterval(this.#timer)
+    await this.#looking
+  }
+
+  async look(): Promise<void> {
+    const { cluster, clock, log } = this.ctx
+    try {
+      await cluster.nodes()
+      if (clock.monotonic() >= this.#trustedFrom) for (const reclaim of this.reclaims) await reclaim()
+    } catch (error) {
+      this.#trustedFrom = clock.monotonic() + ALIVE_MILLIS
+      log.warn('what other nodes left behind could not be looked for', { error })
+    } finally {
+      this.#looking = null
+    }
   }
 }
