@@ -155,6 +155,19 @@ test('a relay that nobody finds is given up in time, and whoever waits for a tur
   courier.close()
 })
 
+test('more than a few do not wait for the relay: they come later too', async () => {
+  await using relay = await admitted()
+  const courier = courierTo(relay)
+  const { promise, resolve } = Promise.withResolvers<void>()
+  relay.held = promise
+  const asked = Array.from({ length: 30 }, () => ask(courier).catch((error: unknown) => error))
+  const late = await Promise.all(asked.slice(21))
+  for (const error of late) expect(error).toBeInstanceOf(RelayWait)
+  resolve()
+  expect(await Promise.all(asked.slice(0, 21))).toEqual(Array<object>(21).fill({ type: 'ok' }))
+  courier.close()
+})
+
 test('a turn is bounded, whatever the relay does', async () => {
   await using relay = await admitted()
   await relay.disappear()

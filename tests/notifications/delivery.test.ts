@@ -6,6 +6,7 @@ import { bearer, request } from '../harness/http.ts'
 import { ADMIN_TOKEN } from '../harness/pds.ts'
 import { PushDevice } from '../harness/push-device.ts'
 import { PushRelay } from '../harness/push-relay.ts'
+import { until } from '../harness/until.ts'
 import { handlesIn, message, Phone, phoneOf, startWith, tell, TOPIC, waitingSteps } from './phone.ts'
 
 test('a push is sealed, padded and delivered, and the device alone can read it and tell who sent it', async () => {
@@ -150,7 +151,7 @@ test('a registration that ended while the relay was asked leaves nothing there',
   relay.held = promise
   const phone = new Phone(pds, await createAccount(pds, 'ann'))
   await phone.register()
-  while (relay.devices.length === 0) await Bun.sleep(5)
+  await until(() => relay.devices.length > 0)
   expect(await phone.leave()).toMatchObject({ body: { status: 'deleted' } })
   resolve()
   await pds.runSteps()
@@ -173,7 +174,7 @@ test('a device whose token is dead is forgotten, unless it has registered again 
   relay.lies.push({ type: 'pushed', outcome: 'unregistered' })
   const before = relay.requests.length
   await tell(pds, ben)
-  while (relay.requests.length === before) await Bun.sleep(5)
+  await until(() => relay.requests.length > before)
   await ben.register()
   resolve()
   await pds.runSteps()
@@ -207,6 +208,34 @@ test('a handle that the relay does not know is replaced once in an hour', async 
   await tell(pds, phone)
   await pds.runSteps()
   expect(relay.sent).toHaveLength(2)
+})
+
+test('a relay that gives one handle to two devices misleads none of them, and takes it from neither', async () => {
+  await using relay = await PushRelay.start({ codes: null })
+  await using pds = await startWith(relay)
+  const ann = await phoneOf(pds, 'ann')
+  const handle = relay.handleOf(ann.token)!
+  relay.lies.push({ type: 'handle', handle })
+  const ben = await phoneOf(pds, 'ben')
+  await tell(pds, ben)
+  await pds.runSteps()
+  // It comes to the wrong device, which cannot read it.
+  expect(relay.sent).toMatchObject([{ token: ann.token }])
+  expect(ann.read(relay.sent[0]!)).rejects.toThrow()
+  expect((await ben.read(relay.sent[0]!))['title']).toBe(message.title)
+
+  relay.lies.push({ type: 'pushed', outcome: 'unknownHandle' })
+  await tell(pds, ann)
+  await pds.runSteps()
+  expect(await handlesIn(pds)).toEqual({ [ann.account.did]: relay.handleOf(ann.token)!, [ben.account.did]: handle })
+  await tell(pds, ben)
+  await pds.runSteps()
+  expect((await handlesIn(pds))[ben.account.did]).toBe(relay.handleOf(ben.token)!)
+  await ben.leave()
+  await pds.runSteps()
+  await tell(pds, ann)
+  await pds.runSteps()
+  expect(relay.sent.at(-1)).toMatchObject({ token: ann.token })
 })
 
 test.each(['throttled', 'tooLarge', 'apnsError'])('a push that the relay answers with %s is not sent again', async (outcome) => {

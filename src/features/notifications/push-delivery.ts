@@ -128,7 +128,7 @@ const renew = (ctx: Context, { owner, deviceId, handle }: PushRegistration & { h
     const registration = await findRegistration(tx, { owner, deviceId })
     if (registration?.handle !== handle) return
     if (registration.renewedAt !== null && ageOf(registration.renewedAt, now) < RENEWAL_MILLIS) return
-    await clearHandle(tx, handle)
+    await clearHandle(tx, registration.token)
     await updateRenewed(tx, registration, now)
     await orderHandle(ctx, tx, registration)
   })

@@ -79,9 +79,9 @@ export const isHandleInUse = async (reader: Reader, handle: string): Promise<boo
 export const setHandle = (tx: Tx, token: string, handle: string): Promise<number> =>
   tx.run(sql`UPDATE push_registration SET handle = ${handle} WHERE token = ${token}`)
 
-/** Forget a handle that the relay does not know, in every registration that has it. */
-export const clearHandle = (tx: Tx, handle: string): Promise<number> =>
-  tx.run(sql`UPDATE push_registration SET handle = NULL WHERE handle = ${handle}`)
+/** Forget the handle of a token, in every registration that has the token. */
+export const clearHandle = (tx: Tx, token: string): Promise<number> =>
+  tx.run(sql`UPDATE push_registration SET handle = NULL WHERE token = ${token}`)
 
 /** Note that another handle is asked for. */
 export const updateRenewed = (tx: Tx, key: RegistrationKey, now: Millis): Promise<number> =>

@@ -8,7 +8,7 @@
  *   relay may be working on it.
  * - The server enrolls only if the relay says that it has to, and then repeats the request once.
  */
-import { Semaphore } from '../../base/semaphore.ts'
+import { Semaphore, SemaphoreFull } from '../../base/semaphore.ts'
 import type { Secret } from '../../base/secret.ts'
 import type { PeerConnection, Peer, Peers } from '../../platform/network/peers.ts'
 import type { Clock } from '../../platform/running/clock.ts'
@@ -116,15 +116,19 @@ export class RelayCourier {
   }
 
   /** Do something with the relay when it is its turn. Throws `RelayWait` if that takes too long. */
-  alone<T>(work: () => Promise<T>): Promise<T> {
+  async alone<T>(work: () => Promise<T>): Promise<T> {
     const { clock, timing } = this.#options
     const latest = clock.monotonic() + timing.waitMillis
-    return this.#turns.run(() => {
-      const now = clock.monotonic()
-      if (now > latest) throw new RelayWait('others were talking to the push relay', BUSY_MILLIS)
-      this.#deadline = now + timing.turnMillis
-      return work()
-    })
+    try {
+      return await this.#turns.run(() => {
+        const now = clock.monotonic()
+        if (now > latest) throw new RelayWait('others were talking to the push relay', BUSY_MILLIS)
+        this.#deadline = now + timing.turnMillis
+        return work()
+      })
+    } catch (error) {
+      throw error instanceof SemaphoreFull ? new RelayWait('too many wait to talk to the push relay', BUSY_MILLIS) : error
+    }
   }
 
   /** Ask even though the relay refused to enroll this server: somebody says that the reason is gone. */
