@@ -133,6 +133,24 @@ test('an address that keeps connecting is refused for a while', async () => {
   for (const connection of connected) connection.close(0n, [])
 })
 
+test('addresses of one IPv6 network count as one, because a host may have all of them', () => {
+  pds.clock.advance({ secs: 20 })
+  const { admits } = livenessEcho(pds.ctx, emptyTally())
+  const admitted = Array.from({ length: 70 }, (_, i) => admits(`2001:db8:1:2::${i}`))
+  expect(admitted).toEqual([...Array<boolean>(60).fill(true), ...Array<boolean>(10).fill(false)])
+  expect(admits('2001:db8:1:3::1')).toBe(true)
+  pds.clock.advance({ secs: 20 })
+})
+
+test('peers are told apart by their addresses, whatever their ports', async () => {
+  const sources: string[] = []
+  await using echo = await echoWith({ admits: (source) => sources.push(source) > 0 })
+  await using six = await startQuicPeer()
+  await echo.dial()
+  await six.dial({ nodeId: echo.endpoint.nodeId, addresses: [echo.endpoint.sockets.find((each) => each.startsWith('['))!] }, ECHO)
+  expect(new Set(sources)).toEqual(new Set(['127.0.0.1', '::1']))
+})
+
 /** Asks for the same echo again and again, until the server has had enough. Returns how many there were. */
 async function servedBefore(connection: Awaited<ReturnType<Echo['dial']>>, bytes: Uint8Array): Promise<number> {
   for (let served = 0; served < 10_000; served++) {

@@ -1,9 +1,11 @@
 /** Exchanges of the server with its peers: what other features build on. */
+import type { Connection } from '@number0/iroh'
 import { expect, test } from 'bun:test'
 import { peersOf } from '../../src/features/iroh/iroh.ts'
 import { withContext } from '../../src/app.ts'
 import { MASTER_KEY, startPds } from '../harness/pds.ts'
 import { startQuicPeer } from '../harness/quic-peer.ts'
+import { until } from '../harness/until.ts'
 
 const ALPN = 'example/1'
 const enabled = { iroh: { enabled: true, discovery: false }, signingKeyMasterKey: MASTER_KEY }
@@ -59,6 +61,29 @@ test('a peer is refused under another key, for another protocol, and if its answ
   await expect(connection.exchange(Buffer.from('?'), { maxBytes: 10, timeoutMillis: 5000 })).rejects.toThrow(
     /^exchange with a peer failed: [^\n]*$/,
   )
+})
+
+test.each([
+  ['a stream', async (connection: Connection) => (await connection.openBi()).send.writeAll([1])],
+  ['a stream of one direction', async (connection: Connection) => (await connection.openUni()).writeAll([1])],
+  ['a datagram', async (connection: Connection) => connection.sendDatagram([1])],
+] as const)('a peer that is to answer and sends %s of its own is disconnected', async (_, sends) => {
+  await using pds = await startPds(enabled)
+  await using peer = await startQuicPeer({
+    alpn: ALPN,
+    answer: async (request, { connection }) => {
+      if (text(request) === 'first') await sends(connection)
+      return request
+    },
+  })
+  const peers = peersOf(pds.ctx)!
+  const connection = await peers.dial(peer, ALPN, 5000)
+  // The answer may be there before the connection is closed.
+  await connection.exchange(Buffer.from('first'), limits).catch(() => null)
+  await until(() => peer.accepted[0]!.closeReason() !== null)
+  expect(text(await (await peers.dial(peer, ALPN, 5000)).exchange(Buffer.from('second'), limits))).toBe('second')
+  // Used to the end: the library closes a connection that nothing refers to any more.
+  connection.close()
 })
 
 test('stopping the server ends its connections', async () => {

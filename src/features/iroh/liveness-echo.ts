@@ -2,6 +2,7 @@
  * The echo by which others probe whether this server is reachable over QUIC: what a peer sends on a stream comes back.
  * It needs no authentication and must never become an interface to anything else.
  */
+import { limitKey } from '../../http/client-address.ts'
 import type { Context } from '../../platform/context.ts'
 import type { Outcome, Service } from '../../platform/network/iroh-listener.ts'
 
@@ -41,7 +42,7 @@ export function livenessEcho({ limits, metrics }: Pick<Context, 'limits' | 'metr
     handshakeMillis: HANDSHAKE_MILLIS,
     streamMillis: STREAM_MILLIS,
     admits: (source) =>
-      limits.charge({ name: 'irohConnection', key: source }, { name: 'irohConnectionTotal', key: 'all' })?.allowed ?? true,
+      limits.charge({ name: 'irohConnection', key: limitKey(source) }, { name: 'irohConnectionTotal', key: 'all' })?.allowed ?? true,
     affords: ({ streams, bytes }) =>
       limits.charge({ name: 'irohEchoTotal', key: 'all', cost: streams * STREAM_COST_BYTES + bytes })?.allowed ?? true,
     answer: (request) => request,

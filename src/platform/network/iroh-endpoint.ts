@@ -101,6 +101,9 @@ class DialledPeer implements PeerConnection {
 
   constructor(connection: Connection) {
     this.#connection = connection
+    // The peer is to answer and to open nothing. Nobody reads what it sends otherwise, and up to 120 MiB would stay in memory.
+    const stray = Promise.race([connection.acceptBi(), connection.acceptUni(), connection.readDatagram()])
+    void stray.then(() => this.close(), isOver)
   }
 
   async exchange(request: Uint8Array, { maxBytes, timeoutMillis }: Parameters<PeerConnection['exchange']>[1]): Promise<Uint8Array> {

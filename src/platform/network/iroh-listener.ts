@@ -27,7 +27,7 @@ export interface Service {
   handshakeMillis: number
   /** From the opening of a stream until the response is on its way. */
   streamMillis: number
-  /** `source` is the address of the peer, or that of the public relay through which it comes. False: the peer is refused. */
+  /** `source` is the address of the peer, without its port, or that of the public relay through which it comes. False: the peer is refused. */
   admits(source: string): boolean
   /** Asked for each stream, and for each piece of a request. False: the connection is closed. */
   affords(work: { streams: number; bytes: number }): boolean
@@ -75,7 +75,7 @@ export class Listener {
   async #admitted(incoming: Incoming): Promise<Connection | null> {
     const { handshakeMillis } = this.service
     const { addr, kind } = await incoming.remoteAddr()
-    if (this.service.admits(addr?.replace(/:\d+$/, '') ?? kind) && this.#hasRoom()) {
+    if (this.service.admits(addr === undefined ? kind : withoutPort(addr)) && this.#hasRoom()) {
       const accepting = incoming.accept()
       return connectedWithin(
         handshakeMillis,
@@ -194,6 +194,9 @@ class ServedConnection {
     }
   }
 }
+
+/** `addr` is `address:port`, with brackets around an IPv6 address. */
+const withoutPort = (addr: string): string => addr.replace(/:\d+$/, '').replace(/^\[(.*)\]$/, '$1')
 
 /** A request while it arrives. It counts against what all requests may take together. */
 class HeldBytes {
