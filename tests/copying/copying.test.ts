@@ -8,6 +8,8 @@ import { Secret } from '../../src/base/secret.ts'
 import { runCommand } from '../../src/cli.ts'
 import { tablesOf } from '../../src/platform/database/catalog.ts'
 import { sql, Sql, type Database } from '../../src/platform/database/database.ts'
+import { migrations } from '../../src/platform/database/embedded-migrations.ts'
+import { markCopy, migrate } from '../../src/platform/database/migrations.ts'
 import { openDatabase } from '../../src/platform/database/open-database.ts'
 import { createAccount, logIn, PASSWORD, type TestAccount } from '../harness/account.ts'
 import { startBucket, type BucketHost } from '../harness/bucket-host.ts'
@@ -257,6 +259,22 @@ test('a copy that was killed is no server, and is made anew by the same command'
   expect(again).toMatchObject({ code: 0 })
   expect(again.text).toContain('1 blobs copied, 1 already there, 0 missing')
   await using server = await startOn(pds.dataDir, { databaseUrl, blobs: { ...bucket.primary, s3KeyPrefix: 'killed/' } })
+  expect(await notes(server.url)).toHaveLength(60)
+})
+
+test('what an interrupted copy left in a folder is replaced by the next one', async () => {
+  const folder = join(scratch, 'interrupted')
+  mkdirSync(folder)
+  await inspect(join(folder, 'holdfast.db'), async (db) => {
+    await markCopy(db, 1)
+    await migrate(db, migrations, 1, { isCopyTarget: true })
+    await db.run(sql`INSERT INTO waitlist_entry (email, handle, created_at) VALUES ('half@example.com', 'half', 1)`)
+  })
+  await expect(startOn(folder, {})).rejects.toThrow('a copy to this database has not ended')
+  expect(await copy(folder, ['--to', join(scratch, 'onwards')])).toMatchObject({ code: 1 })
+  expect(await copy(pds.dataDir, ['--to', folder])).toMatchObject({ code: 0 })
+  expect(await inspect(join(folder, 'holdfast.db'), (db) => db.all(sql`SELECT 1 FROM waitlist_entry`))).toEqual([])
+  await using server = await startOn(folder, {})
   expect(await notes(server.url)).toHaveLength(60)
 })
 
