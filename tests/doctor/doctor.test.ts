@@ -10,6 +10,7 @@ import { hasIroh } from '../../src/platform/network/iroh-library.ts'
 import type { Resolver } from '../../src/platform/network/resolver.ts'
 import { systemResolver } from '../../src/platform/network/resolver.ts'
 import { Secret } from '../../src/base/secret.ts'
+import { startBucket } from '../harness/bucket-host.ts'
 import { bearer, request } from '../harness/http.ts'
 import { ADMIN_TOKEN, MASTER_KEY, startPds, freePort, type TestPds } from '../harness/pds.ts'
 import { onPostgres } from '../harness/postgres.ts'
@@ -310,6 +311,19 @@ test('a disk that cannot be written is told', async () => {
     state: 'fault',
     text: expect.stringContaining(dataDir),
   })
+})
+
+test('a bucket of blobs is tried, and what it refuses is told', async () => {
+  await using bucket = await startBucket()
+  await using pds = await startPds({ blobs: bucket.primary })
+  expect(await find('blobs', patientOf(pds))).toMatchObject({ state: 'ok' })
+  expect(bucket.keys()).toEqual([])
+  bucket.fault = 403
+  const refused = await find('blobs', patientOf(pds))
+  expect(refused).toMatchObject({ state: 'fault', text: expect.stringContaining('the bucket returned 403') })
+  expect(JSON.stringify(refused)).not.toContain(bucket.primary.s3SecretAccessKey.reveal())
+  const elsewhere = { ...pds.ctx.config.blobs, s3Endpoint: 'http://127.0.0.1:1' }
+  expect(await find('blobs', patientOf(pds, { config: { ...pds.ctx.config, blobs: elsewhere } }))).toMatchObject({ state: 'fault' })
 })
 
 test('names without records are named', async () => {

@@ -1,4 +1,5 @@
 /** Check that all stored data is consistent. `holdfast verify` and `holdfast restore` use this. */
+import { concurrently } from '../../base/concurrently.ts'
 import type { Context } from '../../platform/context.ts'
 import { inPages, sql } from '../../platform/database/database.ts'
 import type { Did } from '../../protocol/identifiers.ts'
@@ -8,6 +9,8 @@ import { blobStorage, storedBlobs } from '../blobs/blobs.ts'
 import { repoFaults, repoHead, repoHeads, secondOpinion } from '../repo/repo.ts'
 
 const PAGE = 500
+/** A bucket answers late, but many at once. */
+const BUCKET_READS_AT_ONCE = 8
 
 export interface VerifyReport {
   repos: number
@@ -76,15 +79,20 @@ async function faultsOf(ctx: Context, did: Did, quick: boolean): Promise<string[
 
 /** Check that every blob row has a file with the right bytes. Returns how many blobs there are. */
 async function verifyBlobs(ctx: Context, lost: ReadonlySet<string>, blame: Blame): Promise<number> {
+  const storage = blobStorage(ctx)
   let count = 0
   for await (const page of storedBlobs(ctx.db, PAGE)) {
-    for (const { cid, size } of page) {
-      const content = await blobStorage(ctx).digest(cid)
+    await concurrently(each(page), storage.isShared ? BUCKET_READS_AT_ONCE : 1, async ({ cid, size }) => {
+      const content = await storage.digest(cid)
       if (content === null && !lost.has(cid)) blame(`blob ${cid}: the file is missing`)
       else if (content !== null && content.cid !== cid) blame(`blob ${cid}: the file does not match the CID`)
       else if (content !== null && content.size !== size) blame(`blob ${cid}: the row says ${size} bytes, the file has ${content.size}`)
-    }
+    })
     count += page.length
   }
   return count
+}
+
+async function* each<T>(items: readonly T[]): AsyncGenerator<T> {
+  yield* items
 }

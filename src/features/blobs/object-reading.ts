@@ -19,7 +19,7 @@ export interface ReadableObject {
 }
 
 /** Content that differs from its CID was found while it was being sent. The last bytes were withheld. */
-export class DamagedOnTheWay extends Error {
+class DamagedOnTheWay extends Error {
   constructor(cid: string) {
     super(`the object of blob ${cid} has other content`)
   }
