@@ -8,12 +8,16 @@ import { surfaceOf, type Surface } from './surfaces.ts'
 
 const proxiesOf = perContext(({ config }) => proxyList(config.trustedProxies))
 
+/** Of a request that needed nothing to be let in. */
+const standing = () => Promise.resolve()
+
 export class RequestExchange implements Exchange {
   readonly surface: Surface
   // Filled in by the edge before the handler runs.
   caller: unknown = null
   params: unknown = null
   input: unknown = null
+  stillStands: Exchange['stillStands'] = standing
   #body: RequestBody | null = null
   #url: URL | null = null
   #ip: string | null = null

@@ -11,6 +11,7 @@ import { createAccount, holder, logIn, xrpc, type TestAccount } from '../harness
 import { basic, bearer, request, type Answer } from '../harness/http.ts'
 import { lastCode } from '../harness/mail.ts'
 import { ADMIN_TOKEN, startPds, type TestPds } from '../harness/pds.ts'
+import { newShare, withMasterKey } from '../harness/recovery.ts'
 import { startUpstream, type Upstream } from '../harness/upstream.ts'
 
 const APPVIEW = 'did:web:appview.test#bsky_appview'
@@ -22,6 +23,7 @@ let count = 0
 beforeAll(async () => {
   appview = startUpstream()
   pds = await startPds({
+    ...withMasterKey,
     agentAuth: { ...withAgents },
     appview: { url: appview.url, did: APPVIEW },
     rateLimit: { enabled: false },
@@ -46,11 +48,13 @@ const session = (holder: TestAccount) => holder.call('com.atproto.server.getSess
 const upload = (holder: TestAccount, body: string | ReadableStream = `${++count}`) =>
   holder.call('com.atproto.repo.uploadBlob', { method: 'POST', body, headers: { 'content-type': 'text/plain' } })
 
-async function confirmAgent(holder: TestAccount): Promise<Answer> {
+async function agentCode(email: string): Promise<string> {
   const { body } = await request(`${pds.url}/agent/identity`, { json: { type: 'anonymous' } })
-  const claim = await request(`${pds.url}/agent/identity/claim`, { json: { claim_token: body.claim_token, email: holder.email } })
-  return at(holder, '/agent/identity/claim/confirm', { json: { user_code: claim.body.claim_attempt.user_code } })
+  const claim = await request(`${pds.url}/agent/identity/claim`, { json: { claim_token: body.claim_token, email } })
+  return claim.body.claim_attempt.user_code
 }
+const confirmAgent = async (holder: TestAccount): Promise<Answer> =>
+  at(holder, '/agent/identity/claim/confirm', { json: { user_code: await agentCode(holder.email) } })
 
 /** Whatever a session opens, one of each kind. `owner`: what no app password opens. `error`: where its name is another. */
 const paths: Record<string, { owner?: true; error?: string; call(holder: TestAccount): Promise<Answer> }> = {
@@ -266,23 +270,23 @@ test('a takedown limits sessions, which end as others do, and at the latest when
 test('what an ended session tries is not charged to its account', async () => {
   await using limited = await startPds()
   const account = await createAccount(limited, 'alice')
-  const other = await logIn(limited, account, account.password)
   await xrpc(limited, 'com.atproto.server.deleteSession', { method: 'POST', headers: bearer(account.refreshJwt) })
-  const left = async (holder: TestAccount, rkey: string) =>
-    (
-      await holder.call('com.atproto.repo.createRecord', { json: { repo: holder.did, collection: COLLECTION, rkey, record: record() } })
-    ).headers.get('ratelimit-remaining')
-  const before = Number(await left(other, 'one'))
-  for (const rkey of ['in/valid', 'two', 'in/valid', 'three', 'four']) await left(account, rkey)
-  // The first of them was: it found that the session has ended.
-  expect(Number(await left(other, 'five'))).toBe(before - 2 * 3)
+  const attempt = (repo: string) =>
+    account.call('com.atproto.repo.createRecord', { json: { repo, collection: COLLECTION, record: record() } })
+  const left = () => limited.ctx.limits.charge({ name: 'repoWrite', key: account.did, cost: 0 })!.remaining
+  const before = left()
+  // The first is charged: it finds that the session has ended, though it would be refused for another reason.
+  expect(await attempt('did:web:a.test')).toMatchObject(ended)
+  expect(left()).toBe(before - 3)
+  for (const repo of [account.did, 'did:web:a.test', account.did]) expect(await attempt(repo)).toMatchObject(ended)
+  expect(left()).toBe(before - 3)
 })
 
 describe('a request that is running when the session ends', () => {
   /** A body whose second part is sent when the test says so. */
-  function inTwoParts(text: string): { body: ReadableStream<Uint8Array>; send(): void } {
+  function inTwoParts(bytes: Uint8Array): { body: ReadableStream<Uint8Array>; send(): void } {
     const { promise, resolve } = Promise.withResolvers<void>()
-    const parts = [text.slice(0, 5), text.slice(5)].map((part) => new TextEncoder().encode(part))
+    const parts = [bytes.slice(0, 5), bytes.slice(5)]
     const body = new ReadableStream<Uint8Array>({
       start: (controller) => controller.enqueue(parts[0]!),
       async pull(controller) {
@@ -299,26 +303,80 @@ describe('a request that is running when the session ends', () => {
     for (let i = 0; i < 5; i++) await session(holder)
   }
 
-  const sent: Record<string, { nsid: string; type?: string; text(holder: TestAccount): string }> = {
+  interface Sent {
+    path: string
+    method?: string
+    type?: string
+    /** An object is sent as JSON. */
+    body(holder: TestAccount): object | Promise<object>
+    error?: string
+  }
+  const sent: Record<string, Sent> = {
     'a write': {
-      nsid: 'com.atproto.repo.createRecord',
-      text: ({ did }) => JSON.stringify({ repo: did, collection: COLLECTION, record: record() }),
+      path: '/xrpc/com.atproto.repo.createRecord',
+      body: ({ did }) => ({ repo: did, collection: COLLECTION, record: record() }),
     },
-    'an upload': { nsid: 'com.atproto.repo.uploadBlob', type: 'text/plain', text: () => `${++count} and so on` },
+    'an upload': {
+      path: '/xrpc/com.atproto.repo.uploadBlob',
+      type: 'text/plain',
+      body: () => new TextEncoder().encode(`${++count} and so on`),
+    },
+    'an import': {
+      path: '/xrpc/com.atproto.repo.importRepo',
+      type: 'application/vnd.ipld.car',
+      async body(holder) {
+        const archive = await fetch(`${pds.url}/xrpc/com.atproto.sync.getRepo?did=${holder.did}`)
+        const bytes = new Uint8Array(await archive.arrayBuffer())
+        await write(holder)
+        return bytes
+      },
+    },
     preferences: {
-      nsid: 'app.bsky.actor.putPreferences',
-      text: () => JSON.stringify({ preferences: [{ $type: 'app.bsky.actor.defs#adultContentPref', enabled: true }] }),
+      path: '/xrpc/app.bsky.actor.putPreferences',
+      body: () => ({ preferences: [{ $type: 'app.bsky.actor.defs#adultContentPref', enabled: true }] }),
+    },
+    'an app password': { path: '/xrpc/com.atproto.server.createAppPassword', body: () => ({ name: 'mine' }) },
+    'an email address': { path: '/xrpc/com.atproto.server.updateEmail', body: () => ({ email: 'mallory@example.com' }) },
+    'a handle': { path: '/xrpc/com.atproto.identity.updateHandle', body: () => ({ handle: `other${++count}.test` }) },
+    'a deactivation': { path: '/xrpc/com.atproto.server.deactivateAccount', body: () => ({}) },
+    'the confirmation of an agent': {
+      path: '/agent/identity/claim/confirm',
+      body: async ({ email }) => ({ user_code: await agentCode(email) }),
+      error: 'invalid_token',
+    },
+    'a recovery share': {
+      path: '/v1/recovery/escrow-share',
+      method: 'PUT',
+      body: () => ({ share: newShare() }),
+      error: 'TOKEN_EXPIRED',
     },
   }
-  test.each(Object.entries(sent))('%s has no effect', async (_, { nsid, type = 'application/json', text }) => {
-    const account = await newcomer()
-    const { body, send } = inTwoParts(text(account))
-    const answer = account.call(nsid, { method: 'POST', body, headers: { 'content-type': type } })
-    await passGuards(account)
-    await endings['credentials that the operator revokes']!(account)
-    send()
-    expect(await answer).toMatchObject(ended)
+  const stateOf = async ({ did }: TestAccount) => ({
+    account: await pds.ctx.db.get(sql`SELECT handle, email, deactivated_at FROM account WHERE did = ${did}`),
+    repo: await pds.ctx.db.get(sql`SELECT head, rev FROM repo WHERE did = ${did}`),
+    rows: await pds.ctx.db.all(sql`
+      SELECT 'app password' AS what FROM app_password WHERE did = ${did}
+      UNION ALL SELECT 'blob' FROM blob WHERE did = ${did}
+      UNION ALL SELECT 'agent' FROM agent_registration WHERE did = ${did}
+      UNION ALL SELECT 'preferences' FROM preference WHERE did = ${did}
+      UNION ALL SELECT 'share' FROM escrow_share WHERE did = ${did}`),
   })
+  test.each(Object.entries(sent))(
+    '%s has no effect',
+    async (_, { path, method = 'POST', type = 'application/json', body: given, error }) => {
+      const account = await newcomer()
+      const content = await given(account)
+      const before = await stateOf(account)
+      const { body, send } = inTwoParts(content instanceof Uint8Array ? content : new TextEncoder().encode(JSON.stringify(content)))
+      const answer = at(account, path, { method, body, headers: { 'content-type': type } })
+      await passGuards(account)
+      await endings['credentials that the operator revokes']!(account)
+      send()
+      const answered = await answer
+      expect(answered.body.error?.code ?? answered.body.error).toBe(error ?? 'ExpiredToken')
+      expect(await stateOf(account)).toEqual(before)
+    },
+  )
 
   test('an answer of another service is not passed on', async () => {
     const account = await newcomer()

@@ -33,6 +33,7 @@ export async function deactivateAccount(exchange: Exchange, did: Did, deleteAfte
   const { ctx } = exchange
   const changed = await ctx.db.transaction(async (tx) => {
     const changed = await updateActivation(tx, did, { deactivatedAt: ctx.clock.now(), deleteAfter })
+    if (changed > 0) await exchange.stillStands(tx)
     await sequenceStatus(ctx, tx, did)
     if (changed > 0 && deleteAfter !== null) await announceIn(tx, exchange, 'deletionScheduled', did, { actor, deleteAfter })
     return changed
@@ -52,7 +53,10 @@ export async function activateAccount(exchange: Exchange, did: Did, actor?: stri
   if (!account || account.takedownRef !== null) throw userNotFound()
   const fault = await didFault(ctx, did)
   if (fault) throw invalidRequest(fault)
-  await settledTransaction(ctx, did, (tx) => activate(ctx, tx, did))
+  await settledTransaction(ctx, did, async (tx) => {
+    await exchange.stillStands(tx)
+    await activate(ctx, tx, did)
+  })
   announce(exchange, 'activated', did, { actor })
 }
 

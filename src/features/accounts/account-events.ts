@@ -9,7 +9,7 @@
 import type { Exchange } from '../../http/endpoint.ts'
 import { originOf, type Origin } from '../../http/origin.ts'
 import type { Context } from '../../platform/context.ts'
-import type { Tx } from '../../platform/database/database.ts'
+import type { Reader, Tx } from '../../platform/database/database.ts'
 import type { StepKind } from '../../platform/running/steps.ts'
 import { wireTime, type Did } from '../../protocol/identifiers.ts'
 import { accountOf, type Account } from './account-store.ts'
@@ -254,6 +254,11 @@ type Means = keyof typeof signIns
 
 /** The request that causes an event, or the context alone if the server acts on its own. */
 export type By = Exchange | { ctx: Context }
+
+/** Throws a `Refusal` if whoever causes something has ended since the request was let in. The server itself may go on. */
+export const requireStill = async (by: By, reader: Reader): Promise<void> => {
+  if ('stillStands' in by) await by.stillStands(reader)
+}
 
 interface Details extends EventDetails {
   means?: Means

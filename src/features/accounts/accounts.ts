@@ -4,7 +4,7 @@
  * An account exists if and only if its row does. This feature depends on no other, so that guards can look up accounts;
  * changes that also end sessions or write events are in `account-changes`.
  */
-export { announce, announceIn, announceSignIn, type By } from './account-events.ts'
+export { announce, announceIn, announceSignIn, requireStill, type By } from './account-events.ts'
 export { accountCursor, parseAccountCursor } from './account-cursor.ts'
 export { accountSigner, activeSigningKey, isSigningHeld, makeAccountKey, settledKeyOf, signingKeyOf } from './account-keys.ts'
 export {

@@ -2,10 +2,10 @@
 import { Type } from '@sinclair/typebox'
 import type { RequestBody } from '../../http/body.ts'
 import { route, type Exchange, type Guard, type RouteCall } from '../../http/endpoint.ts'
-import { invalidClaim, notFound, OAuthError, Refusal } from '../../http/errors.ts'
+import { invalidClaim, notFound, OAuthError } from '../../http/errors.ts'
 import { readJson } from '../../http/json-input.ts'
 import { wireTime } from '../../protocol/identifiers.ts'
-import { owner, type OwnerCaller } from '../auth/auth.ts'
+import { inOtherWords, owner, type OwnerCaller } from '../auth/auth.ts'
 import { keepPreview, previewedScopes } from './agent-claim-page-store.ts'
 import { claimRefusals, claimWords, confirmClaim, enteredCode, grantedScopes, resumedClaim } from './agent-claims.ts'
 import { POLL_SECS } from './agent-grants.ts'
@@ -66,20 +66,13 @@ async function claim(call: RouteCall<null>): Promise<object> {
 }
 
 /** The guard of account owners, in the errors of these routes. Throws `invalid_token` (401), or `access_denied` and `insufficient_scope` (403). */
-const claimOwner: Guard<OwnerCaller> = {
-  ...owner,
-  async check(exchange: Exchange) {
-    try {
-      return await owner.check(exchange)
-    } catch (error) {
-      if (!(error instanceof Refusal) || error.status < 400 || error.status > 403) throw error
-      const { name, message, options } = error
-      if (name === 'AccountTakedown') throw new OAuthError(403, 'access_denied', message)
-      if (error.status !== 403 || name === 'AccountNotFound') throw new OAuthError(401, 'invalid_token', message, options.headers)
-      throw new OAuthError(403, isAgents(exchange) ? 'access_denied' : 'insufficient_scope', message)
-    }
-  },
-}
+const claimOwner: Guard<OwnerCaller> = inOtherWords(owner, (refusal, exchange) => {
+  const { status, name, message, options } = refusal
+  if (status < 400 || status > 403) return refusal
+  if (name === 'AccountTakedown') return new OAuthError(403, 'access_denied', message)
+  if (status !== 403 || name === 'AccountNotFound') return new OAuthError(401, 'invalid_token', message, options.headers)
+  return new OAuthError(403, isAgents(exchange) ? 'access_denied' : 'insufficient_scope', message)
+})
 
 const isAgents = ({ request }: Exchange): boolean =>
   claimsToBeAgentToken((request.headers.get('authorization') ?? '').replace(/^bearer /i, ''))

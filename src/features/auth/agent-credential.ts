@@ -8,7 +8,7 @@
 import { forbidden, Refusal } from '../../http/errors.ts'
 import type { Did } from '../../protocol/identifiers.ts'
 import { permissionsOf, type Permissions } from '../../protocol/scopes.ts'
-import { claimsToBeAgentToken, readAgentToken } from '../agents/agents.ts'
+import { claimsToBeAgentToken, readAgentToken, scopesOf } from '../agents/agents.ts'
 import { requireGrant } from './app-credential.ts'
 import { presentedAs, type Credential } from './credential.ts'
 
@@ -58,6 +58,9 @@ export const agentCredential: Credential<AgentCaller> = {
       case 'unverifiable':
         throw refused('InvalidToken', 'Token could not be verified')
     }
+  },
+  async again(caller, { ctx }, reader) {
+    if ((await scopesOf(ctx, reader, caller)) === null) throw agentEnded()
   },
   may({ permissions }, { agents = false, grants = 'refuse' }, exchange) {
     if (!agents) throw forbidden('Agents may not call this endpoint')

@@ -3,8 +3,8 @@ import type { Exchange } from '../../http/endpoint.ts'
 import { forbidden } from '../../http/errors.ts'
 import type { Did } from '../../protocol/identifiers.ts'
 import type { Permissions } from '../../protocol/scopes.ts'
-import { verifyDpopToken } from '../oauth/oauth.ts'
-import { presentedAs, requireNotTakendown, type Credential, type Demand } from './credential.ts'
+import { oauthSessionStanding, verifyDpopToken } from '../oauth/oauth.ts'
+import { presentedAs, requireNotTakendown, requireStanding, type Credential, type Demand } from './credential.ts'
 import { assertPermission } from './permissions.ts'
 
 /** An app, limited to its grant. */
@@ -30,6 +30,7 @@ export const appCredential: Credential<GrantCaller> = {
     if (refusesTakendown) await requireNotTakendown(exchange, did)
     requireGrant(permissions, grants, exchange)
   },
+  again: (caller, _, reader) => requireStanding(reader, caller.did, oauthSessionStanding(caller)),
 }
 
 /** Throws `Forbidden` if the endpoint takes no grants, and `ScopeMissingError` if this one does not suffice. */

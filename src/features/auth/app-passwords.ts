@@ -33,6 +33,7 @@ export async function createAppPassword(
   const made = { ...wanted, createdAt: ctx.clock.now() }
   try {
     await ctx.db.transaction(async (tx) => {
+      await exchange.stillStands(tx)
       refuseTakendown(await accountStatus(tx, did))
       if ((await listAppPasswords(tx, did)).length >= MAX_PER_ACCOUNT)
         throw invalidRequest('The account has reached the maximum number of app passwords')

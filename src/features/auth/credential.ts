@@ -3,11 +3,12 @@
  * listed in `credentials.ts`; a guard names the kinds that it accepts.
  */
 import type { Exchange, Guard } from '../../http/endpoint.ts'
-import { authMissing, invalidToken } from '../../http/errors.ts'
+import { authMissing, invalidToken, Refusal } from '../../http/errors.ts'
+import type { Reader } from '../../platform/database/database.ts'
 import type { Did } from '../../protocol/identifiers.ts'
 import { opaqueTokenHash } from '../../protocol/opaque-token.ts'
 import type { Permissions } from '../../protocol/scopes.ts'
-import { accountStatus, refuseTakendown } from '../accounts/accounts.ts'
+import { accountNotFound, accountStatus, refuseFallen, refuseTakendown, statusOfCaller, type Standing } from '../accounts/accounts.ts'
 import { authorizationOf, type Authorization } from './authorization-header.ts'
 
 export interface Credential<Caller> {
@@ -18,6 +19,8 @@ export interface Credential<Caller> {
   check(exchange: Exchange, presented: string): Caller | Promise<Caller>
   /** Throws a `Refusal` if the caller does not meet the demand. If omitted, every endpoint that accepts the kind allows it. */
   may?(caller: Caller, demand: Demand, exchange: Exchange): void | Promise<void>
+  /** Throws a `Refusal` if the caller has ended since. If omitted, the kind cannot be taken back while a request runs. */
+  again?(caller: Caller, exchange: Exchange, reader: Reader): Promise<void>
 }
 
 /** What an endpoint demands. Each kind of credential checks the members that concern it. */
@@ -60,9 +63,28 @@ export const taking = <Caller>(
       if (presented === null) continue
       const caller = await credential.check(exchange, presented)
       if (credential.may) await credential.may(caller, demand, exchange)
+      if (credential.again) exchange.stillStands = (reader) => credential.again!(caller, exchange, reader)
       return caller
     }
     return otherwise(exchange)
+  },
+})
+
+/** Returns the guard, whose refusals are put in the words of other routes. */
+export const inOtherWords = <Caller>(guard: Guard<Caller>, reword: (refusal: Refusal, exchange: Exchange) => Refusal): Guard<Caller> => ({
+  ...guard,
+  async check(exchange) {
+    const reworded = async <T>(ask: () => T | Promise<T>): Promise<T> => {
+      try {
+        return await ask()
+      } catch (error) {
+        throw error instanceof Refusal ? reword(error, exchange) : error
+      }
+    }
+    const caller = await reworded(() => guard.check(exchange))
+    const { stillStands } = exchange
+    exchange.stillStands = (reader) => reworded(() => stillStands(reader))
+    return caller
   },
 })
 
@@ -91,4 +113,11 @@ export function presentedOpaqueToken(exchange: Exchange): string | null {
 /** Throws `AccountTakedown`, or `AccountNotFound` if the account is missing. */
 export async function requireNotTakendown({ ctx }: Exchange, did: Did): Promise<void> {
   refuseTakendown(await accountStatus(ctx.db, did))
+}
+
+/** Throws `AccountNotFound`, or the refusal of a caller who no longer stands. */
+export async function requireStanding(reader: Reader, did: Did, standing: Standing): Promise<void> {
+  const account = await statusOfCaller(reader, did, standing)
+  if (account === null) throw accountNotFound()
+  refuseFallen(standing, account)
 }

@@ -8,7 +8,7 @@ import type { Exchange, Guard } from '../../http/endpoint.ts'
 import { forbidden, Refusal } from '../../http/errors.ts'
 import type { Did } from '../../protocol/identifiers.ts'
 import { credentials } from './credentials.ts'
-import { refuseOthers, taking } from './credential.ts'
+import { inOtherWords, refuseOthers, taking } from './credential.ts'
 import type { AgentCaller } from './agent-credential.ts'
 import type { GrantCaller } from './app-credential.ts'
 import type { SessionCaller } from './session-credential.ts'
@@ -35,18 +35,11 @@ const restated: Restatement = {
 }
 
 /** The guard, whose refusals get other statuses and names. */
-const restating = <Caller>(guard: Guard<Caller>, as: Restatement): Guard<Caller> => ({
-  ...guard,
-  async check(exchange: Exchange) {
-    try {
-      return await guard.check(exchange)
-    } catch (error) {
-      const other = error instanceof Refusal ? as[error.name] : undefined
-      if (!(error instanceof Refusal) || other === undefined) throw error
-      throw new Refusal(other.status, other.name, error.message, error.options)
-    }
-  },
-})
+const restating = <Caller>(guard: Guard<Caller>, as: Restatement): Guard<Caller> =>
+  inOtherWords(guard, (refusal) => {
+    const other = as[refusal.name]
+    return other === undefined ? refusal : new Refusal(other.status, other.name, refusal.message, refusal.options)
+  })
 
 /** Throws `AuthMissing`, `InvalidToken` or `ExpiredToken` (401), `InsufficientScope` (403), or `AccountTakedown`. */
 export const owner: Guard<OwnerCaller> = restating(holder, restated)

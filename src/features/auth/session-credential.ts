@@ -11,7 +11,7 @@ import { isPrivilegedMethod } from '../../protocol/guarded-methods.ts'
 import type { Did } from '../../protocol/identifiers.ts'
 import { refuseFallen, refuseTakendown, statusOfCaller } from '../accounts/accounts.ts'
 import { boundTokenAsBearer, claimsToBeAccessToken } from '../oauth/oauth.ts'
-import { presentedAs, type Credential, type SessionDemand } from './credential.ts'
+import { presentedAs, requireStanding, type Credential, type SessionDemand } from './credential.ts'
 import { sessionStanding, wasFoundEnded } from './session-standing.ts'
 import { acceptedToken, readAccessToken, type SessionKind } from './session-tokens.ts'
 
@@ -59,12 +59,13 @@ export const sessionCredential: Credential<SessionCaller> = {
   },
   may(caller, { sessions = 'everyday', refusesTakendown = false, handlerAsksStanding = false }, { ctx }) {
     if (!reach[caller.credential].meets.includes(sessions)) throw invalidToken('Bad token scope')
-    if (!handlerAsksStanding || refusesTakendown || wasFoundEnded(ctx, caller)) return requireStanding(ctx, caller, refusesTakendown)
+    if (!handlerAsksStanding || refusesTakendown || wasFoundEnded(ctx, caller)) return lookUp(ctx, caller, refusesTakendown)
   },
+  again: (caller, { ctx }, reader) => requireStanding(reader, caller.did, sessionStanding(ctx, caller)),
 }
 
 /** Throws `ExpiredToken` if the session has ended. Of an account that is gone, the handler says so, unless this has to. */
-async function requireStanding(ctx: Context, caller: SessionCaller, refusesTakendown: boolean): Promise<void> {
+async function lookUp(ctx: Context, caller: SessionCaller, refusesTakendown: boolean): Promise<void> {
   const standing = sessionStanding(ctx, caller)
   const account = await statusOfCaller(ctx.db, caller.did, standing)
   if (refusesTakendown) refuseTakendown(account?.status ?? null)

@@ -1,7 +1,8 @@
 /** The session of a wallet: an opaque token, good for a year, for the routes of account owners under `/v1`. It opens no XRPC method. */
 import { authenticationRequired } from '../../http/errors.ts'
 import type { Origin } from '../../http/origin.ts'
-import type { Tx } from '../../platform/database/database.ts'
+import type { Context } from '../../platform/context.ts'
+import type { Reader, Tx } from '../../platform/database/database.ts'
 import { newToken } from '../../platform/secrets/new-token.ts'
 import type { Did } from '../../protocol/identifiers.ts'
 import { presentedOpaqueToken, requireNotTakendown, type Credential } from './credential.ts'
@@ -23,14 +24,22 @@ export async function openWalletSession(tx: Tx, did: Did, { byPassword }: { byPa
   return token
 }
 
+async function liveSession({ clock }: Context, reader: Reader, tokenHash: string): Promise<{ did: Did }> {
+  const session = await findWalletSession(reader, tokenHash, clock.now())
+  if (session === null) throw authenticationRequired('The session is unknown or has ended')
+  return session
+}
+
 /** Throws `AuthenticationRequired` if the session is unknown, has ended or has expired. */
 export const walletCredential: Credential<WalletCaller> = {
   name: 'wallet session',
   recognises: presentedOpaqueToken,
   async check({ ctx }, tokenHash) {
-    const session = await findWalletSession(ctx.db, tokenHash, ctx.clock.now())
-    if (session === null) throw authenticationRequired('The session is unknown or has ended')
-    return { did: session.did, credential: 'wallet', tokenHash }
+    const { did } = await liveSession(ctx, ctx.db, tokenHash)
+    return { did, credential: 'wallet', tokenHash }
+  },
+  async again({ tokenHash }, { ctx }, reader) {
+    await liveSession(ctx, reader, tokenHash)
   },
   may({ did }, { refusesTakendown }, exchange) {
     if (refusesTakendown) return requireNotTakendown(exchange, did)

@@ -8,7 +8,6 @@ import {
   isAgent,
   optionalAccess,
   recordAgentUse,
-  refuseEnded,
   requirePermission,
   requireVisibleRepo,
 } from '../auth/auth.ts'
@@ -30,7 +29,7 @@ export const blobRoutes = [
         permit: (mime) => requirePermission(caller, (granted) => granted.assertBlob({ mime })),
         async record(tx, blob) {
           // The caller may have been ended while it was sending.
-          await refuseEnded(ctx, tx, caller)
+          await call.stillStands(tx)
           if (isAgent(caller))
             await recordAgentUse(ctx, tx, caller, 'blob_upload', { cid: blob.cid, mime_type: blob.mimeType, size: blob.size })
         },

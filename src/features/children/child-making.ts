@@ -82,7 +82,7 @@ export async function makeChild(exchange: Exchange, parent: Did, handle: Handle,
   await requireActiveParent(ctx.db, parent)
   const identity = checkIdentity(ctx, handle, plcOp)
   if (identity.did === parent) throw invalidClaim('The operation makes the identity of the account itself')
-  const begun = await begin(ctx, parent, handle, identity)
+  const begun = await begin(exchange, parent, handle, identity)
   if (begun.child.publishedAt === null) await publish(ctx, begun)
   const { registration, isNew } = await finish(ctx, parent, identity.did)
   if (isNew) announce(exchange, 'created', identity.did, { handle })
@@ -113,9 +113,10 @@ interface Begun {
   isFirst: boolean
 }
 
-function begin(ctx: Context, parent: Did, handle: Handle, identity: ChildIdentity): Promise<Begun> {
+function begin({ ctx, stillStands }: Exchange, parent: Did, handle: Handle, identity: ChildIdentity): Promise<Begun> {
   const { did, document, genesis, signingKey } = identity
   return ctx.db.transaction(async (tx) => {
+    await stillStands(tx)
     const now = ctx.clock.now()
     // Once more: a parent that was deleted meanwhile would leave a child that nothing deletes.
     await requireActiveParent(tx, parent)

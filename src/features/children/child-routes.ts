@@ -60,11 +60,13 @@ const list = async ({ ctx, caller }: RouteCall<OwnerCaller>): Promise<object> =>
 
 /** Runs `work` with the child that the body names, in one transaction. Unknown children and those of others are the same `NotFound`. */
 async function withChild<Outcome>(
-  { ctx, caller, body }: RouteCall<OwnerCaller>,
+  call: RouteCall<OwnerCaller>,
   work: (ctx: Context, tx: Tx, child: Child) => Promise<Outcome | null>,
 ): Promise<{ did: Did; outcome: Outcome }> {
+  const { ctx, caller, body } = call
   const did = parseDid((await readJson(body, didRequest, MAX_BODY_BYTES)).did)
   const outcome = await ctx.db.transaction(async (tx) => {
+    await call.stillStands(tx)
     const child = did && (await findChild(tx, did))
     return child?.parentDid === caller.did ? work(ctx, tx, child) : null
   })

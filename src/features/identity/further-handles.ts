@@ -19,6 +19,7 @@ import {
   deleteFurtherHandle,
   furtherHandlesOf,
   insertFurtherHandle,
+  requireStill,
   setHandle,
   type By,
 } from '../accounts/accounts.ts'
@@ -42,6 +43,7 @@ export async function addHandle(by: By, did: Did, text: string): Promise<Handle>
   const { ctx } = by
   const handle = admitServedHandle(ctx, text)
   const held = await claimName(ctx, { handle, did, prepared: null }, async (tx) => {
+    await requireStill(by, tx)
     if (await accountAt(tx, handle)) throw handleTaken(handle)
     await requireRoom(tx, did)
   })
@@ -83,6 +85,7 @@ export async function removeHandle(by: By, did: Did, text: string): Promise<void
   const handle = parseHandle(text)
   if (handle === null) throw handleUnknown()
   await ctx.db.transaction(async (tx) => {
+    await requireStill(by, tx)
     const holder = await accountAt(tx, handle)
     if (!holder) throw handleUnknown()
     if (holder.did !== did) throw forbidden('The handle belongs to another account')

@@ -9,7 +9,7 @@ import { claimedHandle } from '../../protocol/did-document.ts'
 import type { Did, Handle } from '../../protocol/identifiers.ts'
 import type { SigningKey } from '../../protocol/keys.ts'
 import { isPlcDid, nextOperation, signOperation, stateOf, withHandle, type Operation } from '../../protocol/plc.ts'
-import { accountAt, accountOf, type By } from '../accounts/accounts.ts'
+import { accountAt, accountOf, requireStill, type By } from '../accounts/accounts.ts'
 import { resolveDid } from './did-resolution.ts'
 import { admitHandle } from './handle-admission.ts'
 import { heldRotationKey, isOfWallet } from './identity-keys.ts'
@@ -46,6 +46,7 @@ export async function changeHandle(
   const handle = await admitHandle(ctx, text, did, options)
   await changes(ctx).run(did, async () => {
     const held = await claimName(ctx, { handle, did, prepared: null }, async (tx) => {
+      await requireStill(by, tx)
       const holder = await accountAt(tx, handle)
       if (holder && holder.did !== did) throw handleTaken(handle)
     })

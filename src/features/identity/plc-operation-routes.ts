@@ -3,7 +3,7 @@
  *
  * Source: did:plc method specification, "Operation Serialization, Signing, and Validation".
  */
-import { procedure, query } from '../../http/endpoint.ts'
+import { procedure, query, type Exchange } from '../../http/endpoint.ts'
 import { forbidden, invalidRequest } from '../../http/errors.ts'
 import type { Context } from '../../platform/context.ts'
 import type { Did } from '../../protocol/identifiers.ts'
@@ -83,7 +83,7 @@ async function unfitness(ctx: Context, { account, signingKey }: Expected, operat
  * rotation key of the DID, `InvalidToken` or `ExpiredToken` for the code, and `PlcDirectoryError` if the directory
  * fails.
  */
-async function signNext(ctx: Context, did: Did, code: string, wanted: Partial<PlcState>): Promise<Operation> {
+async function signNext({ ctx, stillStands }: Exchange, did: Did, code: string, wanted: Partial<PlcState>): Promise<Operation> {
   const last = await ctx.plc.lastOperation(did)
   const state = last && stateOf(last)
   if (!state) throw didEnded()
@@ -91,7 +91,11 @@ async function signNext(ctx: Context, did: Did, code: string, wanted: Partial<Pl
   if (!changed) throw invalidRequest('Invalid operation')
   const key = await heldRotationKey(ctx, did, state.rotationKeys)
   if (!key) throw forbidden('The service holds no rotation key of this DID')
-  const fault = await ctx.db.transaction((tx) => redeemCode(ctx, tx, { did, purpose: 'plc_operation', code }))
+  const fault = await ctx.db.transaction(async (tx) => {
+    const fault = await redeemCode(ctx, tx, { did, purpose: 'plc_operation', code })
+    if (!fault) await stillStands(tx)
+    return fault
+  })
   if (fault) throw codeRefused(fault)
   return signOperation(nextOperation(last, changed)!, key)
 }
@@ -136,12 +140,12 @@ export const plcOperationRoutes = [
   procedure('com.atproto.identity.signPlcOperation', {
     auth: access({ sessions: 'leaving', grants: wholeIdentity }),
     async handler(call) {
-      const { ctx, caller, input } = call
+      const { caller, input } = call
       const { token, ...given } = input
       requirePlc(caller.did)
       if (!token) throw invalidRequest('email confirmation token required to sign PLC operations')
       const wanted = Object.fromEntries(Object.entries(given).filter(([name]) => stateMembers.has(name)))
-      const operation = await signNext(ctx, caller.did, token, wanted)
+      const operation = await signNext(call, caller.did, token, wanted)
       announce(call, 'identityOperationSigned', caller.did)
       return { operation: { ...operation } }
     },
@@ -156,6 +160,7 @@ export const plcOperationRoutes = [
       requirePlc(did)
       const fault = await unfitness(ctx, await expectedOf(ctx, did), operation)
       if (fault !== null) throw invalidRequest(fault)
+      await call.stillStands(ctx.db)
       await ctx.plc.submit(did, operation)
       await ctx.db.transaction(async (tx) => {
         // If the account was deleted in the meantime, its deletion must stay the last event that subscribers get.

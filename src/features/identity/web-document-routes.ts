@@ -21,6 +21,7 @@ export const webDocumentRoutes = [
       const { did } = call.caller
       const { enabled } = await readJson(call.body, Type.Object({ enabled: Type.Boolean() }))
       requireWebDid(did)
+      await call.stillStands(call.ctx.db)
       await (enabled ? startHosting(call, did) : endHosting(call, did))
       return { enabled }
     },
@@ -33,6 +34,7 @@ export const webDocumentRoutes = [
       const { did } = call.caller
       const { document } = await readJson(call.body, Type.Object({ document: Type.Object({}) }), 2 * MAX_WEB_DOCUMENT_BYTES)
       requireWebDid(did)
+      await call.stillStands(call.ctx.db)
       await editDocument(call, did, document)
       return {}
     },

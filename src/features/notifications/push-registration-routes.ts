@@ -54,10 +54,11 @@ export const pushRegistrationRoutes = [
   route('POST', '/v1/notifications/register', {
     auth: accountItself,
     limit: { name: 'registerPush', key: ({ caller }) => caller.did },
-    async handler({ ctx, caller, body }) {
+    async handler(call) {
+      const { ctx, caller, body } = call
       requireRelay(ctx.config)
       const members = await membersOf(body)
-      await registerDevice(ctx, caller.did, { deviceId: deviceIdIn(members), ...deviceIn(members) })
+      await registerDevice(call, caller.did, { deviceId: deviceIdIn(members), ...deviceIn(members) })
       return { status: 'pending' }
     },
   }),

@@ -1,4 +1,5 @@
 /** Devices ask for pushes, and no longer do. The relay is told later (`handle-steps.ts`): no request waits for it. */
+import type { Exchange } from '../../http/endpoint.ts'
 import type { Context } from '../../platform/context.ts'
 import type { Tx } from '../../platform/database/database.ts'
 import type { Did } from '../../protocol/identifiers.ts'
@@ -20,8 +21,9 @@ const MAX_DEVICES = 20
 export type PushDevice = Omit<PushRegistration, 'owner' | 'handle' | 'renewedAt' | 'registeredAt'>
 
 /** Register a device of an account, or replace its registration. Throws `AccountNotFound` or `AccountTakedown`. */
-export async function registerDevice(ctx: Context, did: Did, device: PushDevice): Promise<void> {
+export async function registerDevice({ ctx, stillStands }: Exchange, did: Did, device: PushDevice): Promise<void> {
   await ctx.db.transaction(async (tx) => {
+    await stillStands(tx)
     refuseTakendown(await accountStatus(tx, did))
     const registrations = await registrationsOf(tx, did)
     const others = registrations.filter(({ deviceId }) => deviceId !== device.deviceId)

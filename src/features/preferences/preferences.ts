@@ -8,7 +8,7 @@ import type { LexDefs } from '../../protocol/lexicons/generated/types.ts'
 import { putPreferences, visiblePreferences, type Preference } from '../../protocol/preference-rules.ts'
 import type { Permissions } from '../../protocol/scopes.ts'
 import { accountStatus, refuseMissing, refuseTakendown } from '../accounts/accounts.ts'
-import { access, accessOrModerator, refuseEnded } from '../auth/auth.ts'
+import { access, accessOrModerator } from '../auth/auth.ts'
 import { appviewService, forward, otherAppview, serviceText } from '../proxy/proxy.ts'
 import { findPreferences, storePreferences } from './preference-store.ts'
 
@@ -51,7 +51,7 @@ export const preferences: Feature = {
         if (other) return forward(call, { service: other, caller, json: input })
         await ctx.db.transactionOn(accountLock(caller.did), async (tx) => {
           refuseTakendown(await accountStatus(tx, caller.did))
-          await refuseEnded(ctx, tx, caller)
+          await call.stillStands(tx)
           const outcome = putPreferences(await findPreferences(tx, caller.did), input.preferences, caller)
           if (!outcome.ok) throw invalidRequest(outcome.message)
           await storePreferences(tx, caller.did, outcome.stored)

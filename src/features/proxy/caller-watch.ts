@@ -3,8 +3,8 @@
  * take most of a minute. An agent is looked up for every piece that passes, so that nothing passes after it was ended; a
  * session once a second, so that most requests cost no look at all.
  */
-import type { Context } from '../../platform/context.ts'
-import { isAgent, refuseEnded, type AccessCaller } from '../auth/auth.ts'
+import type { Exchange } from '../../http/endpoint.ts'
+import { isAgent, type AccessCaller } from '../auth/auth.ts'
 
 /** How long a look at a session counts. */
 const LOOK_MILLIS = 1000
@@ -13,8 +13,9 @@ const LOOK_MILLIS = 1000
 export type Watch = () => Promise<void>
 
 /** Watches a caller that was looked up just now. */
-export function watchOn(ctx: Context, caller: AccessCaller): Watch {
-  const look = () => refuseEnded(ctx, ctx.db, caller)
+export function watchOn(call: Exchange, caller: AccessCaller): Watch {
+  const { ctx } = call
+  const look = () => call.stillStands(ctx.db)
   if (isAgent(caller)) return look
   let lookedAt = ctx.clock.monotonic()
   return async () => {

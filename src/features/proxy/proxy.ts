@@ -85,7 +85,7 @@ export async function ask(call: Exchange, forwarding: Forwarding): Promise<Respo
   if (!located.ok) throw invalidRequest((forwarding.faults ?? proxyFaults)[located.fault])
   const { label, url, outbound, toldName } = located.upstream
   if (toldName !== null) headers.set('atproto-proxy', toldName)
-  const watch = forwarding.caller && watchOn(ctx, forwarding.caller)
+  const watch = forwarding.caller && watchOn(call, forwarding.caller)
   const body = watched(outgoingBody(request, forwarding, headers), watch)
   try {
     const response = await outbound.fetch(url + (forwarding.path ?? pathAndQuery(request.url)), {

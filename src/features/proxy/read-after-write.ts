@@ -10,7 +10,7 @@ import { Refusal, upstreamFailure } from '../../http/errors.ts'
 import { parseTid, recordUri, recordUriParts, type Tid } from '../../protocol/identifiers.ts'
 import { validateOutput } from '../../protocol/lexicons/lexicons.ts'
 import { accountAt } from '../accounts/accounts.ts'
-import { isAgent, refuseEnded } from '../auth/auth.ts'
+import { isAgent } from '../auth/auth.ts'
 import { acceptableCodings } from './acceptable-codings.ts'
 import type { Munge, Output, Params } from './feed-munging.ts'
 import { changesSince, localAuthor, type LocalChanges } from './local-records.ts'
@@ -58,7 +58,7 @@ export async function readAfterWrite<N extends MungedMethod>(call: Call<N>, nsid
     changes,
     parseJson(bytes, response.headers.get('content-encoding'), MAX_RESPONSE_BYTES),
   )
-  if (isAgent(caller)) await refuseEnded(ctx, ctx.db, caller)
+  if (isAgent(caller)) await call.stillStands(ctx.db)
   if (munged === null) return new Response(bytes, { status: response.status, headers: picked(response, passedOnSuccess) })
   return mungedResponse(call, munged, changes, picked(response, keptHeaders))
 }

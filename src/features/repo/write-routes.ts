@@ -3,7 +3,7 @@ import { invalidRequest } from '../../http/errors.ts'
 import { procedure, type CallLimit, type Exchange } from '../../http/endpoint.ts'
 import { MAX_OPS_PER_COMMIT } from '../../protocol/commit.ts'
 import type { LexMethods } from '../../protocol/lexicons/generated/types.ts'
-import { access, refuseEnded, type AccessCaller } from '../auth/auth.ts'
+import { access, type AccessCaller } from '../auth/auth.ts'
 import type { CommitMeta } from './commit-writer.ts'
 import {
   requireOwnRepo,
@@ -27,12 +27,13 @@ const writesOf = <Input>(cost: (input: Input) => number): CallLimit<{ caller: Ac
 })
 
 /** The transaction asks whether the caller still stands. What fails before has been charged to the account too, so it asks then. */
-async function write({ ctx, caller }: Exchange & { caller: AccessCaller }, repo: string, input: WriteInput): Promise<WriteOutcome> {
+async function write(call: Exchange & { caller: AccessCaller }, repo: string, input: WriteInput): Promise<WriteOutcome> {
+  const { ctx, caller } = call
   try {
     if (input.writes.length > MAX_OPS_PER_COMMIT) throw invalidRequest(`Too many writes. Max: ${MAX_OPS_PER_COMMIT}`)
     return await writeRecords(ctx, caller, await requireOwnRepo(ctx, caller, repo), input)
   } catch (error) {
-    await refuseEnded(ctx, ctx.db, caller)
+    await call.stillStands(ctx.db)
     throw error
   }
 }

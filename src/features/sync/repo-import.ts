@@ -5,6 +5,7 @@
  * One short transaction then replaces the present one. Until then nothing of the new one is visible, and an import that
  * fails or is killed leaves only rows that the `abandoned-repos` sweep deletes.
  */
+import type { Exchange } from '../../http/endpoint.ts'
 import { invalidRequest, Refusal, serviceUnavailable } from '../../http/errors.ts'
 import { BatchFile } from '../../platform/files/batch-file.ts'
 import { perContext, type Context } from '../../platform/context.ts'
@@ -55,12 +56,13 @@ const places = perContext(() => ({
  * repository, `Conflict` if the repository changed meanwhile, `RequestTimeout` if the upload stalls, and
  * `ServiceUnavailable` if too many imports run.
  */
-export async function importRepo(ctx: Context, did: Did, archive: AsyncIterable<Uint8Array>): Promise<void> {
+export async function importRepo(exchange: Exchange, did: Did, archive: AsyncIterable<Uint8Array>): Promise<void> {
+  const { ctx } = exchange
   const { ofAccount, ofClient } = places(ctx)
   const leaves = [ofAccount.enter(did), ofClient.enter(clientHere() ?? did)]
   try {
     if (leaves.includes(null)) throw serviceUnavailable('Too many of your imports are already running')
-    await takeOver(ctx, did, archive)
+    await takeOver(exchange, did, archive)
     ctx.metrics.count('migration_imports_total', { outcome: 'ok' })
   } catch (error) {
     ctx.metrics.count('migration_imports_total', { outcome: error instanceof Refusal ? 'refused' : 'failed' })
@@ -72,18 +74,20 @@ export async function importRepo(ctx: Context, did: Did, archive: AsyncIterable<
   }
 }
 
-async function takeOver(ctx: Context, did: Did, archive: AsyncIterable<Uint8Array>): Promise<void> {
+async function takeOver(exchange: Exchange, did: Did, archive: AsyncIterable<Uint8Array>): Promise<void> {
+  const { ctx } = exchange
   const before = await repoHead(ctx.db, did)
   const { arriving, running } = places(ctx)
   const imported = await arriving.run(() => ImportedRepo.receive(did, unstalled(archive, STALLED_MILLIS), ctx.config.dataDir))
   try {
-    await running.run(() => replaceBy(ctx, did, imported, before))
+    await running.run(() => replaceBy(exchange, did, imported, before))
   } finally {
     imported.close()
   }
 }
 
-async function replaceBy(ctx: Context, did: Did, imported: ImportedRepo, before: RepoHead | null): Promise<void> {
+async function replaceBy(exchange: Exchange, did: Did, imported: ImportedRepo, before: RepoHead | null): Promise<void> {
+  const { ctx } = exchange
   const uses = new BatchFile<BlobUse>(ctx.config.dataDir)
   try {
     const { commit } = imported
@@ -98,7 +102,7 @@ async function replaceBy(ctx: Context, did: Did, imported: ImportedRepo, before:
         await stageBlocks(ctx, id, rev, page)
         uses.add(page.records.flatMap(usesOf))
       }
-      await adopt(ctx, did, { id, rev, commit, before, uses })
+      await adopt(exchange, did, { id, rev, commit, before, uses })
     })
   } finally {
     uses.close()
@@ -129,8 +133,9 @@ interface Adoption {
   uses: BatchFile<BlobUse>
 }
 
-async function adopt(ctx: Context, did: Did, { id, rev, commit, before, uses }: Adoption): Promise<void> {
+async function adopt({ ctx, stillStands }: Exchange, did: Did, { id, rev, commit, before, uses }: Adoption): Promise<void> {
   await settledTransaction(ctx, did, async (tx) => {
+    await stillStands(tx)
     const status = await accountStatus(tx, did)
     refuseTakendown(status)
     const present = await repoHead(tx, did)

@@ -102,7 +102,7 @@ export const syncRoutes: readonly Endpoint[] = [
       } = call
       const { importsEnabled, maxImportSize } = ctx.config.repos
       if (!importsEnabled) throw invalidRequest('Service is not accepting repo imports')
-      await importRepo(ctx, did, body.stream(maxImportSize))
+      await importRepo(call, did, body.stream(maxImportSize))
       announce(call, 'imported', did)
     },
   }),

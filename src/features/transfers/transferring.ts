@@ -39,6 +39,7 @@ export async function beginTransfer(by: Exchange, did: Did): Promise<(Pick<Trans
       expiresAt: now + CODE_TTL_SECS * 1000,
     }
     const outcome = await ctx.db.transaction(async (tx) => {
+      await by.stillStands(tx)
       refuseTakendown(await accountStatus(tx, did))
       const before = await findUnendedTransfer(tx, did)
       if (before && !isExpired(before, now)) return 'running'
