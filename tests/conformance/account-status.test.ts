@@ -14,6 +14,7 @@ type Outcomes = Record<Status, string>
 
 const OK = '200'
 const TAKEN_DOWN = '401 AccountTakedown'
+const ENDED = '400 ExpiredToken'
 const NOT_THERE = '403 AccountNotFound'
 const NO_REPO = '400 RepoNotFound'
 
@@ -97,6 +98,8 @@ let stage: Stage
 let accounts: Record<Status, TestAccount>
 /** An app password's session of the account that was taken down. */
 let helper: TestAccount
+/** Sessions that were ended, of accounts that are active and taken down. */
+let ended: TestAccount[]
 /** Apps that were authorized before, by their account's status. */
 let apps: Record<'takendown' | 'deactivated', { client: OAuthClient; token: string }>
 
@@ -110,12 +113,14 @@ beforeAll(async () => {
     await createAccount(pds, 'gil'),
   ]
   accounts = { takendown, deactivated, deleted }
+  ended = [await createAccount(pds, 'eve'), await logIn(pds, takendown, takendown.password)]
   const { body: made } = await takendown.call('com.atproto.server.createAppPassword', { json: { name: 'helper' } })
   helper = await logIn(pds, takendown, made.password)
   apps = { takendown: await letIn(takendown), deactivated: await letIn(deactivated) }
   await setTakedown(pds, takendown.did, true)
   await deactivated.call('com.atproto.server.deactivateAccount', { json: {} })
   await xrpc(pds, 'com.atproto.admin.deleteAccount', { json: { did: deleted.did }, headers: operator })
+  for (const { refreshJwt } of ended) await xrpc(pds, 'com.atproto.server.deleteSession', { method: 'POST', headers: bearer(refreshJwt) })
 })
 afterAll(() => stage[Symbol.asyncDispose]())
 
@@ -148,6 +153,13 @@ describe.each(methodsOf({ did: 'did:plc:placeholder', handle: 'placeholder.test'
       const actual: Partial<Outcomes> = {}
       for (const status of ['takendown', 'deactivated', 'deleted'] as const) actual[status] = told(await ask(nsid, accounts[status]))
       expect(actual).toEqual(expected)
+    })
+
+    test('with a session that was ended', async () => {
+      const [active, takendown] = await Promise.all(ended.map(async (who) => told(await ask(nsid, who))))
+      expect(active).toBe(ENDED)
+      // If there is nothing for who was taken down, that may be said first.
+      expect([ENDED, ...(expected.takendown === OK ? [] : [expected.takendown])]).toContain(takendown!)
     })
 
     test('with an app password of who was taken down', async () => {
