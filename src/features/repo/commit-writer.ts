@@ -7,7 +7,7 @@
  */
 import { Refusal } from '../../http/errors.ts'
 import { perContext, type Context } from '../../platform/context.ts'
-import type { Tx } from '../../platform/database/database.ts'
+import { together, type Tx } from '../../platform/database/database.ts'
 import { type Block, carOf } from '../../protocol/car.ts'
 import type { Cid } from '../../protocol/cid.ts'
 import { buildCommit, type BuiltCommit, type CommitFault, type RecordWrite, signCommit, unsignedCommit } from '../../protocol/commit.ts'
@@ -68,8 +68,8 @@ export interface CommitMeta {
  * record exists, a path is written twice, or the commit is too large.
  */
 export async function applyCommit(ctx: Context, tx: Tx, { did, writes, swapCommit, standing }: CommitJob): Promise<CommitMeta | null> {
-  const key = await activeSigningKey(ctx, tx, did, standing)
-  const head = present(did, await findTree(tx, did))
+  const [key, tree] = await together(activeSigningKey(ctx, tx, did, standing), findTree(tx, did))
+  const head = present(did, tree)
   const resolved = await resolveWrites(tx, head.id, writes)
   if (resolved.length === 0) return null
   if (swapCommit && !swapCommit.equals(head.head)) throw invalidSwap(`Commit was at ${head.head}`)
@@ -81,30 +81,38 @@ export async function applyCommit(ctx: Context, tx: Tx, { did, writes, swapCommi
 
   const now = ctx.clock.now()
   const fresh = await changeNodes(tx, nodes, { rev, created: built.nodes, removed: built.removedNodes })
-  await deleteRecords(
-    tx,
-    head.id,
-    resolved.filter(({ action }) => action === 'delete').map(({ path }) => path),
-  )
   const stored = resolved.filter((write) => write.action !== 'delete')
-  await putRecords(
-    tx,
-    head.id,
-    rev,
-    now,
-    stored.map(({ path, record }) => ({ path, cid: record.cid, subject: record.subject, value: record.bytes })),
-  )
-  await updateTree(tx, head, { rev, head: built.commit.cid, data: built.data, commitBlock: built.commit.bytes }, fresh)
-  await applyBlobChanges(tx, {
-    did,
-    rev,
-    now,
-    replaced: resolved.filter(({ action }) => action !== 'create').map(({ path }) => path),
-    added: stored.flatMap(({ path, record }) =>
-      record.blobs.map(({ ref, mimeType, size }) => ({ record: path, cid: ref.toString(), mimeType, size, validated: record.isValidated })),
+  await together(
+    deleteRecords(
+      tx,
+      head.id,
+      resolved.filter(({ action }) => action === 'delete').map(({ path }) => path),
     ),
-  })
-  await sequenceEvents(ctx, tx, [commitEvent(did, head.rev, rev, built)])
+    putRecords(
+      tx,
+      head.id,
+      rev,
+      now,
+      stored.map(({ path, record }) => ({ path, cid: record.cid, subject: record.subject, value: record.bytes })),
+    ),
+    updateTree(tx, head, { rev, head: built.commit.cid, data: built.data, commitBlock: built.commit.bytes }, fresh),
+    applyBlobChanges(tx, {
+      did,
+      rev,
+      now,
+      replaced: resolved.filter(({ action }) => action !== 'create').map(({ path }) => path),
+      added: stored.flatMap(({ path, record }) =>
+        record.blobs.map(({ ref, mimeType, size }) => ({
+          record: path,
+          cid: ref.toString(),
+          mimeType,
+          size,
+          validated: record.isValidated,
+        })),
+      ),
+    }),
+    sequenceEvents(ctx, tx, [commitEvent(did, head.rev, rev, built)]),
+  )
   return { cid: built.commit.cid, rev, ops: built.ops }
 }
 

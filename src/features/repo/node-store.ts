@@ -1,5 +1,5 @@
 /** The nodes of a tree, both those in the row of the repository (`fresh-nodes.ts`) and those in table `repo_node`. */
-import { inPages, inPieces, sql, sqlList, sqlRows, type Reader, type Tx } from '../../platform/database/database.ts'
+import { inPages, inPieces, sql, sqlList, sqlRows, together, type Reader, type Tx } from '../../platform/database/database.ts'
 import type { Block } from '../../protocol/car.ts'
 import { Cid } from '../../protocol/cid.ts'
 import type { Tid } from '../../protocol/identifiers.ts'
@@ -148,11 +148,11 @@ async function insertNodes(tx: Tx, repoId: number, nodes: readonly RevisedBlock[
 
 /** Insert nodes that do not exist yet, with one statement each: see `addRecords`. */
 export async function addNodes(tx: Tx, repoId: number, rev: Tid, nodes: readonly Block[]): Promise<void> {
-  for (const { cid, bytes } of nodes) {
-    await tx.run(
+  const insert = ({ cid, bytes }: Block) =>
+    tx.run(
       sql`INSERT INTO repo_node (repo_id, cid, rev, bytes, framing) VALUES (${repoId}, ${cid.bytes}, ${rev}, ${bytes}, ${framingOf(bytes)})`,
     )
-  }
+  for (const piece of inPieces(nodes)) await together(...piece.map(insert))
 }
 
 async function deleteNodes(tx: Tx, repoId: number, cids: readonly Cid[]): Promise<void> {

@@ -1,5 +1,5 @@
 /** The SQL of records. A path is `collection/rkey`; the paths of one collection are adjacent. */
-import { inPages, inPieces, sql, sqlList, sqlRows, type Reader, type Sql, type Tx } from '../../platform/database/database.ts'
+import { inPages, inPieces, sql, sqlList, sqlRows, together, type Reader, type Sql, type Tx } from '../../platform/database/database.ts'
 import type { Block } from '../../protocol/car.ts'
 import { Cid } from '../../protocol/cid.ts'
 import type { Did, Millis, Tid } from '../../protocol/identifiers.ts'
@@ -56,11 +56,11 @@ export async function putRecords(tx: Tx, repoId: number, rev: Tid, now: Millis, 
  * every row.
  */
 export async function addRecords(tx: Tx, repoId: number, rev: Tid, now: Millis, records: readonly NewRecord[]): Promise<void> {
-  for (const { path, cid, subject, value } of records) {
-    await tx.run(sql`
+  const insert = ({ path, cid, subject, value }: NewRecord) =>
+    tx.run(sql`
       INSERT INTO record (repo_id, path, cid, rev, indexed_at, subject, value, framing)
       VALUES (${repoId}, ${path}, ${cid.bytes}, ${rev}, ${now}, ${subject}, ${value}, ${framingOf(value)})`)
-  }
+  for (const piece of inPieces(records)) await together(...piece.map(insert))
 }
 
 export async function deleteRecords(tx: Tx, repoId: number, paths: readonly string[]): Promise<void> {

@@ -237,3 +237,18 @@ export async function* inPages<Place, Row extends Place>(
     after = rows.at(-1)!
   }
 }
+
+/**
+ * Waits for statements of a transaction that need no results of each other, which a database server then receives at
+ * once. Also waits if one fails, because nothing of a transaction may go on after it. Rejects with the first error, in
+ * the order of the arguments.
+ */
+export async function together<Results extends readonly unknown[]>(
+  ...statements: { readonly [I in keyof Results]: Promise<Results[I]> }
+): Promise<Results> {
+  const outcomes = await Promise.allSettled(statements)
+  return outcomes.map((outcome) => {
+    if (outcome.status === 'rejected') throw outcome.reason
+    return outcome.value as unknown
+  }) as unknown as Results
+}

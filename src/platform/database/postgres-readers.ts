@@ -27,6 +27,7 @@ export class PostgresReaders implements Reader {
   readonly #single: Line
   readonly #long: Line
   readonly #reader: Reader
+  #isClosed = false
 
   constructor(
     connect: Connect,
@@ -55,7 +56,7 @@ export class PostgresReaders implements Reader {
       try {
         return await ask()
       } catch (error) {
-        if (!isLost(error) || performance.now() > end) throw faultOf(error)
+        if (this.#isClosed || !isLost(error) || performance.now() > end) throw faultOf(error)
         await pause(PAUSE_MILLIS)
       }
     }
@@ -93,6 +94,7 @@ export class PostgresReaders implements Reader {
   }
 
   async close(): Promise<void> {
+    this.#isClosed = true
     await Promise.all(this.lines.map((line) => line.close()))
   }
 }

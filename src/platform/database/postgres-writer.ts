@@ -110,13 +110,11 @@ export class WriterQueue {
       const end = waiting.findIndex(({ locks }, i) => i === MAX_GROUP || locks !== null)
       return waiting.splice(0, end < 0 ? waiting.length : end)
     }
-    // Each idle connection gets its share.
-    const size = Math.min(MAX_GROUP, Math.ceil(waiting.length / this.#idle.length))
     const members: Waiting[] = []
     const passed: Waiting[] = []
     const unavailable = new Set(this.#taken)
     let i = 0
-    for (; i < waiting.length && members.length < size; i++) {
+    for (; i < waiting.length && members.length < MAX_GROUP; i++) {
       const next = waiting[i]!
       if (next.locks === null) break
       if (!next.locks.some((lock) => unavailable.has(lock))) members.push(next)

@@ -23,8 +23,8 @@ import { ended, type Connect } from './postgres-line.ts'
 import { PostgresReaders } from './postgres-readers.ts'
 import { WriterQueue } from './postgres-writer.ts'
 
-/** Connections on which transactions run beside each other. */
-const WRITER_CONNECTIONS = 4
+/** Connections on which transactions run beside each other. With more of them there are fewer transactions in a commit. */
+const WRITER_CONNECTIONS = 3
 const CONNECT_TIMEOUT_SECS = 5
 /** Of every connection: PostgreSQL finds out within half a minute that a node is gone without a word. */
 const settings = { application_name: 'holdfast', tcp_keepalives_idle: 10, tcp_keepalives_interval: 5, tcp_keepalives_count: 3 }
