@@ -6,6 +6,7 @@ interface ClusterView {
   node: string | null
   nodes: { id: string; name: string; version: string; startedAt: string; heartbeatAt: string; isAlive: boolean }[]
   leases: { name: string; holder: { id: string; name: string | null } | null; takenAt: string; fence: number }[]
+  unnumberedEvents: { count: number; oldestAt: string | null } | null
 }
 
 export const clusterStatusCommand = operated({
@@ -29,8 +30,15 @@ export const clusterStatusCommand = operated({
     ])
     return {
       value: state,
-      text: [table(['NODE', 'ID', 'VERSION', 'STARTED', 'STATE'], nodes), table(['LEASE', 'HOLDER', 'SINCE'], leases)].join('\n\n'),
+      text: [
+        table(['NODE', 'ID', 'VERSION', 'STARTED', 'STATE'], nodes),
+        table(['LEASE', 'HOLDER', 'SINCE'], leases),
+        waitingEvents(state.unnumberedEvents!),
+      ].join('\n\n'),
       failed: state.nodes.some(({ isAlive }) => !isAlive) || state.leases.some(({ holder }) => holder === null),
     }
   },
 })
+
+const waitingEvents = ({ count, oldestAt }: { count: number; oldestAt: string | null }): string =>
+  oldestAt === null ? 'Every event has its number.' : `${count} events wait for a number, the oldest since ${minute(oldestAt)}.`

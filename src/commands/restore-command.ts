@@ -9,7 +9,9 @@ import {
   verifyEverything,
 } from '../features/backup/backup.ts'
 import { OperatorError } from '../base/operator-error.ts'
-import { exitCodes, Misuse } from './command.ts'
+import type { Config } from '../platform/configuration/config.ts'
+import { isPostgresUrl } from '../platform/database/postgres.ts'
+import { exitCodes, Misuse, type ExitCode, type Terminal } from './command.ts'
 import { configured } from './configuration.ts'
 
 export const restoreCommand = configured({
@@ -21,8 +23,19 @@ database, every repository with its signature, and every blob. Then the event lo
 that a relay may have seen, and every repository is signed again, so that relays continue to follow the server.
 
 Lists the blobs that are missing from the backup. If blob_mirror is configured, the next start fetches them.
-Blobs that are in a bucket (blobs.store) are left there; those that only the backup has are stored in it.`,
-  async run({ terminal, config, positionals: [place, wanted] }) {
+Blobs that are in a bucket (blobs.store) are left there; those that only the backup has are stored in it.
+
+With --database-restored, PostgreSQL's own tools have restored the database to an earlier time. What it holds is
+verified, and the event log continues in the same way; exits with 1 if there are faults. No server may be running.`,
+  options: {
+    'database-restored': { doc: 'Fetch nothing: verify the PostgreSQL database of the configuration, and continue its event log.' },
+  },
+  async run({ terminal, config, positionals: [place, wanted], options }) {
+    if (options['database-restored'] === true) {
+      if (place !== undefined || !isPostgresUrl(config.databaseUrl))
+        throw new Misuse('--database-restored takes no backup, and needs a postgres:// URL in database_url')
+      return continueRestored(config, terminal)
+    }
     const from = place ?? config.backup.destination
     if (from === null) throw new Misuse('name the location of the backups, or set backup.destination')
     const archive = openArchive(from, config)
@@ -47,3 +60,17 @@ Blobs that are in a bucket (blobs.store) are left there; those that only the bac
     return exitCodes.ok
   },
 })
+
+/** Blobs that were deleted since are faults, but no reason to leave relays with events that the database no longer knows. */
+const continueRestored = (config: Config, terminal: Terminal): Promise<ExitCode> =>
+  withContext(
+    config,
+    async (ctx) => {
+      const { repos, blobs, faults } = await verifyEverything(ctx, { onFault: terminal.err, quick: true })
+      const { seq, accounts } = await continueSequence(ctx)
+      const verified = `${repos} repositories and ${blobs} blobs verified, ${faults} faults`
+      terminal.out(`${verified}; ${accounts} accounts announced again, event log continues at ${seq}`)
+      return faults > 0 ? exitCodes.failed : exitCodes.ok
+    },
+    { sharesDatabase: false },
+  )

@@ -17,6 +17,7 @@ test('each node lists all nodes, and who holds a lease', async () => {
   for (const [i, body] of answers.entries()) {
     expect(body).toMatchObject({ database: 'postgres', node: cluster.nodes[i]!.ctx.db.cluster!.node.id })
     expect(body.nodes.map(({ id }: { id: string }) => id)).toEqual(cluster.nodes.map(({ ctx }) => ctx.db.cluster!.node.id))
+    expect(body.unnumberedEvents).toEqual({ count: 0, oldestAt: null })
     expect(body.nodes.every(({ isAlive }: { isAlive: boolean }) => isAlive)).toBe(true)
     expect(body.leases.find(({ name }: { name: string }) => name === 'test').holder.id).toBe(a!.ctx.db.cluster!.node.id)
   }
@@ -34,6 +35,7 @@ test('a server on SQLite is its only node', async () => {
     node: null,
     nodes: [],
     leases: [],
+    unnumberedEvents: null,
   })
   expect(await runProgram(['cluster', 'status', '--url', pds.url], env)).toMatchObject({
     code: 0,
