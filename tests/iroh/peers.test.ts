@@ -5,11 +5,12 @@ import { peersOf } from '../../src/features/iroh/iroh.ts'
 import { withContext } from '../../src/app.ts'
 import { MASTER_KEY, startPds } from '../harness/pds.ts'
 import { startQuicPeer } from '../harness/quic-peer.ts'
+import { startQuicProcess } from '../harness/quic-process.ts'
 import { until } from '../harness/until.ts'
 
 const ALPN = 'example/1'
 const enabled = { iroh: { enabled: true, discovery: false }, signingKeyMasterKey: MASTER_KEY }
-const limits = { maxBytes: 1000, timeoutMillis: 5000 }
+const limits = { maxBytes: 1000, timeoutMillis: 5000, silenceMillis: 5000 }
 const text = (bytes: Uint8Array) => Buffer.from(bytes).toString()
 
 test('a server without an endpoint has no peers', async () => {
@@ -45,8 +46,27 @@ test('a peer that does not respond is given up, dialling and exchanging', async 
   await gone.close()
   await expect(peers.dial(gone, ALPN, 100)).rejects.toThrow('peer not reached: not done after 100 ms')
   const connection = await peers.dial(peer, ALPN, 5000)
-  await expect(connection.exchange(Buffer.from('?'), { maxBytes: 10, timeoutMillis: 100 })).rejects.toThrow('not done after 100 ms')
+  await expect(connection.exchange(Buffer.from('?'), { ...limits, maxBytes: 10, timeoutMillis: 100 })).rejects.toThrow(
+    'not done after 100 ms',
+  )
   await peer.accepted[0]!.closed()
+})
+
+test('a peer that was killed is soon given up, and one that only takes its time is not', async () => {
+  await using pds = await startPds(enabled)
+  const peers = peersOf(pds.ctx)!
+  const { promise, resolve } = Promise.withResolvers<Uint8Array>()
+  await using slow = await startQuicPeer({ alpn: ALPN, answer: () => promise })
+  const patient = { ...limits, timeoutMillis: 30_000, silenceMillis: 1000 }
+  const answered = (await peers.dial(slow, ALPN, 5000)).exchange(Buffer.from('?'), patient)
+
+  await using process = await startQuicProcess(ALPN)
+  const connection = await peers.dial(process, ALPN, 5000)
+  expect(text(await connection.exchange(Buffer.from('?'), patient))).toBe('?')
+  await process.kill()
+  await expect(connection.exchange(Buffer.from('?'), patient)).rejects.toThrow('LocallyClosed')
+  resolve(Buffer.from('at last'))
+  expect(text(await answered)).toBe('at last')
 })
 
 test('a peer is refused under another key, for another protocol, and if its answer is too long', async () => {
@@ -58,9 +78,7 @@ test('a peer is refused under another key, for another protocol, and if its answ
   await expect(peers.dial(peer, 'example/2', 5000)).rejects.toThrow(/^peer not reached: [^\n]*$/)
   await expect(peers.dial({ ...peer, nodeId: 'nobody' }, ALPN, 5000)).rejects.toThrow(/^peer not reached: [^\n]*$/)
   const connection = await peers.dial(peer, ALPN, 5000)
-  await expect(connection.exchange(Buffer.from('?'), { maxBytes: 10, timeoutMillis: 5000 })).rejects.toThrow(
-    /^exchange with a peer failed: [^\n]*$/,
-  )
+  await expect(connection.exchange(Buffer.from('?'), { ...limits, maxBytes: 10 })).rejects.toThrow(/^exchange with a peer failed: [^\n]*$/)
 })
 
 test.each([
@@ -90,7 +108,7 @@ test('stopping the server ends its connections', async () => {
   await using pds = await startPds(enabled)
   await using peer = await startQuicPeer({ alpn: ALPN, answer: () => new Promise<Uint8Array>(() => {}) })
   const connection = await peersOf(pds.ctx)!.dial(peer, ALPN, 5000)
-  const waiting = connection.exchange(Buffer.from('?'), { maxBytes: 10, timeoutMillis: 30_000 }).catch(String)
+  const waiting = connection.exchange(Buffer.from('?'), { ...limits, maxBytes: 10, timeoutMillis: 30_000 }).catch(String)
   await pds.stop()
   expect(await waiting).toContain('exchange with a peer failed: ')
   await peer.accepted[0]!.closed()

@@ -44,6 +44,8 @@ export class RelayWait extends Error {
 export interface RelayTiming {
   dialMillis: number
   exchangeMillis: number
+  /** A relay from which nothing comes for this long, not even an acknowledgement, is not at the end of this connection. */
+  silenceMillis: number
   /** How long one's turn is: with connections, enrollment and repetition. */
   turnMillis: number
   /** How long one may wait for it. Both together are less than a try of a step may take. */
@@ -55,6 +57,7 @@ export interface RelayTiming {
 export const relayTiming: RelayTiming = {
   dialMillis: 15_000,
   exchangeMillis: 30_000,
+  silenceMillis: 5000,
   turnMillis: 95_000,
   waitMillis: 15_000,
   deniedMillis: 60 * 60 * 1000,
@@ -215,7 +218,7 @@ export class RelayCourier {
     const timeoutMillis = this.#within(timing.exchangeMillis)
     const overAt = clock.monotonic() + timeoutMillis
     try {
-      return await connection.exchange(bytes, { maxBytes: MAX_FRAME_BYTES, timeoutMillis })
+      return await connection.exchange(bytes, { maxBytes: MAX_FRAME_BYTES, timeoutMillis, silenceMillis: timing.silenceMillis })
     } catch (error) {
       log.debug('exchange with the push relay failed', { error })
       connection.close()

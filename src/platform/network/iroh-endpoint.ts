@@ -4,7 +4,7 @@ import { OperatorError } from '../../base/operator-error.ts'
 import { briefly, connectedWithin, disconnect, isOver, within } from './iroh-calls.ts'
 import { irohLibrary } from './iroh-library.ts'
 import { Listener, type Service } from './iroh-listener.ts'
-import type { PeerConnection, Peers } from './peers.ts'
+import type { ExchangeLimits, PeerConnection, Peers } from './peers.ts'
 
 /** How long closing waits for peers to confirm. They are told at once. */
 const CLOSE_MILLIS = 1000
@@ -106,14 +106,23 @@ class DialledPeer implements PeerConnection {
     void stray.then(() => this.close(), isOver)
   }
 
-  async exchange(request: Uint8Array, { maxBytes, timeoutMillis }: Parameters<PeerConnection['exchange']>[1]): Promise<Uint8Array> {
+  async exchange(request: Uint8Array, { maxBytes, timeoutMillis, silenceMillis }: ExchangeLimits): Promise<Uint8Array> {
+    // Otherwise a connection to a peer that was killed is given up only after half a minute.
+    const before = this.#received
+    const silence = setTimeout(() => this.#received === before && this.close(), silenceMillis)
     try {
       return await within(timeoutMillis, this.#transfer(request, maxBytes))
     } catch (error) {
       // A stream on which a read is waiting cannot be stopped, so the connection has to go.
       this.close()
       throw new Error(`exchange with a peer failed: ${briefly(error)}`)
+    } finally {
+      clearTimeout(silence)
     }
+  }
+
+  get #received(): number {
+    return this.#connection.stats().udpRxDatagrams
   }
 
   async #transfer(request: Uint8Array, maxBytes: number): Promise<Uint8Array> {

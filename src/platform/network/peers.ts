@@ -17,15 +17,22 @@ export interface Peers {
   dial(peer: Peer, alpn: string, timeoutMillis: number): Promise<PeerConnection>
 }
 
+export interface ExchangeLimits {
+  maxBytes: number
+  timeoutMillis: number
+  silenceMillis: number
+}
+
 /** The caller closes it. A peer may do so at any time, and so does this server when it stops: exchanges then fail. */
 export interface PeerConnection {
   /**
    * Sends a request on a stream of its own and returns the response, both complete: the end of the stream ends them.
    * Exchanges may overlap. Throws if the response is longer than `maxBytes`, if it is not complete after
-   * `timeoutMillis`, or if the connection is lost. The connection is closed then, whatever the reason: a new one has to
-   * be dialled, and other exchanges on this one fail too.
+   * `timeoutMillis`, or if the connection is lost, which is assumed when nothing at all comes within `silenceMillis`: a
+   * peer that is there at least acknowledges. The connection is closed then, whatever the reason: a new one has to be
+   * dialled, and other exchanges on this one fail too.
    */
-  exchange(request: Uint8Array, limits: { maxBytes: number; timeoutMillis: number }): Promise<Uint8Array>
+  exchange(request: Uint8Array, limits: ExchangeLimits): Promise<Uint8Array>
   /** May be called more than once. */
   close(): void
 }
