@@ -4,6 +4,7 @@ import { verifyEverything } from '../../src/features/backup/backup.ts'
 import { createAccount, holder, logIn, xrpc, type TestAccount } from '../harness/account.ts'
 import { startCluster, type TestCluster } from '../harness/cluster.ts'
 import { MASTER_KEY, startPds } from '../harness/pds.ts'
+import { sql } from '../../src/platform/database/database.ts'
 import { bearer } from '../harness/http.ts'
 
 let cluster: TestCluster
@@ -19,6 +20,9 @@ const everywhere = <T>(times: number, ask: (url: { url: string }, i: number) => 
   Promise.all(Array.from({ length: times }, (_, i) => ask(cluster.nodes[i % cluster.nodes.length]!, i)))
 
 const statuses = (answers: { status: number }[]) => answers.map(({ status }) => status).toSorted((a, b) => a - b)
+
+/** Rows of nodes that were not heard of for a day are deleted. */
+const SOON = 4_102_444_800_000
 
 const post = (text: string) => ({
   repo: alice.did,
@@ -51,6 +55,23 @@ test('forty writers on one repository, at two nodes, are all answered, and the t
   const { body } = await xrpc(cluster.nodes[1]!, `com.atproto.repo.listRecords?repo=${alice.did}&collection=app.bsky.feed.post&limit=100`)
   expect(body.records.length).toBe(41)
   await expectSound()
+})
+
+test('keys that nodes give at the same time are of different clock ids, and those of nodes before them are free again', async () => {
+  await using busy = await startCluster(1)
+  const [first] = busy.nodes
+  await first!.ctx.db.run(sql`
+    INSERT INTO node (id, name, version, started_at, heartbeat_at, clock_id)
+    SELECT CAST(taken AS TEXT), 'other', '1', ${SOON}, ${SOON}, taken FROM generate_series(0, 1023) AS taken
+    WHERE taken <> ${first!.ctx.db.cluster!.clockId} AND taken <> 7`)
+  const { clockId } = (await busy.add()).ctx.db.cluster!
+  expect([clockId, first!.ctx.db.cluster!.clockId === clockId]).toEqual([7, false])
+  await busy.nodes[1]!.stop()
+  expect((await busy.add()).ctx.db.cluster!.clockId).toBe(7)
+  // Whatever the clock says, a key ends with the clock id.
+  const account = await createAccount(busy.nodes[2]!, 'keyed')
+  const { body } = await account.call('com.atproto.repo.createRecord', { json: { ...post('keyed'), repo: account.did } })
+  expect(body.uri).toEndWith('2b')
 })
 
 test('of many who want one handle at two nodes, one has it', async () => {

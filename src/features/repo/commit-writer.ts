@@ -182,8 +182,8 @@ function commitRefusal(fault: CommitFault): Refusal {
   }
 }
 
-/** Clock identifier of TIDs, which tells apart the revisions of processes that run at the same time. */
-const clockIdOf = perContext(() => Math.floor(Math.random() * CLOCK_IDS))
+/** Clock identifier of TIDs, which tells apart the record keys and revisions of nodes that write at the same time. */
+const clockIdOf = perContext(({ db }) => db.cluster?.clockId ?? Math.floor(Math.random() * CLOCK_IDS))
 
 /** A TID of the present time, later than `previous`. */
 export const nextRev = (ctx: Context, previous: Tid | null): Tid => nextTid(previous, ctx.clock.now() * 1000, clockIdOf(ctx))

@@ -137,6 +137,8 @@ export interface DatabaseCounters {
 /** What servers that share a database do together: wake each other up, and agree on who does what only one may do. */
 export interface Cluster {
   readonly node: ClusterNode
+  /** Clock identifier of the TIDs of this node. No other node that has registered has the same one. */
+  readonly clockId: number
   /**
    * Register this node, once the schema is there, so that others see it. Its row is deleted by `close` of the database.
    * `isAlone`: the server has locked the database, so that all nodes before it are gone.

@@ -49,6 +49,7 @@ import hostingChanges from '../../../migrations/0093-hosting-changes.sql' with {
 import pushRegistrations from '../../../migrations/0109-push-registrations.sql' with { type: 'text' }
 import holders from '../../../migrations/0120-holders.sql' with { type: 'text' }
 import sweepReports from '../../../migrations/0121-sweep-reports.sql' with { type: 'text' }
+import clockIds from '../../../migrations/0127-clock-ids.sql' with { type: 'text' }
 import sharedMemory from '../../../migrations/0122-shared-memory.sql' with { type: 'text' }
 import sharedMemoryPostgres from '../../../migrations/0122-shared-memory.postgres.sql' with { type: 'text' }
 import lanes from '../../../migrations/0123-lanes.sql' with { type: 'text' }
@@ -123,4 +124,5 @@ export const migrations: readonly Migration[] = [
   migration(121, 'sweep-reports', sweepReports),
   migration(122, 'shared-memory', sharedMemory, sharedMemoryPostgres),
   migration(123, 'lanes', lanes),
+  migration(127, 'clock-ids', clockIds),
 ]

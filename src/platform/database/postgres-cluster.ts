@@ -8,6 +8,7 @@
  */
 import type { SQL } from 'bun'
 import { setTimeout as pause } from 'node:timers/promises'
+import { CLOCK_IDS } from '../../protocol/tid.ts'
 import { outsideRequests } from '../running/request-scope.ts'
 import {
   ALIVE_MILLIS,
@@ -40,6 +41,8 @@ const RETRY_MILLIS = 1000
 const KEPT_MILLIS = 24 * 3600 * 1000
 
 const nowMillis = sql`CAST(extract(epoch FROM clock_timestamp()) * 1000 AS BIGINT)`
+/** Nodes that join take turns. */
+const JOIN_LOCK = 0x6a_6f_69_6e
 const lockOf = (lease: string) => sql`hashtextextended(${`lease ${lease}`}, 0)`
 
 export interface ClusterHooks {
@@ -58,6 +61,7 @@ export class PostgresCluster implements Cluster {
   readonly #ends = new Set<() => Promise<void>>()
   #sending: Promise<void> | null = null
   #version: string | null = null
+  #clockId = Math.floor(Math.random() * CLOCK_IDS)
   #heartbeat: Timer | null = null
   #isClosed = false
 
@@ -99,10 +103,28 @@ export class PostgresCluster implements Cluster {
     const gone = isAlone ? sql`1 = 1` : sql`heartbeat_at < ${nowMillis} - ${KEPT_MILLIS}`
     await this.#ask((session) => session.all(sql`DELETE FROM node WHERE ${gone}`))
     await this.#ask((session) => session.all(sql`DELETE FROM commit_mark WHERE node NOT IN (SELECT id FROM node)`))
-    await this.#beat()
+    await this.#ask((session) => this.#register(session))
     this.hooks.onJoin()
     this.#heartbeat = outsideRequests(() => setInterval(() => void this.#beat().catch(() => undefined), HEARTBEAT_MILLIS))
     this.#heartbeat.unref()
+  }
+
+  get clockId(): number {
+    return this.#clockId
+  }
+
+  /** Inserts the row of this node, with a clock id that is in no other row. */
+  async #register(session: Reader): Promise<void> {
+    await session.all(sql`SELECT pg_advisory_lock(CAST(${JOIN_LOCK} AS BIGINT))`)
+    try {
+      const free = await session.get<{ id: number }>(sql`
+        SELECT free.id FROM generate_series(0, CAST(${CLOCK_IDS - 1} AS BIGINT)) AS free (id)
+        WHERE NOT EXISTS (SELECT 1 FROM node WHERE clock_id = free.id) ORDER BY random() LIMIT 1`)
+      this.#clockId = free?.id ?? this.#clockId
+      await this.#beat()
+    } finally {
+      await session.all(sql`SELECT pg_advisory_unlock(CAST(${JOIN_LOCK} AS BIGINT))`)
+    }
   }
 
   /** Gives the sign of life that keeps the session. Whoever misses it finds out from the row. */
@@ -113,7 +135,8 @@ export class PostgresCluster implements Cluster {
     const { id, name } = this.node
     await this.#ask((session) =>
       session.all(sql`
-        INSERT INTO node (id, name, version, started_at, heartbeat_at) VALUES (${id}, ${name}, ${this.#version}, ${nowMillis}, ${nowMillis})
+        INSERT INTO node (id, name, version, started_at, heartbeat_at, clock_id)
+        VALUES (${id}, ${name}, ${this.#version}, ${nowMillis}, ${nowMillis}, ${this.#clockId})
         ON CONFLICT (id) DO UPDATE SET heartbeat_at = excluded.heartbeat_at`),
     )
   }
