@@ -13,7 +13,8 @@ import { TestClock } from './clock.ts'
 import { fakeDns, type FakeDns } from './dns.ts'
 import { testLog, type LogLine } from './log.ts'
 import { freePort } from './ports.ts'
-import { onPostgres, testDatabase } from './postgres.ts'
+import { onCluster, onPostgres, testDatabase } from './postgres.ts'
+import { turnAbout } from './turns.ts'
 
 export { freePort } from './ports.ts'
 
@@ -57,7 +58,9 @@ export async function startPds(config: ConfigOverrides = {}, { onFile = false, .
   const clock = options.clock instanceof TestClock ? options.clock : new TestClock()
   const dns = fakeDns()
   const database = onPostgres && !onFile && config.databaseUrl === undefined ? await testDatabase() : null
-  const bucket = blobsInBucket && config.blobs?.store === undefined && config.blobMirror === undefined ? await startBucket() : null
+  const manyNodes = onCluster && database !== null && options.listen === undefined && options.sharesDatabase === undefined
+  const bucket =
+    (blobsInBucket || manyNodes) && config.blobs?.store === undefined && config.blobMirror === undefined ? await startBucket() : null
   const mails: Mail[] = []
   const { log, lines, verify } = testLog(() => clock.now())
   const mailer: Mailer = {
@@ -68,13 +71,14 @@ export async function startPds(config: ConfigOverrides = {}, { onFile = false, .
   }
   const url = `http://localhost:${port}`
   const { publicUrl = url, ...overrides } = options
-  const start = (changes: ConfigOverrides) =>
+  const startNode = (changes: ConfigOverrides, folder: string, more: Overrides) =>
     startApp(
       testConfig(
-        { dataDir, port, publicUrl },
+        { dataDir: folder, port, publicUrl },
         {
           adminToken: new Secret(ADMIN_TOKEN),
           ...(database && { databaseUrl: database.databaseUrl }),
+          ...(manyNodes && { signingKeyMasterKey: MASTER_KEY }),
           ...config,
           ...changes,
           ...(bucket && { blobs: { ...bucket.primary, ...config.blobs, ...changes.blobs } }),
@@ -88,8 +92,11 @@ export async function startPds(config: ConfigOverrides = {}, { onFile = false, .
         strictTransactions: true,
         stopGraceMillis: 2000,
         ...overrides,
+        ...more,
       },
     )
+  const start = (changes: ConfigOverrides) =>
+    manyNodes ? turnAbout((folder, more) => startNode(changes, folder, more), dataDir) : startNode(changes, dataDir, {})
   let app: App | null = await start({})
 
   const stop = async () => {
