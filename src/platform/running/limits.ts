@@ -149,8 +149,17 @@ class Windows {
   }
 }
 
+/** A charge to one rule of a limiter. */
+interface Entry extends Required<Charge> {
+  rule: Rule
+  limit: number
+  window: SharedWindow
+  /** Points that this node may take now. */
+  room: number
+}
+
 /** Most sums that a request waits for. */
-const MAX_WAITS = 20
+const MAX_WAITS = 40
 /** Until when a request is to wait whose node has used up its share of what is left. */
 const SHARE_MILLIS = 1000
 
@@ -176,7 +185,7 @@ export class Limits {
     const windows = this.#windowsOf(charges, now)
     if (windows.length === 0) return null
     const allowed = windows.every(({ cost, room }) => cost <= room)
-    if (allowed) for (const { name, key, cost, rule, window } of windows) this.#take(ruleName(name, rule), key, window, cost)
+    if (allowed) for (const entry of windows) this.#take(entry)
     return windows
       .map(({ name, cost, room, rule, limit, window }) => ({
         name,
@@ -194,20 +203,21 @@ export class Limits {
    * not know at once. Returns null if it could.
    */
   chargeOnceKnown(...charges: readonly Charge[]): Promise<LimitState | null> | null {
-    return this.#shared !== null && this.#isShort(charges) ? this.#onceKnown(this.#shared, charges) : null
+    return this.#shared !== null && this.#short(charges).length > 0 ? this.#onceKnown(this.#shared, charges) : null
   }
 
   async #onceKnown(shared: SharedLimits, charges: readonly Charge[]): Promise<LimitState | null> {
     for (let waits = 1; ; waits++) {
+      for (const { name, rule, key, window } of this.#short(charges)) shared.ask(ruleName(name, rule), key, window)
       await shared.learned()
       const state = this.charge(...charges)
-      if (state === null || state.allowed || waits === MAX_WAITS || !this.#isShort(charges)) return state
+      if (state === null || state.allowed || waits === MAX_WAITS || this.#short(charges).length === 0) return state
     }
   }
 
-  /** Whether there are points, but more than the share of this node are wanted. */
-  #isShort(charges: readonly Charge[]): boolean {
-    return this.#windowsOf(charges, this.clock.monotonic()).some(
+  /** Where there are points, but more than the share of this node are wanted. */
+  #short(charges: readonly Charge[]): Entry[] {
+    return this.#windowsOf(charges, this.clock.monotonic()).filter(
       ({ cost, room, limit, window }) => cost > room && cost <= limit - window.used,
     )
   }
@@ -217,7 +227,7 @@ export class Limits {
     if (this.#shared === null) return
     const at = this.clock.monotonic()
     for (const { rule, window } of this.#windowsOf([{ name, key }], at)) {
-      this.#shared.took(ruleName(name, rule), key, window, 0)
+      this.#shared.ask(ruleName(name, rule), key, window)
       for (let waits = 0; waits < MAX_WAITS && !this.#shared.isLearned(window, at); waits++) await this.#shared.learned()
     }
   }
@@ -237,7 +247,7 @@ export class Limits {
     return this.#windows.values().reduce((total, { size }) => total + size, 0)
   }
 
-  #windowsOf(charges: readonly Charge[], now: number) {
+  #windowsOf(charges: readonly Charge[], now: number): Entry[] {
     if (!this.config.rateLimit.enabled) return []
     return charges
       .flatMap(({ name, key, cost = 1 }) => rules[name].map((rule: Rule) => ({ name, key, cost, rule, limit: rule.points(this.config) })))
@@ -248,9 +258,9 @@ export class Limits {
       })
   }
 
-  #take(rule: string, key: string, window: SharedWindow, cost: number): void {
+  #take({ name, rule, key, window, cost, limit }: Entry): void {
     window.used += cost
-    if (cost > 0) this.#shared?.took(rule, key, window, cost)
+    if (cost > 0) this.#shared?.took(ruleName(name, rule), key, window, { cost, limit })
   }
 
   #window(rule: Rule, key: string, now: number): SharedWindow {

@@ -1,6 +1,7 @@
 /**
- * Rate limits of several nodes on one database. Each node counts for itself and, a few times a second, adds what it has
- * counted to a table and learns the sum, for many keys in one statement. No request causes a statement of its own.
+ * Rate limits of several nodes on one database. Each node counts for itself. Once it has counted a twentieth of a limit,
+ * divided by the number of other nodes, it adds that to a table and learns the sum, for many keys in one statement. So
+ * clients that are far from their limits cause few statements.
  *
  * Until a node has learned the sum again, it may take a share of what is left, half of it divided by the number of
  * nodes; of a key that it has not seen lately, a tenth of the limit divided by the number of other nodes. One request may
@@ -71,15 +72,26 @@ export class SharedLimits {
     const left = limit - used
     if (this.#nodes === 1 || share === undefined || share.pending === 0) return left
     const known = limit - used + share.pending
-    const budget = now - share.learnedAt <= FRESH_MILLIS ? known / (2 * this.#nodes) : limit / (10 * (this.#nodes - 1))
+    const budget = now - share.learnedAt <= FRESH_MILLIS ? known / (2 * this.#nodes) : this.#blindShare(limit)
     return Math.min(left, Math.floor(budget) - share.pending)
   }
 
-  /** Tell the other nodes of points that were taken from a window, or, with none, learn of theirs. */
-  took(rule: string, key: string, window: SharedWindow, cost: number): void {
-    if (this.#stopping.signal.aborted) return
+  /** What a node may take of a key without having learned the sum. A node that is alone may get company. */
+  #blindShare(limit: number): number {
+    return limit / (10 * Math.max(1, this.#nodes - 1))
+  }
+
+  /** Points were taken from a window. The other nodes are told when there are enough of them. */
+  took(rule: string, key: string, window: SharedWindow, { cost, limit }: { cost: number; limit: number }): void {
     const share = (window.share ??= { pending: 0, sent: 0, learnedAt: -Infinity })
     share.pending += cost
+    if (share.pending >= this.#blindShare(limit) / 2) this.ask(rule, key, window)
+  }
+
+  /** Tell the other nodes of what was taken, and learn what they have. */
+  ask(rule: string, key: string, window: SharedWindow): void {
+    if (this.#stopping.signal.aborted) return
+    window.share ??= { pending: 0, sent: 0, learnedAt: -Infinity }
     this.#due.set(idOf(rule, key), { rule, key, window: window as Entry['window'] })
     this.#sending ??= outsideRequests(() => this.#send())
   }
