@@ -1,5 +1,5 @@
 /** What is forbidden at one node is forbidden at another, from the next request on, whatever that one has in memory. */
-import { afterAll, beforeAll, beforeEach, expect, test } from 'bun:test'
+import { afterAll, beforeAll, beforeEach, expect, spyOn, test } from 'bun:test'
 import { createHash } from 'node:crypto'
 import { createPost, registerAgent, revoke, withAgents } from '../agents/registered-agent.ts'
 import { createAccount, holder, logIn, PASSWORD, xrpc, type TestAccount } from '../harness/account.ts'
@@ -7,6 +7,7 @@ import { startCluster, type TestCluster } from '../harness/cluster.ts'
 import { basic, bearer } from '../harness/http.ts'
 import { OAuthClient } from '../harness/oauth-client.ts'
 import { ADMIN_TOKEN, type TestPds } from '../harness/pds.ts'
+import { until } from '../harness/until.ts'
 
 let cluster: TestCluster
 let here: TestPds
@@ -144,4 +145,26 @@ test('a code that was used, also at both nodes at once', async () => {
     ),
   )
   expect(answers.map(({ status }) => status).toSorted()).toEqual([200, 400, 400, 400])
+})
+
+test('a document of an identity that one node asked for before it changed is not kept after it', async () => {
+  const { plc } = there.ctx
+  const gate = Promise.withResolvers<void>()
+  using asked = spyOn(plc, 'document')
+  asked.mockImplementationOnce(async (did) => {
+    const document = await plc.document(did)
+    await gate.promise
+    return document
+  })
+  const identity = (node: TestPds) => xrpc(node, `com.atproto.identity.resolveIdentity?identifier=${alice.did}`)
+  cluster.clock.advance({ days: 2 })
+  const before = identity(there)
+  await until(() => asked.mock.calls.length > 0)
+  const session = await logIn(here, alice, PASSWORD)
+  const handle = `renamed-${alice.handle}`
+  expect((await holder(here, session).call('com.atproto.identity.updateHandle', { json: { handle } })).status).toBe(200)
+  gate.resolve()
+  await before
+  for (const node of [here, there])
+    expect((await identity(node)).body).toMatchObject({ handle, didDoc: { alsoKnownAs: [`at://${handle}`] } })
 })

@@ -5,6 +5,7 @@ import type { Did, Millis } from '../../protocol/identifiers.ts'
 
 export interface FetchedDocument {
   document: DidDocument
+  /** When it was asked for. */
   fetchedAt: Millis
 }
 
@@ -16,10 +17,18 @@ export async function findDidDocument(reader: Reader, did: Did): Promise<Fetched
   return row && { document: JSON.parse(row.document) as DidDocument, fetchedAt: row.fetchedAt }
 }
 
-export const putDidDocument = (writer: Writer, document: DidDocument, fetchedAt: Millis): Promise<number> =>
+/** No two servers that share a database have clocks that are further apart. */
+const MAX_SKEW_MILLIS = 60_000
+
+/**
+ * Cache a document that was asked for at `askedAt`, unless one is cached that was asked for later, perhaps by another
+ * server: what is asked for before a change may arrive after it. A time in the future is that of a clock that was wrong.
+ */
+export const putDidDocument = (writer: Writer, document: DidDocument, askedAt: Millis, now: Millis = askedAt): Promise<number> =>
   writer.run(sql`
-    INSERT INTO did_document (did, document, fetched_at) VALUES (${document.id}, ${JSON.stringify(document)}, ${fetchedAt})
-    ON CONFLICT (did) DO UPDATE SET document = excluded.document, fetched_at = excluded.fetched_at`)
+    INSERT INTO did_document (did, document, fetched_at) VALUES (${document.id}, ${JSON.stringify(document)}, ${askedAt})
+    ON CONFLICT (did) DO UPDATE SET document = excluded.document, fetched_at = excluded.fetched_at
+    WHERE did_document.fetched_at <= excluded.fetched_at OR did_document.fetched_at > ${now + MAX_SKEW_MILLIS}`)
 
 /** Does nothing if no document of the DID is cached. */
 export const replaceDidDocument = (writer: Writer, document: DidDocument): Promise<number> =>

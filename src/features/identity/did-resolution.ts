@@ -59,10 +59,11 @@ export async function resolveDid(ctx: Context, did: Did, { live = false } = {}):
 
 /** Throws only `LookupsFull`. */
 async function fetchAndKeep(ctx: Context, did: Did): Promise<DidResolution> {
+  const askedAt = ctx.clock.now()
   try {
     const resolution = await fetchDocument(ctx, did)
     if (resolution.ok) {
-      await putDidDocument(ctx.db, resolution.document, ctx.clock.now())
+      await putDidDocument(ctx.db, resolution.document, askedAt, ctx.clock.now())
       await keptDocuments(ctx).grown()
     } else if (resolution.fault !== 'unreachable') await forgetDidDocument(ctx.db, did)
     return resolution
