@@ -11,6 +11,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { startBalancer } from '../harness/balancer.ts'
 import { startBucket } from '../harness/bucket-host.ts'
+import { request } from '../harness/http.ts'
 import { freePort } from '../harness/ports.ts'
 import { testDatabase } from '../harness/postgres.ts'
 import { type RunningServer, startProgram } from '../harness/program.ts'
@@ -84,6 +85,13 @@ export async function startExample({ program, env = {} }: { program?: string[]; 
   await balancer.untilReady(nodes.length)
   const held = resources.move()
   return { url: balancer.url, nodes, untilReady: balancer.untilReady, [Symbol.asyncDispose]: () => held.disposeAsync() }
+}
+
+/** The node that numbers events now, as the first of `asked` says. */
+export async function numbererOf({ nodes }: Example, asked = nodes): Promise<ExampleNode> {
+  const { body } = await request(`${asked[0]!.server.url}/v1/admin/cluster`, { headers: { authorization: `Bearer ${EXAMPLE_TOKEN}` } })
+  const lease = (body.leases as { name: string; holder: { name: string } | null }[]).find(({ name }) => name === 'event-numbers')
+  return nodes.find(({ name }) => name === lease?.holder?.name) ?? nodes[0]!
 }
 
 if (import.meta.main) {

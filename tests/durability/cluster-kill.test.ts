@@ -7,7 +7,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { buildExecutable } from '../../build.ts'
-import { EXAMPLE_TOKEN, type Example, type ExampleNode, startExample } from '../cluster/example.ts'
+import { type Example, type ExampleNode, numbererOf, startExample } from '../cluster/example.ts'
 import { request } from '../harness/http.ts'
 import { Subscriber } from '../harness/subscriber.ts'
 import { StormAccount } from './storm.ts'
@@ -36,7 +36,7 @@ test(
       )
       const reader = new Reader(cluster.nodes)
       for (let round = 0; round < KILLS; round++) {
-        const victim = round % 2 === 0 ? await numberer(cluster) : cluster.nodes[round % cluster.nodes.length]!
+        const victim = round % 2 === 0 ? await numbererOf(cluster) : cluster.nodes[round % cluster.nodes.length]!
         await stormAndKill(cluster, victim, accounts)
         await victim.restart()
         await cluster.untilReady(cluster.nodes.length)
@@ -73,13 +73,6 @@ async function stormAndKill({ nodes }: Example, victim: ExampleNode, accounts: S
   await untilWritten(WRITES_AFTER_KILL)
   isOver = true
   await storm
-}
-
-/** The node that numbers events now. */
-async function numberer({ url, nodes }: Example): Promise<ExampleNode> {
-  const { body } = await request(`${url}/v1/admin/cluster`, { headers: { authorization: `Bearer ${EXAMPLE_TOKEN}` } })
-  const lease = (body.leases as { name: string; holder: { name: string } | null }[]).find(({ name }) => name === 'event-numbers')
-  return nodes.find(({ name }) => name === lease?.holder?.name) ?? nodes[0]!
 }
 
 /** All events up to the newest commit of every account. */
