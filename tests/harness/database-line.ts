@@ -1,13 +1,15 @@
 /** A line to a PostgreSQL server that is cut, or stops carrying anything, as a test says. */
 import { connect, createServer, type AddressInfo, type Socket } from 'node:net'
 
-/** Looks at what a client sends, and says what becomes of it. */
-export type Watch = (bytes: Buffer) => 'pass' | 'lose' | 'lose the answer' | 'hold'
+/** Looks at what a client sends, and whether a COMMIT is among it, and says what becomes of it. */
+export type Watch = (bytes: Buffer, commits: boolean) => 'pass' | 'lose' | 'lose the answer' | 'hold'
 
 export interface DatabaseLine extends AsyncDisposable {
   /** As the given one, over this line. */
   readonly databaseUrl: string
   watch: Watch
+  /** What it has carried. A round trip begins with what is sent after an answer. */
+  readonly carried: { roundTrips: number; bytes: number }
   /** Close all connections. */
   cut(): void
   /** Carry nothing any more, without closing anything, until told otherwise. New connections are carried. */
@@ -21,12 +23,24 @@ export async function startDatabaseLine(databaseUrl: string): Promise<DatabaseLi
   const [host, port] = [url.hostname, Number(url.port)]
   const pairs = new Set<Pair>()
   const held: { to: Socket; bytes: Buffer }[] = []
-  const server = createServer((client) => {
-    const pair: Pair = { client, server: connect(port, host), isFrozen: false, isAnswerLost: false, isHeld: false }
+  const carried = { roundTrips: 0, bytes: 0 }
+  const server = createServer({ noDelay: true }, (client) => {
+    const pair: Pair = {
+      client,
+      server: connect({ port, host, noDelay: true }),
+      isFrozen: false,
+      isAnswerLost: false,
+      isHeld: false,
+      isAnswered: true,
+      commits: commitsOf(),
+    }
     pairs.add(pair)
     client.on('data', (bytes: Buffer) => {
       if (pair.isFrozen) return
-      const fate = pair.isHeld ? 'hold' : line.watch(bytes)
+      carried.bytes += bytes.length
+      if (pair.isAnswered) carried.roundTrips++
+      pair.isAnswered = false
+      const fate = pair.isHeld ? 'hold' : line.watch(bytes, pair.commits(bytes))
       if (fate === 'lose') return close(pair)
       if (fate === 'hold') {
         held.push({ to: pair.server, bytes })
@@ -39,6 +53,8 @@ export async function startDatabaseLine(databaseUrl: string): Promise<DatabaseLi
       pair.server.write(bytes)
     })
     pair.server.on('data', (bytes) => {
+      carried.bytes += bytes.length
+      pair.isAnswered = true
       if (pair.isAnswerLost) close(pair)
       else if (!pair.isFrozen && !pair.isHeld) client.write(bytes)
     })
@@ -58,6 +74,7 @@ export async function startDatabaseLine(databaseUrl: string): Promise<DatabaseLi
   const line: DatabaseLine = {
     databaseUrl: url.href,
     watch: () => 'pass',
+    carried,
     cut() {
       for (const pair of pairs) close(pair)
     },
@@ -81,13 +98,31 @@ interface Pair {
   isFrozen: boolean
   isAnswerLost: boolean
   isHeld: boolean
+  isAnswered: boolean
+  commits(bytes: Buffer): boolean
+}
+
+/** Finds a COMMIT among the messages of a connection: as a query, or as a statement that was prepared before. */
+function commitsOf() {
+  let prepared: string | null = null
+  return (bytes: Buffer): boolean => {
+    let found = false
+    for (let at = 0; at + 5 <= bytes.length; at += 1 + bytes.readUInt32BE(at + 1)) {
+      const kind = String.fromCharCode(bytes[at]!)
+      // Q: query; P: statement, query; B: portal, statement.
+      const [one, two] = bytes.toString('latin1', at + 5, at + 1 + bytes.readUInt32BE(at + 1)).split('\0')
+      if (kind === 'P' && two === 'COMMIT') prepared = one!
+      found ||= kind === 'Q' ? one === 'COMMIT' : kind === 'B' && two === prepared
+    }
+    return found
+  }
 }
 
 /** The first COMMIT has this fate; everything else passes. */
 export function onCommit(fate: ReturnType<Watch>): Watch {
   let isDone = false
-  return (bytes) => {
-    if (isDone || !bytes.includes('COMMIT')) return 'pass'
+  return (_bytes, commits) => {
+    if (isDone || !commits) return 'pass'
     isDone = true
     return fate
   }

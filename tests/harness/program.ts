@@ -78,6 +78,8 @@ export async function watchProgram(words: string[], shows: RegExp): Promise<stri
 
 export interface RunningServer extends AsyncDisposable {
   url: string
+  /** Of the process, if it runs without a limit of files. */
+  pid: number
   /** Everything written to standard output so far. */
   output(): string
   signal(name: NodeJS.Signals): void
@@ -109,6 +111,7 @@ export async function startProgram(
   const { listening, output, ended } = readOutput(child.stdout, child.stderr)
   return {
     url: await listening,
+    pid: child.pid,
     output,
     signal: (name) => child.kill(name),
     exited: child.exited,

@@ -12,7 +12,7 @@ import { WriteConflict, type DatabaseCounters, type Sql, type Tx } from './datab
 import { isConflict, isLost, unknownOutcome } from './postgres-faults.ts'
 import type { Mark } from './postgres-connection.ts'
 import type { Question } from './postgres-line.ts'
-import { readerOn, send, statementOf, type Rows } from './postgres-statements.ts'
+import { commands, readerOn, send, statementOf, type Command, type Rows } from './postgres-statements.ts'
 
 export type Work = (tx: Tx) => Promise<unknown>
 export type Outcome = { ok: true; value: unknown } | { ok: false; error: unknown }
@@ -130,7 +130,7 @@ export class Group {
   async #member(work: Work): Promise<Outcome> {
     const { hasSavepoints, isAlone, strict } = this.options
     if (strict) await this.#rehearse(work)
-    if (hasSavepoints) this.#send('SAVEPOINT member')
+    if (hasSavepoints) this.#send('SAVEPOINT')
     this.#fault = null
     this.#memberHasWritten = false
     const others = this.#afterCommit.length
@@ -140,8 +140,8 @@ export class Group {
     const isSound = this.#fault === null && (outcome.ok || !this.#memberHasWritten)
     if (!isSound || !outcome.ok) this.#afterCommit.length = others
     if (hasSavepoints) {
-      if (!isSound) this.#send('ROLLBACK TO member')
-      this.#send('RELEASE member')
+      if (!isSound) this.#send('ROLLBACK TO')
+      this.#send('RELEASE')
     } else this.#isDoomed = !isSound
     // Work that goes on after a failed statement has failed.
     return outcome.ok && this.#fault !== null ? { ok: false, error: this.#fault } : outcome
@@ -151,10 +151,10 @@ export class Group {
   async #rehearse(work: Work): Promise<void> {
     const counted = { ...this.#counted }
     const others = this.#afterCommit.length
-    this.#send('SAVEPOINT rehearsal')
+    this.#send('SAVEPOINT')
     await this.#attempt(work)
-    await this.#command('ROLLBACK TO rehearsal')
-    this.#send('RELEASE rehearsal')
+    await this.#command('ROLLBACK TO')
+    this.#send('RELEASE')
     this.#afterCommit.length = others
     this.#uncount(counted)
   }
@@ -190,12 +190,12 @@ export class Group {
     }
   }
 
-  #command(text: string): Promise<Rows> {
-    return this.#ask((connection) => connection.unsafe(text))
+  #command(command: Command): Promise<Rows> {
+    return this.#ask(commands[command])
   }
 
   /** Does not wait. If it fails, so does the next statement. */
-  #send(command: string): void {
+  #send(command: Command): void {
     this.#command(command).catch(() => undefined)
   }
 

@@ -4,7 +4,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { DatabaseUnavailable, type DatabaseCounters, type Reader, type Sql } from './database.ts'
 import { faultOf, isLost } from './postgres-faults.ts'
 import { Line, type Connect } from './postgres-line.ts'
-import { readerOn, send, statementOf, type Rows } from './postgres-statements.ts'
+import { commands, readerOn, send, statementOf, type Rows } from './postgres-statements.ts'
 
 /** Connections for single reads and short series of them. */
 const READER_CONNECTIONS = 8
@@ -83,11 +83,11 @@ export class PostgresReaders implements Reader {
     })
     try {
       // Sent with the first statement of the work, which fails if this does.
-      connection.unsafe('BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY').catch(() => undefined)
+      commands['BEGIN SNAPSHOT'](connection).catch(() => undefined)
       return await work(reader)
     } finally {
-      void connection
-        .unsafe('ROLLBACK')
+      void commands
+        .ROLLBACK(connection)
         .catch(() => undefined)
         .finally(() => connection.release())
     }

@@ -59,6 +59,21 @@ export const statementOf = (query: Sql): Statement => ({ ...textOf(query), value
 
 export const send = (connection: SQL, { text, values }: Statement): Promise<Rows> => connection.unsafe(text, values)
 
+/**
+ * Commands of transactions. The driver prepares what comes from a template, and sends it along with other statements. A
+ * text without parameters travels alone, once all before it is answered.
+ */
+export const commands = {
+  BEGIN: (connection: SQL): Promise<Rows> => connection`BEGIN`,
+  'BEGIN SNAPSHOT': (connection: SQL): Promise<Rows> => connection`BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY`,
+  COMMIT: (connection: SQL): Promise<Rows> => connection`COMMIT`,
+  ROLLBACK: (connection: SQL): Promise<Rows> => connection`ROLLBACK`,
+  SAVEPOINT: (connection: SQL): Promise<Rows> => connection`SAVEPOINT work`,
+  'ROLLBACK TO': (connection: SQL): Promise<Rows> => connection`ROLLBACK TO work`,
+  RELEASE: (connection: SQL): Promise<Rows> => connection`RELEASE work`,
+} as const
+export type Command = keyof typeof commands
+
 export const readerOn = (ask: (query: Sql) => Promise<Rows>): Reader => ({
   all: async <T>(query: Sql) => (await ask(query)).map(decoded) as T[],
   async get<T>(query: Sql) {

@@ -184,7 +184,7 @@ const CLUSTER_LOCK = 0x6f_6c_64_66_61_73_75n
 
 /** In one order, so that no two transactions wait for each other. */
 function takeLocks(connection: ReservedSQL, locks: readonly Lock[] | null): Promise<unknown> {
-  if (locks === null) return connection.unsafe(`SELECT pg_advisory_xact_lock(${CLUSTER_LOCK})`)
+  if (locks === null) return connection.unsafe('SELECT pg_advisory_xact_lock($1)', [CLUSTER_LOCK])
   return connection.unsafe(
     `SELECT pg_advisory_xact_lock_shared(${CLUSTER_LOCK}), (SELECT count(pg_advisory_xact_lock(key))
        FROM (SELECT DISTINCT hashtextextended(name, 0) AS key FROM unnest($1::text[]) AS name ORDER BY key) AS keys)`,
