@@ -1,4 +1,7 @@
 import { makeBackup, openArchive } from '../features/backup/backup.ts'
+import { OperatorError } from '../base/operator-error.ts'
+import type { Config } from '../platform/configuration/config.ts'
+import { isPostgresUrl, withoutPassword } from '../platform/database/postgres.ts'
 import { processLog } from '../platform/running/log.ts'
 import { exitCodes, integerOption, Misuse } from './command.ts'
 import { configured } from './configuration.ts'
@@ -19,6 +22,7 @@ With backup.passphrase (SERVICE_BACKUP_PASSPHRASE) everything is encrypted in th
 as readable as the data directory, and contains the master key unless SERVICE_SIGNING_KEY_MASTER_KEY is configured.`,
   options: { keep: { value: 'n', doc: 'Delete all but the newest n backups at the destination.' } },
   async run({ terminal, config, positionals, options }) {
+    if (isPostgresUrl(config.databaseUrl)) throw new OperatorError(onPostgres(config))
     const place = positionals[0] ?? config.backup.destination
     if (place === null || place === undefined) throw new Misuse('name a destination for the backup, or set backup.destination')
     const { snapshot, databaseBytes, blobsCopied, blobsKept, missingBlobs, snapshotsDropped } = await makeBackup(
@@ -39,3 +43,12 @@ as readable as the data directory, and contains the master key unless SERVICE_SI
     return missingBlobs === 0 ? exitCodes.ok : exitCodes.failed
   },
 })
+
+/** What to do instead: the two parts of a server past one machine are kept by what stores them. */
+function onPostgres({ databaseUrl, dataDir, blobs }: Config): string {
+  const kept =
+    blobs.store === 's3'
+      ? 'turn on versioning of the bucket, and keep its old versions for as long as backups of the database'
+      : `copy ${dataDir} after each backup of the database`
+  return `${withoutPassword(databaseUrl)} is not a file: back it up and restore it with PostgreSQL's own tools (pg_dump, or a base backup and its log). For the blobs, ${kept}. After a restore, "holdfast verify" tells what is missing`
+}

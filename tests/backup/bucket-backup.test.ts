@@ -15,7 +15,7 @@ test('the database is backed up, the bucket is not, and both come together again
   const scratch = mkdtempSync(join(tmpdir(), 'holdfast-bucket-backup-'))
   await using bucket = await startBucket()
   await using pds = await startPds({ blobs: bucket.primary }, { onFile: true })
-  const holdfast = async (dataDir: string, words: string[]) => {
+  const holdfast = async (dataDir: string, words: string[], more: Record<string, string> = {}) => {
     const lines: string[] = []
     const env = {
       SERVICE_DATA_DIR: dataDir,
@@ -28,10 +28,17 @@ test('the database is backed up, the bucket is not, and both come together again
       SERVICE_BLOBS_S3_FORCE_PATH_STYLE: 'true',
       AWS_ACCESS_KEY_ID: bucket.primary.s3AccessKeyId,
       AWS_SECRET_ACCESS_KEY: bucket.primary.s3SecretAccessKey.reveal(),
+      ...more,
     }
     const code = await runCommand(quietTerminal(env, lines), [...words, '--dev'])
     return { code, text: lines.join('\n') }
   }
+  const instead = await holdfast(pds.dataDir, ['backup', join(scratch, 'none')], {
+    SERVICE_DATABASE_URL: 'postgres://me:secret@127.0.0.1:1/x',
+  })
+  expect(instead.code).toBe(1)
+  expect(instead.text).toContain('versioning of the bucket')
+  expect(instead.text).not.toContain('secret')
   const alice = await Uploader.join(pds, 'alice')
   const contents = [randomBytes(1000), randomBytes(1001)]
   const cids: string[] = []

@@ -191,11 +191,11 @@ async function checkBlobs({ config }: Patient): Promise<Finding> {
 }
 
 async function checkBackups(patient: Patient): Promise<Finding> {
-  const { backup, databaseUrl } = patient.config
+  const { backup, blobs, databaseUrl } = patient.config
   if (isPostgresUrl(databaseUrl))
     return warning(
       "backups of a PostgreSQL database are made by PostgreSQL's own tools and are not checked here",
-      'make sure that they run (pg_dump, or base backups and WAL archiving), and that the data directory is copied after each database backup',
+      `make sure that they run (pg_dump, or base backups and WAL archiving), and that ${blobs.store === 's3' ? 'versioning of the bucket of blobs is on' : 'the data directory is copied after each database backup'}`,
     )
   if (backup.destination === null)
     return warning(

@@ -68,12 +68,12 @@ export class Bucket {
   }
 
   /**
-   * Yields all objects under the prefix whose keys are after `after`, in ascending order of their keys, in pages small
-   * enough not to hold the event loop. Throws if the store lists them in another order, and `BucketRefusal` if it refuses.
+   * Yields all objects under the prefix in ascending order of their keys, in pages small enough not to hold the event
+   * loop. Throws if the store lists them in another order, and `BucketRefusal` if it refuses.
    */
-  async *list(prefix: string, after = ''): AsyncGenerator<StoredObject[]> {
+  async *list(prefix: string): AsyncGenerator<StoredObject[]> {
     let token: string | undefined
-    let last = after
+    let last = ''
     do {
       const page = await this.ask(({ client, library }, abortSignal) =>
         client.send(
@@ -82,7 +82,6 @@ export class Bucket {
             Prefix: prefix,
             MaxKeys: LIST_PAGE,
             ContinuationToken: token,
-            StartAfter: token === undefined && after !== '' ? after : undefined,
           }),
           { abortSignal },
         ),
@@ -98,14 +97,14 @@ export class Bucket {
   }
 
   /** Store an object. Throws `BucketRefusal` if the store refuses. */
-  async put(key: string, { body, sha256 }: Content, signal?: AbortSignal): Promise<void> {
+  async put(key: string, { body, sha256 }: Content): Promise<void> {
     await this.ask(
       ({ client, library }, abortSignal) => {
         const command = new library.PutObjectCommand({ Bucket: this.name, Key: key, Body: body, ContentLength: body.size })
         command.middlewareStack.add(signedOver(sha256), { step: 'build' })
         return client.send(command, { abortSignal })
       },
-      { timeoutMillis: uploadTimeoutMillis(body), signal },
+      { timeoutMillis: uploadTimeoutMillis(body) },
     )
   }
 
