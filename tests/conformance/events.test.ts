@@ -174,9 +174,13 @@ test.each(rows.map((row) => [row.name, row] as const))('%s', async (name, { act,
 })
 
 test('of a deleted account nothing is left to replay but its end', async () => {
-  await asOperator('com.atproto.admin.deleteAccount', { did: alice.did })
-  const replay = new Subscriber(pds.url, '?cursor=0')
   const isAlices = ({ body }: { body: object }) => Object.values(body).includes(alice.did)
+  const live = new Subscriber(pds.url)
+  await live.opened
+  await asOperator('com.atproto.admin.deleteAccount', { did: alice.did })
+  await live.untilSeen((messages) => messages.some(({ body }) => body['status'] === 'deleted'))
+  live.close()
+  const replay = new Subscriber(pds.url, '?cursor=0')
   for (let count = 1; !replay.messages.some(isAlices); count++) await replay.until(count)
   expect(replay.messages.filter(isAlices)).toMatchObject([{ type: '#account', body: { active: false, status: 'deleted' } }])
   replay.close()

@@ -15,7 +15,7 @@ import { channels, POLL_MILLIS } from './wake-ups.ts'
 const KEPT_BYTES = 16 * 1024 * 1024
 
 export class Tail {
-  readonly #ctx: Pick<Context, 'db' | 'log'>
+  readonly #ctx: Pick<Context, 'db' | 'log' | 'signals'>
   readonly #followers = new Set<() => void>()
   /** Ends listening for notifications. */
   #unlisten: (() => void) | null = null
@@ -27,7 +27,7 @@ export class Tail {
   #floor: number | null = null
   #head = 0
 
-  constructor(ctx: Pick<Context, 'db' | 'log'>) {
+  constructor(ctx: Pick<Context, 'db' | 'log' | 'signals'>) {
     this.#ctx = ctx
   }
 
@@ -76,14 +76,19 @@ export class Tail {
   }
 
   #listen(): (() => void) | null {
-    const { cluster } = this.#ctx.db
+    const { db, signals } = this.#ctx
+    const { cluster } = db
     if (cluster === null) return null
     const unlisten = cluster.listen(channels.numbered, () => this.#wake())
     const poll = outsideRequests(() => setInterval(() => this.#wake(), POLL_MILLIS))
-    return () => {
+    const end = () => {
       unlisten()
       clearInterval(poll)
+      heedless()
     }
+    // A socket that is torn down may leave its follower behind.
+    const heedless = signals.stopping.subscribe(end)
+    return end
   }
 
   #tell(): void {

@@ -139,7 +139,7 @@ class Windows {
     }
     const kept = this.#windows.get(key)
     if (kept && kept.endsAt > now) return kept
-    const window = { used: 0, endsAt: now + this.millis }
+    const window = { used: 0, endsAt: now + this.millis, millis: this.millis }
     this.#windows.set(key, window)
     return window
   }

@@ -19,6 +19,8 @@ const SYNC_MILLIS = 25
 const FRESH_MILLIS = 250
 /** Pause after a statement that failed. */
 const RETRY_MILLIS = 1000
+/** How far the clocks of two nodes may be apart. */
+const SKEW_MILLIS = 10_000
 /** Most keys in one statement. */
 const MAX_BATCH = 500
 /** Between two deletions of windows that have ended. */
@@ -29,6 +31,8 @@ export interface SharedWindow {
   used: number
   /** On the monotonic clock. */
   endsAt: number
+  /** Length of the window. */
+  readonly millis: number
   share?: Share
 }
 
@@ -162,16 +166,31 @@ export class SharedLimits {
   #add(batch: ReadonlyMap<string, Entry>, now: number): Promise<Sum[]> {
     const rows = [...batch]
       .toSorted(([one], [other]) => (one < other ? -1 : 1))
-      .map(([id, { window }]) => [id, Math.round(now + window.endsAt - this.clock.monotonic()), window.share.sent].join(' '))
+      .map(([id, { window }]) => {
+        const endsAt = Math.round(now + window.endsAt - this.clock.monotonic())
+        return [id, endsAt, window.share.sent, window.used, window.millis].join(' ')
+      })
+    const part = (place: number) => sql`CAST(split_part(one, ' ', ${place}) AS BIGINT)`
+    // A window that ends later than one that begins now was written by a node whose clock was ahead: what this node knows counts.
     return this.cluster.beside(sql`
-      INSERT INTO limit_window (id, ends_at, used)
-      SELECT split_part(one, ' ', 1), CAST(split_part(one, ' ', 2) AS BIGINT), CAST(split_part(one, ' ', 3) AS BIGINT)
-      FROM unnest(string_to_array(${rows.join(',')}, ',')) AS one
-      ON CONFLICT (id) DO UPDATE SET
-        used = CASE WHEN limit_window.ends_at <= ${now} THEN excluded.used ELSE limit_window.used + excluded.used END,
-        ends_at = CASE WHEN limit_window.ends_at <= ${now} THEN excluded.ends_at ELSE limit_window.ends_at END
-      RETURNING id, ends_at AS "endsAt", used, (SELECT count(*) FROM node
-        WHERE heartbeat_at > CAST(extract(epoch FROM clock_timestamp()) * 1000 AS BIGINT) - ${ALIVE_MILLIS}) AS nodes`)
+      WITH sent AS MATERIALIZED (
+        SELECT split_part(one, ' ', 1) AS id, ${part(2)} AS ends_at, ${part(3)} AS used, ${part(4)} AS known, ${now + SKEW_MILLIS} + ${part(5)} AS latest
+        FROM unnest(string_to_array(${rows.join(',')}, ',')) AS one),
+      locked AS MATERIALIZED (SELECT id FROM limit_window WHERE id IN (SELECT id FROM sent) ORDER BY id FOR UPDATE),
+      counted AS (
+        UPDATE limit_window AS old SET
+          used = CASE WHEN old.ends_at <= ${now} THEN sent.used WHEN old.ends_at > sent.latest THEN sent.known ELSE old.used + sent.used END,
+          ends_at = CASE WHEN old.ends_at <= ${now} OR old.ends_at > sent.latest THEN sent.ends_at ELSE old.ends_at END
+        FROM locked JOIN sent ON sent.id = locked.id WHERE old.id = locked.id
+        RETURNING old.id, old.ends_at, old.used),
+      begun AS (
+        INSERT INTO limit_window AS old (id, ends_at, used)
+        SELECT id, ends_at, used FROM sent WHERE NOT EXISTS (SELECT 1 FROM counted WHERE counted.id = sent.id)
+        ON CONFLICT (id) DO UPDATE SET used = old.used + excluded.used
+        RETURNING old.id, old.ends_at, old.used)
+      SELECT id, ends_at AS "endsAt", used, (SELECT count(*) FROM node
+        WHERE heartbeat_at > CAST(extract(epoch FROM clock_timestamp()) * 1000 AS BIGINT) - ${ALIVE_MILLIS}) AS nodes
+      FROM (SELECT * FROM counted UNION ALL SELECT * FROM begun) AS sums`)
   }
 
   async #forget(now: number): Promise<void> {
