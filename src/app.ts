@@ -71,6 +71,7 @@ export async function startApp(config: Config, overrides: Overrides = {}): Promi
     }
     // Clean-up runs in reverse order, so steps stop after the listener: the last requests may still add steps.
     undos.push(() => ctx.steps.stop())
+    await ctx.limits.meet()
     const listener = (overrides.listen ?? listen)(config, createDispatcher(ctx, offeredEndpoints(ctx, active)))
     undos.push(() => listener.stop(overrides.stopGraceMillis ?? STOP_GRACE_MILLIS))
     for (const feature of active) {
@@ -81,7 +82,7 @@ export async function startApp(config: Config, overrides: Overrides = {}): Promi
     const { cluster } = ctx.db
     if (cluster !== null) {
       const reclaims = active.map((feature) => async () => feature.reclaim?.(ctx))
-      const reclaiming = new Reclaiming({ ...ctx, cluster }, [() => ctx.steps.reclaim(), ...reclaims])
+      const reclaiming = new Reclaiming({ ...ctx, cluster }, [() => ctx.limits.meet(), () => ctx.steps.reclaim(), ...reclaims])
       reclaiming.start()
       undos.push(() => reclaiming.stop())
     }

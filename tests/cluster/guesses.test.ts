@@ -94,6 +94,13 @@ describe('a limit of 30 requests', () => {
   })
 })
 
+test('a limit is one for nodes that have just started, and have not heard of each other', async () => {
+  await using limited = await startCluster(3, { rateLimit: { globalIpPer5min: 200 } })
+  const answers = await Promise.all(Array.from({ length: 400 }, (_, i) => xrpc(limited.nodes[i % 3]!, 'com.atproto.server.describeServer')))
+  expect(count(answers, 200)).toBeGreaterThanOrEqual(200)
+  expect(count(answers, 200)).toBeLessThanOrEqual(220)
+})
+
 test('wrong guesses of an operator count at every node', async () => {
   await using limited = await startCluster(2)
   const guess = (node: number) => request(`${limited.nodes[node % 2]!.url}/v1/admin/health`, { headers: bearer(`wrong ${node}`) })

@@ -232,6 +232,11 @@ export class Limits {
     }
   }
 
+  /** As in `SharedLimits`. */
+  async meet(): Promise<void> {
+    await this.#shared?.meet()
+  }
+
   async stop(): Promise<void> {
     await this.#shared?.stop()
   }

@@ -110,6 +110,11 @@ export class SharedLimits {
     return share !== undefined && share.pending === 0 && share.learnedAt >= at
   }
 
+  /** Count the nodes. Call it at the start and from time to time; statements of busy nodes count them too. */
+  async meet(): Promise<void> {
+    this.#nodes = Math.max(1, (await this.cluster.nodes()).filter(({ isAlive }) => isAlive).length)
+  }
+
   async stop(): Promise<void> {
     this.#stopping.abort()
     await this.#sending
