@@ -104,8 +104,15 @@ const stateOf = (db: Database, { did }: Named) =>
     )
     .then((row) => (row === null ? 'nothing' : row.finished !== null ? 'finished' : row.published !== null ? 'published' : 'begun'))
 
+/** Those that a kill left without a number come last, as they will be numbered. */
 const eventsOf = async (db: Database, { did }: Named): Promise<string[]> =>
-  (await db.all<{ type: string }>(sql`SELECT event_type AS type FROM repo_seq WHERE did = ${did} ORDER BY seq`)).map(({ type }) => type)
+  (
+    await db.all<{ type: string }>(sql`
+      SELECT type FROM (
+        SELECT event_type AS type, 0 AS part, seq AS place FROM repo_seq WHERE did = ${did}
+        UNION ALL SELECT event_type, 1, id FROM unnumbered_event WHERE did = ${did}) AS event
+      ORDER BY part, place`)
+  ).map(({ type }) => type)
 
 /** What a child that is cut off must look like, whatever phase it is in. */
 async function checkUnfinished(db: Database, child: Named): Promise<string> {
