@@ -1,6 +1,15 @@
 /** Which transactions run beside others on PostgreSQL, on one node and on several. */
 import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { accountLock, lockOn, sql, WriteConflict, type Database, type Tx } from '../../src/platform/database/database.ts'
+import {
+  accountLock,
+  isUniqueViolation,
+  lockOn,
+  sql,
+  together,
+  WriteConflict,
+  type Database,
+  type Tx,
+} from '../../src/platform/database/database.ts'
 import { openPostgres } from '../../src/platform/database/postgres.ts'
 import { testDatabase, type TestDatabase } from '../harness/postgres.ts'
 
@@ -138,4 +147,17 @@ test('in a group, one that fails before it has changed anything costs the others
   expect(late.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'rejected', 'fulfilled'])
   expect((await nodes[1].all<{ id: string }>(sql`SELECT id FROM entry ORDER BY id`)).map(({ id }) => id)).toEqual(['a', 'c', 'd', 'f'])
   expect(effects).toEqual(['a', 'c', 'd', 'f'])
+})
+
+test('of statements that are sent together, the first that fails is the reason, and nothing goes on after it', async () => {
+  const add = (tx: Tx, id: string) => tx.run(sql`INSERT INTO entry (id) VALUES (${id})`)
+  await nodes[0].run(sql`INSERT INTO entry (id) VALUES ('there')`)
+  const slow = async (tx: Tx) => {
+    await add(tx, 'before')
+    await add(tx, 'after')
+  }
+  const failing = nodes[0].transactionOn([], (tx) => together(slow(tx), add(tx, 'there'), add(tx, 'other')))
+  const error = await failing.catch((reason: unknown) => reason)
+  expect(isUniqueViolation(error)).toBe(true)
+  expect(await nodes[0].all(sql`SELECT id FROM entry WHERE id IN ('before', 'after', 'other')`)).toEqual([])
 })

@@ -28,6 +28,9 @@ export const isLost = (error: unknown): boolean =>
 /** Another transaction was in the way. The same work succeeds when it runs again. */
 export const isConflict = (error: unknown): boolean => error instanceof WriteConflict || conflictStates.test(stateOf(error))
 
+/** A statement was refused because one before it in the transaction had failed. */
+export const isAborted = (error: unknown): boolean => stateOf(error) === '25P02'
+
 /** The error that callers receive: one that says that the database is not available, if that is the reason. */
 export function faultOf(error: unknown): unknown {
   if (isLost(error)) return new DatabaseUnavailable('the database cannot be reached', { cause: error })

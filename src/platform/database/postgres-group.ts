@@ -9,7 +9,7 @@
  */
 import type { ReservedSQL } from 'bun'
 import { WriteConflict, type DatabaseCounters, type Sql, type Tx } from './database.ts'
-import { isConflict, isLost, unknownOutcome } from './postgres-faults.ts'
+import { isAborted, isConflict, isLost, unknownOutcome } from './postgres-faults.ts'
 import type { Mark } from './postgres-connection.ts'
 import type { Question } from './postgres-line.ts'
 import { commands, readerOn, send, statementOf, type Command, type Rows } from './postgres-statements.ts'
@@ -143,8 +143,9 @@ export class Group {
       if (!isSound) this.#send('ROLLBACK TO')
       this.#send('RELEASE')
     } else this.#isDoomed = !isSound
-    // Work that goes on after a failed statement has failed.
-    return outcome.ok && this.#fault !== null ? { ok: false, error: this.#fault } : outcome
+    // Work that goes on after a failed statement has failed, and the first failure is the reason for all others.
+    const isResult = this.#fault === null || (!outcome.ok && !isAborted(outcome.error))
+    return isResult ? outcome : { ok: false, error: this.#fault }
   }
 
   /** Runs the work and rolls it back. The outcome is ignored: the second run must have the same one. */
