@@ -4,7 +4,7 @@ import { Secret } from '../../src/base/secret.ts'
 import { enqueuePush } from '../../src/features/notifications/notifications.ts'
 import { sql } from '../../src/platform/database/database.ts'
 import type { Did } from '../../src/protocol/identifiers.ts'
-import { createAccount } from '../harness/account.ts'
+import { createAccount, type TestAccount } from '../harness/account.ts'
 import { bearer, request } from '../harness/http.ts'
 import { ADMIN_TOKEN, type TestPds } from '../harness/pds.ts'
 import { PushRelay, type Json } from '../harness/push-relay.ts'
@@ -62,6 +62,10 @@ test('requests are answered and other steps are performed while the relay takes 
   const headers = bearer(ann.account.accessJwt)
   expect((await request(`${pds.url}/xrpc/com.atproto.server.getSession`, { headers })).status).toBe(200)
   expect(await metricsOf(pds)).toContain('notify_queue_depth 4')
+  const mails = pds.mails.length
+  const { email } = ann.account as TestAccount
+  expect((await request(`${pds.url}/xrpc/com.atproto.server.requestPasswordReset`, { json: { email } })).status).toBe(200)
+  await until(() => pds.mails.length > mails)
   resolve()
   await pds.runSteps()
   expect(await metricsOf(pds)).toContain('notify_queue_depth 0')

@@ -280,7 +280,8 @@ export class StepRunner implements Steps {
       await this.#within(kind.take(this.ctx, this.#opened(row)))
       return null
     } catch (error) {
-      if (error instanceof StepPostponed) return { dueAt: clock.now() + error.waitMillis, lastError: error.message, tries: row.tries - 1 }
+      if (error instanceof StepPostponed)
+        return { dueAt: clock.now() + Math.ceil(error.waitMillis), lastError: error.message, tries: row.tries - 1 }
       const isLast = (kind.maxTries !== null && row.tries >= kind.maxTries) || kind.isFinal?.(error) === true
       const level = isLast ? 'error' : 'warn'
       log[level](isLast ? 'step failed permanently' : 'step failed', { stepKind: kind.name, step: row.id, tries: row.tries, error })
