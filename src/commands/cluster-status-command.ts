@@ -4,7 +4,16 @@ import { minute, table } from './report.ts'
 interface ClusterView {
   database: 'sqlite' | 'postgres'
   node: string | null
-  nodes: { id: string; name: string; version: string; startedAt: string; heartbeatAt: string; isAlive: boolean }[]
+  nodes: {
+    id: string
+    name: string
+    version: string
+    startedAt: string
+    heartbeatAt: string
+    isAlive: boolean
+    connections: number
+    busyConnections: number
+  }[]
   leases: { name: string; holder: { id: string; name: string | null } | null; takenAt: string; fence: number }[]
   unnumberedEvents: { count: number; oldestAt: string | null } | null
 }
@@ -16,12 +25,13 @@ export const clusterStatusCommand = operated({
   async run({ server }) {
     const state = await server.get<ClusterView>('/v1/admin/cluster')
     if (state.database === 'sqlite') return { value: state, text: 'This server keeps its data in SQLite, so it is the only node.' }
-    const nodes = state.nodes.map(({ id, name, version, startedAt, heartbeatAt, isAlive }) => [
+    const nodes = state.nodes.map(({ id, name, version, startedAt, heartbeatAt, isAlive, connections, busyConnections }) => [
       name,
       id,
       version,
       minute(startedAt)!,
       isAlive ? 'alive' : `silent since ${minute(heartbeatAt)}`,
+      `${busyConnections} of ${connections} at work`,
     ])
     const leases = state.leases.map(({ name, holder, takenAt }) => [
       name,
@@ -31,7 +41,7 @@ export const clusterStatusCommand = operated({
     return {
       value: state,
       text: [
-        table(['NODE', 'ID', 'VERSION', 'STARTED', 'STATE'], nodes),
+        table(['NODE', 'ID', 'VERSION', 'STARTED', 'STATE', 'CONNECTIONS'], nodes),
         table(['LEASE', 'HOLDER', 'SINCE'], leases),
         waitingEvents(state.unnumberedEvents!),
       ].join('\n\n'),

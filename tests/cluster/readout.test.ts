@@ -19,6 +19,12 @@ test('each node lists all nodes, and who holds a lease', async () => {
     expect(body.nodes.map(({ id }: { id: string }) => id)).toEqual(cluster.nodes.map(({ ctx }) => ctx.db.cluster!.node.id))
     expect(body.unnumberedEvents).toEqual({ count: 0, oldestAt: null })
     expect(body.nodes.every(({ isAlive }: { isAlive: boolean }) => isAlive)).toBe(true)
+    for (const { connections, busyConnections } of body.nodes) {
+      expect(connections).toBeGreaterThan(3)
+      expect(busyConnections).toBeLessThanOrEqual(connections)
+    }
+    // This request asks on one of them.
+    expect(body.nodes[i].busyConnections).toBeGreaterThan(0)
     expect(body.leases.find(({ name }: { name: string }) => name === 'test').holder.id).toBe(a!.ctx.db.cluster!.node.id)
   }
   const shown = () => runProgram(['cluster', 'status', '--url', b!.url], env)

@@ -206,6 +206,9 @@ export interface NodeState extends ClusterNode {
   heartbeatAt: number
   /** Whether it has given a sign of life within the last `ALIVE_MILLIS`. */
   isAlive: boolean
+  /** Its connections to the database, and how many of them are at work. */
+  connections: number
+  busyConnections: number
 }
 
 /** Three heartbeats, and some time for a busy machine. */

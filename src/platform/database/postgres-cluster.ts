@@ -51,6 +51,9 @@ export interface ClusterHooks {
   onBeat(): void
 }
 
+/** How PostgreSQL names the connections of a node. */
+export const applicationOf = (node: string): string => `holdfast ${node}`
+
 export class PostgresCluster implements Cluster {
   readonly #session: Line
   /** Notifications are sent on one connection and received on another, which the driver opens again if it is lost. */
@@ -145,7 +148,10 @@ export class PostgresCluster implements Cluster {
     return this.#ask((session) =>
       session.all<NodeState>(sql`
         SELECT id, name, version, started_at AS "startedAt", heartbeat_at AS "heartbeatAt",
-          heartbeat_at > ${nowMillis} - ${ALIVE_MILLIS} AS "isAlive" FROM node ORDER BY started_at, id`),
+          heartbeat_at > ${nowMillis} - ${ALIVE_MILLIS} AS "isAlive", count(pid) AS connections,
+          count(*) FILTER (WHERE state <> 'idle') AS "busyConnections"
+        FROM node LEFT JOIN pg_stat_activity ON datname = current_database() AND application_name = ${applicationOf('')} || id
+        GROUP BY node.id ORDER BY started_at, id`),
     )
   }
 

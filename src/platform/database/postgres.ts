@@ -17,7 +17,7 @@ import { randomUUID } from 'node:crypto'
 import { hostname } from 'node:os'
 import { OperatorError } from '../../base/operator-error.ts'
 import type { Database, DatabaseCounters, Dialect } from './database.ts'
-import { PostgresCluster } from './postgres-cluster.ts'
+import { applicationOf, PostgresCluster } from './postgres-cluster.ts'
 import { PostgresWriter, type Access, type WriterState } from './postgres-connection.ts'
 import { ended, type Connect } from './postgres-line.ts'
 import { PostgresReaders } from './postgres-readers.ts'
@@ -27,7 +27,7 @@ import { WriterQueue } from './postgres-writer.ts'
 const WRITER_CONNECTIONS = 3
 const CONNECT_TIMEOUT_SECS = 5
 /** Of every connection: PostgreSQL finds out within half a minute that a node is gone without a word. */
-const settings = { application_name: 'holdfast', tcp_keepalives_idle: 10, tcp_keepalives_interval: 5, tcp_keepalives_count: 3 }
+const settings = { tcp_keepalives_idle: 10, tcp_keepalives_interval: 5, tcp_keepalives_count: 3 }
 /** Characters in byte order, which is no language's order. Every range read relies on byte order. */
 const BYTE_ORDER = '-/0BZ_az~é'
 
@@ -61,6 +61,7 @@ const dialect: Dialect = {
 
 /** Throws `OperatorError` if the server cannot be reached or does not order text by bytes. */
 export async function openPostgres({ url, strict = false, access = 'onlooker', nodeName = null }: PostgresOptions): Promise<Database> {
+  const node = { id: randomUUID(), name: nodeName ?? hostname() }
   const counters: DatabaseCounters = { statements: 0, rows: 0, transactions: 0, commits: 0, roundTrips: 0 }
   const connect: Connect = (max, { connection, ...options } = {}) =>
     new SQL({
@@ -69,10 +70,9 @@ export async function openPostgres({ url, strict = false, access = 'onlooker', n
       max,
       bigint: true,
       connectionTimeout: CONNECT_TIMEOUT_SECS,
-      connection: { ...settings, ...connection },
+      connection: { ...settings, application_name: applicationOf(node.id), ...connection },
       ...options,
     })
-  const node = { id: randomUUID(), name: nodeName ?? hostname() }
   const state: WriterState = { node: node.id, access, replaced: null, hasMarks: false }
   const exclusive = access === 'exclusive'
   const writers = Array.from({ length: exclusive ? 1 : WRITER_CONNECTIONS }, () => new PostgresWriter(connect, state))
