@@ -172,6 +172,25 @@ test('a node whose line carries nothing any more loses its leases', async () => 
   line.cut()
 })
 
+test('a node that freezes within a transaction delays the others, and costs them no answer', async () => {
+  const other = await openPostgres({ url: place.databaseUrl, access: 'shared' })
+  const frozen = db.transaction(async (tx) => {
+    await tx.run(sql`INSERT INTO entry (name) VALUES ('half done')`)
+    line.freeze()
+    await tx.run(sql`INSERT INTO entry (name) VALUES ('half done')`)
+  })
+  frozen.catch(() => undefined)
+  await until(async () => (await other.get(sql`SELECT 1 FROM pg_stat_activity WHERE state = 'idle in transaction'`)) !== null)
+  await Promise.all([
+    other.transaction((tx) => tx.run(sql`INSERT INTO entry (name) VALUES ('of the other')`)),
+    other.transactionOn(lockOn('test', 'other'), (tx) => tx.run(sql`INSERT INTO entry (name) VALUES ('of the other')`)),
+  ])
+  const rows = await other.all<{ name: string }>(sql`SELECT name FROM entry WHERE name IN ('half done', 'of the other')`)
+  expect(rows.map(({ name }) => name)).toEqual(['of the other', 'of the other'])
+  await other.close()
+  line.cut()
+})
+
 test('a server stops although its line to the database carries nothing any more', async () => {
   line.freeze()
   const asked = add('never')

@@ -17,12 +17,12 @@ const LOOK_MILLIS = 200
 
 /**
  * What PostgreSQL ends by itself, so that nobody holds locks for long: a node may freeze, or its line be cut without a
- * sign.
+ * sign, in a transaction that all others wait for. They wait for longer than it may be idle.
  */
 const settings = {
   lock_timeout: 10_000,
   statement_timeout: 60_000,
-  idle_in_transaction_session_timeout: 15_000,
+  idle_in_transaction_session_timeout: 5000,
 }
 /** More than the longest statement. */
 const SILENCE_MILLIS = 75_000
