@@ -84,9 +84,12 @@ test('asking writes nothing and reads next to nothing, however often', async () 
   await using pds = await startPds()
   await pds.runSweep('name-claims')
   expect(await health(pds.url)).toEqual(WELL)
-  const before = { ...pds.ctx.db.counters }
+  const { statements: before, ...others } = { ...pds.ctx.db.counters }
   for (let i = 0; i < 100; i++) expect(await health(pds.url)).toEqual(WELL)
-  expect({ ...pds.ctx.db.counters }).toEqual(before)
+  const { statements, ...othersAfter } = { ...pds.ctx.db.counters }
+  expect(othersAfter).toEqual(others)
+  // On PostgreSQL, the server itself looks from time to time for what other nodes have done.
+  expect(statements - before).toBeLessThanOrEqual(pds.ctx.db.cluster === null ? 0 : 20)
 })
 
 test('a transaction that its caller spoils is no fault of the disk', async () => {
