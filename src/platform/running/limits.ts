@@ -259,7 +259,7 @@ export class Limits {
       .filter(({ limit }) => limit > 0)
       .map((entry) => {
         const window = this.#window(entry.rule, entry.key, now)
-        return { ...entry, window, room: this.#shared?.room(window, entry.limit, now) ?? entry.limit - window.used }
+        return { ...entry, window, room: this.#shared?.room(window, entry.limit) ?? entry.limit - window.used }
       })
   }
 

@@ -3,10 +3,10 @@
  * divided by the number of other nodes, it adds that to a table and learns the sum, for many keys in one statement. So
  * clients that are far from their limits cause few statements.
  *
- * Until a node has learned the sum again, it may take a share of what is left, half of it divided by the number of
- * nodes; of a key that it has not seen lately, a tenth of the limit divided by the number of other nodes. One request may
- * always go ahead of the sum. So all nodes together exceed a limit by a tenth at most, or by one request for each other
- * node if that is more. A request that needs more than the share waits a few milliseconds for the sum.
+ * Until a node has learned the sum again, it may take a share: a tenth of the limit, divided by the number of other
+ * nodes. One request may always go ahead of the sum. So all nodes together exceed a limit by a tenth at most, or by one
+ * request for each other node if that is more. A request that needs more than the share waits a few milliseconds for the
+ * sum.
  */
 import { setTimeout as pause } from 'node:timers/promises'
 import { ALIVE_MILLIS, sql, type Cluster } from '../database/database.ts'
@@ -15,8 +15,6 @@ import { outsideRequests } from './request-scope.ts'
 
 /** Between two statements of a node. */
 const SYNC_MILLIS = 25
-/** How long a sum that was learned is good for a share of what is left. */
-const FRESH_MILLIS = 250
 /** Pause after a statement that failed. */
 const RETRY_MILLIS = 1000
 /** How far the clocks of two nodes may be apart. */
@@ -72,16 +70,14 @@ export class SharedLimits {
   ) {}
 
   /** Returns how many points this node may take from a window before it learns the sum again. */
-  room({ used, share }: SharedWindow, limit: number, now: number): number {
+  room({ used, share }: SharedWindow, limit: number): number {
     const left = limit - used
     if (this.#nodes === 1 || share === undefined || share.pending === 0) return left
-    const known = limit - used + share.pending
-    const budget = now - share.learnedAt <= FRESH_MILLIS ? known / (2 * this.#nodes) : this.#blindShare(limit)
-    return Math.min(left, Math.floor(budget) - share.pending)
+    return Math.min(left, Math.floor(this.#share(limit)) - share.pending)
   }
 
-  /** What a node may take of a key without having learned the sum. A node that is alone may get company. */
-  #blindShare(limit: number): number {
+  /** A node that is alone may get company. */
+  #share(limit: number): number {
     return limit / (10 * Math.max(1, this.#nodes - 1))
   }
 
@@ -89,7 +85,7 @@ export class SharedLimits {
   took(rule: string, key: string, window: SharedWindow, { cost, limit }: { cost: number; limit: number }): void {
     const share = (window.share ??= { pending: 0, sent: 0, learnedAt: -Infinity })
     share.pending += cost
-    if (share.pending >= this.#blindShare(limit) / 2) this.ask(rule, key, window)
+    if (share.pending >= this.#share(limit) / 2) this.ask(rule, key, window)
   }
 
   /** Tell the other nodes of what was taken, and learn what they have. */
