@@ -375,6 +375,7 @@ test('a mailer that would refuse is a fault', async () => {
   })
 })
 
+// Where the library has no build, there is no endpoint to tell apart: see tests/iroh/binding.test.ts.
 test.skipIf(!hasIroh)('the endpoint for QUIC is told apart from one that is missing or changes its name', async () => {
   await using pds = await startPds({ iroh: { enabled: true, discovery: false }, signingKeyMasterKey: MASTER_KEY })
   expect(await find('quic', patientOf(pds))).toMatchObject({

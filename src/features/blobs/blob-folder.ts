@@ -160,7 +160,7 @@ export class BlobFolder implements BlobStorage {
   }
 }
 
-export class IncomingFile implements IncomingBlob {
+class IncomingFile implements IncomingBlob {
   constructor(
     readonly folder: BlobFolder,
     readonly path: string,

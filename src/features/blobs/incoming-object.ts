@@ -14,7 +14,7 @@ import { cidOfBlobDigest } from '../../protocol/cid.ts'
 import { HEAD_BYTES, type IncomingBlob } from './blob-storage.ts'
 
 /** Size of every part but the last. Some stores require that all are alike, and all require at least 5 MiB. */
-export const PART_BYTES = 8 * 1024 ** 2
+const PART_BYTES = 8 * 1024 ** 2
 
 export interface Destination {
   bucket: Bucket

@@ -12,7 +12,7 @@ interface Queue {
 }
 
 /** Returns null if no relay is configured. */
-export async function queueReadout({ config, clock, steps }: Context): Promise<Queue | null> {
+async function queueReadout({ config, clock, steps }: Context): Promise<Queue | null> {
   if (config.notifications.relay === null) return null
   const queues = (await steps.summaries()).filter(({ kind }) => kind === handleStep.name || kind === pushStep.name)
   const oldestAt = Math.min(...queues.map((queue) => queue.oldestAt ?? Infinity))
